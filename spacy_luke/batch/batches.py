@@ -1,0 +1,121 @@
+"""Windows of many documents become batches of similar length, without padding.
+
+N packed pieces of a batch, B windows, E spans.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Iterable, Iterator, List, Optional, Sequence
+
+import numpy as np
+
+from .windows import Spans
+
+
+@dataclass(frozen=True)
+class Item:
+    """A window that shall be encoded with some of its spans: the unit of batches.
+
+    owner: index of its document in the caller's list; spans: [first, last) in the order of the spans object.
+    """
+
+    owner: int
+    pieces: np.ndarray  # [CLS] and [SEP] included
+    spans: Spans
+    first: int
+    last: int
+    budget: int
+    gold_E: Optional[np.ndarray] = None  # class of each of its spans, 0 for none, -1 for not known; only in training
+
+    @property
+    def cost(self) -> int:
+        return len(self.pieces) + min(self.last - self.first, self.budget)
+
+
+@dataclass(frozen=True)
+class SpanBatch:
+    """Packed windows and their spans. All arrays are made from lengths, never from a padding value."""
+
+    pieces_N: np.ndarray
+    lengths: Sequence[int]
+    counts: Sequence[int]  # spans of each window
+    first_E: np.ndarray  # first and last piece in the window, inclusive, [CLS] is 0
+    last_E: np.ndarray
+    start_E: np.ndarray  # words of the span in its document, the end exclusive
+    end_E: np.ndarray
+    budget_B: np.ndarray  # spans a window may keep
+    gold_E: Optional[np.ndarray]
+    items: Sequence[Item]
+
+    def __post_init__(self) -> None:
+        assert len(self.pieces_N) == sum(self.lengths), (len(self.pieces_N), sum(self.lengths))
+        assert len(self.first_E) == sum(self.counts), (len(self.first_E), sum(self.counts))
+
+    def window_E(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def owner_E(self) -> np.ndarray:
+        """Document of each span, as the caller numbers them."""
+        return np.repeat([item.owner for item in self.items], self.counts)
+
+    def rows(self, positions_E: np.ndarray) -> np.ndarray:
+        """Packed rows of positions counted in the spans' windows."""
+        starts_B = np.cumsum(self.lengths) - np.array(self.lengths)
+        return np.repeat(starts_B, self.counts) + positions_E
+
+
+def make_batch(items: Sequence[Item]) -> SpanBatch:
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(item.spans, name)[item.first : item.last] for item in items])
+
+    has_gold = items[0].gold_E is not None
+    return SpanBatch(
+        pieces_N=np.concatenate([item.pieces for item in items]),
+        lengths=[len(item.pieces) for item in items],
+        counts=[item.last - item.first for item in items],
+        first_E=joined("first_E"),
+        last_E=joined("last_E"),
+        start_E=joined("start_E"),
+        end_E=joined("end_E"),
+        budget_B=np.array([item.budget for item in items], dtype=np.int64),
+        gold_E=np.concatenate([item.gold_E for item in items]) if has_gold else None,
+        items=tuple(items),
+    )
+
+
+def split_spans(first: int, last: int, *, most: Optional[int]) -> List[range]:
+    """Runs of at most `most` spans, cut as the reference cuts them: k = ceil(n / most) runs of ceil(n / k)."""
+    count = last - first
+    if most is None or count <= most:
+        return [range(first, last)]
+    size = math.ceil(count / math.ceil(count / most))
+    return [range(a, min(a + size, last)) for a in range(first, last, size)]
+
+
+def batch_items(items: Iterable[Item], *, size: int, buffer: int = 32) -> Iterator[SpanBatch]:
+    """Batches of about `size` pieces and spans; items of similar length stand together.
+
+    At most about `buffer` batches' worth of items is held at once, so that memory does not grow with the text.
+    """
+    held: List[Item] = []
+    cost = 0
+    for item in items:
+        held.append(item)
+        cost += item.cost
+        if cost >= size * buffer:
+            yield from _drain(held, size)
+            held, cost = [], 0
+    yield from _drain(held, size)
+
+
+def _drain(items: List[Item], size: int) -> Iterator[SpanBatch]:
+    batch: List[Item] = []
+    cost = 0
+    for item in sorted(items, key=lambda x: len(x.pieces), reverse=True):
+        if batch and cost + item.cost > size:
+            yield make_batch(batch)
+            batch, cost = [], 0
+        batch.append(item)
+        cost += item.cost
+    if batch:
+        yield make_batch(batch)

@@ -1,0 +1,188 @@
+"""Documents of any length become windows, and windows get their candidate spans.
+
+P pieces and W words of a document, S sentences, B windows, E spans. A window holds pieces [start, end) of its document;
+the spans that begin in its core [core_start, core_end) are its own. Cores divide the document, so that every span
+belongs to exactly one window.
+"""
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+import numpy as np
+
+from ..text.align import Pieces
+
+CONTEXTS = ("document", "sentence")
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is read of a text: its pieces, and which words begin sentences and may begin or end a mention."""
+
+    pieces: Pieces
+    sentence_W: np.ndarray  # index of each word's sentence, ascending
+    bounds_W: np.ndarray  # True: the word may be the first or last of a mention (it has pieces and is not blank)
+
+
+@dataclass(frozen=True)
+class Windows:
+    start_B: np.ndarray
+    end_B: np.ndarray
+    core_start_B: np.ndarray
+    core_end_B: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start_B)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Candidate spans in order of first and last word. Words are the document's, the end exclusive; pieces are counted
+    in the window with [CLS] as 0, both inclusive."""
+
+    start_E: np.ndarray
+    end_E: np.ndarray
+    window_E: np.ndarray
+    first_E: np.ndarray
+    last_E: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start_E)
+
+
+def plan_windows(document: Document, *, room: int, context: str, share: bool, overlap: int) -> Windows:
+    """Windows of at most `room` pieces ([CLS] and [SEP] not counted) for the sentences of a document.
+
+    context="document": each sentence stands in the longest stretch of its document that fits, as in the paper: with n
+    pieces of its own, half = int((room - n) / 2); the shorter side gives what it has up to half, the other the rest
+    (section 4.3; examples/legacy/ner of the reference code). context="sentence": no words of other sentences.
+    share: consecutive sentences may share a window (only right where spans do not change word states); a document that
+    fits is then one window, a longer one gets cores of at most room - overlap pieces, so that at least `overlap`
+    pieces of context surround each core inside the document.
+    A sentence longer than the room is cut into cores of room - overlap pieces with the context it can have.
+    """
+    if context not in CONTEXTS:
+        raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
+    if not 0 < overlap < room:
+        raise ValueError(f"overlap must lie between 0 and the window's {room} pieces, but it is {overlap}.")
+    first_S, last_S = _sentence_pieces(document)
+    total = len(document.pieces.ids_N)
+    share = share and context == "document"
+    cores, limits = [], []
+    if share and 0 < total <= room:
+        cores, limits = [(0, total)], [(0, total)]
+    else:
+        ends_S = np.append(first_S[1:], total)
+        for first, end, last in zip(first_S.tolist(), ends_S.tolist(), last_S.tolist()):
+            limit = (0, total) if context == "document" else (first, max(end, last))
+            for core in _cut(first, end, room, overlap):
+                if share and cores and core[1] - cores[-1][0] <= room - overlap:
+                    cores[-1] = (cores[-1][0], core[1])
+                else:
+                    cores.append(core)
+                    limits.append(limit)
+    stretches = [_stretch(core, limit, room) for core, limit in zip(cores, limits)]
+    table = np.array([(*stretch, *core) for stretch, core in zip(stretches, cores)], dtype=np.int64).reshape(-1, 4)
+    return Windows(*table.T)
+
+
+def _sentence_pieces(document: Document) -> Tuple[np.ndarray, np.ndarray]:
+    """First piece of each sentence with pieces, and one past the last piece of its words."""
+    pieces, sentence_W = document.pieces, document.sentence_W
+    if not len(sentence_W):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    begins = np.flatnonzero(np.diff(sentence_W, prepend=-1))
+    ends = np.append(begins[1:], len(sentence_W)) - 1
+    first_S, last_S = pieces.first_W[begins].copy(), pieces.last_W[ends]
+    first_S[0] = 0  # pieces before the first word (none of a spaCy Doc's, but nothing is left out)
+    keep = np.append(np.diff(first_S) > 0, first_S[-1] < len(pieces.ids_N))
+    return first_S[keep], last_S[keep]
+
+
+def _cut(first: int, end: int, room: int, overlap: int) -> list:
+    if end - first <= room:
+        return [(first, end)]
+    step = room - overlap
+    return [(a, min(a + step, end)) for a in range(first, end, step)]
+
+
+def _stretch(core: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tuple[int, int]:
+    """The core with its context, at most `room` pieces inside the limit."""
+    own = core[1] - core[0]
+    left, right, half = core[0] - limit[0], limit[1] - core[1], int((room - own) / 2)
+    if left < right:
+        before = min(left, half)
+        after = min(right, room - before - own)
+    else:
+        after = min(right, half)
+        before = min(left, room - after - own)
+    return core[0] - before, core[1] + after
+
+
+def enumerate_spans(
+    document: Document,
+    windows: Windows,
+    *,
+    first_window: int = 0,
+    last_window: Optional[int] = None,
+    max_pieces: Optional[int] = None,
+    max_words: Optional[int] = None,
+) -> Spans:
+    """Every span of words inside one sentence, within the limits, of the windows [first_window, last_window)."""
+    pieces = document.pieces
+    last_window = len(windows) if last_window is None else last_window
+    bound_words = np.flatnonzero(document.bounds_W)
+    first_W = pieces.first_W[bound_words]
+    if last_window <= first_window or not len(bound_words):
+        return _spans(document, windows, np.empty(0, np.int64), np.empty(0, np.int64))
+    low = np.searchsorted(first_W, windows.core_start_B[first_window], side="left")
+    high = np.searchsorted(first_W, windows.core_end_B[last_window - 1], side="left")
+    begin = np.arange(low, high)
+    # For each first word, the last words that a span may have: bounded by sentence, window and the two limits.
+    sentence = document.sentence_W[bound_words]
+    window = np.searchsorted(windows.core_start_B, first_W[begin], side="right") - 1
+    reach = np.searchsorted(sentence, sentence[begin], side="right")
+    piece_limit = windows.end_B[window]
+    if max_pieces is not None:
+        piece_limit = np.minimum(piece_limit, first_W[begin] + max_pieces)
+    reach = np.minimum(reach, np.searchsorted(pieces.last_W[bound_words], piece_limit, side="right"))
+    if max_words is not None:
+        reach = np.minimum(reach, np.searchsorted(bound_words, bound_words[begin] + max_words, side="left"))
+    counts = np.maximum(reach - begin, 0)
+    begins = np.repeat(begin, counts)
+    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return _spans(document, windows, bound_words[begins], bound_words[begins + offsets] + 1)
+
+
+def place_spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.ndarray) -> Tuple[Spans, np.ndarray]:
+    """Given spans of words [start, end), in their windows.
+
+    RETURNS: the spans that can be placed, ordered by first and last word without duplicates, and those that cannot, an
+    array (n, 2): with no piece at their first or last word, or longer than what their window holds.
+    """
+    given = np.unique(np.stack([starts, ends], 1).astype(np.int64).reshape(-1, 2), axis=0)
+    if not len(given) or not len(windows):
+        return _spans(document, windows, np.empty(0, np.int64), np.empty(0, np.int64)), given
+    starts, ends = given.T
+    pieces = document.pieces
+    first, last = pieces.first_W[starts], pieces.last_W[ends - 1]
+    window = np.clip(np.searchsorted(windows.core_start_B, first, side="right") - 1, 0, None)
+    fits = document.bounds_W[starts] & document.bounds_W[ends - 1] & (last <= windows.end_B[window])
+    return _spans(document, windows, starts[fits], ends[fits]), given[~fits]
+
+
+def _spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.ndarray) -> Spans:
+    first = document.pieces.first_W[starts]
+    last = document.pieces.last_W[ends - 1] - 1
+    if not len(starts):
+        return Spans(starts, ends, starts, starts, starts)
+    window = np.searchsorted(windows.core_start_B, first, side="right") - 1
+    offset = 1 - windows.start_B[window]  # [CLS] is 0
+    return Spans(starts, ends, window, first + offset, last + offset)
+
+
+def budgets(document: Document, windows: Windows, *, spans_per_word: float) -> np.ndarray:
+    """How many proposed spans each window keeps: a share of the words that begin in its core, and one more. (B,)"""
+    first_W = document.pieces.first_W[document.bounds_W]
+    words_B = np.searchsorted(first_W, windows.core_end_B) - np.searchsorted(first_W, windows.core_start_B)
+    return np.ceil(spans_per_word * words_B).astype(np.int64) + 1

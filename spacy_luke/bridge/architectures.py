@@ -1,0 +1,218 @@
+"""The Thinc models that configs name: an encoder, and task models that hold one.
+
+N packed pieces, E spans, K spans that were kept, L labels.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
+import torch
+from spacy.util import registry
+from thinc.api import Model
+from thinc.types import Floats2d, Ints1d
+from thinc.util import torch2xp, xp2torch
+from torch import Tensor
+
+from ..batch.batches import SpanBatch
+from ..model.config import EncoderConfig
+from ..model.heads import FEATURES, SpanHead, keep_best
+from ..model.luke import LukeEncoder, Mentions, Windows, initialize
+from .precision import choose_precision
+from .wrapper import TorchShim, to_tensor
+
+ATTENTION = ("full", "one_way")
+
+
+@dataclass(frozen=True)
+class SpanScores:
+    """What a span classifier says of a batch. kept_K: which spans of the batch were encoded; logits_KL of these;
+    proposals_E: logits of all spans before the choice, None where all were encoded."""
+
+    kept_K: Tensor
+    logits_KL: Tensor
+    proposals_E: Optional[Tensor]
+
+
+@registry.architectures("spacy-luke.LukeEncoder.v1")
+def build_luke_encoder(
+    trainable: bool = True,
+    entity_aware: Optional[bool] = None,
+    train_precision: str = "auto",
+    predict_precision: str = "float32",
+) -> Model[List[Ints1d], List[Floats2d]]:
+    """A LUKE encoder. Its sizes, parameters and tokenizer come from a checkpoint when the pipeline is initialised.
+
+    trainable: false freezes all its parameters.
+    entity_aware: the four query matrices of entity-aware attention; null takes what the checkpoint has.
+    train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
+
+    Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states: (pieces, hidden_size) for each.
+    """
+    for name in (train_precision, predict_precision):
+        choose_precision(name, torch.device("cpu"))
+    shim = TorchShim(_build_encoder, trainable=trainable)
+    attrs = {
+        "entity_aware": entity_aware,
+        "train_precision": train_precision,
+        "predict_precision": predict_precision,
+    }
+    return Model("luke_encoder", _encode_windows, attrs=attrs, shims=[shim], init=_init_with_example)
+
+
+@registry.architectures("spacy-luke.SpanClassifier.v1")
+def build_span_classifier(
+    encoder: Model[List[Ints1d], List[Floats2d]],
+    attention: str = "one_way",
+    features: str = "all",
+    spans_per_word: Optional[float] = 0.5,
+    proposer_size: int = 150,
+    spans_per_pass: int = 128,
+) -> Model[SpanBatch, Any]:
+    """Classifies spans of words by entity tokens (LUKE's NER, section 4.3).
+
+    attention: "full" is the paper's: words and spans see one another, and a window's spans are encoded in passes of at
+    most `spans_per_pass`, cut as the reference cuts them, because spans that share a pass influence each other.
+    "one_way": words do not see spans, and a span sees the words and itself, so that the words are encoded once and
+    results do not depend on which other spans there are.
+    features: "all" is [first word; last word; entity], "words" the first two, "entity" the last.
+    spans_per_word: with one_way, how many spans per word a learned scorer keeps for encoding; null keeps all.
+    proposer_size: width of that scorer's hidden layer.
+    """
+    if attention not in ATTENTION:
+        raise ValueError(f"attention must be one of {ATTENTION}, but it is {attention!r}.")
+    if features not in FEATURES:
+        raise ValueError(f"features must be one of {sorted(FEATURES)}, but it is {features!r}.")
+    if spans_per_word is not None and spans_per_word <= 0:
+        raise ValueError(f"spans_per_word must be above 0, or null to encode every span, but it is {spans_per_word}.")
+    if spans_per_pass < 1:
+        raise ValueError(f"spans_per_pass must be at least 1, but it is {spans_per_pass}.")
+    proposes = attention == "one_way" and spans_per_word is not None
+    shim = TorchShim(_build_span_head)
+    attrs = {
+        "attention": attention,
+        "features": features,
+        "spans_per_word": spans_per_word if proposes else None,
+        "proposer_size": proposer_size if proposes else 0,
+        "spans_per_pass": spans_per_pass if attention == "full" else None,
+    }
+    return Model("head", _classify_spans, layers=[encoder], attrs=attrs, shims=[shim], init=_init_with_example)
+
+
+def create_span_head(model: Model, n_labels: int, *, seed: int = 0) -> None:
+    """Fresh head parameters for an encoder that has its sizes."""
+    config: EncoderConfig = model.layers[0].shims[0].module.config
+    head = model.shims[0].create(
+        {
+            "hidden_size": config.hidden_size,
+            "n_labels": n_labels,
+            "features": model.attrs["features"],
+            "proposer_size": model.attrs["proposer_size"],
+        }
+    )
+    initialize(head, std=config.initializer_range, generator=torch.Generator(device=model.shims[0].device).manual_seed(seed))
+
+
+def _build_encoder(settings: Dict[str, Any]) -> LukeEncoder:
+    return LukeEncoder(EncoderConfig.from_dict(settings["config"]))
+
+
+def _build_span_head(settings: Dict[str, Any]) -> SpanHead:
+    settings = dict(settings)
+    return SpanHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
+
+
+def _encode_windows(
+    model: Model, windows: List[Ints1d], is_train: bool
+) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Ints1d]]]:
+    shim: TorchShim = model.shims[0]
+    lengths = [len(x) for x in windows]
+    with shim.running(is_train=is_train) as encoder, _numbers(model, shim, is_train):
+        pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])
+        states_ND = encoder.encode_words(Windows(pieces, lengths)).states_ND.float()
+
+    def backprop(d_states: List[Floats2d]) -> List[Ints1d]:
+        gradient = torch.cat([xp2torch(x, requires_grad=False, device=shim.device) for x in d_states])
+        states_ND.backward(gradient)
+        return []
+
+    return [torch2xp(x) for x in states_ND.detach().split(lengths)], backprop
+
+
+def _classify_spans(
+    model: Model, batch: SpanBatch, is_train: bool
+) -> Tuple[SpanScores, Callable[[Tensor, Optional[Tensor]], None]]:
+    encoder_model = model.layers[0]
+    encoder_shim, head_shim = encoder_model.shims[0], model.shims[0]
+    with (
+        encoder_shim.running(is_train=is_train) as encoder,
+        head_shim.running(is_train=is_train) as head,
+        _numbers(encoder_model, encoder_shim, is_train),
+    ):
+        run = _run_full if model.attrs["attention"] == "full" else _run_one_way
+        scores = run(encoder, head, batch, mask_row=encoder_shim.settings["mask_row"])
+
+    def backprop(d_logits: Tensor, d_proposals: Optional[Tensor]) -> None:
+        outputs, gradients = [scores.logits_KL], [d_logits]
+        if scores.proposals_E is not None:
+            outputs.append(scores.proposals_E)
+            gradients.append(d_proposals)
+        torch.autograd.backward(outputs, gradients)
+
+    return scores, backprop
+
+
+def _run_full(encoder: LukeEncoder, head: SpanHead, batch: SpanBatch, *, mask_row: int) -> SpanScores:
+    device = encoder.words.piece.weight.device
+    words_ND, entities_ED = encoder(_windows(batch, device), _mentions(batch, device, mask_row))
+    first_E, last_E = (to_tensor(batch.rows(x), device) for x in (batch.first_E, batch.last_E))
+    logits_EL = head(words_ND, first_E, last_E, entities_ED).float()
+    return SpanScores(torch.arange(len(batch.first_E), device=device), logits_EL, None)
+
+
+def _run_one_way(encoder: LukeEncoder, head: SpanHead, batch: SpanBatch, *, mask_row: int) -> SpanScores:
+    device = encoder.words.piece.weight.device
+    words = encoder.encode_words(_windows(batch, device))
+    first_E, last_E = (to_tensor(batch.rows(x), device) for x in (batch.first_E, batch.last_E))
+    proposals_E = None
+    if head.proposer is None:
+        kept_K = torch.arange(len(batch.first_E), device=device)
+    else:
+        proposals_E = head.proposer(words.states_ND, first_E, last_E, to_tensor(batch.end_E - batch.start_E, device)).float()
+        window_E, budget_B = to_tensor(batch.window_E(), device), to_tensor(batch.budget_B, device)
+        kept_K = keep_best(proposals_E.detach(), window_E, budget_B)
+        if batch.gold_E is not None:  # in training the gold spans are always among them
+            kept_K = torch.unique(torch.cat([kept_K, to_tensor(np.flatnonzero(batch.gold_E > 0), device)]))
+    mentions = _mentions(batch, device, mask_row, kept_K.cpu().numpy())
+    entities_ED = encoder.encode_entities(words, mentions)
+    logits_KL = head(words.states_ND, first_E[kept_K], last_E[kept_K], entities_ED).float()
+    return SpanScores(kept_K, logits_KL, proposals_E)
+
+
+def _windows(batch: SpanBatch, device: torch.device) -> Windows:
+    return Windows(to_tensor(batch.pieces_N, device), batch.lengths)
+
+
+def _mentions(batch: SpanBatch, device: torch.device, mask_row: int, kept_K: Optional[np.ndarray] = None) -> Mentions:
+    first_E, last_E, counts = batch.first_E, batch.last_E, batch.counts
+    if kept_K is not None:
+        first_E, last_E = first_E[kept_K], last_E[kept_K]
+        counts = np.bincount(batch.window_E()[kept_K], minlength=len(counts)).tolist()
+    masks = torch.full((len(first_E),), mask_row, dtype=torch.long, device=device)
+    return Mentions(masks, to_tensor(first_E, device), to_tensor(last_E, device), counts)
+
+
+@contextlib.contextmanager
+def _numbers(encoder_model: Model, shim: TorchShim, is_train: bool) -> Iterator[None]:
+    """Gradients and number format for one pass: autocast to bfloat16 where it is chosen."""
+    dtype = choose_precision(encoder_model.attrs["train_precision" if is_train else "predict_precision"], shim.device)
+    with (
+        torch.enable_grad() if is_train else torch.inference_mode(),
+        torch.autocast(shim.device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16),
+    ):
+        yield
+
+
+def _init_with_example(model: Model, X: Any = None, Y: Any = None) -> None:
+    """Parameters come from a checkpoint (see the components' `initialize`), so nothing is left to infer from X."""

@@ -1,0 +1,30 @@
+"""What a spaCy Doc holds, as the arrays that windows and spans are made of."""
+
+import numpy as np
+from spacy.attrs import IDX, IS_SPACE, LENGTH, SENT_START
+from spacy.tokens import Doc
+
+from ..batch.windows import Document
+from ..text.align import align_text, align_words
+from ..text.tokenizer import PieceTokenizer
+
+
+def read_document(doc: Doc, tokenizer: PieceTokenizer) -> Document:
+    """Pieces, sentences and possible mention borders of a Doc.
+
+    A Doc of which only the words are known (`has_unknown_spaces`, as CoNLL files give) becomes pieces word by word,
+    as in the original NER code; any other by its text. A Doc without sentence boundaries is one sentence.
+    """
+    if len(doc) == 0:
+        empty = np.empty(0, np.int64)
+        return Document(align_words(tokenizer, []), empty, empty.astype(bool))
+    table_WA = doc.to_array([IDX, LENGTH, IS_SPACE, SENT_START])
+    starts_W = table_WA[:, 0].astype(np.int64)
+    if doc.has_unknown_spaces:
+        pieces = align_words(tokenizer, [word.text for word in doc])
+    else:
+        pieces = align_text(tokenizer, doc.text, starts_W, starts_W + table_WA[:, 1].astype(np.int64))
+    begins_W = table_WA[:, 3].astype(np.int64) == 1
+    begins_W[0] = True
+    bounds_W = (pieces.last_W > pieces.first_W) & (table_WA[:, 2] == 0)
+    return Document(pieces, np.cumsum(begins_W) - 1, bounds_W)

@@ -1,0 +1,138 @@
+"""AdamW as the papers use it, inside a spaCy config: `[training.optimizer] @optimizers = "spacy-luke.AdamW.v1"`.
+
+Thinc's Adam has one rate for all, clips each matrix by itself and decays biases and LayerNorms; torch's AdamW does the
+work here, and Thinc's schedules set its rate.
+"""
+
+import re
+from typing import Any, Dict, List, Tuple, Union
+
+import torch
+from spacy.util import registry
+from thinc.api import Optimizer
+from thinc.types import Generator
+from torch import nn
+
+NO_DECAY = (r"bias$", r"norm\.weight$")
+
+
+class AdamW(Optimizer):
+    """A Thinc optimizer that steps torch parameters with torch.optim.AdamW, and other components' with Thinc's Adam.
+
+    group_rates: multiples of the learning rate by regular expression of the parameter's name, the first that is found
+    counts; layer_decay: each encoder layer learns at this share of the rate of the layer above it.
+    """
+
+    def __init__(
+        self,
+        learn_rate: Any,
+        *,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        weight_decay: float,
+        grad_clip: float,
+        group_rates: Dict[str, float],
+        layer_decay: float,
+    ):
+        super().__init__(learn_rate, beta1=beta1, beta2=beta2, eps=eps, L2=weight_decay, grad_clip=grad_clip, use_averages=False)
+        self.group_rates = {re.compile(pattern): rate for pattern, rate in group_rates.items()}
+        self.layer_decay = layer_decay
+        self.steppers: Dict[str, torch.optim.AdamW] = {}
+        self.loaded: Dict[str, Any] = {}
+        self.schedule_steps = 0
+
+    def step_schedules(self) -> None:
+        self.schedule_steps += 1
+        super().step_schedules()
+
+    def step(self, key: str, parameters: List[Tuple[str, nn.Parameter]]) -> None:
+        """One step of the parameters that have gradients, which are then dropped.
+
+        key: names the owner of the parameters (a component), also when the state is saved.
+        """
+        parameters = [(name, p) for name, p in parameters if p.requires_grad]
+        if not any(p.grad is not None for _, p in parameters):
+            return
+        if self.grad_clip:
+            nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip)
+        stepper = self._stepper(key, parameters)
+        for group in stepper.param_groups:
+            group["lr"] = self.learn_rate * group["multiple"]
+        stepper.step()
+        stepper.zero_grad(set_to_none=True)
+
+    def _stepper(self, key: str, parameters: List[Tuple[str, nn.Parameter]]) -> torch.optim.AdamW:
+        stepper = self.steppers.get(key)
+        known = [] if stepper is None else [p for group in stepper.param_groups for p in group["params"]]
+        if stepper is None or {id(p) for p in known} != {id(p) for _, p in parameters}:
+            groups: Dict[Tuple[float, float], List[nn.Parameter]] = {}
+            depth = max((_layer(name) for name, _ in parameters), default=-1) + 1
+            for name, p in parameters:
+                decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else self.L2
+                groups.setdefault((self.multiple(name, depth), decay), []).append(p)
+            stepper = torch.optim.AdamW(
+                [{"params": ps, "multiple": m, "weight_decay": d} for (m, d), ps in groups.items()],
+                lr=self.learn_rate,
+                betas=(self.b1, self.b2),
+                eps=self.eps,
+            )
+            if key in self.loaded:
+                stepper.load_state_dict(self.loaded.pop(key))
+            self.steppers[key] = stepper
+        return stepper
+
+    def multiple(self, name: str, depth: int) -> float:
+        """The share of the learning rate for a parameter; depth: layers of the encoder."""
+        rate = next((rate for pattern, rate in self.group_rates.items() if pattern.search(name)), 1.0)
+        layer = _layer(name)
+        if layer >= 0:
+            rate *= self.layer_decay ** (depth - 1 - layer)
+        elif re.search(r"(^|\.)(words|entities)\.", name):
+            rate *= self.layer_decay**depth
+        return rate
+
+    def state_dict(self) -> Dict[str, Any]:
+        """All that resuming needs: moments of each owner and the place in the schedules."""
+        return {"steppers": {k: s.state_dict() for k, s in self.steppers.items()}, "schedule_steps": self.schedule_steps}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Into a fresh optimizer of the same settings; an owner's moments are taken up at its first step."""
+        self.loaded = dict(state["steppers"])
+        while self.schedule_steps < state["schedule_steps"]:
+            self.step_schedules()
+
+
+def _layer(name: str) -> int:
+    found = re.search(r"(^|\.)layers\.(\d+)\.", name)
+    return int(found.group(2)) if found else -1
+
+
+@registry.optimizers("spacy-luke.AdamW.v1")
+def make_adamw(
+    learn_rate: Union[float, List[float], Generator] = 1e-5,
+    beta1: float = 0.9,
+    beta2: float = 0.98,
+    eps: float = 1e-6,
+    weight_decay: float = 0.01,
+    grad_clip: float = 0.0,
+    group_rates: Dict[str, float] = {},  # noqa: B006  (never changed; spaCy fills configs from it)
+    layer_decay: float = 1.0,
+) -> AdamW:
+    """AdamW with the papers' defaults (LUKE, appendix A): no decay of biases and LayerNorms, no clipping.
+
+    learn_rate: a number or a Thinc schedule such as warmup_linear.v1.
+    grad_clip: greatest global norm of a component's gradient, 0 for none.
+    group_rates: multiples of the rate by pattern of the parameter's name, such as {"^head": 5.0}.
+    layer_decay: rate of a layer as a share of the rate of the layer above it, 1 for equal rates.
+    """
+    return AdamW(
+        learn_rate,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        weight_decay=weight_decay,
+        grad_clip=grad_clip,
+        group_rates=group_rates,
+        layer_decay=layer_decay,
+    )

@@ -1,0 +1,162 @@
+"""One wrapper between torch and Thinc: a shim that owns a module, and writes it as safetensors.
+
+Thinc's own PyTorchShim pickles, knows only float16 autocast on CUDA, and can leave a module in train mode; this one
+does none of it. The forward functions of `architectures.py` run the modules of several shims in one autograd graph.
+"""
+
+import contextlib
+import copy
+import json
+import os
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+from safetensors.torch import load, save
+from thinc.api import Optimizer, Shim, get_current_ops
+from thinc.util import torch2xp, xp2torch
+from torch import Tensor, nn
+
+from .optimizer import AdamW
+
+VERSION = 1
+_TEXT, _KEPT = "text.", "kept."  # name prefixes of what a shim stores beside its module's parameters
+
+# A forked child that inherits torch's thread pool waits for threads that do not exist: `nlp.pipe(n_process=2)` after a
+# prediction in the parent would hang for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
+
+class TorchShim(Shim):
+    """A torch module that is built when its sizes are known: at initialisation, or when it is loaded.
+
+    build: makes the module from `settings`, a dict of JSON values.
+    texts: documents that belong to the module (tokenizer, entity vocabulary), by name.
+    kept: tensors that are stored with it but never used or trained (a full entity table, for export), by name.
+    """
+
+    def __init__(self, build: Callable[[Dict[str, Any]], nn.Module], *, trainable: bool = True):
+        super().__init__(None)
+        self.build = build
+        self.trainable = trainable
+        self.settings: Dict[str, Any] = {}
+        self.texts: Dict[str, str] = {}
+        self.kept: Dict[str, Tensor] = {}
+
+    @property
+    def ready(self) -> bool:
+        return self._model is not None
+
+    @property
+    def module(self) -> nn.Module:
+        if self._model is None:
+            raise ValueError(
+                "The model has no weights yet: expected nlp.initialize(), spacy train or a loaded pipeline before use. "
+                "Give a checkpoint in [initialize.components.NAME.weights] and initialise, or load a saved pipeline."
+            )
+        return self._model
+
+    def create(self, settings: Dict[str, Any]) -> nn.Module:
+        """Build the module with fresh parameters, on the current device."""
+        module = self.build(settings)
+        self.settings = dict(settings)
+        module.requires_grad_(self.trainable)
+        self._model = module.to(_current_device()).eval()
+        return module
+
+    def fill(self, tensors: Dict[str, Tensor]) -> None:
+        """Give every parameter its value. Raises where a name or a shape differs."""
+        self.module.load_state_dict(tensors, strict=True)
+
+    @contextlib.contextmanager
+    def running(self, *, is_train: bool) -> Iterator[nn.Module]:
+        """The module in train or eval mode; always left in eval mode."""
+        self.module.train(is_train)
+        try:
+            yield self.module
+        finally:
+            self.module.eval()
+
+    def set_dropout(self, rate: float) -> None:
+        for part in self.module.modules():
+            if isinstance(part, nn.Dropout):
+                part.p = rate
+            elif isinstance(getattr(part, "dropout", None), float):
+                part.dropout = rate
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.module.parameters()).device
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        if self._model is not None:
+            self._model.to(torch.device("cuda", device_id) if device_type == "gpu" else torch.device("cpu"))
+
+    def named_parameters(self) -> List[Tuple[str, nn.Parameter]]:
+        return [] if self._model is None else [(n, p) for n, p in self._model.named_parameters() if p.requires_grad]
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        if isinstance(optimizer, AdamW):
+            optimizer.step(str(self.id), self.named_parameters())
+            return
+        for name, parameter in self.named_parameters():
+            if parameter.grad is not None:
+                value, _ = optimizer((self.id, name), torch2xp(parameter.data), torch2xp(parameter.grad))
+                parameter.data.copy_(xp2torch(value, requires_grad=False).reshape(parameter.shape))
+                parameter.grad = None
+
+    def copy(self) -> "TorchShim":
+        return copy.deepcopy(self)
+
+    def stored(self) -> Tuple[Dict[str, Tensor], Dict[str, Any]]:
+        """All that must be written: tensors (texts among them, as bytes) and JSON values."""
+        if self._model is None:
+            return {}, {}
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self._model.state_dict().items()}
+        for name, text in self.texts.items():
+            tensors[_TEXT + name] = torch.frombuffer(bytearray(text.encode("utf8")), dtype=torch.uint8)
+        for name, tensor in self.kept.items():
+            tensors[_KEPT + name] = tensor.contiguous()
+        return tensors, {"version": VERSION, "settings": self.settings}
+
+    def restore(self, tensors: Dict[str, Tensor], stored: Dict[str, Any]) -> None:
+        """The reverse of `stored`."""
+        if not stored:
+            return
+        if stored.get("version") != VERSION:
+            raise ValueError(
+                f"This pipeline's weights have format version {stored.get('version')!r}; this version of spacy_luke "
+                f"reads {VERSION}. Install the version that wrote it, given in the pipeline's meta.json."
+            )
+        self.create(stored["settings"])
+        self.texts = {
+            name[len(_TEXT) :]: tensor.numpy().tobytes().decode("utf8")
+            for name, tensor in tensors.items()
+            if name.startswith(_TEXT)
+        }
+        self.kept = {name[len(_KEPT) :]: tensor for name, tensor in tensors.items() if name.startswith(_KEPT)}
+        self.fill({name: x for name, x in tensors.items() if not name.startswith((_TEXT, _KEPT))})
+
+    def to_bytes(self) -> bytes:
+        tensors, stored = self.stored()
+        return save(tensors, {"shim": json.dumps(stored)})
+
+    def from_bytes(self, data: bytes) -> "TorchShim":
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + size])
+        self.restore(load(data), json.loads(header["__metadata__"]["shim"]))
+        return self
+
+
+def shims_of(model: Any) -> Dict[str, TorchShim]:
+    """The torch shims of a Thinc model by the names of its nodes, in the order of `model.walk()`."""
+    return {node.name: shim for node in model.walk() for shim in node.shims if isinstance(shim, TorchShim)}
+
+
+def to_tensor(array: Optional[Any], device: torch.device) -> Optional[Tensor]:
+    return None if array is None else torch.from_numpy(array).to(device, non_blocking=True)
+
+
+def _current_device() -> torch.device:
+    ops = get_current_ops()
+    return torch.device("cuda", ops.device_id) if ops.device_type == "gpu" else torch.device("cpu")

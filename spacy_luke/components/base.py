@@ -1,0 +1,205 @@
+"""What all components share: weights from checkpoints, one file on disk, updates that accumulate."""
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional, Union
+
+import spacy
+import srsly
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.tokens import Span
+from thinc.api import Optimizer
+
+from ..bridge.optimizer import AdamW
+from ..bridge.wrapper import TorchShim, shims_of
+from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.files import write_atomically
+from ..entities import EntityVocab
+from ..model.config import EncoderConfig
+from ..text.tokenizer import PieceTokenizer
+
+FILE = "model.safetensors"
+BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
+
+
+class LukeComponent(TrainablePipe):
+    """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
+
+    encoder_node = "luke_encoder"
+
+    @property
+    def encoder(self) -> TorchShim:
+        return shims_of(self.model)[self.encoder_node]
+
+    @property
+    def tokenizer(self) -> PieceTokenizer:
+        if self._tokenizer is None:
+            if "tokenizer" not in self.encoder.texts:
+                _ = self.encoder.module  # raises: nothing is loaded
+            self._tokenizer = PieceTokenizer.from_json(self.encoder.texts["tokenizer"])
+        return self._tokenizer
+
+    def load_encoder(self, checkpoint: Checkpoint) -> None:
+        """Take over a checkpoint's encoder, tokenizer and entity vocabulary.
+
+        The module gets the special rows of the entity table only. Other rows that the checkpoint brings are kept beside
+        it, unread, and go with the pipeline when it is saved or exported.
+        """
+        if checkpoint.tokenizer is None or checkpoint.entities is None:
+            missing = "tokenizer" if checkpoint.tokenizer is None else "entity vocabulary"
+            raise ValueError(
+                f"The checkpoint has no {missing}. Expected its files beside the weights (tokenizer.json, or "
+                "vocab.json and merges.txt, or vocab.txt, or sentencepiece.bpe.model; and entity_vocab.json)."
+            )
+        config, tensors = checkpoint.config, dict(checkpoint.tensors)
+        wanted = self.model_of(self.encoder_node).attrs["entity_aware"]
+        if wanted is not None and wanted != config.entity_aware:
+            config = EncoderConfig.from_dict({**config.to_dict(), "entity_aware": wanted})
+            for i in range(config.num_layers):
+                for name in ("w2e_query", "e2w_query", "e2e_query"):
+                    for part in ("weight", "bias"):
+                        key = f"encoder.layers.{i}.attention.{name}.{part}"
+                        if wanted:
+                            tensors[key] = tensors[f"encoder.layers.{i}.attention.query.{part}"].clone()
+                        else:
+                            del tensors[key]
+        special = checkpoint.entities.special_rows()
+        rows = sorted(set(special.values()))
+        table = tensors["encoder.entities.table.weight"]
+        kept = {"pooler." + k: tensors[f"pooler.{k}"] for k in ("weight", "bias") if f"pooler.{k}" in tensors}
+        if len(rows) < len(table):
+            kept["entities.table.weight"] = table
+            tensors["encoder.entities.table.weight"] = table[rows].clone()
+        small = EncoderConfig.from_dict({**config.to_dict(), "entity_vocab_size": len(rows)})
+        shim = self.encoder
+        shim.create(
+            {
+                "config": small.to_dict(),
+                "special_rows": rows,
+                "mask_row": rows.index(checkpoint.entities.mask_row),
+                "source": checkpoint.source,
+            }
+        )
+        prefix = "encoder."
+        shim.fill({name[len(prefix) :]: x for name, x in tensors.items() if name.startswith(prefix)})
+        shim.kept = kept
+        shim.texts = {"tokenizer": checkpoint.tokenizer.to_json(), "entities": checkpoint.entities.to_json()}
+        self._tokenizer = None
+
+    def to_checkpoint(self) -> Checkpoint:
+        """The reverse of `load_encoder`, for export: the encoder with the whole entity table that is there."""
+        shim = self.encoder
+        tensors = {f"encoder.{name}": x.detach().cpu() for name, x in shim.module.state_dict().items()}
+        kept = dict(shim.kept)
+        config = dict(shim.settings["config"])
+        if "entities.table.weight" in kept:
+            table = kept.pop("entities.table.weight").clone()
+            table[shim.settings["special_rows"]] = tensors["encoder.entities.table.weight"]
+            tensors["encoder.entities.table.weight"] = table
+            config["entity_vocab_size"] = len(table)
+        return Checkpoint(
+            config=EncoderConfig.from_dict(config),
+            tensors={**tensors, **kept},
+            tokenizer=self.tokenizer,
+            entities=EntityVocab.from_json(shim.texts["entities"]),
+            labels=None,
+            task="encoder",
+            source=shim.settings["source"],
+            report=[],
+        )
+
+    def model_of(self, name: str) -> Any:
+        return next(node for node in self.model.walk() if node.name == name)
+
+    def named_parameters(self) -> List:
+        """Trainable parameters with their names in a checkpoint: encoder.*, head.*"""
+        prefixes = {self.encoder_node: "encoder"}
+        shims = shims_of(self.model).items()
+        return [(f"{prefixes.get(node, node)}.{n}", p) for node, shim in shims for n, p in shim.named_parameters()]
+
+    def accumulate(self, weight: float) -> None:
+        """Note by how much the summed loss of an update must be divided when the step is made."""
+        self._weight += weight
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """One step with the mean gradient of all updates since the last one, however they were divided."""
+        parameters = self.named_parameters()
+        if self._weight:
+            torch._foreach_div_([p.grad for _, p in parameters if p.grad is not None], float(self._weight))
+        self._weight = 0.0
+        if isinstance(sgd, AdamW):
+            sgd.step(self.name, parameters)
+        else:
+            self.model.finish_update(sgd)
+
+    # ---- saving and loading: one safetensors file, replaced at once
+
+    def _stored(self) -> Any:
+        tensors, stored = {}, {}
+        for node, shim in shims_of(self.model).items():
+            part, values = shim.stored()
+            tensors.update({f"{node}/{name}": x for name, x in part.items()})
+            stored[node] = values
+        return tensors, {"cfg": json.dumps(self.cfg), "shims": json.dumps(stored)}
+
+    def _restore(self, tensors: Dict[str, torch.Tensor], metadata: Dict[str, str]) -> None:
+        self.cfg.update(json.loads(metadata["cfg"]))
+        stored = json.loads(metadata["shims"])
+        shims = shims_of(self.model)
+        if set(stored) != set(shims):
+            raise ValueError(
+                f"The saved '{self.name}' has the parts {sorted(stored)}, but its config builds {sorted(shims)}. "
+                "Load it with the config.cfg that was saved beside it."
+            )
+        for node, shim in shims.items():
+            prefix = f"{node}/"
+            shim.restore({n[len(prefix) :]: x for n, x in tensors.items() if n.startswith(prefix)}, stored[node])
+        self._tokenizer = None
+        self._after_load()
+
+    def _after_load(self) -> None:
+        """For components that derive something from settings."""
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Write DIR/model.safetensors: weights, tokenizer and settings. The old file is whole until the new one is."""
+        path = Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        tensors, metadata = self._stored()
+        with write_atomically(path / FILE) as temporary:
+            save_file(tensors, temporary, metadata)
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "LukeComponent":
+        with safe_open(Path(path) / FILE, framework="pt") as file:
+            self._restore({name: file.get_tensor(name) for name in file.keys()}, file.metadata())
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """As `to_disk`, in one bytestring of less than 4 GiB; larger pipelines go to disk."""
+        tensors, metadata = self._stored()
+        size = sum(x.numel() * x.element_size() for x in tensors.values())
+        if size >= BYTES_LIMIT:
+            raise ValueError(
+                f"'{self.name}' holds {size:,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
+                "Use nlp.to_disk, which has no limit."
+            )
+        from safetensors.torch import save
+
+        return srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors)})
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeComponent":
+        from safetensors.torch import load
+
+        message = srsly.msgpack_loads(bytes_data)
+        self._restore(load(message["tensors"]), message["metadata"])
+        return self
+
+
+def register_span_extension(name: str) -> None:
+    if not Span.has_extension(name):
+        Span.set_extension(name, default=None)
+
+
+_ = (Callable, Optional, spacy)

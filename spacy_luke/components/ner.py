@@ -1,0 +1,525 @@
+"""`luke_ner`: named entities by classifying spans (LUKE, EMNLP 2020, section 4.3)."""
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Config, Model, Optimizer, get_current_ops
+from thinc.types import Ragged
+
+from ..batch.batches import Item, SpanBatch, batch_items, split_spans
+from ..batch.decode import greedy_flat
+from ..batch.windows import Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
+from ..bridge.architectures import SpanScores, create_span_head
+from ..bridge.documents import read_document
+from ..bridge.wrapper import to_tensor
+from ..checkpoint.checkpoint import Checkpoint
+from ..model.heads import binary_cross_entropy, cross_entropy
+from .base import LukeComponent, register_span_extension
+
+DEFAULT_MODEL = Config().from_str("""
+[model]
+@architectures = "spacy-luke.SpanClassifier.v1"
+attention = "one_way"
+features = "all"
+spans_per_word = 0.5
+proposer_size = 150
+spans_per_pass = 128
+
+[model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+trainable = true
+entity_aware = null
+train_precision = "auto"
+predict_precision = "float32"
+""")["model"]
+NO_LABEL = "NIL"
+WINDOWS_AT_ONCE = 256  # of one document, so that memory does not grow with its length
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability."""
+
+    start_E: np.ndarray
+    end_E: np.ndarray
+    label_E: np.ndarray
+    logit_E: np.ndarray
+    probability_E: np.ndarray
+
+
+@Language.factory(
+    "luke_ner",
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "span._.luke_score"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "context": "document",
+        "overlap": 128,
+        "max_span_pieces": 16,
+        "max_span_words": None,
+        "suggester": None,
+        "spans_key": None,
+        "overwrite": False,
+        "batch_size": 4096,
+        "scorer": {"@scorers": "spacy-luke.ner_scorer.v1"},
+    },
+    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+)
+def make_luke_ner(
+    nlp: Language,
+    name: str,
+    model: Model,
+    context: str,
+    overlap: int,
+    max_span_pieces: Optional[int],
+    max_span_words: Optional[int],
+    suggester: Optional[Callable[..., Any]],
+    spans_key: Optional[str],
+    overwrite: bool,
+    batch_size: int,
+    scorer: Optional[Callable[..., Any]],
+) -> "LukeNER":
+    """Builds the component; see `LukeNER` for the settings."""
+    return LukeNER(
+        nlp.vocab,
+        model,
+        name,
+        context=context,
+        overlap=overlap,
+        max_span_pieces=max_span_pieces,
+        max_span_words=max_span_words,
+        suggester=suggester,
+        spans_key=spans_key,
+        overwrite=overwrite,
+        batch_size=batch_size,
+        scorer=scorer,
+    )
+
+
+class LukeNER(LukeComponent):
+    """Finds entities by classifying spans of words.
+
+    context: "document" surrounds each sentence by as much of its document as fits, "sentence" by nothing.
+    overlap: least context in pieces where a document or a sentence is longer than a window.
+    max_span_pieces, max_span_words: longest span that may be an entity, in pieces and words; null for no limit.
+    suggester: a function of spaCy's `misc` registry that proposes the spans instead, such as spacy.ngram_suggester.v1.
+    spans_key: null writes entities without overlap to `doc.ents`, the best first; a name writes all of them, nested or
+        overlapping, to `doc.spans[spans_key]` with their probabilities in `attrs["scores"]`.
+    overwrite: whether `doc.ents` set by earlier components give way; otherwise entities that overlap them are left out.
+    batch_size: pieces and spans encoded at once.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "luke_ner",
+        *,
+        context: str = "document",
+        overlap: int = 128,
+        max_span_pieces: Optional[int] = 16,
+        max_span_words: Optional[int] = None,
+        suggester: Optional[Callable[..., Any]] = None,
+        spans_key: Optional[str] = None,
+        overwrite: bool = False,
+        batch_size: int = 4096,
+        scorer: Optional[Callable[..., Any]] = None,
+    ):
+        super().__init__(
+            vocab,
+            model,
+            name,
+            context=context,
+            overlap=overlap,
+            max_span_pieces=max_span_pieces,
+            max_span_words=max_span_words,
+            spans_key=spans_key,
+            overwrite=overwrite,
+            batch_size=batch_size,
+            labels=[],
+            none=NO_LABEL,
+        )
+        self.suggester = suggester
+        self.scorer = scorer
+        register_span_extension("luke_score")
+
+    # ---- labels
+
+    @property
+    def labels(self) -> Tuple[str, ...]:
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> List[str]:
+        return list(self.cfg["labels"])
+
+    def add_label(self, label: str) -> int:
+        """Add a label. Where the head exists already it gains a row that has learned nothing yet."""
+        if not isinstance(label, str) or not label:
+            raise ValueError(f"A label must be a string that is not empty, but it is {label!r}.")
+        if label in self.cfg["labels"]:
+            return 0
+        self.cfg["labels"].append(label)
+        head = self.model.shims[0]
+        if head.ready:
+            old = head.module.state_dict()
+            create_span_head(self.model, len(self.labels) + 1)
+            new = head.module.state_dict()
+            for key, value in old.items():
+                new[key][: len(value)] = value
+            head.fill(new)
+        return 1
+
+    # ---- from Docs to batches
+
+    def items(self, owner: int, doc: Doc, gold: Optional[Dict[Tuple[int, int], int]] = None) -> Iterator[Item]:
+        """The windows of one Doc with their candidate spans. gold: class of each gold span; only in training."""
+        document = read_document(doc, self.tokenizer)
+        windows = self.plan(document)
+        attrs = self.model.attrs
+        rate = attrs["spans_per_word"]
+        unlimited = np.full(len(windows), np.iinfo(np.int64).max)
+        budget_B = unlimited if rate is None else budgets(document, windows, spans_per_word=rate)
+        unknown_W = None if gold is None else _unknown_words(gold, len(doc))
+        for first in range(0, len(windows), WINDOWS_AT_ONCE) if self.suggester is None else [0]:
+            last = min(first + WINDOWS_AT_ONCE, len(windows)) if self.suggester is None else len(windows)
+            spans = self.candidates(doc, document, windows, first, last)
+            classes = None if gold is None else _classes(spans, gold, unknown_W)
+            edges = np.searchsorted(spans.window_E, np.arange(first, last + 1)).tolist()
+            for window, a, b in zip(range(first, last), edges, edges[1:]):
+                if a == b:
+                    continue
+                pieces = self._window_pieces(document, windows, window)
+                for run in split_spans(a, b, most=attrs["spans_per_pass"]):
+                    part = None if classes is None else classes[run.start : run.stop]
+                    yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part)
+
+    def plan(self, document: Document) -> Windows:
+        return plan_windows(
+            document,
+            room=self.encoder.module.config.max_window - 2,
+            context=self.cfg["context"],
+            share=self.model.attrs["attention"] == "one_way",
+            overlap=self.cfg["overlap"],
+        )
+
+    def candidates(self, doc: Doc, document: Document, windows: Windows, first: int, last: int) -> Spans:
+        if self.suggester is None:
+            return enumerate_spans(
+                document,
+                windows,
+                first_window=first,
+                last_window=last,
+                max_pieces=self.cfg["max_span_pieces"],
+                max_words=self.cfg["max_span_words"],
+            )
+        suggested: Ragged = self.suggester([doc], ops=get_current_ops())
+        table = np.asarray(suggested.data.get() if hasattr(suggested.data, "get") else suggested.data).reshape(-1, 2)
+        spans, rest = place_spans(document, windows, table[:, 0], table[:, 1])
+        if len(rest):
+            warnings.warn(
+                f"'{self.name}': {len(rest)} of {len(table)} suggested spans cannot be encoded and are not entities; "
+                f"the first is words {rest[0].tolist()}, {doc[rest[0][0] : rest[0][1]].text[:80]!r}. A span must begin "
+                "and end with a word that is not blank and fit into a window.",
+                stacklevel=2,
+            )
+        return spans
+
+    def _window_pieces(self, document: Document, windows: Windows, window: int) -> np.ndarray:
+        pieces = document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]]
+        return np.concatenate([[self.tokenizer.cls_id], pieces, [self.tokenizer.sep_id]])
+
+    # ---- prediction
+
+    def predict(self, docs: Iterable[Doc]) -> List[Predictions]:
+        docs = list(docs)
+        found: List[List[np.ndarray]] = [[] for _ in docs]
+        items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
+        for batch in batch_items(items, size=self.cfg["batch_size"]):
+            for owner, rows in self._read(batch, self.model.predict(batch)):
+                found[owner].append(rows)
+        empty = np.empty((0, 5))
+        tables = [np.concatenate(x) if x else empty for x in found]
+        tables = [x[np.lexsort((x[:, 1], x[:, 0]))] for x in tables]
+        return [
+            Predictions(*(x[:, i].astype(np.int64) for i in range(3)), x[:, 3], x[:, 4]) for x in tables
+        ]
+
+    def _read(self, batch: SpanBatch, scores: SpanScores) -> Iterator[Tuple[int, np.ndarray]]:
+        """For each document of the batch a row (start, end, class, logit, probability) for each span found."""
+        logits_KL = scores.logits_KL
+        label_K = logits_KL.argmax(-1)
+        some_K = label_K > 0
+        kept = scores.kept_K[some_K].cpu().numpy()
+        if not len(kept):
+            return
+        best = label_K[some_K, None]
+        logit = logits_KL[some_K].gather(1, best)[:, 0].cpu().numpy()
+        probability = logits_KL[some_K].softmax(-1).gather(1, best)[:, 0].cpu().numpy()
+        rows = np.stack([batch.start_E[kept], batch.end_E[kept], best[:, 0].cpu().numpy(), logit, probability], 1)
+        owner = batch.owner_E()[kept]
+        for i in np.unique(owner).tolist():
+            yield i, rows[owner == i]
+
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Predictions]) -> None:
+        key = self.cfg["spans_key"]
+        for doc, found in zip(docs, predictions):
+            if key is None:
+                self._set_entities(doc, found)
+                continue
+            chosen = np.arange(len(found.start_E))
+            spans = self._spans(doc, found, chosen)
+            scores = found.probability_E.astype("float32")
+            doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores})
+
+    def _set_entities(self, doc: Doc, found: Predictions) -> None:
+        before = [] if self.cfg["overwrite"] else list(doc.ents)
+        free = np.ones(len(found.start_E), dtype=bool)
+        for entity in before:
+            free &= (found.end_E <= entity.start) | (found.start_E >= entity.end)
+        candidates = np.flatnonzero(free)
+        chosen = greedy_flat(found.start_E[candidates], found.end_E[candidates], found.logit_E[candidates])
+        doc.set_ents([*before, *self._spans(doc, found, candidates[chosen])], default="outside")
+
+    def _spans(self, doc: Doc, found: Predictions, chosen: np.ndarray) -> List[Span]:
+        spans = []
+        for i in chosen.tolist():
+            label = self.cfg["labels"][int(found.label_E[i]) - 1]
+            span = Span(doc, int(found.start_E[i]), int(found.end_E[i]), label=label)
+            span._.luke_score = float(found.probability_E[i])
+            spans.append(span)
+        return spans
+
+    # ---- training
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Learn from examples. The batch is encoded in parts of `batch_size`; the step, made by `finish_update`,
+        is the same however it is divided. `drop` is the rate of every dropout of the model."""
+        examples = list(examples)
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        validate_examples(examples, "LukeNER.update")
+        for shim in (self.encoder, self.model.shims[0]):
+            shim.set_dropout(drop)
+        golds = [self.gold(example) for example in examples]
+        items = (
+            item
+            for i, (example, gold) in enumerate(zip(examples, golds))
+            if gold is not None
+            for item in self.items(i, example.predicted, gold)
+        )
+        for batch in batch_items(items, size=self.cfg["batch_size"]):
+            scores, backprop = self.model.begin_update(batch)
+            loss, gradients = self.get_loss(batch, scores)
+            backprop(*gradients)
+            weight = self.loss_weight(batch)
+            self.accumulate(weight)
+            losses[self.name] += loss / max(weight, 1.0)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        return losses
+
+    def get_loss(self, batch: SpanBatch, scores: SpanScores) -> Tuple[float, Tuple[Any, Any]]:
+        """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed."""
+        gold_E = to_tensor(batch.gold_E, scores.logits_KL.device)
+        loss, d_logits = cross_entropy(scores.logits_KL, gold_E[scores.kept_K])
+        if scores.proposals_E is None:
+            return loss, (d_logits, None)
+        extra, d_proposals = binary_cross_entropy(scores.proposals_E, gold_E)
+        return loss + extra, (d_logits, d_proposals)
+
+    def loss_weight(self, batch: SpanBatch) -> float:
+        """What the summed loss is divided by: the known spans, or with proposals their words (first words of spans)."""
+        known = batch.gold_E >= 0
+        if self.model.attrs["spans_per_word"] is None:
+            return float(known.sum())
+        return float(len(np.unique(np.stack([batch.owner_E()[known], batch.start_E[known]]), axis=1).T))
+
+    def gold(self, example: Example) -> Optional[Dict[Tuple[int, int], int]]:
+        """Class of each gold span in the words of the predicted Doc, -1 for words without annotation; None where the
+        whole Doc has none."""
+        reference, key = example.reference, self.cfg["spans_key"]
+        if key is None:
+            if not reference.has_annotation("ENT_IOB"):
+                return None
+            spans = list(reference.ents)
+        else:
+            if key not in reference.spans:
+                return None
+            spans = list(reference.spans[key])
+        aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+        classes = {label: i + 1 for i, label in enumerate(self.cfg["labels"])}
+        gold: Dict[Tuple[int, int], int] = {}
+        for span in aligned:
+            if span.label_ not in classes:
+                raise ValueError(
+                    f"'{self.name}' does not know the label {span.label_!r} of {span.text!r}; it was initialised with "
+                    f"{sorted(classes)}. Add it to [initialize.components.{self.name}.labels], call add_label, or "
+                    "initialise with data that holds it."
+                )
+            gold[span.start, span.end] = classes[span.label_]
+        if key is None:
+            for i, value in enumerate(example.get_aligned("ENT_IOB")):
+                if value in (None, 0):
+                    gold[i, i] = -1
+        return gold
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[List[str]] = None,
+        weights: Optional[Callable[[], Checkpoint]] = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint, fix the labels and make the head.
+
+        labels: all labels; found in the examples where null. weights: a loader of a checkpoint, such as
+        spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh parameters.
+        """
+        validate_get_examples(get_examples, "LukeNER.initialize")
+        checkpoint = weights() if weights is not None else None
+        if checkpoint is not None:
+            self.load_encoder(checkpoint)
+        elif not self.encoder.ready:
+            raise ValueError(
+                f"'{self.name}' needs a checkpoint. Expected for example\n"
+                f"[initialize.components.{self.name}.weights]\n"
+                '@misc = "spacy-luke.checkpoint.v1"\n'
+                'path = "studio-ousia/luke-base"\n'
+                "in the config, where path is a folder, a tar.gz or a hub name; none was given."
+            )
+        seen, unreachable = self._survey(get_examples)
+        if labels is not None:
+            if missing := sorted(set(seen) - set(labels)):
+                raise ValueError(
+                    f"The labels given for '{self.name}' are {sorted(labels)}, but the examples also hold {missing}. "
+                    f"Add these to [initialize.components.{self.name}.labels] or remove them from the data."
+                )
+        has_head = checkpoint is not None and self._fits(checkpoint, labels or sorted(seen))
+        chosen = checkpoint.labels[1:] if has_head else (labels if labels is not None else sorted(seen))
+        if not chosen:
+            raise ValueError(
+                f"'{self.name}' found no labels: expected entities in the examples' "
+                f"{'doc.ents' if self.cfg['spans_key'] is None else 'doc.spans[' + repr(self.cfg['spans_key']) + ']'}, "
+                f"or a list in [initialize.components.{self.name}.labels]."
+            )
+        self.cfg["labels"] = list(chosen)
+        if has_head:
+            self.load_head(checkpoint)
+        else:
+            create_span_head(self.model, len(chosen) + 1, seed=seed)
+        if unreachable:
+            total = sum(seen.values())
+            reasons = ", ".join(f"{n} {reason}" for reason, n in unreachable.items())
+            warnings.warn(
+                f"'{self.name}': {sum(unreachable.values())} of {total} gold spans of the training data can never be "
+                f"predicted ({reasons}). Raise max_span_pieces or max_span_words, or correct the data.",
+                stacklevel=2,
+            )
+
+    def load_head(self, checkpoint: Checkpoint) -> None:
+        """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no entity."""
+        self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
+        create_span_head(self.model, len(checkpoint.labels))
+        state = self.model.shims[0].module.state_dict()
+        for part in ("weight", "bias"):
+            state[f"classifier.{part}"] = checkpoint.tensors[f"head.classifier.{part}"]
+        self.model.shims[0].fill(state)
+
+    def to_checkpoint(self) -> Checkpoint:
+        checkpoint = super().to_checkpoint()
+        for name, x in self.model.shims[0].module.classifier.state_dict().items():
+            checkpoint.tensors[f"head.classifier.{name}"] = x.detach().cpu()
+        checkpoint.labels = [self.cfg["none"], *self.cfg["labels"]]
+        checkpoint.task = "span_classification"
+        return checkpoint
+
+    def _fits(self, checkpoint: Checkpoint, labels: Sequence[str]) -> bool:
+        known = checkpoint.labels or []
+        return (
+            checkpoint.task == "span_classification"
+            and self.model.attrs["features"] == "all"
+            and self.model.attrs["proposer_size"] == 0
+            and set(labels) <= set(known[1:])
+        )
+
+    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> Tuple[Counter, Counter]:
+        """Labels of the examples with their counts, and why gold spans can never be predicted."""
+        seen: Counter = Counter()
+        unreachable: Counter = Counter()
+        key = self.cfg["spans_key"]
+        for example in get_examples():
+            reference = example.reference
+            spans = list(reference.ents) if key is None else list(reference.spans.get(key, []))
+            seen.update(span.label_ for span in spans)
+            aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+            if len(aligned) < len(spans):
+                unreachable["do not fall on word boundaries"] += len(spans) - len(aligned)
+            if not aligned or self.suggester is not None:
+                continue
+            document = read_document(example.predicted, self.tokenizer)
+            unreachable.update(self._obstacles(document, aligned))
+        return seen, unreachable
+
+    def _obstacles(self, document: Document, spans: Sequence[Span]) -> Iterator[str]:
+        pieces = document.pieces
+        windows = self.plan(document)
+        max_pieces, max_words = self.cfg["max_span_pieces"], self.cfg["max_span_words"]
+        for span in spans:
+            a, b = span.start, span.end - 1
+            if not (document.bounds_W[a] and document.bounds_W[b]):
+                yield "begin or end with a blank"
+            elif document.sentence_W[a] != document.sentence_W[b]:
+                yield "cross a sentence boundary"
+            elif max_words is not None and span.end - span.start > max_words:
+                yield f"have more than max_span_words = {max_words} words"
+            elif max_pieces is not None and pieces.last_W[b] - pieces.first_W[a] > max_pieces:
+                yield f"have more than max_span_pieces = {max_pieces} pieces"
+            elif len(place_spans(document, windows, np.array([a]), np.array([b + 1]))[1]):
+                yield "do not fit into a window"
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+        if self.scorer is None:
+            return {}
+        return self.scorer(examples, spans_key=self.cfg["spans_key"], **kwargs)
+
+
+def _unknown_words(gold: Dict[Tuple[int, int], int], n_words: int) -> Optional[np.ndarray]:
+    """Prefix sums of words without annotation, (W + 1,), or None where there is none."""
+    unknown = [start for (start, end), label in gold.items() if start == end and label == -1]
+    if not unknown:
+        return None
+    marks = np.zeros(n_words + 1, dtype=np.int64)
+    marks[np.array(unknown) + 1] = 1
+    return np.cumsum(marks)
+
+
+def _classes(spans: Spans, gold: Dict[Tuple[int, int], int], unknown_W: Optional[np.ndarray]) -> np.ndarray:
+    """Class of each candidate: the gold span's, 0 for none, -1 where a word of it has no annotation."""
+    classes = np.zeros(len(spans), dtype=np.int64)
+    if unknown_W is not None:
+        classes[unknown_W[spans.end_E] > unknown_W[spans.start_E]] = -1
+    width = int(max(spans.end_E.max(initial=0), max((end for _, end in gold), default=0))) + 1
+    keys = spans.start_E * width + spans.end_E  # ascending: spans are ordered by first and last word
+    for (start, end), label in gold.items():
+        i = int(np.searchsorted(keys, start * width + end))
+        if start < end and i < len(keys) and keys[i] == start * width + end:
+            classes[i] = label
+    return classes
+
+

@@ -1,0 +1,137 @@
+"""Self-attention over words and entities, ordinary and entity-aware (LUKE, EMNLP 2020, section 3.2.2).
+
+NW word tokens and NE entity tokens of a batch, packed; N = NW + NE; B windows of a group, L tokens of a window, W its
+words, S its entities; H heads, K head width, D = H * K model width.
+
+Entity-aware attention chooses one of four query matrices by the kinds of the two tokens; key and value are shared.
+It equals one ordinary attention over heads twice as wide: a word's query is [query; w2e_query], an entity's
+[e2w_query; e2e_query], a word's key is [key; 0] and an entity's [0; key], with the scale of the narrow head. So one
+fused call does it.
+"""
+
+from typing import Sequence, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .packing import Group, Packing
+
+
+class Attention(nn.Module):
+    def __init__(self, hidden_size: int, num_heads: int, *, entity_aware: bool, dropout: float):
+        super().__init__()
+        self.num_heads = num_heads
+        self.entity_aware = entity_aware
+        self.dropout = dropout
+        self.query = nn.Linear(hidden_size, hidden_size)
+        self.key = nn.Linear(hidden_size, hidden_size)
+        self.value = nn.Linear(hidden_size, hidden_size)
+        if entity_aware:
+            self.w2e_query = nn.Linear(hidden_size, hidden_size)
+            self.e2w_query = nn.Linear(hidden_size, hidden_size)
+            self.e2e_query = nn.Linear(hidden_size, hidden_size)
+        self.output = nn.Linear(hidden_size, hidden_size)
+
+    def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:
+        """Every token of a window sees every token of it (the paper's attention, mode "full").
+
+        words_ND: (NW, D), entities_ED: (NE, D), packing: of word-and-entity windows (`pack_pairs`).
+        RETURNS: (NW, D) and (NE, D), after the output projection.
+        """
+        k_w, k_e = self._heads(self.key(words_ND)), self._heads(self.key(entities_ED))
+        v_NHK = torch.cat([self._heads(self.value(words_ND)), self._heads(self.value(entities_ED))])
+        if self.entity_aware:
+            width = k_w.shape[-1]
+            q_w = torch.cat([self._heads(self.query(words_ND)), self._heads(self.w2e_query(words_ND))], -1)
+            q_e = torch.cat([self._heads(self.e2w_query(entities_ED)), self._heads(self.e2e_query(entities_ED))], -1)
+            k_w, k_e = F.pad(k_w, (0, width)), F.pad(k_e, (width, 0))
+        else:
+            q_w, q_e = self._heads(self.query(words_ND)), self._heads(self.query(entities_ED))
+        out_ND = self._attend(torch.cat([q_w, q_e]), torch.cat([k_w, k_e]), v_NHK, packing)
+        out_ND = self.output(out_ND)
+        return out_ND[: len(words_ND)], out_ND[len(words_ND) :]
+
+    def words_only(self, words_ND: Tensor, packing: Packing) -> Tuple[Tensor, Tensor, Tensor]:
+        """Words see the words of their window.
+
+        RETURNS: (NW, D) after the output projection, and the keys and values (NW, H, K) for `entities_only`.
+        """
+        k_NHK, v_NHK = self._heads(self.key(words_ND)), self._heads(self.value(words_ND))
+        out_ND = self._attend(self._heads(self.query(words_ND)), k_NHK, v_NHK, packing)
+        return self.output(out_ND), k_NHK, v_NHK
+
+    def entities_only(
+        self, entities_ED: Tensor, k_NHK: Tensor, v_NHK: Tensor, words: Packing, rows: Sequence[Tensor]
+    ) -> Tensor:
+        """Each entity sees the words of its window and itself (mode "one_way"; as PL-Marker's levitated markers).
+
+        k_NHK, v_NHK: keys and values of the words (NW, H, K), from `words_only`.
+        words: packing of the words; rows: for each of its groups the packed entity rows (B, S) of its windows, -1
+            where there is none (`entity_rows`).
+        RETURNS: (NE, D) after the output projection.
+        """
+        to_words = self.e2w_query if self.entity_aware else self.query
+        to_itself = self.e2e_query if self.entity_aware else self.query
+        q_EHK, q_self = self._heads(to_words(entities_ED)), self._heads(to_itself(entities_ED))
+        own_v = self._heads(self.value(entities_ED))
+        scale = q_EHK.shape[-1] ** -0.5
+        own_EH = (q_self * self._heads(self.key(entities_ED))).sum(-1) * scale
+        results, order = [], []
+        for group, rows_BS in zip(words.groups, rows, strict=True):
+            if rows_BS.shape[1] == 0:
+                continue
+            real_BS = rows_BS >= 0
+            safe_BS = rows_BS.clamp(min=0)
+            # One key and value of zeros behind the words keeps a column for the entity's own score and value.
+            k_BHKL = F.pad(_take(k_NHK, group), (0, 0, 0, 0, 0, 1)).permute(0, 2, 3, 1)
+            v_BHLK = F.pad(_take(v_NHK, group), (0, 0, 0, 0, 0, 1)).transpose(1, 2)
+            scores_BHSL = (q_EHK[safe_BS].transpose(1, 2) * scale) @ k_BHKL
+            if group.real_BL is not None:
+                hidden_BL = F.pad(~group.real_BL, (0, 1))[:, None, None]
+                scores_BHSL = scores_BHSL.masked_fill(hidden_BL, float("-inf"))
+            scores_BHSL[..., -1] = own_EH[safe_BS].transpose(1, 2).to(scores_BHSL.dtype)
+            weights_BHSL = F.dropout(scores_BHSL.softmax(-1), self.dropout, self.training)
+            out_BHSK = weights_BHSL @ v_BHLK
+            own_BHSK = own_v[safe_BS].transpose(1, 2)
+            out_BSHK = (out_BHSK + weights_BHSL[..., -1:] * own_BHSK).transpose(1, 2)
+            results.append(out_BSHK[real_BS].flatten(1))
+            order.append(rows_BS[real_BS])
+        if not results:
+            return self.output(torch.zeros_like(entities_ED))
+        flat = torch.cat(order)
+        inverse = torch.empty_like(flat)
+        inverse[flat] = torch.arange(len(flat), device=flat.device)
+        return self.output(torch.cat(results)[inverse])
+
+    def _heads(self, x_ND: Tensor) -> Tensor:
+        return x_ND.unflatten(-1, (self.num_heads, -1))
+
+    def _attend(self, q_NHK: Tensor, k_NHK: Tensor, v_NHK: Tensor, packing: Packing) -> Tensor:
+        """Fused attention group by group. q and k may have wider heads than v. RETURNS: (N, D)."""
+        narrow = v_NHK.shape[-1]
+        scale = narrow**-0.5
+        if q_NHK.shape[-1] != narrow and q_NHK.device.type == "cpu":  # the CPU kernel wants one width
+            v_NHK = F.pad(v_NHK, (0, q_NHK.shape[-1] - narrow))
+        results = []
+        for group in packing.groups:
+            q_BHLK, k_BHLK, v_BHLK = (_take(x, group).transpose(1, 2) for x in (q_NHK, k_NHK, v_NHK))
+            mask = None if group.real_BL is None else group.real_BL[:, None, None]
+            dropout = self.dropout if self.training else 0.0
+            out_BHLK = F.scaled_dot_product_attention(
+                q_BHLK, k_BHLK, v_BHLK, attn_mask=mask, dropout_p=dropout, scale=scale
+            )
+            out_BLHK = out_BHLK[..., :narrow].transpose(1, 2)
+            real = out_BLHK.flatten(0, 1) if group.real_BL is None else out_BLHK[group.real_BL]
+            results.append(real.flatten(1))
+        out_ND = results[0] if len(results) == 1 else torch.cat(results)
+        return out_ND if packing.inverse_N is None else out_ND[packing.inverse_N]
+
+
+def _take(x_NHK: Tensor, group: Group) -> Tensor:
+    """Rows of a group, (B, L, H, K); a view where they are consecutive."""
+    if group.start is None:
+        return x_NHK[group.rows_BL]
+    B, L = group.rows_BL.shape
+    return x_NHK[group.start : group.start + B * L].unflatten(0, (B, L))
+

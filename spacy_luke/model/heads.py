@@ -1,0 +1,89 @@
+"""Task heads on an encoder's states.
+
+N packed word states, E spans, D model width, L labels, W states of words.
+"""
+
+from typing import Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+FEATURES = {"all": 3, "words": 2, "entity": 1}  # how many states a span's features join
+
+LENGTHS = 16  # lengths in words that the proposer tells apart; the last stands for all longer ones
+
+
+class SpanHead(nn.Module):
+    """A linear layer on [first word; last word; entity] of each span (LUKE, section 4.3; the original's
+    `no_entity_feature` is features="words", its `no_word_feature` features="entity"); with proposer_size also a
+    proposer, whose hidden layer has that size."""
+
+    def __init__(self, hidden_size: int, n_labels: int, *, features: str = "all", proposer_size: int = 0):
+        super().__init__()
+        if features not in FEATURES:
+            raise ValueError(f"features must be one of {sorted(FEATURES)}, but it is {features!r}.")
+        self.features = features
+        self.dropout = nn.Dropout(0.1)
+        self.classifier = nn.Linear(FEATURES[features] * hidden_size, n_labels)
+        self.proposer = SpanProposer(hidden_size, size=proposer_size) if proposer_size else None
+
+    def forward(self, words_ND: Tensor, first_E: Tensor, last_E: Tensor, entities_ED: Tensor) -> Tensor:
+        """words_ND: packed word states; first_E, last_E: rows of them, both inclusive. RETURNS: logits (E, L)."""
+        states = {
+            "all": lambda: [words_ND[first_E], words_ND[last_E], entities_ED],
+            "words": lambda: [words_ND[first_E], words_ND[last_E]],
+            "entity": lambda: [entities_ED],
+        }[self.features]()
+        return self.classifier(self.dropout(torch.cat(states, -1)))
+
+
+class SpanProposer(nn.Module):
+    """Scores any span from the states of its first and last piece, cheaply: which ones deserve an entity token.
+
+    One hidden layer on [first; last] plus a vector for the span's length in words. The two halves of the hidden layer
+    are computed once a piece, so that a span costs one addition.
+    """
+
+    def __init__(self, hidden_size: int, *, size: int):
+        super().__init__()
+        self.first = nn.Linear(hidden_size, size)
+        self.last = nn.Linear(hidden_size, size, bias=False)
+        self.length = nn.Embedding(LENGTHS, size)
+        self.score = nn.Linear(size, 1)
+
+    def forward(self, words_ND: Tensor, first_E: Tensor, last_E: Tensor, length_E: Tensor) -> Tensor:
+        """length_E: words of each span, from 1. RETURNS: logits (E,)."""
+        hidden = self.first(words_ND)[first_E] + self.last(words_ND)[last_E] + self.length(length_E.clamp(max=LENGTHS) - 1)
+        return self.score(F.relu(hidden)).squeeze(-1)
+
+
+def keep_best(scores_E: Tensor, window_E: Tensor, budget_B: Tensor) -> Tensor:
+    """The best spans of each window, in their old order: indices of spans (K,).
+
+    scores_E: proposal logits; window_E: window of each span, ascending; budget_B: how many a window keeps. Ties go to
+    the span that stands first.
+    """
+    order_E = torch.argsort(scores_E, descending=True, stable=True)
+    order_E = order_E[torch.argsort(window_E[order_E], stable=True)]
+    counts_B = torch.bincount(window_E, minlength=len(budget_B))
+    start_B = F.pad(counts_B.cumsum(0), (1, 0))[:-1]
+    rank_E = torch.arange(len(order_E), device=scores_E.device) - start_B[window_E]
+    return torch.sort(order_E[rank_E < budget_B[window_E]]).values
+
+
+def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> Tuple[float, Tensor]:
+    """Summed cross-entropy over the spans whose class is known (0 or more), and its gradient by the logits, (E, L)."""
+    known_E = gold_E >= 0
+    log_EL = logits_EL.detach().float().log_softmax(-1)
+    target_E = gold_E.clamp(min=0)
+    loss = -(log_EL.gather(1, target_E[:, None]).squeeze(1) * known_E).sum()
+    return float(loss), (log_EL.exp() - F.one_hot(target_E, logits_EL.shape[1])) * known_E[:, None]
+
+
+def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> Tuple[float, Tensor]:
+    """Summed binary cross-entropy of "is any mention" over the known spans, and its gradient by the logits, (E,)."""
+    known_E, target_E = gold_E >= 0, (gold_E > 0).float()
+    logits_E = logits_E.detach().float()
+    loss = F.binary_cross_entropy_with_logits(logits_E, target_E, reduction="none")
+    return float((loss * known_E).sum()), (logits_E.sigmoid() - target_E) * known_E

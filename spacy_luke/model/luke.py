@@ -1,0 +1,196 @@
+"""The LUKE encoder: words and entities are tokens of one transformer (Yamada et al., EMNLP 2020, section 3).
+
+N packed tokens of a batch (NW words, NE entities), B windows, D model width, F intermediate width.
+The paper's model is `LukeEncoder.forward`; `encode_words` and `encode_entities` are the same layers used one way:
+words do not see entities, so one pass over the words serves any number of entities.
+"""
+
+from dataclasses import dataclass
+from typing import List, Optional, Sequence, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import Attention
+from .config import EncoderConfig
+from .packing import Packing, entity_rows, pack, pack_pairs
+
+FEED_FORWARD_ROWS = 1024  # rows at once without gradients: the intermediate states then stay in the cache
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Pieces of B windows, packed. pieces_N: piece ids, [CLS] and [SEP] included; lengths: pieces of each window."""
+
+    pieces_N: Tensor
+    lengths: Sequence[int]
+    types_N: Optional[Tensor] = None  # token types; zeros where None
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """Entity tokens of B windows, packed in the order of the windows.
+
+    entities_E: rows of the entity table; first_E, last_E: first and last piece of the mention, counted in its window
+    with [CLS] as 0, both inclusive; counts: mentions of each window.
+    """
+
+    entities_E: Tensor
+    first_E: Tensor
+    last_E: Tensor
+    counts: Sequence[int]
+    types_E: Optional[Tensor] = None
+
+
+@dataclass(frozen=True)
+class WordStates:
+    """What one pass over the words leaves: states (NW, D), and keys and values (NW, H, K) of each layer."""
+
+    states_ND: Tensor
+    keys: List[Tensor]
+    values: List[Tensor]
+    packing: Packing
+
+
+class WordEmbeddings(nn.Module):
+    def __init__(self, config: EncoderConfig):
+        super().__init__()
+        self.piece = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.position = nn.Embedding(config.max_positions, config.hidden_size)
+        self.token_type = nn.Embedding(config.token_types, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+        self.position_offset = config.position_offset
+
+    def forward(self, windows: Windows) -> Tensor:
+        """RETURNS: (NW, D)."""
+        device = windows.pieces_N.device
+        positions_N = torch.cat([torch.arange(n) for n in windows.lengths]).to(device) + self.position_offset
+        x_ND = self.piece(windows.pieces_N) + self.position(positions_N)
+        types_N = torch.zeros_like(windows.pieces_N) if windows.types_N is None else windows.types_N
+        return self.dropout(self.norm(x_ND + self.token_type(types_N)))
+
+
+class EntityEmbeddings(nn.Module):
+    """LayerNorm(dense(entity) + mean of the mention's rows of an own position table + type) (section 3.1)."""
+
+    def __init__(self, config: EncoderConfig):
+        super().__init__()
+        self.table = nn.Embedding(config.entity_vocab_size, config.entity_size)
+        if config.entity_size != config.hidden_size:
+            self.dense = nn.Linear(config.entity_size, config.hidden_size, bias=False)
+        else:
+            self.dense = nn.Identity()
+        self.position = nn.Embedding(config.max_positions, config.hidden_size)
+        self.token_type = nn.Embedding(config.token_types, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, mentions: Mentions) -> Tensor:
+        """RETURNS: (NE, D)."""
+        # Few entity rows stand for many mentions ([MASK] for every span), so each is projected once.
+        rows, place_E = torch.unique(mentions.entities_E, return_inverse=True)
+        x_ED = self.dense(self.table(rows))[place_E]
+        types_E = torch.zeros_like(mentions.entities_E) if mentions.types_E is None else mentions.types_E
+        x_ED = x_ED + self.mean_positions(mentions.first_E, mentions.last_E) + self.token_type(types_E)
+        return self.dropout(self.norm(x_ED))
+
+    def mean_positions(self, first_E: Tensor, last_E: Tensor) -> Tensor:
+        """Mean of the position rows first..last, as a difference of prefix sums: (NE, D)."""
+        sums_PD = F.pad(self.position.weight.float().cumsum(0), (0, 0, 1, 0))
+        return (sums_PD[last_E + 1] - sums_PD[first_E]) / (last_E + 1 - first_E)[:, None]
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward, each followed by residual and LayerNorm, as in BERT."""
+
+    def __init__(self, config: EncoderConfig):
+        super().__init__()
+        self.attention = Attention(
+            config.hidden_size, config.num_heads, entity_aware=config.entity_aware, dropout=config.attention_dropout
+        )
+        self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        self.up = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.down = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.output_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+        self.activation = config.activation
+
+    def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:
+        words, entities = self.attention(words_ND, entities_ED, packing)
+        return self.finish(words_ND, words), self.finish(entities_ED, entities)
+
+    def words_only(self, words_ND: Tensor, packing: Packing) -> Tuple[Tensor, Tensor, Tensor]:
+        attended, keys, values = self.attention.words_only(words_ND, packing)
+        return self.finish(words_ND, attended), keys, values
+
+    def finish(self, x_ND: Tensor, attended_ND: Tensor) -> Tensor:
+        """Residual, LayerNorm and feed-forward: (N, D)."""
+        x_ND = self.attention_norm(x_ND + self.dropout(attended_ND))
+        if torch.is_grad_enabled() or len(x_ND) <= FEED_FORWARD_ROWS:
+            return self._feed_forward(x_ND)
+        return torch.cat([self._feed_forward(part) for part in x_ND.split(FEED_FORWARD_ROWS)])
+
+    def _feed_forward(self, x_ND: Tensor) -> Tensor:
+        return self.output_norm(x_ND + self.dropout(self.down(activate(self.up(x_ND), self.activation))))
+
+
+class LukeEncoder(nn.Module):
+    def __init__(self, config: EncoderConfig):
+        super().__init__()
+        self.config = config
+        self.words = WordEmbeddings(config)
+        self.entities = EntityEmbeddings(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_layers))
+
+    def forward(self, windows: Windows, mentions: Mentions) -> Tuple[Tensor, Tensor]:
+        """The paper's encoder: all tokens of a window see one another.
+
+        RETURNS: word states (NW, D) and entity states (NE, D), packed as the inputs are.
+        """
+        packing = pack_pairs(windows.lengths, mentions.counts, device=windows.pieces_N.device)
+        words_ND, entities_ED = self.words(windows), self.entities(mentions)
+        for layer in self.layers:
+            words_ND, entities_ED = layer(words_ND, entities_ED, packing)
+        return words_ND, entities_ED
+
+    def encode_words(self, windows: Windows) -> WordStates:
+        """One pass over the words alone, with what `encode_entities` needs of it."""
+        packing = pack(windows.lengths, device=windows.pieces_N.device)
+        x_ND = self.words(windows)
+        all_keys, all_values = [], []
+        for layer in self.layers:
+            x_ND, keys, values = layer.words_only(x_ND, packing)
+            all_keys.append(keys)
+            all_values.append(values)
+        return WordStates(x_ND, all_keys, all_values, packing)
+
+    def encode_entities(self, words: WordStates, mentions: Mentions) -> Tensor:
+        """Entity states (NE, D) where each entity sees its window's words and itself, and no word sees an entity."""
+        rows = entity_rows(words.packing, mentions.counts, device=mentions.entities_E.device)
+        x_ED = self.entities(mentions)
+        for layer, keys, values in zip(self.layers, words.keys, words.values):
+            attended = layer.attention.entities_only(x_ED, keys, values, words.packing, rows)
+            x_ED = layer.finish(x_ED, attended)
+        return x_ED
+
+
+def activate(x: Tensor, name: str) -> Tensor:
+    if name == "gelu":
+        return F.gelu(x)
+    if name == "gelu_new":
+        return F.gelu(x, approximate="tanh")
+    return F.relu(x)
+
+
+def initialize(module: nn.Module, *, std: float, generator: Optional[torch.Generator] = None) -> None:
+    """Fresh parameters as in BERT: normal matrices, zero biases, LayerNorms of one."""
+    for part in module.modules():
+        if isinstance(part, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(part.weight, std=std, generator=generator)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+        if isinstance(part, nn.LayerNorm):
+            nn.init.ones_(part.weight)
+            nn.init.zeros_(part.bias)
