@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-import spacy
 import srsly
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save, save_file
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Span
 from thinc.api import Optimizer
@@ -29,6 +28,8 @@ class LukeComponent(TrainablePipe):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     encoder_node = "luke_encoder"
+    _tokenizer: Optional[PieceTokenizer] = None  # read from the encoder's texts when it is needed
+    _weight = 0.0  # of the updates since the last step
 
     @property
     def encoder(self) -> TorchShim:
@@ -114,7 +115,7 @@ class LukeComponent(TrainablePipe):
     def model_of(self, name: str) -> Any:
         return next(node for node in self.model.walk() if node.name == name)
 
-    def named_parameters(self) -> List:
+    def named_parameters(self) -> List[Tuple[str, torch.nn.Parameter]]:
         """Trainable parameters with their names in a checkpoint: encoder.*, head.*"""
         prefixes = {self.encoder_node: "encoder"}
         shims = shims_of(self.model).items()
@@ -137,7 +138,7 @@ class LukeComponent(TrainablePipe):
 
     # ---- saving and loading: one safetensors file, replaced at once
 
-    def _stored(self) -> Any:
+    def _stored(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, str]]:
         tensors, stored = {}, {}
         for node, shim in shims_of(self.model).items():
             part, values = shim.stored()
@@ -158,10 +159,6 @@ class LukeComponent(TrainablePipe):
             prefix = f"{node}/"
             shim.restore({n[len(prefix) :]: x for n, x in tensors.items() if n.startswith(prefix)}, stored[node])
         self._tokenizer = None
-        self._after_load()
-
-    def _after_load(self) -> None:
-        """For components that derive something from settings."""
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Write DIR/model.safetensors: weights, tokenizer and settings. The old file is whole until the new one is."""
@@ -185,13 +182,9 @@ class LukeComponent(TrainablePipe):
                 f"'{self.name}' holds {size:,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
                 "Use nlp.to_disk, which has no limit."
             )
-        from safetensors.torch import save
-
         return srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeComponent":
-        from safetensors.torch import load
-
         message = srsly.msgpack_loads(bytes_data)
         self._restore(load(message["tensors"]), message["metadata"])
         return self
@@ -201,5 +194,3 @@ def register_span_extension(name: str) -> None:
     if not Span.has_extension(name):
         Span.set_extension(name, default=None)
 
-
-_ = (Callable, Optional, spacy)

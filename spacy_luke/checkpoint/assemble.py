@@ -1,0 +1,162 @@
+"""From a file's tensors under their names to a checked, complete set under ours."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Container, Dict, List, Mapping, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from ..entities import FILES as ENTITY_FILES
+from ..entities import EntityVocab
+from ..model.config import EncoderConfig
+from ..text.tokenizer import PieceTokenizer
+from .configs import CLASSIFIER_WIDTHS
+from .files import check_finite
+from .names import SortedNames, extra_queries, head_shapes
+
+Shapes = Mapping[str, Tuple[int, ...]]
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "sentencepiece.bpe.model")
+NO_TOKENIZER = "found no tokenizer"
+BY_ENTITY = ("encoder.entities.table.weight", "entity_head.bias")  # one row for each entity
+
+
+def resolve_ties(raw: Mapping[str, Tensor], names: SortedNames, *, rows: Optional[List[int]] = None) -> List[str]:
+    """Check that tied tensors are equal (their rows only, where entity rows are chosen); a tied name whose other name
+    is missing is mapped. Raises ValueError where they differ. RETURNS: lines for the report."""
+    report = []
+    for theirs, ours in sorted(names.tied.items()):
+        if ours not in names.mapped:
+            names.mapped[ours] = theirs
+            report.append(f"mapped {theirs} to {ours}, which it is tied to")
+            continue
+        one, two = raw[theirs], raw[names.mapped[ours]]
+        same = one.shape == two.shape and one.dtype == two.dtype
+        if same and one.data_ptr() != two.data_ptr():
+            if rows is not None and ours in BY_ENTITY:
+                one, two = one[rows], two[rows]
+            same = torch.equal(one, two)
+        if not same:
+            raise ValueError(
+                f"{theirs!r} must equal {names.mapped[ours]!r}, as LUKE ties the two, but they differ (shapes "
+                f"{tuple(one.shape)} and {tuple(two.shape)}). Untied decoders are not supported; remove one of the two."
+            )
+        report.append(f"dropped {theirs}: tied to {names.mapped[ours]}")
+    report.extend(f"dropped {theirs}: {reason}" for theirs, reason in sorted(names.dropped.items()))
+    return report
+
+
+def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig) -> Dict[str, Tuple[int, ...]]:
+    """Shapes of all that must be there: the encoder, and each head of which `names` (ours) has a part."""
+    shapes = dict(encoder)
+    for head in head_shapes(config).values():
+        if any(name in names for name in head):
+            shapes.update(head)
+    return shapes
+
+
+def task_shapes(
+    config: EncoderConfig, task: str, raw: Mapping[str, Tensor], names: SortedNames
+) -> Dict[str, Tuple[int, ...]]:
+    """Shapes of the task's own head. The number of labels is the classifier's number of rows; its bias may be absent."""
+    if task == "question_answering":
+        return {"head.qa_outputs.weight": (2, config.hidden_size), "head.qa_outputs.bias": (2,)}
+    if task not in CLASSIFIER_WIDTHS:
+        return {}
+    matrix = names.mapped.get("head.classifier.weight")
+    labels = raw[matrix].shape[0] if matrix is not None and raw[matrix].dim() else 0
+    shapes: Dict[str, Tuple[int, ...]] = {
+        "head.classifier.weight": (labels, CLASSIFIER_WIDTHS[task] * config.hidden_size)
+    }
+    if "head.classifier.bias" in names.mapped:
+        shapes["head.classifier.bias"] = (labels,)
+    return shapes
+
+
+def collect(
+    raw: Mapping[str, Tensor], names: SortedNames, shapes: Shapes, *, rows: Optional[List[int]] = None
+) -> Dict[str, Tensor]:
+    """Copies of all wanted tensors, under our names, in the order of `shapes`.
+
+    rows: the entity rows to keep; no others are read. Raises ValueError for a tensor that is missing, of another shape,
+    not finite, or that has no place among `shapes`.
+    """
+    if missing := [name for name in shapes if name not in names.mapped]:
+        raise ValueError(f"The checkpoint lacks {len(missing)} tensors that its config asks for: {_list(missing)}.")
+    if extra := [theirs for ours, theirs in names.mapped.items() if ours not in shapes]:
+        raise ValueError(f"The checkpoint has tensors that its task has no place for: {_list(extra)}.")
+    tensors = {}
+    for ours, shape in shapes.items():
+        theirs = names.mapped[ours]
+        tensor = raw[theirs]
+        if tuple(tensor.shape) != tuple(shape):
+            raise ValueError(
+                f"Tensor {theirs!r} must have the shape {tuple(shape)} by the config, but it has {tuple(tensor.shape)}. "
+                "Check that config.json belongs to these weights."
+            )
+        tensor = tensor[rows] if rows is not None and ours in BY_ENTITY else tensor.clone()
+        check_finite(theirs, tensor)
+        tensors[ours] = tensor.contiguous()
+    return tensors
+
+
+def copy_queries(tensors: Dict[str, Tensor], config: EncoderConfig) -> None:
+    """Add the extra queries as copies of `query`, as the original does when fine-tuning starts (section 4)."""
+    for name, query in extra_queries(config).items():
+        tensors[name] = tensors[query].clone()
+
+
+def lacks_queries(names: SortedNames, config: EncoderConfig) -> bool:
+    """Whether an entity-aware encoder's extra queries are all missing; where only some are, they are an error later."""
+    return config.entity_aware and not any(name in names.mapped for name in extra_queries(config))
+
+
+def read_tokenizer(folder: Path, *, vocab_size: int) -> Optional[PieceTokenizer]:
+    """The folder's tokenizer; None where it has no file of one."""
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+        return None
+    tokenizer = PieceTokenizer.from_folder(folder)
+    if len(tokenizer) > vocab_size:
+        raise ValueError(
+            f"The tokenizer in {folder} has {len(tokenizer)} pieces, but the word table only has {vocab_size} rows. "
+            "Check that the tokenizer's files belong to these weights."
+        )
+    return tokenizer
+
+
+def read_entities(folder: Path, config: EncoderConfig) -> Optional[EntityVocab]:
+    """The folder's entity vocabulary; None where it has no file of one."""
+    if not any((folder / name).is_file() for name in ENTITY_FILES):
+        return None
+    vocab = EntityVocab.from_file(folder)
+    if len(vocab) > config.entity_vocab_size:
+        raise ValueError(
+            f"The entity vocabulary in {folder} has {len(vocab)} rows, but the entity table only has "
+            f"{config.entity_vocab_size}. Check that the vocabulary belongs to these weights."
+        )
+    return vocab
+
+
+def _list(names: List[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(repr(name) for name in names[:10]) + more
+
+
+@dataclass
+class Checkpoint:
+    """An encoder with all that belongs to it.
+
+    tensors: our names ("encoder.*", the state of a LukeEncoder; "pooler.*", "lm_head.*", "entity_head.*", "head.*") ->
+    tensors of the file's own type. tokenizer, entities: None where the source has none. labels: those of a classifier,
+    in order. task: a value of `configs.TASKS`. source: the original config, and "kind": "huggingface", "archive" or
+    "plain". report: what was mapped, dropped (with the reason) and initialised.
+    """
+
+    config: EncoderConfig
+    tensors: Dict[str, Tensor]
+    tokenizer: Optional[PieceTokenizer] = None
+    entities: Optional[EntityVocab] = None
+    labels: Optional[List[str]] = None
+    task: str = "encoder"
+    source: Dict[str, Any] = field(default_factory=dict)
+    report: List[str] = field(default_factory=list)

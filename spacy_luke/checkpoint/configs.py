@@ -1,0 +1,196 @@
+"""Others' config.json and metadata.json <-> EncoderConfig."""
+
+from typing import Any, Dict, List, Optional
+
+from ..model.config import EncoderConfig
+
+PLAIN_TYPES = ("roberta", "xlm-roberta", "camembert", "bert")
+
+# Hugging Face's classes and our names of the tasks.
+TASKS = {
+    "LukeModel": "encoder",
+    "LukeForMaskedLM": "masked_lm",
+    "LukeForEntityClassification": "entity_classification",
+    "LukeForEntityPairClassification": "entity_pair_classification",
+    "LukeForEntitySpanClassification": "span_classification",
+    "LukeForQuestionAnswering": "question_answering",
+    "LukeForTokenClassification": "token_classification",
+    "LukeForSequenceClassification": "sequence_classification",
+}
+ARCHITECTURES = {task: name for name, task in TASKS.items()}
+# The classifier's features, in hidden sizes.
+CLASSIFIER_WIDTHS = {
+    "span_classification": 3,
+    "entity_classification": 1,
+    "entity_pair_classification": 2,
+    "token_classification": 1,
+    "sequence_classification": 1,
+}
+
+
+def luke_config(data: Dict[str, Any]) -> EncoderConfig:
+    """From a config.json with model_type "luke" (Hugging Face's LukeConfig, whose defaults hold)."""
+    return EncoderConfig(
+        **_common(data),
+        entity_vocab_size=_size(data, "entity_vocab_size"),
+        entity_size=_size(data, "entity_emb_size"),
+        position_offset=_number(data, "pad_token_id", 1) + 1,
+        entity_aware=bool(data.get("use_entity_aware_attention", True)),
+    )
+
+
+def archive_config(metadata: Dict[str, Any]) -> EncoderConfig:
+    """From an original archive's metadata.json.
+
+    Positions count from the padding index + 1 where the words are RoBERTa's or XLM-R's, from 0 where they are BERT's.
+    Entity-aware queries are on unless the metadata say otherwise: they come later than these archives, and where they
+    are missing they are copied, which changes no output.
+    """
+    data = metadata.get("model_config")
+    if not isinstance(data, dict):
+        raise ValueError(f"metadata.json must hold 'model_config', but its keys are {sorted(metadata)}.")
+    name = data.get("bert_model_name")
+    if not isinstance(name, str):
+        raise ValueError(f"metadata.json must name the word encoder in 'bert_model_name', but it holds {name!r}.")
+    roberta = "roberta" in name
+    return EncoderConfig(
+        **_common(data),
+        entity_vocab_size=_size(data, "entity_vocab_size"),
+        entity_size=_size(data, "entity_emb_size") if data.get("entity_emb_size") is not None else data["hidden_size"],
+        position_offset=_number(data, "pad_token_id", 1) + 1 if roberta else 0,
+        entity_aware=bool(data.get("use_entity_aware_attention", True)),
+    )
+
+
+def plain_config(
+    data: Dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool
+) -> EncoderConfig:
+    """From the config.json of a plain RoBERTa, XLM-R or BERT."""
+    kind = data.get("model_type")
+    if data.get("position_embedding_type", "absolute") != "absolute":
+        raise ValueError(f"position_embedding_type must be 'absolute', but it is {data['position_embedding_type']!r}.")
+    return EncoderConfig(
+        **_common(data),
+        entity_vocab_size=entity_vocab_size,
+        entity_size=entity_size,
+        position_offset=0 if kind == "bert" else _number(data, "pad_token_id", 1) + 1,
+        entity_aware=entity_aware,
+    )
+
+
+def huggingface_config(
+    config: EncoderConfig, *, task: str, labels: Optional[List[str]], source: Dict[str, Any]
+) -> Dict[str, Any]:
+    """A config.json for Hugging Face's LUKE classes.
+
+    What the checkpoint came from gives the keys that the encoder knows nothing of, such as special token ids. Raises
+    ValueError for an encoder that those classes cannot express.
+    """
+    if config.position_offset < 1:
+        raise ValueError(
+            "Hugging Face's LUKE counts word positions from pad_token_id + 1, so it cannot express this encoder, whose "
+            "positions count from 0 as in BERT. Only encoders made from LUKE, RoBERTa or XLM-R can be exported."
+        )
+    data: Dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 2, "classifier_dropout": None, "bert_model_name": None}
+    if source.get("kind") == "huggingface":
+        data.update((key, value) for key, value in source.items() if key != "kind")
+    data.update(
+        model_type="luke",
+        architectures=[ARCHITECTURES[task]],
+        vocab_size=config.vocab_size,
+        entity_vocab_size=config.entity_vocab_size,
+        hidden_size=config.hidden_size,
+        entity_emb_size=config.entity_size,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        intermediate_size=config.intermediate_size,
+        hidden_act=config.activation,
+        hidden_dropout_prob=config.dropout,
+        attention_probs_dropout_prob=config.attention_dropout,
+        max_position_embeddings=config.max_positions,
+        type_vocab_size=config.token_types,
+        initializer_range=config.initializer_range,
+        layer_norm_eps=config.norm_eps,
+        use_entity_aware_attention=config.entity_aware,
+        pad_token_id=config.position_offset - 1,
+    )
+    if labels is not None:
+        data["id2label"] = {str(i): label for i, label in enumerate(labels)}
+        data["label2id"] = {label: i for i, label in enumerate(labels)}
+    return dict(sorted(data.items()))
+
+
+def named_task(data: Dict[str, Any]) -> Optional[str]:
+    """The task of the class that config.json names, None where it names none. Raises ValueError for other classes."""
+    named = data.get("architectures") or []
+    if unknown := [name for name in named if name not in TASKS]:
+        raise ValueError(f"config.json names the architecture {unknown[0]!r}; expected one of {sorted(TASKS)}.")
+    return TASKS[named[0]] if named else None
+
+
+def find_task(data: Dict[str, Any], heads: Dict[str, int], *, hidden_size: int) -> str:
+    """The task, by the class that config.json names, else by the heads that there are.
+
+    heads: "lm_head", "entity_head", "qa_outputs", "classifier" -> columns of its matrix.
+    """
+    task = named_task(data)
+    if task in CLASSIFIER_WIDTHS or task == "question_answering":
+        return str(task)
+    if "qa_outputs" in heads:
+        return "question_answering"
+    if "classifier" in heads:
+        tasks = [name for name, width in CLASSIFIER_WIDTHS.items() if width * hidden_size == heads["classifier"]]
+        if task is not None or len(tasks) != 1:
+            raise ValueError(
+                f"The checkpoint has a classifier of width {heads['classifier']}, but config.json says "
+                f"architectures={data.get('architectures')}, so its task is unknown. Name one of "
+                f"{[ARCHITECTURES[name] for name in tasks or CLASSIFIER_WIDTHS]} in config.json."
+            )
+        return tasks[0]
+    return "masked_lm" if "lm_head" in heads or "entity_head" in heads else "encoder"
+
+
+def find_labels(data: Dict[str, Any], count: int) -> List[str]:
+    """The classifier's labels in order, from id2label; where there is none, Hugging Face's LABEL_0 and so on."""
+    named = data.get("id2label")
+    if named is None:
+        return [f"LABEL_{i}" for i in range(count)]
+    labels = {int(i): str(label) for i, label in named.items()}
+    if sorted(labels) != list(range(count)) or len(set(labels.values())) != count:
+        raise ValueError(
+            f"The classifier has {count} rows, so id2label must name {count} different labels for 0 to {count - 1}, "
+            f"but it is {named}. Correct config.json."
+        )
+    return [labels[i] for i in range(count)]
+
+
+def _common(data: Dict[str, Any]) -> Dict[str, Any]:
+    return {
+        "vocab_size": _size(data, "vocab_size"),
+        "hidden_size": _size(data, "hidden_size"),
+        "num_layers": _size(data, "num_hidden_layers"),
+        "num_heads": _size(data, "num_attention_heads"),
+        "intermediate_size": _size(data, "intermediate_size"),
+        "max_positions": _size(data, "max_position_embeddings"),
+        "token_types": _number(data, "type_vocab_size", 2),
+        "norm_eps": float(data.get("layer_norm_eps", 1e-12)),
+        "activation": data.get("hidden_act", "gelu"),
+        "dropout": float(data.get("hidden_dropout_prob", 0.1)),
+        "attention_dropout": float(data.get("attention_probs_dropout_prob", 0.1)),
+        "initializer_range": float(data.get("initializer_range", 0.02)),
+    }
+
+
+def _size(data: Dict[str, Any], key: str) -> int:
+    value = data.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"The config must give {key!r} as a whole number above 0, but it gives {value!r}.")
+    return value
+
+
+def _number(data: Dict[str, Any], key: str, default: int) -> int:
+    value = data.get(key, default)
+    value = default if value is None else value
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"The config must give {key!r} as a whole number, but it gives {value!r}.")
+    return value

@@ -1,0 +1,82 @@
+"""Writing a checkpoint for Hugging Face's LUKE classes."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Dict
+
+import torch
+from torch import Tensor
+
+from .assemble import Checkpoint, wanted_shapes
+from .configs import huggingface_config
+from .files import check_finite, save_tensors, write_folder_atomically
+from .names import encoder_shapes, luke_names
+
+
+def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json.
+
+    transformers' Luke* classes read the folder. Tensors are those of the checkpoint, to the bit. Encoders that count
+    positions from 0 (BERT's) get unused rows in the position tables, since Hugging Face's LUKE counts from
+    pad_token_id + 1. A folder that holds a checkpoint already is replaced as a whole, and stays whole if writing fails.
+
+    Raises ValueError where the folder holds anything else, or the checkpoint is incomplete or not finite.
+    """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"Expected a folder to write to, but {folder} is a file.")
+    if folder.exists() and any(folder.iterdir()) and not (folder / "config.json").is_file():
+        there = sorted(path.name for path in folder.iterdir())[:5]
+        raise ValueError(
+            f"{folder} would be replaced as a whole, but it holds no checkpoint (no config.json), only {there}. "
+            "Choose a new or an empty folder."
+        )
+    if checkpoint.config.position_offset == 0:
+        checkpoint = _shift_positions(checkpoint)
+    data = huggingface_config(
+        checkpoint.config, task=checkpoint.task, labels=checkpoint.labels, source=checkpoint.source
+    )
+    tensors = _their_tensors(checkpoint)
+    with write_folder_atomically(folder) as new:
+        text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+        (new / "config.json").write_text(text, encoding="utf8", newline="\n")
+        save_tensors(tensors, new / "model.safetensors")
+        if checkpoint.tokenizer is not None:
+            checkpoint.tokenizer.save_huggingface(new)
+        if checkpoint.entities is not None:
+            checkpoint.entities.save_huggingface(new)
+
+
+def _their_tensors(checkpoint: Checkpoint) -> Dict[str, Tensor]:
+    """All tensors under Hugging Face's names, checked."""
+    config, tensors = checkpoint.config, checkpoint.tensors
+    names = luke_names(config, root="" if checkpoint.task == "encoder" else "luke.")
+    theirs = {ours: name for name, ours in names.items()}
+    shapes = wanted_shapes(tensors, encoder_shapes(config), config)
+    if missing := [name for name in shapes if name not in tensors]:
+        raise ValueError(f"The checkpoint cannot be written, as it lacks {missing}.")
+    if unknown := [name for name in tensors if name not in theirs]:
+        raise ValueError(f"The checkpoint cannot be written, as Hugging Face's LUKE has no place for {unknown}.")
+    for name, tensor in tensors.items():
+        if name in shapes and tuple(tensor.shape) != shapes[name]:
+            raise ValueError(f"Tensor {name!r} must have the shape {shapes[name]}, but it has {tuple(tensor.shape)}.")
+        check_finite(name, tensor)
+    return {theirs[name]: tensor for name, tensor in tensors.items()}
+
+
+def _shift_positions(checkpoint: Checkpoint) -> Checkpoint:
+    """The same encoder with word positions that count from the padding piece's id + 1.
+
+    The word position table gets rows in front; the entity position table, which Hugging Face looks up from row 0 on, gets
+    as many at its end. No input can reach these rows.
+    """
+    config, tokenizer = checkpoint.config, checkpoint.tokenizer
+    shift = 1 + (tokenizer.pad_id if tokenizer is not None else 0)
+    tensors = dict(checkpoint.tensors)
+    words, entities = "encoder.words.position.weight", "encoder.entities.position.weight"
+    unused = torch.zeros(shift, config.hidden_size, dtype=tensors[words].dtype)
+    tensors[words] = torch.cat([unused, tensors[words]])
+    tensors[entities] = torch.cat([tensors[entities], unused.to(tensors[entities].dtype)])
+    config = replace(config, max_positions=config.max_positions + shift, position_offset=shift)
+    return replace(checkpoint, config=config, tensors=tensors)

@@ -1,0 +1,277 @@
+"""Reading files that others wrote, as if they were hostile, and writing files so that a crash leaves the old ones whole.
+
+Weights are memory-mapped: `read_tensors` costs nothing, and only the rows that are used later are read from the disk.
+"""
+
+import json
+import os
+import pickle
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+
+
+def find_weights(folder: Path) -> Path:
+    """The file of weights in a checkpoint's folder. Raises ValueError where there is none."""
+    for name in WEIGHT_FILES:
+        if (folder / name).is_file():
+            return folder / name
+    there = sorted(path.name for path in folder.iterdir())
+    raise ValueError(
+        f"No weights in {folder}: expected one of {list(WEIGHT_FILES)}, but the folder holds {there}. "
+        "TensorFlow and Flax weights must be converted to PyTorch first."
+    )
+
+
+def read_json(path: Path) -> Dict[str, Any]:
+    """A JSON object. Raises ValueError where the file holds anything else."""
+    try:
+        data = json.loads(path.read_text(encoding="utf8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}.{_hint(path)}") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} must hold a JSON object, but it holds a {type(data).__name__}.")
+    return data
+
+
+def read_tensors(path: Path) -> Dict[str, Tensor]:
+    """All tensors of a .safetensors or PyTorch file, or of the shards that an index json lists, memory-mapped.
+
+    Nothing but tensors is ever unpickled. Raises ValueError where the file is truncated or holds anything else.
+    The tensors stay valid only while the file does: clone what must outlive it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"Expected a file of weights at {path}, but there is none.")
+    if path.name.endswith(".index.json"):
+        return _read_shards(path)
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path)
+    return _read_pickle(path)
+
+
+def _read_safetensors(path: Path) -> Dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}
+    except (SafetensorError, OSError) as error:
+        raise ValueError(
+            f"{path} is not a whole safetensors file ({error}); it has {path.stat().st_size:,} bytes. "
+            f"It may be truncated: copy or download it again.{_hint(path)}"
+        ) from error
+
+
+def _read_pickle(path: Path) -> Dict[str, Tensor]:
+    try:
+        # Files from before PyTorch 1.6 are not zip archives and cannot be memory-mapped.
+        data = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except pickle.UnpicklingError as error:
+        raise ValueError(
+            f"{path} is refused: it is truncated, or it is a pickle that holds more than weights, which could run "
+            f"any code. Expected a state dict saved with torch.save.{_hint(path)} PyTorch says: {_first_line(error)}"
+        ) from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not a whole PyTorch file; it has {path.stat().st_size:,} bytes. It may be truncated: copy or "
+            f"download it again.{_hint(path)} PyTorch says: {_first_line(error)}"
+        ) from error
+    if isinstance(data, dict) and set(data) == {"module"}:  # what DeepSpeed wraps around a state dict
+        data = data["module"]
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} must hold a dict of tensors, but it holds a {type(data).__name__}.")
+    for name, value in data.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            raise ValueError(
+                f"{path} must hold a dict of tensors, but its entry {name!r} is a {type(value).__name__}. A training "
+                "state must be reduced to the model's state dict first."
+            )
+    return {name: value.detach() for name, value in data.items()}
+
+
+def _read_shards(index: Path) -> Dict[str, Tensor]:
+    names = read_json(index).get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise ValueError(f"{index} must map tensor names to files under 'weight_map', but it has no such entry.")
+    tensors: Dict[str, Tensor] = {}
+    for file in sorted(set(names.values())):
+        if not isinstance(file, str) or Path(file).name != file or file.endswith(".index.json"):
+            raise ValueError(f"{index} must name files beside it, but it names {file!r}.")
+        wanted = {name for name, place in names.items() if place == file}
+        shard = read_tensors(index.parent / file)
+        if missing := sorted(wanted - set(shard)):
+            raise ValueError(f"{index} says that {file} holds {missing}, but it does not. Download both again.")
+        tensors.update((name, tensor) for name, tensor in shard.items() if name in wanted)
+    return tensors
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    """Raises ValueError where a floating-point tensor has a NaN or infinite value."""
+    if not tensor.is_floating_point():
+        raise ValueError(f"Tensor {name!r} must hold floating-point numbers, but its type is {tensor.dtype}.")
+    if tensor.numel() == 0:
+        return
+    low, high = torch.aminmax(tensor)  # NaN comes through; no temporary of the tensor's size
+    if not (torch.isfinite(low) and torch.isfinite(high)):
+        rows = tensor.reshape(len(tensor) if tensor.dim() else 1, -1)
+        bad = [int((~torch.isfinite(row)).sum()) for row in rows]
+        count, first = sum(bad), next(i for i, n in enumerate(bad) if n)
+        raise ValueError(
+            f"Tensor {name!r} must be finite, but {count:,} of its {tensor.numel():,} values are NaN or infinite, the "
+            f"first in row {first}. The checkpoint is damaged or its training diverged."
+        )
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[Path]:
+    """Unpack a tar archive into a temporary folder, which lives as long as the context.
+
+    Raises ValueError for members that are neither plain files nor folders or whose path leaves the archive, before
+    anything is written, and for a damaged archive.
+    """
+    with tempfile.TemporaryDirectory(prefix="spacy-luke-") as folder:
+        try:
+            with tarfile.open(path) as archive:
+                members = archive.getmembers()
+                for member in members:
+                    _check_member(path, member)
+                archive.extractall(folder, members, filter="data")
+        except (tarfile.TarError, EOFError, OSError, zipfile.BadZipFile) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk's fault, not the archive's
+            raise ValueError(f"{path} is not a whole tar archive: {error}.{_hint(path)}") from error
+        yield _single_folder(Path(folder))
+
+
+def _check_member(path: Path, member: tarfile.TarInfo) -> None:
+    if not (member.isfile() or member.isdir()):
+        kind = "a link" if member.issym() or member.islnk() else "a device or another special file"
+        raise ValueError(f"{path} is refused: its member {member.name!r} is {kind}; expected plain files only.")
+    parts = member.name.replace("\\", "/").split("/")
+    if member.name.startswith(("/", "\\")) or ".." in parts or ":" in parts[0]:
+        raise ValueError(f"{path} is refused: its member {member.name!r} would be written outside of the folder.")
+
+
+def _single_folder(folder: Path) -> Path:
+    """Archives may hold one folder that holds the files."""
+    inside = list(folder.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[Path]:
+    """Gives a temporary path beside `path`; when the block ends well, what was written there becomes `path`.
+
+    On any error (a full disk, Ctrl-C) the temporary file goes and the old file stays as it was. A killed process
+    leaves the old file, and a hidden `.NAME.*.new` file beside it.
+    """
+    path = Path(path)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        temporary.chmod(_usual_mode(0o666))
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+@contextmanager
+def write_folder_atomically(folder: Path) -> Iterator[Path]:
+    """Gives an empty temporary folder beside `folder`; when the block ends well, it takes the place of `folder`.
+
+    On any error the temporary folder goes and the old one stays as it was. Everything in the old folder goes, so the
+    caller checks that it may. A process killed between the two renames leaves the old folder as `.NAME.old`; the next
+    call puts it back first.
+    """
+    folder = Path(folder).resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    old = folder.with_name(f".{folder.name}.old")
+    if old.exists():
+        if folder.exists():
+            shutil.rmtree(old)
+        else:
+            os.replace(old, folder)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".new", dir=folder.parent))
+    try:
+        temporary.chmod(_usual_mode(0o777))
+        yield temporary
+        for path in [*sorted(temporary.rglob("*")), temporary]:
+            _sync(path)
+        _swap(temporary, folder, old)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _swap(new: Path, folder: Path, old: Path) -> None:
+    had_old = folder.exists()
+    if had_old:
+        os.replace(folder, old)
+    try:
+        os.replace(new, folder)
+    except BaseException:
+        if had_old:
+            os.replace(old, folder)
+        raise
+
+
+def save_tensors(tensors: Dict[str, Tensor], path: Path) -> None:
+    """Write a .safetensors file that transformers reads, atomically."""
+    with write_atomically(path) as temporary:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata={"format": "pt"})
+        # save_file makes a file of its own with its own mode
+        temporary.chmod(_usual_mode(0o666))
+
+
+def _usual_mode(mode: int) -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mode & ~mask
+
+
+def _sync(path: Path) -> None:
+    """Wait until the disk has it; folders cannot be opened on Windows, which needs no such thing."""
+    if path.is_dir() and os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _hint(path: Path) -> str:
+    with path.open("rb") as file:
+        start = file.read(40)
+    if start.startswith(b"version https://git-lfs"):
+        return " It is a Git LFS pointer, not the file itself: run `git lfs pull`."
+    if start.lstrip().lower().startswith((b"<!doctype", b"<html")):
+        return " It is a web page, not the file itself: download it again."
+    return ""
+
+
+def _first_line(error: BaseException) -> str:
+    lines: List[str] = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]

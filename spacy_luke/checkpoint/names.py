@@ -1,0 +1,225 @@
+"""Names of parameters: two-column tables, theirs and ours, used in both directions.
+
+Theirs are those of Hugging Face's LUKE classes and of the original archives (which have no root prefix), and of plain
+RoBERTa, XLM-R and BERT. A key is mapped, tied (a second name of a mapped tensor), dropped for a reason, or unknown.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Tuple
+
+from ..model.config import EncoderConfig
+
+Table = Tuple[Tuple[str, str], ...]
+
+WORDS: Table = (
+    ("embeddings.word_embeddings.weight", "encoder.words.piece.weight"),
+    ("embeddings.position_embeddings.weight", "encoder.words.position.weight"),
+    ("embeddings.token_type_embeddings.weight", "encoder.words.token_type.weight"),
+    ("embeddings.LayerNorm.weight", "encoder.words.norm.weight"),
+    ("embeddings.LayerNorm.bias", "encoder.words.norm.bias"),
+)
+ENTITIES: Table = (
+    ("entity_embeddings.entity_embeddings.weight", "encoder.entities.table.weight"),
+    ("entity_embeddings.position_embeddings.weight", "encoder.entities.position.weight"),
+    ("entity_embeddings.token_type_embeddings.weight", "encoder.entities.token_type.weight"),
+    ("entity_embeddings.LayerNorm.weight", "encoder.entities.norm.weight"),
+    ("entity_embeddings.LayerNorm.bias", "encoder.entities.norm.bias"),
+)
+ENTITY_DENSE: Table = (("entity_embeddings.entity_embedding_dense.weight", "encoder.entities.dense.weight"),)
+LAYER: Table = (
+    ("encoder.layer.{i}.attention.self.query.{p}", "encoder.layers.{i}.attention.query.{p}"),
+    ("encoder.layer.{i}.attention.self.key.{p}", "encoder.layers.{i}.attention.key.{p}"),
+    ("encoder.layer.{i}.attention.self.value.{p}", "encoder.layers.{i}.attention.value.{p}"),
+    ("encoder.layer.{i}.attention.output.dense.{p}", "encoder.layers.{i}.attention.output.{p}"),
+    ("encoder.layer.{i}.attention.output.LayerNorm.{p}", "encoder.layers.{i}.attention_norm.{p}"),
+    ("encoder.layer.{i}.intermediate.dense.{p}", "encoder.layers.{i}.up.{p}"),
+    ("encoder.layer.{i}.output.dense.{p}", "encoder.layers.{i}.down.{p}"),
+    ("encoder.layer.{i}.output.LayerNorm.{p}", "encoder.layers.{i}.output_norm.{p}"),
+)
+EXTRA_QUERIES: Table = (
+    ("encoder.layer.{i}.attention.self.w2e_query.{p}", "encoder.layers.{i}.attention.w2e_query.{p}"),
+    ("encoder.layer.{i}.attention.self.e2w_query.{p}", "encoder.layers.{i}.attention.e2w_query.{p}"),
+    ("encoder.layer.{i}.attention.self.e2e_query.{p}", "encoder.layers.{i}.attention.e2e_query.{p}"),
+)
+POOLER: Table = (("pooler.dense.{p}", "pooler.{p}"),)
+# From here on, names have no root prefix.
+LM_HEAD: Table = (
+    ("lm_head.dense.{p}", "lm_head.dense.{p}"),
+    ("lm_head.layer_norm.{p}", "lm_head.norm.{p}"),
+    ("lm_head.bias", "lm_head.bias"),
+)
+BERT_LM_HEAD: Table = (
+    ("cls.predictions.transform.dense.{p}", "lm_head.dense.{p}"),
+    ("cls.predictions.transform.LayerNorm.{p}", "lm_head.norm.{p}"),
+    ("cls.predictions.bias", "lm_head.bias"),
+)
+ENTITY_HEAD: Table = (
+    ("entity_predictions.transform.dense.{p}", "entity_head.dense.{p}"),
+    ("entity_predictions.transform.LayerNorm.{p}", "entity_head.norm.{p}"),
+    ("entity_predictions.bias", "entity_head.bias"),
+)
+TASK_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
+
+TIED: Table = (
+    ("lm_head.decoder.weight", "encoder.words.piece.weight"),
+    ("lm_head.decoder.bias", "lm_head.bias"),
+    ("entity_predictions.decoder.weight", "encoder.entities.table.weight"),
+)
+BERT_TIED: Table = (
+    ("cls.predictions.decoder.weight", "encoder.words.piece.weight"),
+    ("cls.predictions.decoder.bias", "lm_head.bias"),
+)
+# (pattern, reason); a pattern must match the whole name.
+DROPPED: Tuple[Tuple[str, str], ...] = (
+    (r".*\.(position_ids|token_type_ids)", "a buffer, not a parameter"),
+    (r"cls\.seq_relationship\..*", "the next-sentence head of BERT's pretraining"),
+    (r"cls_entity_predictions\..*", "the page-entity head of the original's pretraining"),
+)
+PLAIN_DROPPED = ((r"(classifier|qa_outputs)\..*", "a task head of a plain model"),)
+# The released mLUKE and luke-japanese files hold these although their configs switch them off.
+QUERIES_DROPPED = ((r".*\.(w2e|e2w|e2e)_query\.(weight|bias)", "an extra query, and entity-aware attention is off"),)
+
+
+def luke_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
+    """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or ""."""
+    rooted = _encoder_table(config) + POOLER
+    return {**_expand(rooted, config, root=root), **_expand(LM_HEAD + ENTITY_HEAD + TASK_HEADS, config)}
+
+
+def archive_names(config: EncoderConfig) -> Dict[str, str]:
+    """The same for the original archives, which may also have BERT's masked-word head."""
+    return {**luke_names(config, root=""), **_expand(BERT_LM_HEAD, config)}
+
+
+def plain_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
+    """The same for plain RoBERTa, XLM-R (root "roberta." or "") and BERT ("bert." or ""): no entities."""
+    return {**_expand(WORDS + LAYER + POOLER, config, root=root), **_expand(LM_HEAD + BERT_LM_HEAD, config)}
+
+
+def find_root(names: Iterable[str], roots: Tuple[str, ...]) -> str:
+    """The prefix of the encoder's names. Raises ValueError where there are no word embeddings."""
+    names = set(names)
+    word = WORDS[0][0]
+    found = [root for root in roots if root + word in names]
+    if len(found) != 1:
+        raise ValueError(
+            f"Expected one table of word embeddings, named {' or '.join(root + word for root in roots)}, but found "
+            f"{len(found)}. The first of the checkpoint's {len(names)} names are {sorted(names)[:5]}."
+        )
+    return found[0]
+
+
+def encoder_shapes(config: EncoderConfig) -> Dict[str, Tuple[int, ...]]:
+    """Our names and shapes of all parameters of an encoder."""
+    d, f, e = config.hidden_size, config.intermediate_size, config.entity_size
+    ends = {
+        "piece": (config.vocab_size, d),
+        "position": (config.max_positions, d),
+        "token_type": (config.token_types, d),
+        "table": (config.entity_vocab_size, e),
+        "dense": (d, e),
+        "up": (f, d),
+        "down": (d, f),
+    }
+    shapes: Dict[str, Tuple[int, ...]] = {}
+    for name in _expand(_encoder_table(config), config).values():
+        _, module, kind = name.rsplit(".", 2)
+        weight = (d,) if module.endswith("norm") else ends.get(module, (d, d))
+        shapes[name] = weight if kind == "weight" else weight[:1]
+    return shapes
+
+
+def head_shapes(config: EncoderConfig) -> Dict[str, Dict[str, Tuple[int, ...]]]:
+    """Our names and shapes of the heads that every checkpoint may have, by head; a head is whole or absent."""
+    d, e = config.hidden_size, config.entity_size
+    vectors = ("dense.bias", "norm.weight", "norm.bias")
+    return {
+        "pooler": {"pooler.weight": (d, d), "pooler.bias": (d,)},
+        "lm_head": {
+            "lm_head.dense.weight": (d, d),
+            **{f"lm_head.{name}": (d,) for name in vectors},
+            "lm_head.bias": (config.vocab_size,),
+        },
+        "entity_head": {
+            "entity_head.dense.weight": (e, d),
+            **{f"entity_head.{name}": (e,) for name in vectors},
+            "entity_head.bias": (config.entity_vocab_size,),
+        },
+    }
+
+
+def extra_queries(config: EncoderConfig) -> Dict[str, str]:
+    """Our names of the extra queries -> the name of the query that they are copied from where they are missing."""
+    pairs = {}
+    for name in _expand(EXTRA_QUERIES, config).values():
+        head, _, kind = name.rsplit(".", 2)
+        pairs[name] = f"{head}.query.{kind}"
+    return pairs
+
+
+def sort_names(
+    names: Iterable[str], table: Dict[str, str], *, entity_aware: bool, plain: bool = False
+) -> "SortedNames":
+    """Say of each name in a file what becomes of it. Raises ValueError that lists the unknown names."""
+    ties = dict(TIED + BERT_TIED)
+    dropped_patterns = DROPPED + (PLAIN_DROPPED if plain else ()) + (() if entity_aware else QUERIES_DROPPED)
+    result = SortedNames({}, {}, {})
+    unknown: List[str] = []
+    for name in sorted(names):
+        current = _modern(name)
+        reason = next((reason for pattern, reason in dropped_patterns if re.fullmatch(pattern, current)), None)
+        if current in table:
+            ours = table[current]
+            if ours in result.mapped:
+                raise ValueError(f"{name!r} and {result.mapped[ours]!r} are names of one tensor; expected only one.")
+            result.mapped[ours] = name
+        elif current in ties:
+            result.tied[name] = ties[current]
+        elif reason is not None:
+            result.dropped[name] = reason
+        else:
+            unknown.append(name)
+    if unknown:
+        raise ValueError(
+            f"The checkpoint has {len(unknown)} tensors that its config does not account for: {_some(unknown)}. "
+            "Check that config.json belongs to these weights (number of layers, entity_emb_size)."
+        )
+    return result
+
+
+def _encoder_table(config: EncoderConfig) -> Table:
+    table = WORDS + ENTITIES
+    if config.entity_size != config.hidden_size:
+        table += ENTITY_DENSE
+    return table + LAYER + (EXTRA_QUERIES if config.entity_aware else ())
+
+
+def _expand(table: Table, config: EncoderConfig, *, root: str = "") -> Dict[str, str]:
+    """Fill in {i}, the layer, and {p}, weight or bias."""
+    names = {}
+    for theirs, ours in table:
+        for i in range(config.num_layers if "{i}" in theirs else 1):
+            for p in ("weight", "bias") if "{p}" in theirs else ("",):
+                names[root + theirs.format(i=i, p=p)] = ours.format(i=i, p=p)
+    return names
+
+
+def _modern(name: str) -> str:
+    """Names converted from TensorFlow call the parameters of LayerNorm gamma and beta."""
+    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+
+
+def _some(names: List[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(repr(name) for name in names[:10]) + more
+
+
+@dataclass(frozen=True)
+class SortedNames:
+    """mapped: ours -> theirs; tied: theirs -> ours; dropped: theirs -> reason."""
+
+    mapped: Dict[str, str]
+    tied: Dict[str, str]
+    dropped: Dict[str, str]

@@ -1,0 +1,109 @@
+"""A LUKE encoder from a plain RoBERTa, XLM-R or BERT: words from there, entity parameters fresh."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import torch
+from torch import Tensor
+
+from ..entities import SPECIAL, EntityVocab
+from ..model.config import EncoderConfig
+from .assemble import NO_TOKENIZER, Checkpoint, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
+from .configs import plain_config
+from .files import find_weights, read_tensors
+from .names import encoder_shapes, extra_queries, find_root, plain_names, sort_names
+
+MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from
+PLAIN_ROOTS = ("roberta.", "bert.", "")
+
+
+def read_plain(
+    folder: Path,
+    data: Dict[str, Any],
+    *,
+    entity_size: int,
+    entity_aware: bool,
+    seed: int,
+) -> Checkpoint:
+    """See `read_checkpoint`.
+
+    As in the pretraining code (luke/model.py, init_weights): matrices and tables of entities are normal with standard
+    deviation initializer_range, LayerNorm is one and zero. The vocabulary holds the special entities. The extra
+    queries are copies of `query`, <ent> of "@" and <ent2> of "#" (luke's examples).
+    """
+    config = plain_config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
+    raw = read_tensors(find_weights(folder))
+    table = plain_names(config, root=find_root(raw, PLAIN_ROOTS))
+    names = sort_names(raw, table, entity_aware=entity_aware, plain=True)
+    report = resolve_ties(raw, names)
+    fresh = {name: shape for name, shape in encoder_shapes(config).items() if name.startswith("encoder.entities.")}
+    queries = extra_queries(config)
+    known = {name: shape for name, shape in encoder_shapes(config).items() if name not in fresh and name not in queries}
+    tensors = collect(raw, names, wanted_shapes(names.mapped, known, config))
+    report.insert(0, f"mapped {len(tensors)} tensors")
+    if entity_aware:
+        copy_queries(tensors, config)
+        report.append("initialised w2e_query, e2w_query and e2e_query of each layer: copies of query")
+    dtype = tensors["encoder.words.piece.weight"].dtype
+    tensors.update(_fresh_entities(fresh, config, dtype=dtype, seed=seed))
+    report.append(f"initialised {sorted(fresh)}: fresh, seed {seed}")
+    checkpoint = Checkpoint(
+        config=config,
+        tensors=tensors,
+        tokenizer=None,
+        entities=EntityVocab((name, row) for row, name in enumerate(SPECIAL)),
+        task="masked_lm" if "lm_head.bias" in tensors else "encoder",
+        source={**data, "kind": "plain"},
+        report=report,
+    )
+    checkpoint.tokenizer = read_tokenizer(folder, vocab_size=config.vocab_size)
+    if checkpoint.tokenizer is None:
+        report.append(NO_TOKENIZER)
+    else:
+        add_markers(checkpoint)
+    return checkpoint
+
+
+def add_markers(checkpoint: Checkpoint) -> None:
+    """Give the tokenizer the word markers that it lacks, and the word table (and the masked-word bias) their rows."""
+    tokenizer, table = checkpoint.tokenizer, checkpoint.tensors["encoder.words.piece.weight"]
+    assert tokenizer is not None
+    if len(tokenizer) > len(table):
+        raise ValueError(f"The tokenizer has {len(tokenizer)} pieces, but the word table only has {len(table)} rows.")
+    new: List[Tuple[int, int]] = []  # row of a marker, row that it starts from
+    for marker, model in MARKERS:
+        if tokenizer.piece_id(marker) is not None:
+            continue
+        start = next((i for i in map(tokenizer.piece_id, (model, "▁" + model)) if i is not None), tokenizer.unk_id)
+        new.append((tokenizer.add_special_piece(marker), start))
+        origin = model if start != tokenizer.unk_id else "the unknown piece"
+        checkpoint.report.append(f"initialised the word {marker}: a copy of {origin}, row {new[-1][0]}")
+    for name in ("encoder.words.piece.weight", "lm_head.bias"):
+        if name in checkpoint.tensors and new:
+            checkpoint.tensors[name] = _with_rows(checkpoint.tensors[name], new)
+    vocab_size = len(checkpoint.tensors["encoder.words.piece.weight"])
+    checkpoint.config = replace(checkpoint.config, vocab_size=vocab_size)
+
+
+def _with_rows(table: Tensor, new: List[Tuple[int, int]]) -> Tensor:
+    """The table with copies of rows; tables with unused rows at the end (padded ones) do not grow."""
+    size = max(len(table), 1 + max(row for row, _ in new))
+    grown = torch.cat([table, table.new_zeros(size - len(table), *table.shape[1:])])
+    for row, start in new:
+        grown[row] = table[start]
+    return grown
+
+
+def _fresh_entities(
+    shapes: Dict[str, Tuple[int, ...]], config: EncoderConfig, *, dtype: torch.dtype, seed: int
+) -> Dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {}
+    for name, shape in shapes.items():
+        if ".norm." in name:
+            tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=dtype)
+        else:
+            values = torch.empty(shape).normal_(0.0, config.initializer_range, generator=generator)
+            tensors[name] = values.to(dtype)
+    return tensors

@@ -1,0 +1,112 @@
+"""Where checkpoints come from: files, installed Python packages, the Hugging Face hub. For spaCy's configs."""
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Callable, Optional
+
+from spacy.util import registry
+
+from .checkpoint import Checkpoint, read_checkpoint
+
+PACKAGE = "package:"
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+HUB_FILES = [
+    "config.json",
+    "metadata.json",
+    "entity_vocab.*",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "sentencepiece.bpe.model",
+]
+HUB_WEIGHTS = (
+    ["model*.safetensors", "model.safetensors.index.json"],
+    ["pytorch_model*.bin", "pytorch_model.bin.index.json"],
+)
+
+
+@registry.misc("spacy-luke.checkpoint.v1")
+def make_checkpoint_loader(
+    path: str,
+    entities: str = "special",
+    tokenizer: Optional[str] = None,
+    entity_aware: Optional[bool] = None,
+    entity_size: int = 256,
+    seed: int = 0,
+) -> Callable[[], Checkpoint]:
+    """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
+
+    path: see `find_source`. tokenizer: the same, for a folder with a tokenizer's files. The rest: see `read_checkpoint`.
+    """
+
+    def load_checkpoint() -> Checkpoint:
+        return read_checkpoint(
+            find_source(path),
+            entities=entities,
+            tokenizer=None if tokenizer is None else find_source(tokenizer),
+            entity_aware=entity_aware,
+            entity_size=entity_size,
+            seed=seed,
+        )
+
+    return load_checkpoint
+
+
+def find_source(path: str) -> Path:
+    """A local folder or archive for `path`, which is one itself; or "package:NAME/FOLDER", a folder inside an installed
+    Python package; or an id of the Hugging Face hub, such as "studio-ousia/luke-base", with "@REVISION" if wanted.
+
+    Raises ValueError where there is no such thing, ImportError where the hub is asked for and huggingface_hub is missing.
+    """
+    if path.startswith(PACKAGE):
+        return _in_package(path.removeprefix(PACKAGE))
+    if Path(path).exists():
+        return Path(path)
+    if HUB_ID.fullmatch(path) and not path.endswith((".gz", ".tar", ".tgz", ".zip")):
+        return _from_hub(path)
+    raise ValueError(
+        f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there is no "
+        f"file {path!r} (looked for from {Path.cwd()})."
+    )
+
+
+def _in_package(path: str) -> Path:
+    name, _, folder = path.partition("/")
+    spec = importlib.util.find_spec(name) if name.isidentifier() else None  # finds a package without importing it
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError(f"Expected an installed Python package {name!r} (from {PACKAGE}{path}), but there is none.")
+    for location in spec.submodule_search_locations:
+        if (place := Path(location, folder)).exists():
+            return place
+    raise ValueError(
+        f"The Python package {name!r} has no {folder!r}; it lies in {list(spec.submodule_search_locations)}."
+    )
+
+
+def _from_hub(path: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise ImportError(
+            f"There is no local {path!r}, and to download it from the Hugging Face hub the package huggingface_hub is "
+            "needed: pip install 'spacy-luke[hub]'. Or give the path of a folder."
+        ) from error
+    name, _, revision = path.partition("@")
+    try:
+        for weights in HUB_WEIGHTS:
+            files = [*HUB_FILES, *weights]
+            folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=files))
+            if any(folder.glob(weights[0])):
+                break
+    except Exception as error:  # the package has no common class for its errors and those of the network
+        raise ValueError(
+            f"There is no local {path!r}, and it could not be downloaded from the Hugging Face hub: "
+            f"{type(error).__name__}: {error} Check the name and the connection; offline, download it elsewhere "
+            f"(`hf download {name} --local-dir FOLDER`) and give the path of the folder."
+        ) from error
+    return folder

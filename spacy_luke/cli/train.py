@@ -1,0 +1,32 @@
+"""`spacy luke train`: as `spacy train`, with exact resume after a kill."""
+
+from pathlib import Path
+from typing import Optional
+
+import typer
+from spacy.cli._util import import_code, parse_config_overrides, setup_gpu, show_validation_error
+from spacy.training.initialize import init_nlp
+from spacy.util import load_config
+from wasabi import msg
+
+from ..training import train
+
+
+def train_cli(
+    ctx: typer.Context,
+    config_path: Path = typer.Argument(..., exists=True, help="Training config"),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last and resume"),
+    code: Optional[Path] = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
+) -> None:
+    """Train a pipeline; --resume goes on after a kill as if it had never happened. Overrides as in `spacy train`."""
+    overrides = parse_config_overrides(ctx.args)
+    if code is not None:
+        import_code(code)
+    setup_gpu(gpu_id)
+    with show_validation_error(config_path):
+        config = load_config(config_path, overrides=overrides, interpolate=False)
+        nlp = init_nlp(config, use_gpu=gpu_id)
+    best = train(nlp, output, resume=resume)
+    msg.good(f"Saved the best pipeline to {best}")

@@ -1,0 +1,333 @@
+"""Files with a word a line and its tags in columns: CoNLL-2003, WNUT, nested GENIA, CoNLL-U, GUM.
+
+`read_columns` gives whole documents in plain Python; the corpus `spacy-luke.ColumnCorpus.v1` gives them to
+`spacy train`. The words of the file are kept, so predictions and gold have the same words.
+"""
+
+import re
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import registry
+from spacy.vocab import Vocab
+
+from .schemes import SCHEMES, Mention, TagError, decode_brackets, decode_tags
+
+BLANKS = re.compile("[ \t]+")
+MULTIWORD_ID = re.compile(r"\d+-(\d+)")
+EMPTY_WORD_ID = re.compile(r"\d+\.\d+")
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """How a file is laid out. Columns count from 0, negative ones from the end."""
+
+    word_column: int = 0
+    tag_columns: Tuple[int, ...] = (-1,)  # several: layers of nested mentions
+    scheme: str = "auto"  # auto, IOB1, IOB2, BIOES, BILOU; named ones demand valid sequences (decode_tags)
+    delimiter: Optional[str] = None  # None: runs of blanks and tabs
+    documents: Union[str, int] = "docstart"  # marks "docstart" or "newdoc"; "file"; or a number of sentences
+    comments: Optional[str] = None  # what comment lines begin with; None: there are none
+    id_column: Optional[int] = None  # CoNLL-U ids: 3-4 (a multiword token) and 8.1 (an empty word) are not words
+    misc_column: Optional[int] = None  # CoNLL-U MISC: SpaceAfter=No; None: where the blanks stood is unknown
+    brackets: bool = False  # mentions from GUM's Entity= in misc_column, instead of from tag_columns
+
+    def __post_init__(self) -> None:
+        if self.scheme not in SCHEMES:
+            raise ValueError(f"scheme must be one of {SCHEMES}, but it is {self.scheme!r}.")
+        is_number = isinstance(self.documents, int) and not isinstance(self.documents, bool) and self.documents > 0
+        if self.documents not in ("docstart", "newdoc", "file") and not is_number:
+            raise ValueError(
+                "documents must be 'docstart', 'newdoc', 'file', or a number of sentences from 1, "
+                f"but it is {self.documents!r}."
+            )
+        if self.documents == "newdoc" and self.comments is None:
+            raise ValueError("documents = 'newdoc' needs the comments that hold the marks: set comments to '#'.")
+        if self.brackets and self.misc_column is None:
+            raise ValueError("brackets are read from the column misc_column, but it is not set.")
+
+    @property
+    def nested(self) -> bool:
+        """Whether mentions may overlap, so that doc.ents cannot hold them."""
+        return self.brackets or len(self.tag_columns) > 1
+
+
+CONLLU = ColumnLayout(word_column=1, delimiter="\t", documents="newdoc", comments="#", id_column=0)
+FORMATS = {
+    "columns": ColumnLayout(),
+    "conll2003": ColumnLayout(),
+    "wnut": ColumnLayout(delimiter="\t", documents=1),
+    "genia": ColumnLayout(tag_columns=(1, 2, 3, 4), delimiter="\t", documents=1),
+    "conllu": CONLLU,
+    "gum": replace(CONLLU, misc_column=9, brackets=True),
+}
+
+
+@dataclass(frozen=True)
+class ColumnDocument:
+    """One document. Mentions count words of the document, not of the sentence."""
+
+    words: List[str]
+    sentence_starts: List[int]  # first word of each sentence
+    layers: List[List[Mention]]  # one a tag column; mentions of one layer from tags never overlap
+    spaces: Optional[List[bool]] = None  # whether a blank follows each word; None: unknown
+
+
+@dataclass
+class Sentence:
+    """Rows as they stand in the file."""
+
+    opens_document: bool = False  # a document mark stands before it
+    entity_fields: Optional[List[str]] = None  # the last `# global.Entity` before it
+    words: List[str] = field(default_factory=list)
+    lines: List[int] = field(default_factory=list)  # line number of each word, from 1
+    tags: List[List[str]] = field(default_factory=list)  # a list of cells for each word
+    spaces: List[bool] = field(default_factory=list)
+
+
+def layout_of(format: str, **changes: Any) -> ColumnLayout:
+    """The layout of a named format; settings that are not None replace its own."""
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {sorted(FORMATS)}, but it is {format!r}.")
+    known = {f.name for f in fields(ColumnLayout)}
+    if unknown := sorted(set(changes) - known):
+        raise ValueError(f"Unknown settings {unknown} of a column file; known are {sorted(known)}.")
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if "tag_columns" in changes:
+        changes["tag_columns"] = tuple(changes["tag_columns"])
+    return replace(FORMATS[format], **changes)
+
+
+def read_columns(path: Union[str, Path], *, format: str = "columns", **settings: Any) -> Iterator[ColumnDocument]:
+    """Documents of a file, one after another; only one is in memory.
+
+    settings: the fields of `ColumnLayout`, where they differ from those of the format.
+
+    Blank lines end sentences, `-DOCSTART-` lines never count as words. With documents = n, every n sentences are a
+    document, and none crosses a mark. Raises ValueError, naming the line, for a row with other columns than the
+    first one, an empty word, a tag that cannot be read, bytes that are not UTF-8, and for a file without words or
+    without the document marks that it should have.
+    """
+    return _read_documents(Path(path), layout_of(format, **settings))
+
+
+@registry.readers("spacy-luke.ColumnCorpus.v1")
+def make_column_corpus(
+    path: Optional[Union[str, Path]],
+    format: str = "columns",
+    spans_key: Optional[str] = None,
+    word_column: Optional[int] = None,
+    tag_columns: Optional[List[int]] = None,
+    scheme: Optional[str] = None,
+    delimiter: Optional[str] = None,
+    documents: Optional[Union[int, str]] = None,
+    comments: Optional[str] = None,
+    id_column: Optional[int] = None,
+    misc_column: Optional[int] = None,
+    limit: Optional[int] = None,
+) -> Callable[[Language], Iterator[Example]]:
+    """A corpus for `spacy train` from a file with columns.
+
+    path: the file. format: conll2003, wnut, genia, conllu, gum, or columns with settings of your own.
+    spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold nested ones.
+    limit: documents to read, from 1; None: all.
+    word_column .. misc_column: see `ColumnLayout`; None: as in the format.
+    """
+    if path is None:
+        raise ValueError("A column corpus needs the path of its file, but it is None; set it, or give --paths.train.")
+    layout = layout_of(
+        format,
+        word_column=word_column,
+        tag_columns=tag_columns,
+        scheme=scheme,
+        delimiter=delimiter,
+        documents=documents,
+        comments=comments,
+        id_column=id_column,
+        misc_column=misc_column,
+    )
+    return ColumnCorpus(path, layout=layout, spans_key=spans_key, limit=limit)
+
+
+def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: Optional[str] = None) -> Doc:
+    """The document with its sentence starts and its gold mentions: in doc.spans[spans_key], or in doc.ents.
+
+    In doc.spans a mention stands once, also where two layers give the same words the same label.
+    """
+    starts = set(document.sentence_starts)
+    is_start_W = [i in starts for i in range(len(document.words))]
+    doc = Doc(vocab, words=document.words, spaces=document.spaces, sent_starts=is_start_W)
+    mentions = sorted({mention for layer in document.layers for mention in layer})
+    spans = [Span(doc, start, end, label=label) for start, end, label in mentions]
+    if spans_key is None:
+        doc.set_ents(spans)
+    else:
+        doc.spans[spans_key] = spans
+    return doc
+
+
+class ColumnCorpus:
+    """Examples of one column file, whole documents, for `spacy train`."""
+
+    def __init__(
+        self,
+        path: Union[str, Path],
+        *,
+        layout: ColumnLayout,
+        spans_key: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> None:
+        if layout.nested and spans_key is None:
+            raise ValueError(
+                "Nested mentions (several tag columns, or brackets) do not fit doc.ents: set spans_key, e.g. to 'sc'."
+            )
+        if limit is not None and limit < 1:
+            raise ValueError(f"limit must be a number of documents from 1, or None for all, but it is {limit}.")
+        self.path = Path(path)
+        self.layout = layout
+        self.spans_key = spans_key
+        self.limit = limit
+
+    def docs(self, vocab: Vocab) -> Iterator[Doc]:
+        for n_read, document in enumerate(_read_documents(self.path, self.layout), 1):
+            yield make_doc(vocab, document, spans_key=self.spans_key)
+            if n_read == self.limit:
+                return
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        for gold in self.docs(nlp.vocab):
+            spaces = None if gold.has_unknown_spaces else [bool(word.whitespace_) for word in gold]
+            yield Example(Doc(nlp.vocab, words=[word.text for word in gold], spaces=spaces), gold)
+
+
+def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument]:
+    sentences: List[Sentence] = []
+    marks = words = 0
+    for sentence in _read_sentences(path, layout):
+        marks += sentence.opens_document
+        words += len(sentence.words)
+        full = isinstance(layout.documents, int) and len(sentences) == layout.documents
+        if sentences and (full or (sentence.opens_document and layout.documents != "file")):
+            yield _make_document(path, sentences, layout)
+            sentences = []
+        if sentence.words:
+            sentences.append(sentence)
+    if not words:
+        raise ValueError(f"{path}: expected words, but the file holds none.")
+    if layout.documents in ("docstart", "newdoc") and not marks:
+        mark = "-DOCSTART- lines" if layout.documents == "docstart" else "# newdoc comments"
+        raise ValueError(
+            f"{path}: expected {mark} between the documents, but found none; set documents to 1 for a document a "
+            f"sentence, to a number of sentences, or to 'file'."
+        )
+    if sentences:
+        yield _make_document(path, sentences, layout)
+
+
+def _make_document(path: Path, sentences: Sequence[Sentence], layout: ColumnLayout) -> ColumnDocument:
+    layers: List[List[Mention]] = [[] for _ in sentences[0].tags[0]]
+    words: List[str] = []
+    starts: List[int] = []
+    for sentence in sentences:
+        starts.append(len(words))
+        if not layout.brackets:
+            for layer, tags in zip(layers, zip(*sentence.tags, strict=True), strict=True):
+                try:
+                    mentions = decode_tags(tags, scheme=layout.scheme)
+                except TagError as error:
+                    raise ValueError(f"{path}, line {sentence.lines[error.index]}: {error}.") from None
+                layer.extend((start + len(words), end + len(words), label) for start, end, label in mentions)
+        words.extend(sentence.words)
+    if layout.brackets:
+        try:
+            cells = [_misc_value(misc, "Entity") for sentence in sentences for (misc,) in sentence.tags]
+            layers = [decode_brackets(cells, fields=sentences[0].entity_fields)]
+        except TagError as error:
+            lines = [line for sentence in sentences for line in sentence.lines]
+            raise ValueError(f"{path}, line {lines[error.index]}: {error}.") from None
+    spaces = None
+    if layout.misc_column is not None:
+        spaces = [space for sentence in sentences for space in sentence.spaces]
+    return ColumnDocument(words, starts, layers, spaces)
+
+
+def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
+    """Sentences in order; the last one has no words, and carries a document mark at the end of the file."""
+    sentence = Sentence()
+    n_columns = first_row = 0
+    multiword_end, multiword_space = "", True
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            line = _decode_line(path, number, raw)
+            is_docstart = line.startswith("-DOCSTART-")
+            is_comment = layout.comments is not None and line.startswith(layout.comments)
+            if is_docstart or is_comment or not line.strip(" \t"):
+                if sentence.words and not is_comment:
+                    yield sentence
+                    sentence = Sentence(entity_fields=sentence.entity_fields)
+                comment = line[len(layout.comments or "") :].strip() if is_comment else ""
+                sentence.opens_document |= is_docstart or comment.partition(" ")[0] == "newdoc"
+                if comment.startswith("global.Entity"):
+                    sentence.entity_fields = comment.partition("=")[2].strip().split("-")
+                continue
+            cells = line.split(layout.delimiter) if layout.delimiter else BLANKS.split(line.strip(" \t"))
+            first_row = first_row or number
+            n_columns = n_columns or len(cells)
+            if len(cells) != n_columns:
+                raise ValueError(
+                    f"{path}, line {number}: expected {n_columns} columns as in line {first_row}, but got "
+                    f"{len(cells)}: {line!r}."
+                )
+            space = layout.misc_column is None or not _misc_value(_cell(path, number, cells, layout.misc_column), "SpaceAfter")
+            if layout.id_column is not None:
+                word_id = _cell(path, number, cells, layout.id_column)
+                if multiword := MULTIWORD_ID.fullmatch(word_id):
+                    multiword_end, multiword_space = multiword[1], space
+                    continue
+                if EMPTY_WORD_ID.fullmatch(word_id):
+                    continue
+                if multiword_end:
+                    space = multiword_space if word_id == multiword_end else False
+                    multiword_end = "" if word_id == multiword_end else multiword_end
+            word = _cell(path, number, cells, layout.word_column)
+            if not word.strip():
+                raise ValueError(f"{path}, line {number}: expected a word, but its column is empty: {line!r}.")
+            columns = (layout.misc_column,) if layout.brackets else layout.tag_columns
+            sentence.words.append(word)
+            sentence.lines.append(number)
+            sentence.tags.append([_cell(path, number, cells, column) for column in columns])
+            sentence.spaces.append(space)
+    if sentence.words:
+        yield sentence
+        sentence = Sentence()
+    yield Sentence(opens_document=sentence.opens_document)
+
+
+def _decode_line(path: Path, number: int, raw: bytes) -> str:
+    """A line without its end; only \\n and \\r\\n end lines, so that other line separators may stand in words."""
+    try:
+        return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, line {number}: expected UTF-8, but got {raw!r} ({error.reason}).") from None
+
+
+def _cell(path: Path, number: int, cells: Sequence[str], column: int) -> str:
+    try:
+        return cells[column]
+    except IndexError:
+        raise ValueError(
+            f"{path}, line {number}: expected a column {column}, but the row has {len(cells)} columns: {list(cells)}."
+        ) from None
+
+
+def _misc_value(misc: str, key: str) -> str:
+    """Value of `key` in a CoNLL-U MISC cell such as "Entity=(1-person)|SpaceAfter=No"; "" without it."""
+    for part in misc.split("|"):
+        name, _, value = part.partition("=")
+        if name == key:
+            return value
+    return ""

@@ -1,0 +1,66 @@
+"""Writing Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads."""
+
+from itertools import chain
+from pathlib import Path
+from typing import Iterable, Iterator, List, Union
+
+from spacy.tokens import Doc, DocBin
+
+from ..checkpoint.files import write_atomically, write_folder_atomically
+
+
+def write_docbin(docs: Iterable[Doc], path: Union[str, Path], *, shard_words: int = 1_000_000) -> List[Path]:
+    """Write `path`, and return the files that now hold the docs, in order.
+
+    Up to `shard_words` words, `path` is one file. Above, it is a folder of files part-00001.spacy, part-00002.spacy
+    and so on, each with whole docs: a DocBin keeps 13 numbers of 8 bytes a word in one message, which msgpack limits
+    to 4 GiB, and it is read at once. `spacy.Corpus.v1` takes the file and the folder alike. About two shards are in
+    memory at a time. The bytes depend on the docs alone; on any error what was there before stays whole.
+
+    Raises ValueError where there are no docs, where the name does not end in ".spacy" (the reader would not find it),
+    and where a folder would have to replace a file or the other way round.
+    """
+    path = Path(path)
+    if path.suffix != ".spacy":
+        raise ValueError(f"The name of a DocBin must end in '.spacy', or spacy.Corpus does not find it: {path}.")
+    if shard_words < 1:
+        raise ValueError(f"shard_words must be a number of words from 1, but it is {shard_words}.")
+    shards = _fill_shards(docs, shard_words)
+    first, second = next(shards, None), next(shards, None)
+    if first is None:
+        raise ValueError(f"Expected docs to write to {path}, but there are none.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if second is None:
+        if path.is_dir():
+            raise ValueError(f"The docs fit one file, but {path} is a folder: remove it first, or choose another name.")
+        with write_atomically(path) as temporary:
+            temporary.write_bytes(first.to_bytes())
+        return [path]
+    _check_replaceable(path)
+    names = []
+    with write_folder_atomically(path) as folder:
+        for i, shard in enumerate(chain([first, second], shards), 1):
+            names.append(f"part-{i:05}.spacy")
+            (folder / names[-1]).write_bytes(shard.to_bytes())
+    return [path / name for name in names]
+
+
+def _fill_shards(docs: Iterable[Doc], shard_words: int) -> Iterator[DocBin]:
+    shard, words = DocBin(store_user_data=True), 0
+    for doc in docs:
+        if len(shard) and words + len(doc) > shard_words:
+            yield shard
+            shard, words = DocBin(store_user_data=True), 0
+        shard.add(doc)
+        words += len(doc)
+    if len(shard):
+        yield shard
+
+
+def _check_replaceable(path: Path) -> None:
+    if path.is_file():
+        raise ValueError(f"The docs need a folder of several files, but {path} is a file: remove it first.")
+    if path.is_dir():
+        others = sorted(p.name for p in path.iterdir() if not (p.name.startswith("part-") and p.suffix == ".spacy"))
+        if others:
+            raise ValueError(f"{path} would be replaced, but it holds other files too: {others[:5]}. Remove them first.")

@@ -1,0 +1,112 @@
+"""Scores of predicted mentions against gold ones: exact span and label, as conlleval and seqeval count them."""
+
+from collections import defaultdict
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import registry
+
+Key = Tuple[int, int, str]
+
+
+@registry.scorers("spacy-luke.ner_scorer.v1")
+def make_ner_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[str, Any]]:
+    """A scorer of doc.ents, or of doc.spans[spans_key], where mentions may overlap; see `score_mentions`."""
+
+    def score_ner(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+        return score_mentions(examples, spans_key=spans_key)
+
+    return score_ner
+
+
+def score_mentions(examples: Iterable[Example], *, spans_key: Optional[str] = None) -> Dict[str, Any]:
+    """Micro precision, recall and F1 (0 to 1), over all labels and per label.
+
+    A prediction is right where a gold mention has the same words and the same label; each counts once, however often
+    it is given. Where the words of prediction and gold differ, a prediction that does not begin and end with gold
+    words is wrong. As in spaCy, gold docs without annotation are left out, and so are predictions that touch words
+    whose gold annotation is missing (ent_iob 0).
+
+    Returns ents_p, ents_r, ents_f and ents_per_type ({label: {"p", "r", "f"}}), or the same with spans_{key}_;
+    all None where there is nothing to score.
+    """
+    score_per_label: Dict[str, PRFScore] = defaultdict(PRFScore)
+    for example in examples:
+        gold_doc = example.reference
+        if spans_key is None and not gold_doc.has_annotation("ENT_IOB"):
+            continue
+        if spans_key is not None and spans_key not in gold_doc.spans:
+            continue
+        gold = {(span.start, span.end, span.label_) for span in _get_spans(gold_doc, spans_key)}
+        known, unaligned = _predictions_in_gold_words(example, spans_key)
+        for _, _, label in unaligned:
+            score_per_label[label].fp += 1
+        for key in known:
+            score_per_label[key[2]].tp += key in gold
+            score_per_label[key[2]].fp += key not in gold
+        for key in gold - known:
+            score_per_label[key[2]].fn += 1
+    total = PRFScore()
+    for score in score_per_label.values():
+        total += score
+    name = "ents" if spans_key is None else f"spans_{spans_key}"
+    if not len(total):
+        return {f"{name}_p": None, f"{name}_r": None, f"{name}_f": None, f"{name}_per_type": None}
+    return {
+        f"{name}_p": total.precision,
+        f"{name}_r": total.recall,
+        f"{name}_f": total.fscore,
+        f"{name}_per_type": {label: score_per_label[label].to_dict() for label in sorted(score_per_label)},
+    }
+
+
+def _get_spans(doc: Doc, spans_key: Optional[str]) -> Sequence[Span]:
+    if spans_key is None:
+        return doc.ents
+    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+
+
+def _predictions_in_gold_words(example: Example, spans_key: Optional[str]) -> Tuple[Set[Key], List[Key]]:
+    """Predicted mentions in words of the gold doc: those that align with it, and the words touched by the others."""
+    predicted = {(span.start, span.end, span.label_) for span in _get_spans(example.predicted, spans_key)}
+    gold_doc = example.reference
+    aligned, unaligned = predicted, []
+    if predicted and [word.text for word in example.predicted] != [word.text for word in gold_doc]:
+        aligned, unaligned = _align(example, predicted)
+    if spans_key is None and any(word.ent_iob == 0 for word in gold_doc):
+        aligned = {key for key in aligned if all(word.ent_iob for word in gold_doc[key[0] : key[1]])}
+        unaligned = [key for key in unaligned if all(word.ent_iob for word in gold_doc[key[0] : key[1]])]
+    return aligned, unaligned
+
+
+def _align(example: Example, predicted: Set[Key]) -> Tuple[Set[Key], List[Key]]:
+    predicted_edges = _word_edges(example.predicted)
+    gold_edges = _word_edges(example.reference)
+    if predicted_edges[-1][1] != (gold_edges[-1][1] if gold_edges else 0):
+        raise ValueError(
+            f"A prediction and its gold doc must have the same characters, blanks apart, but the texts begin "
+            f"{example.predicted.text[:60]!r} and {example.reference.text[:60]!r}."
+        )
+    starts = {start: i for i, (start, end) in enumerate(gold_edges) if start < end}
+    ends = {end: i + 1 for i, (start, end) in enumerate(gold_edges) if start < end}
+    aligned, unaligned = set(), []
+    for first, last, label in sorted(predicted):
+        start, end = predicted_edges[first][0], predicted_edges[last - 1][1]
+        if start in starts and end in ends and start < end:
+            aligned.add((starts[start], ends[end], label))
+        else:
+            touched = [i for i, edges in enumerate(gold_edges) if edges[0] < end and start < edges[1]] or [0]
+            unaligned.append((touched[0], touched[-1] + 1, label))
+    return aligned, unaligned
+
+
+def _word_edges(doc: Doc) -> List[Tuple[int, int]]:
+    """Where each word begins and ends in the text without its blanks."""
+    edges, place = [], 0
+    for word in doc:
+        length = len("".join(word.text.split()))
+        edges.append((place, place + length))
+        place += length
+    return edges

@@ -1,0 +1,98 @@
+"""Words <-> pieces: which pieces of a text belong to which word."""
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Optional, Sequence, Tuple
+
+import numpy as np
+
+from .tokenizer import PieceTokenizer
+
+# Shapes: N pieces, W words.
+
+
+def align_text(tokenizer: PieceTokenizer, text: str, word_starts_W: np.ndarray, word_ends_W: np.ndarray) -> "Pieces":
+    """Pieces of a real text, and the pieces of each of its words.
+
+    word_starts_W, word_ends_W: character offsets [start, end), in text order, not overlapping. Characters may lie
+    between words. A piece may belong to several words (a word boundary inside the piece), and a word to several pieces.
+    A piece that is nothing but the blank before a word belongs to that word, as in `LukeTokenizer`, which gives the
+    blank before a mention to the mention's first piece. ValueError for offsets that are not as said, with their index.
+    """
+    starts_W, ends_W = _checked_offsets(word_starts_W, word_ends_W, len(text))
+    ids_N, starts_N, ends_N = tokenizer.encode(text)
+    starts_N = np.maximum.accumulate(starts_N)  # normalisation may swap neighbouring marks; words need an order
+    ends_N = np.maximum.accumulate(ends_N)
+    first_W = np.searchsorted(ends_N, starts_W, side="right")
+    last_W = np.maximum(first_W, np.searchsorted(starts_N, ends_W, side="left"))
+    before_W = np.maximum(first_W - 1, 0)
+    if len(ids_N):
+        lone_W = (
+            (starts_N[before_W] == starts_W - 1) & (ends_N[before_W] == starts_W) & (last_W > first_W) & (first_W > 0)
+        )
+        for w in np.flatnonzero(lone_W):
+            if text[starts_W[w] - 1] == " " and not text[starts_W[w]].isspace():
+                first_W[w] -= 1
+    return Pieces(ids_N=ids_N, first_W=first_W, last_W=last_W)
+
+
+def align_words(tokenizer: PieceTokenizer, words: Sequence[str]) -> "Pieces":
+    """Pieces of words that have no text (CoNLL), each word on its own.
+
+    Byte-level BPE: with a blank before the word, unless it begins with "'", is a single punctuation character, or
+    begins with whitespace (the rule of the original NER code, studio-ousia/luke examples/ner). WordPiece, unigram: the
+    word as it is.
+    """
+    ids: list = []
+    ends = np.empty(len(words) + 1, dtype=np.int64)
+    ends[0] = 0
+    known = tokenizer.word_pieces
+    for w, word in enumerate(words, start=1):
+        pieces = known.get(word)
+        if pieces is None:
+            pieces = tokenizer.encode_word(word, blank=has_blank(word))
+        ids.extend(pieces)
+        ends[w] = len(ids)
+    return Pieces(ids_N=np.array(ids, dtype=np.int64), first_W=ends[:-1], last_W=ends[1:])
+
+
+def has_blank(word: str) -> bool:
+    """Whether a word of a text without blanks is taken to have one before it."""
+    return bool(word) and word[0] != "'" and not (len(word) == 1 and is_punctuation(word)) and not word[0].isspace()
+
+
+def is_punctuation(char: str) -> bool:
+    """As in BERT: Unicode punctuation, and every ASCII character that is no letter, digit, blank or control."""
+    code = ord(char)
+    ascii_symbol = 33 <= code <= 47 or 58 <= code <= 64 or 91 <= code <= 96 or 123 <= code <= 126
+    return ascii_symbol or unicodedata.category(char).startswith("P")
+
+
+def _checked_offsets(starts: np.ndarray, ends: np.ndarray, length: int) -> Tuple[np.ndarray, np.ndarray]:
+    starts_W = np.asarray(starts, dtype=np.int64)
+    ends_W = np.asarray(ends, dtype=np.int64)
+    if starts_W.shape != ends_W.shape or starts_W.ndim != 1:
+        raise ValueError(f"Expected as many word ends as starts, but got shapes {ends_W.shape} and {starts_W.shape}.")
+    wrong: Optional[np.ndarray] = (starts_W > ends_W) | (ends_W > length) | (starts_W < 0)
+    wrong[1:] |= starts_W[1:] < ends_W[:-1]
+    if wrong.any():
+        w = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"Expected word offsets in text order within a text of {length} characters, but word {w} is "
+            f"[{starts_W[w]}, {ends_W[w]})" + (f" after [{starts_W[w - 1]}, {ends_W[w - 1]})." if w else ".")
+        )
+    return starts_W, ends_W
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of a text and where its words are among them.
+
+    ids_N: int64, piece ids of the whole text, no [CLS] or [SEP].
+    first_W, last_W: int64, word w has the pieces [first, last). first == last for a word with no pieces (both are the
+    place where it would stand). Both never decrease; neighbouring words may share a piece.
+    """
+
+    ids_N: np.ndarray
+    first_W: np.ndarray
+    last_W: np.ndarray

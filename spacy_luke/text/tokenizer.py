@@ -1,0 +1,309 @@
+"""Characters -> pieces, over the `tokenizers` library: byte-level BPE, WordPiece and SentencePiece unigram."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
+from tokenizers import AddedToken, Tokenizer
+
+from .backends import (
+    BERT_SPECIAL,
+    ROBERTA_SPECIAL,
+    SPECIAL_KEYS,
+    add_pieces,
+    build_byte_bpe,
+    build_unigram,
+    build_wordpiece,
+    read_json,
+    read_merges,
+    read_vocab_json,
+    read_vocab_txt,
+)
+from .charsmap import Charsmap
+from .export import write_files
+from .sentencepiece_model import read_sentencepiece
+
+# Shapes: N pieces.
+PART = 20_000  # characters of a long text that are encoded at once
+CACHED_WORDS = 200_000
+KINDS = {"BPE": "byte_bpe", "WordPiece": "wordpiece", "Unigram": "unigram"}
+FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model")
+CLASSES = ("LukeTokenizer", "RobertaTokenizer", "BertTokenizer", "XLMRobertaTokenizer", "MLukeTokenizer")
+_SPACES = np.array([chr(code).isspace() for code in range(0x3002)])
+
+
+def safe_cuts(text: str, *, size: int, added: List[AddedToken]) -> Iterator[Tuple[int, int]]:
+    """Parts [start, end) of a text, cut before a single blank between two letters or digits, about every `size`
+    characters: pieces of the parts are those of the whole. No cut touches an added piece that would span it."""
+    start = 0
+    while len(text) - start > size:
+        cut = start + size
+        while cut < len(text) - 1 and not _is_safe(text, cut, added):
+            cut = text.find(" ", cut + 1)
+            if cut < 0:
+                cut = len(text)
+        if cut >= len(text) - 1:
+            break
+        yield start, cut
+        start = cut
+    yield start, len(text)
+
+
+def _is_safe(text: str, cut: int, added: List[AddedToken]) -> bool:
+    if not (text[cut] == " " and text[cut - 1].isalnum() and text[cut + 1].isalnum()):
+        return False
+    for piece in added:
+        size = len(piece.content)
+        if piece.rstrip and text.endswith(piece.content, cut - size, cut):
+            return False
+        if " " in piece.content and piece.content in text[max(0, cut - size + 1) : cut + size]:
+            return False
+    return True
+
+
+class PieceTokenizer:
+    """Characters -> pieces.
+
+    backend: the tokenizer of the `tokenizers` library. kind: "byte_bpe", "wordpiece" or "unigram".
+    special: the pieces that stand for [CLS], [SEP], padding, unknown and mask, in that order.
+    settings: the folder's tokenizer_config.json, kept for the export. charsmap: SentencePiece's normalisation, where it
+    is not one of the backend's own steps; special pieces are then found here, not by the backend.
+    """
+
+    def __init__(
+        self,
+        backend: Tokenizer,
+        *,
+        special: Tuple[str, ...],
+        settings: Optional[Dict[str, Any]] = None,
+        charsmap: Optional[Charsmap] = None,
+    ) -> None:
+        model = type(backend.model).__name__
+        if model not in KINDS:
+            raise ValueError(f"Expected a tokenizer of one of the models {sorted(KINDS)}, but got {model!r}.")
+        self.backend = backend
+        self.backend.no_truncation()
+        self.backend.no_padding()
+        self.kind = KINDS[model]
+        self.special = tuple(special)
+        self.settings = dict(settings or {})
+        ids = [backend.token_to_id(piece) for piece in self.special]
+        if None in ids:
+            missing = self.special[ids.index(None)]
+            raise ValueError(f"Expected the special piece {missing!r} in the vocabulary, but it is not there.")
+        self.cls_id, self.sep_id, self.pad_id, self.unk_id, self.mask_id = ids
+        self.word_pieces: Dict[str, Tuple[int, ...]] = {}  # cache of encode_word, bounded
+        self.charsmap = charsmap
+        self.backend.encode_special_tokens = charsmap is not None
+        self._find_added()
+
+    def __len__(self) -> int:
+        return self.backend.get_vocab_size(with_added_tokens=True)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return (PieceTokenizer.from_json, (self.to_json(),))
+
+    def piece_id(self, piece: str) -> Optional[int]:
+        return self.backend.token_to_id(piece)
+
+    def add_special_piece(self, piece: str) -> int:
+        """Make `piece` a special one (found in any text, never split). Returns its id, the old one if it has one."""
+        self.backend.add_special_tokens([AddedToken(piece, normalized=False, special=True)])
+        self._find_added()
+        return self.backend.token_to_id(piece)
+
+    def encode(self, text: str) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """ids_N, starts_N, ends_N (int64): the pieces of a text and their characters [start, end) in it.
+
+        No special pieces are added. Blanks at the edge of a piece are not part of [start, end), unless the piece is
+        nothing but whitespace. Pieces that are parts of one character all have that character. Long texts are encoded
+        part by part. ValueError for a text with a lone surrogate.
+        """
+        parts = []
+        for start, end in safe_cuts(text, size=PART, added=self._added):
+            part = text[start:end]
+            part_ids, part_offsets = self._encode(part)
+            if part_ids:
+                offsets_N2 = np.array(part_offsets, dtype=np.int64)
+                starts_N, ends_N = _trim(part, offsets_N2[:, 0], offsets_N2[:, 1])
+                parts.append((np.array(part_ids, dtype=np.int64), starts_N + start, ends_N + start))
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        ids, starts, ends = zip(*parts, strict=True)
+        return np.concatenate(ids), np.concatenate(starts), np.concatenate(ends)
+
+    def encode_word(self, word: str, *, blank: bool) -> Tuple[int, ...]:
+        """Piece ids of a word on its own; `blank`: with a blank before it (byte-level BPE only). Cached."""
+        pieces = self.word_pieces.get(word)
+        if pieces is None:
+            text = " " + word if blank and self.kind == "byte_bpe" else word
+            pieces = tuple(self._encode(text)[0])
+            if len(self.word_pieces) >= CACHED_WORDS:
+                self.word_pieces.clear()
+            self.word_pieces[word] = pieces
+        return pieces
+
+    def to_json(self) -> str:
+        """Everything in one string; the same tokenizer gives the same string."""
+        charsmap = None if self.charsmap is None else base64.b64encode(self.charsmap.data).decode("ascii")
+        data = {"version": 1, "special": self.special, "settings": self.settings, "charsmap": charsmap}
+        return json.dumps({**data, "backend": self.backend.to_str()}, ensure_ascii=False, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "PieceTokenizer":
+        data = json.loads(text)
+        if data.get("version") != 1:
+            raise ValueError(f"Expected a tokenizer of version 1, but got version {data.get('version')!r}.")
+        charsmap = None if data["charsmap"] is None else Charsmap(base64.b64decode(data["charsmap"]))
+        backend = Tokenizer.from_str(data["backend"])
+        return cls(backend, special=tuple(data["special"]), settings=data["settings"], charsmap=charsmap)
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> "PieceTokenizer":
+        """Read the tokenizer of a checkpoint folder: vocab.json and merges.txt (RoBERTa, LUKE), vocab.txt (BERT) or
+        sentencepiece.bpe.model (XLM-R, mLUKE), with tokenizer_config.json, special_tokens_map.json and
+        added_tokens.json; or tokenizer.json, where there are no such files or they belong to another class."""
+        folder = Path(folder)
+        settings = read_json(folder / "tokenizer_config.json")
+        named = {**settings, **read_json(folder / "special_tokens_map.json")}
+        charsmap = None
+        has = {name: (folder / name).exists() for name in FILES}
+        known = str(settings.get("tokenizer_class") or "LukeTokenizer").removesuffix("Fast") in CLASSES
+        if has["tokenizer.json"] and not (known and any(has[name] for name in FILES[1:] if name != "merges.txt")):
+            backend = _read_backend(folder / "tokenizer.json")
+            special = _special(named, BERT_SPECIAL if backend.token_to_id("[CLS]") is not None else ROBERTA_SPECIAL)
+            return cls(backend, special=special, settings=settings)
+        if has["vocab.json"] and has["merges.txt"]:
+            special = _special(named, ROBERTA_SPECIAL)
+            prefix = bool(settings.get("add_prefix_space", False))
+            vocab, merges = read_vocab_json(folder / "vocab.json"), read_merges(folder / "merges.txt")
+            backend = build_byte_bpe(vocab, merges, unk=special[3], prefix=prefix)
+        elif has["vocab.txt"]:
+            special = _special(named, BERT_SPECIAL)
+            backend = build_wordpiece(read_vocab_txt(folder / "vocab.txt"), unk=special[3], settings=settings)
+        elif has["sentencepiece.bpe.model"]:
+            special = _special(named, ROBERTA_SPECIAL)
+            path = folder / "sentencepiece.bpe.model"
+            model = read_sentencepiece(path.read_bytes(), name=str(path))
+            backend, charsmap = build_unigram(model, source=str(path)), Charsmap(model.charsmap)
+        else:
+            found = sorted(name for name in has if has[name]) or "none of them"
+            raise ValueError(
+                f"Expected the files of a tokenizer in {folder} (vocab.json and merges.txt; vocab.txt; "
+                f"sentencepiece.bpe.model; or tokenizer.json), but found {found}."
+            )
+        add_pieces(backend, _added_pieces(folder, backend, special, named), source=str(folder))
+        return cls(backend, special=special, settings=settings, charsmap=charsmap)
+
+    def save_huggingface(self, folder: Path) -> None:
+        """Write files that transformers reads: LukeTokenizer (byte_bpe), BertTokenizer or MLukeTokenizer (unigram).
+        The entity vocabulary is not among them."""
+        charsmap = None if self.charsmap is None else self.charsmap.data
+        write_files(
+            self.backend, Path(folder), kind=self.kind, special=self.special, settings=self.settings, charsmap=charsmap
+        )
+
+    def _find_added(self) -> None:
+        self.word_pieces.clear()
+        self._added = list(self.backend.get_added_tokens_decoder().values())
+        longest_first = sorted((piece.content for piece in self._added), key=lambda content: (-len(content), content))
+        lstrip = {piece.content for piece in self._added if piece.lstrip}
+        choices = [(r"\s*" if content in lstrip else "") + re.escape(content) for content in longest_first]
+        self._special_pattern = re.compile("|".join(choices))
+
+    def _encode(self, text: str) -> Tuple[List[int], List[Tuple[int, int]]]:
+        """Ids and untrimmed offsets of a text."""
+        try:
+            if self.charsmap is None:
+                encoding = self.backend.encode(text, add_special_tokens=False)
+                return encoding.ids, encoding.offsets
+            return self._encode_segments(text, self.charsmap)
+        except (TypeError, UnicodeEncodeError):
+            lone = [i for i, char in enumerate(text) if 0xD800 <= ord(char) < 0xE000]
+            if not lone:
+                raise
+            raise ValueError(
+                f"Expected Unicode text, but it holds the lone surrogate {text[lone[0]]!r}, after "
+                f"{text[max(0, lone[0] - 20) : lone[0]]!r}; decode the text with errors='replace'."
+            ) from None
+
+    def _encode_segments(self, text: str, charsmap: Charsmap) -> Tuple[List[int], List[Tuple[int, int]]]:
+        ids: List[int] = []
+        offsets: List[Tuple[int, int]] = []
+        done = 0
+        for match in [*self._special_pattern.finditer(text), None]:
+            start = len(text) if match is None else match.start()
+            if done < start:
+                normal, starts, ends = charsmap.normalize(text[done:start])
+                encoding = self.backend.encode(normal, add_special_tokens=False)
+                ids += encoding.ids
+                if starts is None:
+                    offsets += [(done + a, done + b) for a, b in encoding.offsets]
+                else:
+                    offsets += [(done + int(starts[a]), done + int(ends[max(a, b - 1)])) for a, b in encoding.offsets]
+            if match is not None:
+                ids.append(self.backend.token_to_id(match[0].lstrip()))
+                offsets.append(match.span())
+                done = match.end()
+        return ids, offsets
+
+
+def _read_backend(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:
+        raise ValueError(f"Expected a tokenizer of the `tokenizers` library in {path}, but {error}.") from error
+
+
+def _special(named: Dict[str, Any], default: Tuple[str, ...]) -> Tuple[str, ...]:
+    values = (named.get(key) or piece for key, piece in zip(SPECIAL_KEYS, default, strict=True))
+    return tuple(value["content"] if isinstance(value, dict) else value for value in values)
+
+
+def _added_pieces(
+    folder: Path, backend: Tokenizer, special: Tuple[str, ...], named: Dict[str, Any]
+) -> List[Tuple[int, AddedToken]]:
+    """Special and added pieces with their ids. Flags come from tokenizer_config.json, then special_tokens_map.json;
+    the mask of RoBERTa and XLM-R takes the whitespace before it, as in their tokenizers."""
+    flags: Dict[str, Dict[str, Any]] = {special[4]: {"lstrip": special[4] == ROBERTA_SPECIAL[4]}}
+    ids: Dict[str, Optional[int]] = {piece: backend.token_to_id(piece) for piece in special}
+    entries = [value for key, value in named.items() if key.endswith("_token") and not key.startswith("entity_")]
+    extra = named.get("additional_special_tokens") or []
+    for entry in [*entries, *extra]:
+        content = entry["content"] if isinstance(entry, dict) else entry
+        if isinstance(content, str):
+            ids.setdefault(content, backend.token_to_id(content))
+            if isinstance(entry, dict):
+                flags[content] = entry
+    for content, number in read_json(folder / "added_tokens.json").items():
+        ids[content] = number
+    for number, entry in named.get("added_tokens_decoder", {}).items():
+        ids[entry["content"]] = int(number)
+        flags[entry["content"]] = entry
+    if named.get("tokenizer_class") in ("LukeTokenizer", "MLukeTokenizer"):
+        for content in ("<ent>", "<ent2>"):
+            ids.setdefault(content, backend.token_to_id(content))
+    fresh = max([len(backend.get_vocab()) - 1, *(number for number in ids.values() if number is not None)])
+    pieces = []
+    for content, number in ids.items():
+        if number is None:
+            number = fresh = fresh + 1
+        switches = {key: bool(flags.get(content, {}).get(key)) for key in ("lstrip", "rstrip", "single_word")}
+        pieces.append((number, AddedToken(content, normalized=False, special=True, **switches)))
+    return pieces
+
+
+def _trim(text: str, starts_N: np.ndarray, ends_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Take whitespace off the edges of pieces that hold other characters too."""
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    solid = ~_SPACES[np.minimum(codes, 0x3001)]
+    places = np.flatnonzero(solid)
+    before = np.concatenate([[0], np.cumsum(solid)])
+    keep = before[ends_N] > before[starts_N]
+    starts_N, ends_N = starts_N.copy(), ends_N.copy()
+    first, last = before[starts_N[keep]], before[ends_N[keep]] - 1
+    starts_N[keep], ends_N[keep] = places[first], places[last] + 1
+    return starts_N, ends_N
