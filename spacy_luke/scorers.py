@@ -12,13 +12,14 @@ Key = Tuple[int, int, str]
 
 
 @registry.scorers("spacy-luke.ner_scorer.v1")
-def make_ner_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[str, Any]]:
-    """A scorer of doc.ents, or of doc.spans[spans_key], where mentions may overlap; see `score_mentions`."""
-
-    def score_ner(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
-        return score_mentions(examples, spans_key=spans_key)
-
+def make_ner_scorer() -> Callable[..., Dict[str, Any]]:
+    """The scorer of `luke_ner`: `score_ner`."""
     return score_ner
+
+
+def score_ner(examples: Iterable[Example], *, spans_key: Optional[str] = None, **kwargs: Any) -> Dict[str, Any]:
+    """Scores of doc.ents, or of doc.spans[spans_key], where mentions may overlap; see `score_mentions`."""
+    return score_mentions(examples, spans_key=spans_key)
 
 
 def score_mentions(examples: Iterable[Example], *, spans_key: Optional[str] = None) -> Dict[str, Any]:
@@ -72,7 +73,8 @@ def _predictions_in_gold_words(example: Example, spans_key: Optional[str]) -> Tu
     """Predicted mentions in words of the gold doc: those that align with it, and the words touched by the others."""
     predicted = {(span.start, span.end, span.label_) for span in _get_spans(example.predicted, spans_key)}
     gold_doc = example.reference
-    aligned, unaligned = predicted, []
+    aligned: Set[Key] = predicted
+    unaligned: List[Key] = []
     if predicted and [word.text for word in example.predicted] != [word.text for word in gold_doc]:
         aligned, unaligned = _align(example, predicted)
     if spans_key is None and any(word.ent_iob == 0 for word in gold_doc):

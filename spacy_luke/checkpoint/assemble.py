@@ -108,7 +108,8 @@ def copy_queries(tensors: Dict[str, Tensor], config: EncoderConfig) -> None:
 
 def lacks_queries(names: SortedNames, config: EncoderConfig) -> bool:
     """Whether an entity-aware encoder's extra queries are all missing; where only some are, they are an error later."""
-    return config.entity_aware and not any(name in names.mapped for name in extra_queries(config))
+    queries = extra_queries(config)
+    return bool(queries) and not any(name in names.mapped for name in queries)
 
 
 def read_tokenizer(folder: Path, *, vocab_size: int) -> Optional[PieceTokenizer]:

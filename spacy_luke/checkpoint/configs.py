@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional
 
 from ..model.config import EncoderConfig
 
-PLAIN_TYPES = ("roberta", "xlm-roberta", "camembert", "bert")
+PLAIN_TYPES = ("roberta", "xlm-roberta", "bert")
 
 # Hugging Face's classes and our names of the tasks.
 TASKS = {

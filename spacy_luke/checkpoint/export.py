@@ -17,8 +17,9 @@ from .names import encoder_shapes, luke_names
 def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
     """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json.
 
-    transformers' Luke* classes read the folder. Tensors are those of the checkpoint, to the bit. Encoders that count
-    positions from 0 (BERT's) get unused rows in the position tables, since Hugging Face's LUKE counts from
+    transformers' Luke* classes, of versions 4 and 5, read the folder. Tensors are those of the checkpoint, to the bit;
+    a masked-word head gets a copy of the word table as its decoder, since version 5 does not tie the two. Encoders that
+    count positions from 0 (BERT's) get unused rows in the position tables, since Hugging Face's LUKE counts from
     pad_token_id + 1. A folder that holds a checkpoint already is replaced as a whole, and stays whole if writing fails.
 
     Raises ValueError where the folder holds anything else, or the checkpoint is incomplete or not finite.
@@ -62,7 +63,11 @@ def _their_tensors(checkpoint: Checkpoint) -> Dict[str, Tensor]:
         if name in shapes and tuple(tensor.shape) != shapes[name]:
             raise ValueError(f"Tensor {name!r} must have the shape {shapes[name]}, but it has {tuple(tensor.shape)}.")
         check_finite(name, tensor)
-    return {theirs[name]: tensor for name, tensor in tensors.items()}
+    result = {theirs[name]: tensor for name, tensor in tensors.items()}
+    if "lm_head.bias" in tensors:
+        # transformers 5 no longer ties the decoder to the word table, and would start it at random.
+        result["lm_head.decoder.weight"] = tensors["encoder.words.piece.weight"].clone()
+    return result
 
 
 def _shift_positions(checkpoint: Checkpoint) -> Checkpoint:

@@ -9,6 +9,7 @@ import pickle
 import shutil
 import tarfile
 import tempfile
+import warnings
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,8 +80,10 @@ def _read_safetensors(path: Path) -> Dict[str, Tensor]:
 
 def _read_pickle(path: Path) -> Dict[str, Tensor]:
     try:
-        # Files from before PyTorch 1.6 are not zip archives and cannot be memory-mapped.
-        data = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Detected pickle protocol")  # said before it is refused
+            # Files from before PyTorch 1.6 are not zip archives and cannot be memory-mapped.
+            data = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} is refused: it is truncated, or it is a pickle that holds more than weights, which could run "

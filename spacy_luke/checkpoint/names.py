@@ -150,8 +150,11 @@ def head_shapes(config: EncoderConfig) -> Dict[str, Dict[str, Tuple[int, ...]]]:
 
 
 def extra_queries(config: EncoderConfig) -> Dict[str, str]:
-    """Our names of the extra queries -> the name of the query that they are copied from where they are missing."""
-    pairs = {}
+    """Our names of the extra queries -> the name of the query that they are copied from where they are missing.
+    Empty where entity-aware attention is off."""
+    pairs: Dict[str, str] = {}
+    if not config.entity_aware:
+        return pairs
     for name in _expand(EXTRA_QUERIES, config).values():
         head, _, kind = name.rsplit(".", 2)
         pairs[name] = f"{head}.query.{kind}"

@@ -42,8 +42,8 @@ def read_plain(
     known = {name: shape for name, shape in encoder_shapes(config).items() if name not in fresh and name not in queries}
     tensors = collect(raw, names, wanted_shapes(names.mapped, known, config))
     report.insert(0, f"mapped {len(tensors)} tensors")
+    copy_queries(tensors, config)
     if entity_aware:
-        copy_queries(tensors, config)
         report.append("initialised w2e_query, e2w_query and e2e_query of each layer: copies of query")
     dtype = tensors["encoder.words.piece.weight"].dtype
     tensors.update(_fresh_entities(fresh, config, dtype=dtype, seed=seed))

@@ -3,9 +3,15 @@
 import typer
 from spacy.cli._util import app as spacy_app
 
+from .convert import convert_cli
 from .corpus import corpus_command
+from .export import export_cli
+from .train import train_cli
 
 app = typer.Typer(name="luke", help="LUKE and its relatives: data, checkpoints, pipelines.", no_args_is_help=True)
 app.command("corpus")(corpus_command)
+app.command("convert")(convert_cli)
+app.command("export")(export_cli)
+app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train_cli)
 
 spacy_app.add_typer(app, name="luke")

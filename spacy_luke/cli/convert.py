@@ -10,7 +10,7 @@ from wasabi import msg
 
 from ..checkpoint.checkpoint import Checkpoint, read_checkpoint
 from ..checkpoint.files import write_folder_atomically
-from ..checkpoint.sources import locate
+from ..checkpoint.sources import find_source
 from ..components.ner import DEFAULT_MODEL
 
 # What each kind of fine-tuned checkpoint becomes: the component, and the settings of the paper.
@@ -56,7 +56,7 @@ def convert_cli(
 ) -> None:
     """Turn a fine-tuned LUKE checkpoint into a spaCy pipeline that predicts the same."""
     with msg.loading(f"Reading {source} ..."):
-        checkpoint = read_checkpoint(locate(source), entities=entities)
+        checkpoint = read_checkpoint(find_source(source), entities=entities)
         nlp = build_pipeline(checkpoint, language=language, config={"context": context})
         with write_folder_atomically(output) as folder:
             nlp.to_disk(folder)

@@ -10,17 +10,18 @@ import typer
 from spacy.tokens import Doc
 from wasabi import msg
 
-from ..readers.columns import FORMATS, ColumnCorpus, layout_of
+from ..readers.columns import ColumnCorpus
 from ..readers.docbin import write_docbin
+from ..readers.formats import FORMATS, layout_of
 from ..readers.jsonl import JsonlCorpus
 
-FORMAT_HELP = f"{', '.join(sorted([*FORMATS, 'jsonl']))}."
+FORMAT_NAMES = sorted([*FORMATS, "jsonl"])
 
 
 def corpus_command(
     inputs: List[Path] = typer.Argument(..., help="Files to read, in this order.", exists=True, dir_okay=False),
     output: Path = typer.Argument(..., help="The .spacy file (a folder of them above --shard-words)."),
-    format: str = typer.Option(..., "--format", "-f", help=FORMAT_HELP),
+    format: str = typer.Option(..., "--format", "-f", help=f"{', '.join(FORMAT_NAMES)}."),
     lang: str = typer.Option("en", help="Language of the tokenizer (jsonl) and of the vocabulary."),
     spans_key: Optional[str] = typer.Option(None, help="Mentions go to doc.spans[KEY]; needed where they are nested."),
     limit: Optional[int] = typer.Option(None, min=1, help="Documents to write in all."),
@@ -28,7 +29,7 @@ def corpus_command(
     word_column: Optional[int] = typer.Option(None, help="Column of the words, from 0."),
     tag_column: Optional[List[int]] = typer.Option(None, help="Column of tags; repeat it for layers of nested tags."),
     scheme: Optional[str] = typer.Option(None, help="auto, or a scheme to insist on: IOB1, IOB2, BIOES, BILOU."),
-    delimiter: Optional[str] = typer.Option(None, help="What stands between columns."),
+    delimiter: Optional[str] = typer.Option(None, help="What stands between columns; tab: \\t."),
     documents: Optional[str] = typer.Option(None, help="docstart, newdoc, file, or a number of sentences."),
     comments: Optional[str] = typer.Option(None, help="What comment lines begin with."),
     id_column: Optional[int] = typer.Option(None, help="Column of CoNLL-U ids."),
@@ -41,7 +42,7 @@ def corpus_command(
         "word_column": word_column,
         "tag_columns": tag_column or None,
         "scheme": scheme,
-        "delimiter": delimiter,
+        "delimiter": delimiter and delimiter.replace("\\t", "\t"),
         "documents": _number_or_name(documents),
         "comments": comments,
         "id_column": id_column,
@@ -49,6 +50,8 @@ def corpus_command(
     }
     jsonl = {"align": None if align == "strict" else align, "spans_field": spans_field}
     try:
+        if format not in FORMAT_NAMES:
+            raise ValueError(f"format must be one of {FORMAT_NAMES}, but it is {format!r}.")
         unused = layout if format == "jsonl" else jsonl
         if given := [name for name, value in unused.items() if value is not None]:
             raise ValueError(f"The format {format} has no use for {', '.join(given)}.")

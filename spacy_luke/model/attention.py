@@ -6,7 +6,8 @@ words, S its entities; H heads, K head width, D = H * K model width.
 Entity-aware attention chooses one of four query matrices by the kinds of the two tokens; key and value are shared.
 It equals one ordinary attention over heads twice as wide: a word's query is [query; w2e_query], an entity's
 [e2w_query; e2e_query], a word's key is [key; 0] and an entity's [0; key], with the scale of the narrow head. So one
-fused call does it.
+fused call does it. Without gradients on a CPU the parts are attended apart instead, at the narrow width, and joined by
+the log-sums of their softmaxes: nothing is widened, gathered or padded.
 """
 
 from typing import Sequence, Tuple
@@ -16,6 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .packing import Group, Packing
+
+_KERNEL = "_scaled_dot_product_flash_attention_for_cpu"
 
 
 class Attention(nn.Module):
@@ -39,6 +42,8 @@ class Attention(nn.Module):
         words_ND: (NW, D), entities_ED: (NE, D), packing: of word-and-entity windows (`pack_pairs`).
         RETURNS: (NW, D) and (NE, D), after the output projection.
         """
+        if self.entity_aware and _has_log_sums(words_ND):
+            return self._forward_in_parts(words_ND, entities_ED, packing)
         k_w, k_e = self._heads(self.key(words_ND)), self._heads(self.key(entities_ED))
         v_NHK = torch.cat([self._heads(self.value(words_ND)), self._heads(self.value(entities_ED))])
         if self.entity_aware:
@@ -51,6 +56,28 @@ class Attention(nn.Module):
         out_ND = self._attend(torch.cat([q_w, q_e]), torch.cat([k_w, k_e]), v_NHK, packing)
         out_ND = self.output(out_ND)
         return out_ND[: len(words_ND)], out_ND[len(words_ND) :]
+
+    def _forward_in_parts(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:
+        """`forward` of entity-aware attention: four narrow attentions a window instead of a wide one."""
+        w2w, w2e = self._heads(self.query(words_ND)), self._heads(self.w2e_query(words_ND))
+        e2w, e2e = self._heads(self.e2w_query(entities_ED)), self._heads(self.e2e_query(entities_ED))
+        k_w, v_w = self._heads(self.key(words_ND)), self._heads(self.value(words_ND))
+        k_e, v_e = self._heads(self.key(entities_ED)), self._heads(self.value(entities_ED))
+        words, entities, a, c = [], [], 0, 0
+        for n_words, n_entities in zip(packing.lengths, packing.more_lengths, strict=True):
+            w, e = slice(a, a + n_words), slice(c, c + n_entities)
+            if n_entities:
+                to_words, to_entities = (k_w[w], v_w[w]), (k_e[e], v_e[e])
+                words.append(_join(_part(w2w[w], *to_words), _part(w2e[w], *to_entities)))
+                entities.append(_join(_part(e2w[e], *to_words), _part(e2e[e], *to_entities)))
+            else:
+                words.append(_part(w2w[w], k_w[w], v_w[w])[0])
+            a, c = a + n_words, c + n_entities
+        attended_ND = torch.cat([x.transpose(1, 2).flatten(0, 1).flatten(1) for x in words])
+        attended_ED = entities_ED
+        if entities:
+            attended_ED = torch.cat([x.transpose(1, 2).flatten(0, 1).flatten(1) for x in entities])
+        return self.output(attended_ND), self.output(attended_ED)
 
     def words_only(self, words_ND: Tensor, packing: Packing) -> Tuple[Tensor, Tensor, Tensor]:
         """Words see the words of their window.
@@ -83,18 +110,14 @@ class Attention(nn.Module):
                 continue
             real_BS = rows_BS >= 0
             safe_BS = rows_BS.clamp(min=0)
-            # One key and value of zeros behind the words keeps a column for the entity's own score and value.
-            k_BHKL = F.pad(_take(k_NHK, group), (0, 0, 0, 0, 0, 1)).permute(0, 2, 3, 1)
-            v_BHLK = F.pad(_take(v_NHK, group), (0, 0, 0, 0, 0, 1)).transpose(1, 2)
-            scores_BHSL = (q_EHK[safe_BS].transpose(1, 2) * scale) @ k_BHKL
-            if group.real_BL is not None:
-                hidden_BL = F.pad(~group.real_BL, (0, 1))[:, None, None]
-                scores_BHSL = scores_BHSL.masked_fill(hidden_BL, float("-inf"))
-            scores_BHSL[..., -1] = own_EH[safe_BS].transpose(1, 2).to(scores_BHSL.dtype)
-            weights_BHSL = F.dropout(scores_BHSL.softmax(-1), self.dropout, self.training)
-            out_BHSK = weights_BHSL @ v_BHLK
-            own_BHSK = own_v[safe_BS].transpose(1, 2)
-            out_BSHK = (out_BHSK + weights_BHSL[..., -1:] * own_BHSK).transpose(1, 2)
+            q_BHSK, own_BHSK = q_EHK[safe_BS].transpose(1, 2), own_v[safe_BS].transpose(1, 2)
+            own_BHS = own_EH[safe_BS].transpose(1, 2)
+            k_BHLK, v_BHLK = _take(k_NHK, group).transpose(1, 2), _take(v_NHK, group).transpose(1, 2)
+            if group.real_BL is None and _has_log_sums(entities_ED):
+                out_BHSK = _join(_fused(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHS))
+            else:
+                out_BHSK = self._with_itself(q_BHSK * scale, k_BHLK, v_BHLK, own_BHS, own_BHSK, group)
+            out_BSHK = out_BHSK.transpose(1, 2)
             results.append(out_BSHK[real_BS].flatten(1))
             order.append(rows_BS[real_BS])
         if not results:
@@ -103,6 +126,18 @@ class Attention(nn.Module):
         inverse = torch.empty_like(flat)
         inverse[flat] = torch.arange(len(flat), device=flat.device)
         return self.output(torch.cat(results)[inverse])
+
+    def _with_itself(
+        self, q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, own_BHS: Tensor, own_BHSK: Tensor, group: Group
+    ) -> Tensor:
+        """Attention of scaled queries to the words of their window and to one key and value of their own."""
+        # One key and value of zeros behind the words keeps a column for the entity's own score and value.
+        scores_BHSL = q_BHSK @ F.pad(k_BHLK, (0, 0, 0, 1)).transpose(-1, -2)
+        if group.real_BL is not None:
+            scores_BHSL = scores_BHSL.masked_fill(F.pad(~group.real_BL, (0, 1))[:, None, None], float("-inf"))
+        scores_BHSL[..., -1] = own_BHS.to(scores_BHSL.dtype)
+        weights_BHSL = F.dropout(scores_BHSL.softmax(-1), self.dropout, self.training)
+        return weights_BHSL @ F.pad(v_BHLK, (0, 0, 0, 1)) + weights_BHSL[..., -1:] * own_BHSK
 
     def _heads(self, x_ND: Tensor) -> Tensor:
         return x_ND.unflatten(-1, (self.num_heads, -1))
@@ -126,6 +161,26 @@ class Attention(nn.Module):
             results.append(real.flatten(1))
         out_ND = results[0] if len(results) == 1 else torch.cat(results)
         return out_ND if packing.inverse_N is None else out_ND[packing.inverse_N]
+
+
+def _has_log_sums(x: Tensor) -> bool:
+    """Whether the fused CPU kernel, which also returns log-sums but no gradient for them, may be used."""
+    return x.device.type == "cpu" and not torch.is_grad_enabled() and hasattr(torch.ops.aten, _KERNEL)
+
+
+def _fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Tuple[Tensor, Tensor]:
+    """Attention (B, H, S, K) and the log-sum of each softmax (B, H, S)."""
+    return getattr(torch.ops.aten, _KERNEL)(q_BHSK, k_BHLK, v_BHLK)
+
+
+def _part(q_SHK: Tensor, k_LHK: Tensor, v_LHK: Tensor) -> Tuple[Tensor, Tensor]:
+    return _fused(*(x.transpose(0, 1)[None] for x in (q_SHK, k_LHK, v_LHK)))
+
+
+def _join(one: Tuple[Tensor, Tensor], other: Tuple[Tensor, Tensor]) -> Tensor:
+    """Attention to two sets of keys from the attentions to each, weighed by their log-sums."""
+    weight = torch.sigmoid(one[1] - other[1])[..., None]
+    return torch.lerp(other[0], one[0], weight.to(one[0].dtype))
 
 
 def _take(x_NHK: Tensor, group: Group) -> Tensor:

@@ -27,10 +27,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Packing:
-    """Groups in order, and where each packed row is found in their concatenated results (None: in place)."""
+    """Groups in order, and where each packed row is found in their concatenated results (None: in place).
+
+    lengths: rows of each window; of windows made of two runs, `more_lengths` has the second run's.
+    """
 
     groups: Tuple[Group, ...]
     inverse_N: Optional[Tensor]
+    lengths: Sequence[int]
+    more_lengths: Sequence[int] = ()
 
 
 def choose_groups(lengths: Sequence[int], *, waste: float) -> List[Tuple[int, int]]:
@@ -57,7 +62,8 @@ def pack(lengths: Sequence[int], *, device: torch.device) -> Packing:
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
-    return _pack([torch.arange(a, b) for a, b in zip(starts, starts[1:])], device=device, contiguous=True)
+    groups, inverse_N = _pack([torch.arange(a, b) for a, b in zip(starts, starts[1:])], device=device, contiguous=True)
+    return Packing(groups, inverse_N, lengths)
 
 
 def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, device: torch.device) -> Packing:
@@ -66,7 +72,8 @@ def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, d
     for n_words, n_entities in zip(first_lengths, second_lengths, strict=True):
         rows.append(torch.cat([torch.arange(word, word + n_words), torch.arange(entity, entity + n_entities)]))
         word, entity = word + n_words, entity + n_entities
-    return _pack(rows, device=device, contiguous=False)
+    groups, inverse_N = _pack(rows, device=device, contiguous=False)
+    return Packing(groups, inverse_N, first_lengths, second_lengths)
 
 
 def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device) -> List[Tensor]:
@@ -86,7 +93,7 @@ def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device
     return tables
 
 
-def _pack(rows: List[Tensor], *, device: torch.device, contiguous: bool) -> Packing:
+def _pack(rows: List[Tensor], *, device: torch.device, contiguous: bool) -> Tuple[Tuple[Group, ...], Optional[Tensor]]:
     lengths = [len(x) for x in rows]
     groups, order = [], []
     for first, last in choose_groups(lengths, waste=tolerated_waste(device)):
@@ -104,4 +111,4 @@ def _pack(rows: List[Tensor], *, device: torch.device, contiguous: bool) -> Pack
         inverse = torch.empty_like(flat)
         inverse[flat] = torch.arange(len(flat))
         inverse = inverse.to(device)
-    return Packing(tuple(groups), inverse)
+    return tuple(groups), inverse

@@ -5,9 +5,9 @@
 """
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Union
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -15,56 +15,12 @@ from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from .schemes import SCHEMES, Mention, TagError, decode_brackets, decode_tags
+from .formats import ColumnLayout, layout_of
+from .schemes import Mention, TagError, decode_brackets, decode_tags
 
 BLANKS = re.compile("[ \t]+")
 MULTIWORD_ID = re.compile(r"\d+-(\d+)")
 EMPTY_WORD_ID = re.compile(r"\d+\.\d+")
-
-
-@dataclass(frozen=True)
-class ColumnLayout:
-    """How a file is laid out. Columns count from 0, negative ones from the end."""
-
-    word_column: int = 0
-    tag_columns: Tuple[int, ...] = (-1,)  # several: layers of nested mentions
-    scheme: str = "auto"  # auto, IOB1, IOB2, BIOES, BILOU; named ones demand valid sequences (decode_tags)
-    delimiter: Optional[str] = None  # None: runs of blanks and tabs
-    documents: Union[str, int] = "docstart"  # marks "docstart" or "newdoc"; "file"; or a number of sentences
-    comments: Optional[str] = None  # what comment lines begin with; None: there are none
-    id_column: Optional[int] = None  # CoNLL-U ids: 3-4 (a multiword token) and 8.1 (an empty word) are not words
-    misc_column: Optional[int] = None  # CoNLL-U MISC: SpaceAfter=No; None: where the blanks stood is unknown
-    brackets: bool = False  # mentions from GUM's Entity= in misc_column, instead of from tag_columns
-
-    def __post_init__(self) -> None:
-        if self.scheme not in SCHEMES:
-            raise ValueError(f"scheme must be one of {SCHEMES}, but it is {self.scheme!r}.")
-        is_number = isinstance(self.documents, int) and not isinstance(self.documents, bool) and self.documents > 0
-        if self.documents not in ("docstart", "newdoc", "file") and not is_number:
-            raise ValueError(
-                "documents must be 'docstart', 'newdoc', 'file', or a number of sentences from 1, "
-                f"but it is {self.documents!r}."
-            )
-        if self.documents == "newdoc" and self.comments is None:
-            raise ValueError("documents = 'newdoc' needs the comments that hold the marks: set comments to '#'.")
-        if self.brackets and self.misc_column is None:
-            raise ValueError("brackets are read from the column misc_column, but it is not set.")
-
-    @property
-    def nested(self) -> bool:
-        """Whether mentions may overlap, so that doc.ents cannot hold them."""
-        return self.brackets or len(self.tag_columns) > 1
-
-
-CONLLU = ColumnLayout(word_column=1, delimiter="\t", documents="newdoc", comments="#", id_column=0)
-FORMATS = {
-    "columns": ColumnLayout(),
-    "conll2003": ColumnLayout(),
-    "wnut": ColumnLayout(delimiter="\t", documents=1),
-    "genia": ColumnLayout(tag_columns=(1, 2, 3, 4), delimiter="\t", documents=1),
-    "conllu": CONLLU,
-    "gum": replace(CONLLU, misc_column=9, brackets=True),
-}
 
 
 @dataclass(frozen=True)
@@ -87,19 +43,6 @@ class Sentence:
     lines: List[int] = field(default_factory=list)  # line number of each word, from 1
     tags: List[List[str]] = field(default_factory=list)  # a list of cells for each word
     spaces: List[bool] = field(default_factory=list)
-
-
-def layout_of(format: str, **changes: Any) -> ColumnLayout:
-    """The layout of a named format; settings that are not None replace its own."""
-    if format not in FORMATS:
-        raise ValueError(f"format must be one of {sorted(FORMATS)}, but it is {format!r}.")
-    known = {f.name for f in fields(ColumnLayout)}
-    if unknown := sorted(set(changes) - known):
-        raise ValueError(f"Unknown settings {unknown} of a column file; known are {sorted(known)}.")
-    changes = {name: value for name, value in changes.items() if value is not None}
-    if "tag_columns" in changes:
-        changes["tag_columns"] = tuple(changes["tag_columns"])
-    return replace(FORMATS[format], **changes)
 
 
 def read_columns(path: Union[str, Path], *, format: str = "columns", **settings: Any) -> Iterator[ColumnDocument]:
@@ -159,7 +102,7 @@ def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: Optional[str]
     In doc.spans a mention stands once, also where two layers give the same words the same label.
     """
     starts = set(document.sentence_starts)
-    is_start_W = [i in starts for i in range(len(document.words))]
+    is_start_W: List[Union[bool, int, None]] = [i in starts for i in range(len(document.words))]
     doc = Doc(vocab, words=document.words, spaces=document.spaces, sent_starts=is_start_W)
     mentions = sorted({mention for layer in document.layers for mention in layer})
     spans = [Span(doc, start, end, label=label) for start, end, label in mentions]
@@ -267,6 +210,7 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
             is_comment = layout.comments is not None and line.startswith(layout.comments)
             if is_docstart or is_comment or not line.strip(" \t"):
                 if sentence.words and not is_comment:
+                    multiword_end = ""
                     yield sentence
                     sentence = Sentence(entity_fields=sentence.entity_fields)
                 comment = line[len(layout.comments or "") :].strip() if is_comment else ""
@@ -282,7 +226,8 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
                     f"{path}, line {number}: expected {n_columns} columns as in line {first_row}, but got "
                     f"{len(cells)}: {line!r}."
                 )
-            space = layout.misc_column is None or not _misc_value(_cell(path, number, cells, layout.misc_column), "SpaceAfter")
+            misc = "" if layout.misc_column is None else _cell(path, number, cells, layout.misc_column)
+            space = _misc_value(misc, "SpaceAfter") != "No"
             if layout.id_column is not None:
                 word_id = _cell(path, number, cells, layout.id_column)
                 if multiword := MULTIWORD_ID.fullmatch(word_id):
@@ -296,10 +241,10 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
             word = _cell(path, number, cells, layout.word_column)
             if not word.strip():
                 raise ValueError(f"{path}, line {number}: expected a word, but its column is empty: {line!r}.")
-            columns = (layout.misc_column,) if layout.brackets else layout.tag_columns
             sentence.words.append(word)
             sentence.lines.append(number)
-            sentence.tags.append([_cell(path, number, cells, column) for column in columns])
+            tags = [misc] if layout.brackets else [_cell(path, number, cells, place) for place in layout.tag_columns]
+            sentence.tags.append(tags)
             sentence.spaces.append(space)
     if sentence.words:
         yield sentence

@@ -63,4 +63,6 @@ def _check_replaceable(path: Path) -> None:
     if path.is_dir():
         others = sorted(p.name for p in path.iterdir() if not (p.name.startswith("part-") and p.suffix == ".spacy"))
         if others:
-            raise ValueError(f"{path} would be replaced, but it holds other files too: {others[:5]}. Remove them first.")
+            raise ValueError(
+                f"{path} would be replaced, but it holds other files too: {others[:5]}. Remove them first."
+            )

@@ -147,7 +147,9 @@ def _parse_span(where: str, text: str, item: Any) -> Tuple[int, int, str]:
         parts = [start, end, item.get("label")]
     is_triple = isinstance(parts, list) and len(parts) == 3
     if not is_triple or [type(part) for part in parts] != [int, int, str] or not parts[2]:
-        raise ValueError(f"{where}: expected a mention as [start, end, label] or an object with these, but got {item!r}.")
+        raise ValueError(
+            f"{where}: expected a mention as [start, end, label] or an object with these, but got {item!r}."
+        )
     start, end, label = parts
     if not 0 <= start < end <= len(text) or not text[start:end].strip():
         raise ValueError(
@@ -167,7 +169,7 @@ def _align_span(doc: Doc, span: Tuple[int, int, str], record: JsonlRecord, *, al
         near = doc.char_span(start, end, alignment_mode="expand")
         raise ValueError(
             f"{source}, line {record.line}: mention [{start}, {end}, {label!r}] is {record.text[start:end]!r}, which does "
-            f"not begin and end with a word; the words there are {[word.text for word in near]}. Mend the offsets, or "
+            f"not begin and end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, or "
             f"set align to 'expand'."
         )
     return aligned

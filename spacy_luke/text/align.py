@@ -27,11 +27,10 @@ def align_text(tokenizer: PieceTokenizer, text: str, word_starts_W: np.ndarray, 
     last_W = np.maximum(first_W, np.searchsorted(starts_N, ends_W, side="left"))
     before_W = np.maximum(first_W - 1, 0)
     if len(ids_N):
-        lone_W = (
-            (starts_N[before_W] == starts_W - 1) & (ends_N[before_W] == starts_W) & (last_W > first_W) & (first_W > 0)
-        )
-        for w in np.flatnonzero(lone_W):
-            if text[starts_W[w] - 1] == " " and not text[starts_W[w]].isspace():
+        blank = " " if tokenizer.kind == "byte_bpe" else None  # SentencePiece makes blanks of all whitespace
+        for w in np.flatnonzero((ends_N[before_W] == starts_W) & (last_W > first_W) & (first_W > 0)):
+            before = text[starts_N[before_W[w]] : starts_W[w]]
+            if (before == blank or (blank is None and before.isspace())) and not text[starts_W[w]].isspace():
                 first_W[w] -= 1
     return Pieces(ids_N=ids_N, first_W=first_W, last_W=last_W)
 

@@ -58,14 +58,16 @@ def build_wordpiece(vocab: Dict[str, int], *, unk: str, settings: Dict[str, Any]
 def build_unigram(model: SentencePieceModel, *, source: str) -> Tokenizer:
     """SentencePiece unigram with the ids of XLM-R: <s> 0, <pad> 1, </s> 2, <unk> 3, piece i + 1, <mask> last.
 
-    Characters are to be normalised before (`Charsmap`), and special pieces cut out."""
+    Characters are to be normalised before (`Charsmap`), special pieces cut out, and a blank put before the first word.
+    """
     head = [piece for piece, _, _ in model.pieces[:3]]
     if head != ["<unk>", "<s>", "</s>"] or model.unk_id != 0:
         raise ValueError(
             f"Expected a model of XLM-R's kind in {source}, whose first pieces are <unk> <s> </s>, but got {head}."
         )
     pieces = [(piece, 0.0) for piece in ("<s>", "<pad>", "</s>", "<unk>")]
-    pieces += [(piece, score) for piece, score, _ in model.pieces[3:]]
+    # Nine digits hold a 32-bit float, and come back exactly from the backend's json.
+    pieces += [(piece, float(f"{score:.9g}")) for piece, score, _ in model.pieces[3:]]
     pieces.append(("<mask>", 0.0))
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=model.byte_fallback))
     tokenizer.normalizer = normalizers.Sequence(
@@ -75,7 +77,7 @@ def build_unigram(model: SentencePieceModel, *, source: str) -> Tokenizer:
             normalizers.Prepend("▁"),
         ]
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never")
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never", split=False)
     tokenizer.encode_special_tokens = True
     return tokenizer
 

@@ -22,7 +22,7 @@ from .backends import (
     read_vocab_json,
     read_vocab_txt,
 )
-from .charsmap import Charsmap
+from .charsmap import Charsmap, continues
 from .export import write_files
 from .sentencepiece_model import read_sentencepiece
 
@@ -129,6 +129,8 @@ class PieceTokenizer:
             if part_ids:
                 offsets_N2 = np.array(part_offsets, dtype=np.int64)
                 starts_N, ends_N = _trim(part, offsets_N2[:, 0], offsets_N2[:, 1])
+                if self.kind != "byte_bpe":
+                    _extend_over_marks(part, starts_N, ends_N)
                 parts.append((np.array(part_ids, dtype=np.int64), starts_N + start, ends_N + start))
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -237,18 +239,26 @@ class PieceTokenizer:
         for match in [*self._special_pattern.finditer(text), None]:
             start = len(text) if match is None else match.start()
             if done < start:
-                normal, starts, ends = charsmap.normalize(text[done:start])
-                encoding = self.backend.encode(normal, add_special_tokens=False)
-                ids += encoding.ids
-                if starts is None:
-                    offsets += [(done + a, done + b) for a, b in encoding.offsets]
-                else:
-                    offsets += [(done + int(starts[a]), done + int(ends[max(a, b - 1)])) for a, b in encoding.offsets]
+                segment_ids, segment_offsets = self._encode_segment(text[done:start], charsmap)
+                ids += segment_ids
+                offsets += [(done + a, done + b) for a, b in segment_offsets]
             if match is not None:
                 ids.append(self.backend.token_to_id(match[0].lstrip()))
                 offsets.append(match.span())
                 done = match.end()
         return ids, offsets
+
+    def _encode_segment(self, text: str, charsmap: Charsmap) -> Tuple[List[int], List[Tuple[int, int]]]:
+        """SentencePiece: normalise, put a blank before the first word, encode, and map the offsets back."""
+        normal, starts, ends = charsmap.normalize(text)
+        prefix = 0 if normal.startswith(" ") else 1
+        encoding = self.backend.encode(" " * prefix + normal, add_special_tokens=False)
+        if not encoding.ids:
+            return [], []
+        offsets = [(max(a - prefix, 0), max(b - prefix, 1)) for a, b in encoding.offsets]
+        if starts is not None and ends is not None:
+            offsets = [(int(starts[a]), int(ends[b - 1])) for a, b in offsets]
+        return encoding.ids, offsets
 
 
 def _read_backend(path: Path) -> Tokenizer:
@@ -289,6 +299,11 @@ def _added_pieces(
     fresh = max([len(backend.get_vocab()) - 1, *(number for number in ids.values() if number is not None)])
     pieces = []
     for content, number in ids.items():
+        if number is None and content in special:
+            raise ValueError(
+                f"Expected the special piece {content!r} in the vocabulary of {folder}, but it is not there; "
+                f"special_tokens_map.json or tokenizer_config.json can name other special pieces."
+            )
         if number is None:
             number = fresh = fresh + 1
         switches = {key: bool(flags.get(content, {}).get(key)) for key in ("lstrip", "rstrip", "single_word")}
@@ -307,3 +322,16 @@ def _trim(text: str, starts_N: np.ndarray, ends_N: np.ndarray) -> Tuple[np.ndarr
     first, last = before[starts_N[keep]], before[ends_N[keep]] - 1
     starts_N[keep], ends_N[keep] = places[first], places[last] + 1
     return starts_N, ends_N
+
+
+def _extend_over_marks(text: str, starts_N: np.ndarray, ends_N: np.ndarray) -> None:
+    """Give marks and Hangul finals that normalisation composed or removed to the pieces before them, in place."""
+    depth = np.zeros(len(text) + 1, dtype=np.int64)
+    np.add.at(depth, starts_N, 1)
+    np.add.at(depth, ends_N, -1)
+    for place in np.flatnonzero(np.cumsum(depth[:-1]) == 0):
+        if continues(text[place]):
+            piece = int(np.searchsorted(ends_N, place, side="right")) - 1
+            while piece >= 0 and ends_N[piece] == place:
+                ends_N[piece] += 1
+                piece -= 1

@@ -1,0 +1,99 @@
+"""Golden files of the reference implementations as our modules and packed inputs."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Callable, Dict
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from spacy_luke.checkpoint.configs import archive_config, luke_config
+from spacy_luke.checkpoint.names import archive_names, luke_names
+from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
+
+
+def read_case(shared: Callable[[str], Any], name: str) -> "Case":
+    """A case by its name: `luke_*` of the original code, `hf_luke_*` of transformers."""
+    if name.startswith("hf_"):
+        folder = shared(f"golden/{name}")
+        data, tensors = json.loads((folder / "io.json").read_text("utf8")), load_file(folder / "io.safetensors")
+        theirs = load_file(folder / "model.safetensors")
+        config = luke_config(json.loads((folder / "config.json").read_text("utf8")))
+        root = "luke." if any(key.startswith("luke.") for key in theirs) else ""
+        names = luke_names(config, root=root)
+    else:
+        path = shared(f"golden/{name}.safetensors")
+        data, tensors = json.loads(path.with_suffix(".json").read_text("utf8")), load_file(path)
+        theirs = {key[len("weights/") :]: x for key, x in tensors.items() if key.startswith("weights/")}
+        aware = any("w2e_query" in key for key in theirs)
+        config = archive_config({"model_config": {**data["config"], "use_entity_aware_attention": aware}})
+        names = archive_names(config)
+    state = {ours: theirs[key] for key, ours in names.items() if key in theirs}
+    return Case(
+        config=config,
+        state={key[len("encoder.") :]: x for key, x in state.items() if key.startswith("encoder.")},
+        head={key[len("head.") :]: x for key, x in state.items() if key.startswith("head.")},
+        inputs={key[len("inputs/") :]: x for key, x in tensors.items() if key.startswith("inputs/")},
+        outputs={key[len("outputs/") :]: x for key, x in tensors.items() if key.startswith("outputs/")},
+        tolerance=max(1e-5, 10 * data["float32_vs_float64_max_abs_diff"]),
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """state: parameters of the encoder, head: of the classifier, by our names; tolerance: greatest absolute error."""
+
+    config: EncoderConfig
+    state: Dict[str, Tensor]
+    head: Dict[str, Tensor]
+    inputs: Dict[str, Tensor]
+    outputs: Dict[str, Tensor]
+    tolerance: float
+
+    def encoder(self) -> LukeEncoder:
+        encoder = LukeEncoder(self.config).eval()
+        encoder.load_state_dict(self.state)
+        return encoder
+
+    def _input(self, *names: str) -> Tensor:
+        return next(self.inputs[name] for name in names if name in self.inputs)
+
+    @property
+    def real_words(self) -> Tensor:
+        return self._input("word_attention_mask", "attention_mask").bool()
+
+    @property
+    def real_entities(self) -> Tensor:
+        return self.inputs["entity_attention_mask"].bool()
+
+    def windows(self) -> Windows:
+        real = self.real_words
+        types = self._input("word_segment_ids", "token_type_ids")[real]
+        return Windows(self._input("word_ids", "input_ids")[real], real.sum(1).tolist(), types)
+
+    def mentions(self) -> Mentions:
+        real = self.real_entities
+        places = self.inputs["entity_position_ids"][real]
+        first, last = places[:, 0], places.max(1).values
+        assert torch.equal((places >= 0).sum(1), last - first + 1), "positions of a mention are not consecutive"
+        types = self._input("entity_segment_ids", "entity_token_type_ids")[real]
+        return Mentions(self.inputs["entity_ids"][real], first, last, real.sum(1).tolist(), types)
+
+    def no_mentions(self) -> Mentions:
+        none = torch.empty(0, dtype=torch.long)
+        return Mentions(none, none, none, [0] * len(self.real_words))
+
+    def word_error(self, name: str, words_ND: Tensor) -> float:
+        """Greatest difference from an output (B, L, D) at real words."""
+        return _error(self.outputs[name][self.real_words], words_ND)
+
+    def entity_error(self, name: str, entities_ED: Tensor) -> float:
+        """Greatest difference from an output (B, E, D) at real entities."""
+        return _error(self.outputs[name][self.real_entities], entities_ED)
+
+
+def _error(expected: Tensor, got: Tensor) -> float:
+    assert expected.shape == got.shape, (expected.shape, got.shape)
+    return float((expected - got.detach()).abs().max())

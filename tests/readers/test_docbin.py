@@ -1,0 +1,75 @@
+import pytest
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Corpus
+
+from spacy_luke.readers.docbin import write_docbin
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    return spacy.blank("en")
+
+
+def make_docs(nlp, n):
+    for i in range(n):
+        doc = Doc(nlp.vocab, words=["Mary", "saw", f"Bonn{i}", "."], sent_starts=[True, False, True, False])
+        doc.set_ents([doc.char_span(0, 4, label="PER")])
+        doc.spans["sc"] = [doc[0:1], doc[0:3]]
+        yield doc
+
+
+def describe(doc):
+    spans = {key: [(s.start, s.end, s.label_) for s in group] for key, group in doc.spans.items()}
+    ents = [(e.start, e.end, e.label_) for e in doc.ents]
+    return [w.text for w in doc], [w.is_sent_start for w in doc], ents, spans, doc.has_unknown_spaces
+
+
+@pytest.mark.parametrize(("shard_words", "names"), [
+    (100, ["docs.spacy"]),
+    (8, ["part-00001.spacy", "part-00002.spacy", "part-00003.spacy"]),
+    (1, [f"part-0000{i}.spacy" for i in range(1, 6)]),
+])  # fmt: skip
+def test_the_stock_reader_reads_it(nlp, tmp_path, shard_words, names):
+    path = tmp_path / "new" / "docs.spacy"
+    files = write_docbin(make_docs(nlp, 5), path, shard_words=shard_words)
+    assert [file.name for file in files] == names
+    found = [describe(example.reference) for example in Corpus(path)(nlp)]
+    assert found == [describe(doc) for doc in make_docs(nlp, 5)]
+    before = [file.read_bytes() for file in files]
+    assert [file.read_bytes() for file in write_docbin(make_docs(nlp, 5), path, shard_words=shard_words)] == before
+    assert sorted(p.name for p in path.parent.iterdir()) == ["docs.spacy"]
+
+
+@pytest.mark.parametrize("shard_words", [100, 8])
+def test_an_error_leaves_the_old_file_whole(nlp, tmp_path, shard_words):
+    def broken_docs():
+        yield from make_docs(nlp, 7)
+        raise RuntimeError("the disk is on fire")
+
+    path = tmp_path / "docs.spacy"
+    write_docbin(make_docs(nlp, 3), path, shard_words=shard_words)
+    with pytest.raises(RuntimeError, match="on fire"):
+        write_docbin(broken_docs(), path, shard_words=shard_words)
+    assert len(list(Corpus(path)(nlp))) == 3
+    assert [p.name for p in tmp_path.iterdir()] == ["docs.spacy"]
+
+
+def test_bad_targets(nlp, tmp_path):
+    path = tmp_path / "docs.spacy"
+    with pytest.raises(ValueError, match=r"must end in '\.spacy'"):
+        write_docbin(make_docs(nlp, 1), tmp_path / "docs.bin")
+    with pytest.raises(ValueError, match="there are none"):
+        write_docbin([], path)
+    with pytest.raises(ValueError, match="shard_words must be"):
+        write_docbin(make_docs(nlp, 1), path, shard_words=0)
+    write_docbin(make_docs(nlp, 1), path)
+    with pytest.raises(ValueError, match="is a file: remove it first"):
+        write_docbin(make_docs(nlp, 2), path, shard_words=4)
+    path.unlink()
+    write_docbin(make_docs(nlp, 2), path, shard_words=4)
+    with pytest.raises(ValueError, match="is a folder: remove it first"):
+        write_docbin(make_docs(nlp, 1), path)
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"notes\.txt"):
+        write_docbin(make_docs(nlp, 2), path, shard_words=4)

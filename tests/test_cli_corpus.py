@@ -1,0 +1,101 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import spacy
+from spacy.cli._util import app as spacy_app
+from spacy.training import Corpus
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+
+WNUT = "Bonn\tB-location\nis\tO\n\nMary\tB-person\nJane\tI-person\n\n!\tO\n"
+
+
+def flatten(text):
+    """Messages are broken to the terminal's width."""
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*arguments, text=WNUT, name="data.txt"):
+        (tmp_path / name).write_text(text, encoding="utf8")
+        output = tmp_path / "out.spacy"
+        result = CliRunner().invoke(spacy_app, ["luke", "corpus", str(tmp_path / name), str(output), *arguments])
+        return result.exit_code, flatten(result.output), output
+
+    return run
+
+
+def read(path):
+    return [example.reference for example in Corpus(path)(spacy.blank("en"))]
+
+
+def test_columns(run):
+    code, text, output = run("-f", "wnut", "--documents", "2")
+    assert code == 0, text
+    for expected in ("2 documents, 5 words", "3 sentences", "2 mentions", "location"):
+        assert expected in text
+    first, _ = read(output)
+    assert [(e.text, e.label_) for e in first.ents] == [("Bonn", "location"), ("Mary Jane", "person")]
+    assert [sentence.text for sentence in first.sents] == ["Bonn is", "Mary Jane"]
+
+
+def test_settings_of_columns(run):
+    rows = "x|Bonn|B-A|O\nx|sur|O|B-B\n"
+    code, text, output = run(
+        "-f", "columns", "--word-column", "1", "--tag-column", "2", "--tag-column", "-1", "--delimiter", "|",
+        "--documents", "file", "--scheme", "IOB2", "--spans-key", "sc", "--lang", "xx", text=rows,
+    )  # fmt: skip
+    assert code == 0, text
+    (doc,) = read(output)
+    assert [(s.text, s.label_) for s in doc.spans["sc"]] == [("Bonn", "A"), ("sur", "B")]
+    assert run("-f", "columns", "--delimiter", "\\t", "--documents", "1")[0] == 0
+
+
+def test_jsonl_shards_and_limit(run):
+    line = json.dumps({"text": "Bonn is nice", "entities": [[0, 4, "LOC"]]}) + "\n"
+    code, text, output = run("-f", "jsonl", "--shard-words", "6", "--limit", "5", text=line * 9)
+    assert code == 0, text
+    assert "(3 files): 5 documents, 15 words" in text
+    assert [doc.ents[0].label_ for doc in read(output)] == ["LOC"] * 5
+    code, text, _ = run("-f", "jsonl", "--align", "expand", "--spans-field", "x", text='{"text": "Bonn", "x": []}')
+    assert code == 1  # the folder of shards is in the way
+    assert "is a folder" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content", "message"),
+    [
+        (["-f", "xml"], WNUT, "format must be one of"),
+        (["-f", "genia"], WNUT, "set spans_key"),
+        (["-f", "jsonl", "--documents", "1"], WNUT, "has no use for documents"),
+        (["-f", "wnut", "--spans-field", "x"], WNUT, "has no use for spans_field"),
+        (["-f", "wnut"], "Bonn\tX-1\n", "line 1: expected the tag O"),
+        (["-f", "jsonl"], '{"text": "Bonn", "spans": [[0, 3, "X"]]}', "line 1: mention [0, 3, 'X'] is 'Bon'"),
+        (["-f", "conll2003"], WNUT, "expected -DOCSTART- lines"),
+    ],
+)
+def test_errors_write_nothing(run, arguments, content, message):
+    code, text, output = run(*arguments, text=content)
+    assert code == 1
+    assert message in text
+    assert not output.exists()
+
+
+def test_a_file_without_mentions(run):
+    code, text, _ = run("-f", "wnut", text="a\tO\n")
+    assert code == 0, text
+    assert "0 mentions" in text
+
+
+def test_spacy_finds_the_command(shared, tmp_path):
+    """In a new process, with nothing imported, several files, on real data."""
+    files = [shared(f"data/conll2003/{name}") for name in ("eng.testa", "eng.testb")]
+    command = [sys.executable, "-m", "spacy", "luke", "corpus", *map(str, files), str(tmp_path / "all.spacy")]
+    result = subprocess.run([*command, "--format", "conll2003"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "447 documents, 97,797 words 6,703 sentences" in flatten(result.stdout.replace("\x1b[0m", ""))
+    assert len(read(tmp_path / "all.spacy")) == 447
