@@ -89,7 +89,9 @@ def _read_pickle(path: Path) -> Dict[str, Tensor]:
             f"{path} is refused: it is truncated, or it is a pickle that holds more than weights, which could run "
             f"any code. Expected a state dict saved with torch.save.{_hint(path)} PyTorch says: {_first_line(error)}"
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
+    except Exception as error:  # a damaged file makes PyTorch raise nearly anything, AssertionError too
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's fault, not the file's
         raise ValueError(
             f"{path} is not a whole PyTorch file; it has {path.stat().st_size:,} bytes. It may be truncated: copy or "
             f"download it again.{_hint(path)} PyTorch says: {_first_line(error)}"

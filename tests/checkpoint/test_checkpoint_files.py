@@ -2,6 +2,7 @@ import io
 import json
 import os
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -47,6 +48,33 @@ def test_truncated(tmp_path, name, share):
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     with pytest.raises(ValueError, match=f"{name}.*truncated"):
         files.read_tensors(path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "old.bin", "archive.tar.gz"])
+def test_random_damage_is_read_or_refused(tmp_path, name):
+    """Four changed bytes and a cut give tensors or a ValueError, and never anything else."""
+    path = tmp_path / name
+    if name == "archive.tar.gz":
+        make_archive(path, "one", "folder/two")
+    elif name == "model.safetensors":
+        save_file(TENSORS, path)
+    else:
+        torch.save(TENSORS, path, _use_new_zipfile_serialization=name != "old.bin")
+    whole, chance, refused = path.read_bytes(), random.Random(0), 0
+    for turn in range(300):
+        damaged = bytearray(whole)
+        for _ in range(4):
+            damaged[chance.randrange(len(whole))] = chance.randrange(256)
+        path.write_bytes(damaged[: chance.randrange(len(whole))] if turn % 3 == 0 else damaged)
+        try:
+            if name == "archive.tar.gz":
+                with files.open_archive(path):
+                    pass
+            else:
+                files.read_tensors(path)
+        except ValueError:
+            refused += 1
+    assert refused > 100
 
 
 @pytest.mark.parametrize("zipped", [True, False])
