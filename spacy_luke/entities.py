@@ -37,6 +37,11 @@ class EntityVocab:
             size = max(size, row + 1)
         if counts is not None and len(counts) != size:
             raise ValueError(f"Expected a count for each of {size} rows, but got {len(counts)}.")
+        if size > 100 + 10 * len(rows):
+            raise ValueError(
+                f"Expected rows 0, 1, 2, ..., but {len(rows)} names leave most of {size} rows without one; "
+                f"the row numbers are wrong."
+            )
         self._rows = rows
         self._titles: List[Optional[str]] = [None] * size
         for name, row in rows.items():
@@ -200,7 +205,9 @@ def _read_jsonl(path: Path) -> Names:
     for number, line in enumerate(_lines(path), start=1):
         try:
             item = json.loads(line)
-            row, count = item["id"], item.get("count", 0)
+            row, count = int(item["id"]), item.get("count", 0)
+            if row != item["id"]:
+                raise ValueError("the id is no integer")
             entities = [(title, language) for title, language in item["entities"]]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
@@ -215,7 +222,7 @@ def _read_jsonl(path: Path) -> Names:
                 names.append((title, row))
             elif title not in SPECIAL:
                 names.append((key_of(title, language), row))
-    size = max(count_of, default=-1) + 1
+    size = max((row for _, row in names), default=-1) + 1
     return names, [count_of.get(row, 0) for row in range(size)]
 
 

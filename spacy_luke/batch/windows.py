@@ -6,6 +6,7 @@ belongs to exactly one window.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Optional, Tuple
 
 import numpy as np
@@ -22,6 +23,21 @@ class Document:
     pieces: Pieces
     sentence_W: np.ndarray  # index of each word's sentence, ascending
     bounds_W: np.ndarray  # True: the word may be the first or last of a mention (it has pieces and is not blank)
+
+    @cached_property
+    def bounds(self) -> "Bounds":
+        words = np.flatnonzero(self.bounds_W)
+        return Bounds(words, self.pieces.first_W[words], self.pieces.last_W[words], self.sentence_W[words])
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The words that may begin or end a mention: their indices, first piece, one past the last piece, sentence."""
+
+    words: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    sentence: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -129,29 +145,26 @@ def enumerate_spans(
     max_words: Optional[int] = None,
 ) -> Spans:
     """Every span of words inside one sentence, within the limits, of the windows [first_window, last_window)."""
-    pieces = document.pieces
+    bounds = document.bounds
     last_window = len(windows) if last_window is None else last_window
-    bound_words = np.flatnonzero(document.bounds_W)
-    first_W = pieces.first_W[bound_words]
-    if last_window <= first_window or not len(bound_words):
+    if last_window <= first_window or not len(bounds.words):
         return _spans(document, windows, np.empty(0, np.int64), np.empty(0, np.int64))
-    low = np.searchsorted(first_W, windows.core_start_B[first_window], side="left")
-    high = np.searchsorted(first_W, windows.core_end_B[last_window - 1], side="left")
+    low = np.searchsorted(bounds.first, windows.core_start_B[first_window], side="left")
+    high = np.searchsorted(bounds.first, windows.core_end_B[last_window - 1], side="left")
     begin = np.arange(low, high)
     # For each first word, the last words that a span may have: bounded by sentence, window and the two limits.
-    sentence = document.sentence_W[bound_words]
-    window = np.searchsorted(windows.core_start_B, first_W[begin], side="right") - 1
-    reach = np.searchsorted(sentence, sentence[begin], side="right")
+    window = np.searchsorted(windows.core_start_B, bounds.first[begin], side="right") - 1
+    reach = np.searchsorted(bounds.sentence, bounds.sentence[begin], side="right")
     piece_limit = windows.end_B[window]
     if max_pieces is not None:
-        piece_limit = np.minimum(piece_limit, first_W[begin] + max_pieces)
-    reach = np.minimum(reach, np.searchsorted(pieces.last_W[bound_words], piece_limit, side="right"))
+        piece_limit = np.minimum(piece_limit, bounds.first[begin] + max_pieces)
+    reach = np.minimum(reach, np.searchsorted(bounds.last, piece_limit, side="right"))
     if max_words is not None:
-        reach = np.minimum(reach, np.searchsorted(bound_words, bound_words[begin] + max_words, side="left"))
+        reach = np.minimum(reach, np.searchsorted(bounds.words, bounds.words[begin] + max_words, side="left"))
     counts = np.maximum(reach - begin, 0)
     begins = np.repeat(begin, counts)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return _spans(document, windows, bound_words[begins], bound_words[begins + offsets] + 1)
+    return _spans(document, windows, bounds.words[begins], bounds.words[begins + offsets] + 1)
 
 
 def place_spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.ndarray) -> Tuple[Spans, np.ndarray]:
@@ -183,6 +196,6 @@ def _spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.nd
 
 def budgets(document: Document, windows: Windows, *, spans_per_word: float) -> np.ndarray:
     """How many proposed spans each window keeps: a share of the words that begin in its core, and one more. (B,)"""
-    first_W = document.pieces.first_W[document.bounds_W]
-    words_B = np.searchsorted(first_W, windows.core_end_B) - np.searchsorted(first_W, windows.core_start_B)
+    first = document.bounds.first
+    words_B = np.searchsorted(first, windows.core_end_B) - np.searchsorted(first, windows.core_start_B)
     return np.ceil(spans_per_word * words_B).astype(np.int64) + 1

@@ -128,7 +128,7 @@ def _encode_windows(
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Ints1d]]]:
     shim: TorchShim = model.shims[0]
     lengths = [len(x) for x in windows]
-    with shim.running(is_train=is_train) as encoder, _numbers(model, shim, is_train):
+    with shim.running(is_train=is_train) as encoder, number_format(model, shim, is_train=is_train):
         pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])
         states_ND = encoder.encode_words(Windows(pieces, lengths)).states_ND.float()
 
@@ -148,7 +148,7 @@ def _classify_spans(
     with (
         encoder_shim.running(is_train=is_train) as encoder,
         head_shim.running(is_train=is_train) as head,
-        _numbers(encoder_model, encoder_shim, is_train),
+        number_format(encoder_model, encoder_shim, is_train=is_train),
     ):
         run = _run_full if model.attrs["attention"] == "full" else _run_one_way
         scores = run(encoder, head, batch, mask_row=encoder_shim.settings["mask_row"])
@@ -204,8 +204,9 @@ def _mentions(batch: SpanBatch, device: torch.device, mask_row: int, kept_K: Opt
 
 
 @contextlib.contextmanager
-def _numbers(encoder_model: Model, shim: TorchShim, is_train: bool) -> Iterator[None]:
-    """Gradients and number format for one pass: autocast to bfloat16 where it is chosen."""
+def number_format(encoder_model: Model, shim: TorchShim, *, is_train: bool) -> Iterator[None]:
+    """Gradients and number format for passes of an encoder: autocast to bfloat16 where it is chosen. Around several
+    passes without gradients it lets them share the cast parameters."""
     dtype = choose_precision(encoder_model.attrs["train_precision" if is_train else "predict_precision"], shim.device)
     with (
         torch.enable_grad() if is_train else torch.inference_mode(),

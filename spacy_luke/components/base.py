@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, ContextManager, Dict, Iterable, List, Optional, Tuple, Union
 
 import srsly
 import torch
@@ -12,6 +12,7 @@ from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Span
 from thinc.api import Optimizer
 
+from ..bridge.architectures import number_format
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
@@ -114,6 +115,11 @@ class LukeComponent(TrainablePipe):
 
     def model_of(self, name: str) -> Any:
         return next(node for node in self.model.walk() if node.name == name)
+
+    def predicting(self) -> ContextManager[None]:
+        """Around the passes of one prediction; an encoder without weights raises here already."""
+        _ = self.encoder.module
+        return number_format(self.model_of(self.encoder_node), self.encoder, is_train=False)
 
     def named_parameters(self) -> List[Tuple[str, torch.nn.Parameter]]:
         """Trainable parameters with their names in a checkpoint: encoder.*, head.*"""

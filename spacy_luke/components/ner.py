@@ -241,9 +241,10 @@ class LukeNER(LukeComponent):
         docs = list(docs)
         found: List[List[np.ndarray]] = [[] for _ in docs]
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
-        for batch in batch_items(items, size=self.cfg["batch_size"]):
-            for owner, rows in self._read(batch, self.model.predict(batch)):
-                found[owner].append(rows)
+        with self.predicting():
+            for batch in batch_items(items, size=self.cfg["batch_size"]):
+                for owner, rows in self._read(batch, self.model.predict(batch)):
+                    found[owner].append(rows)
         empty = np.empty((0, 5))
         tables = [np.concatenate(x) if x else empty for x in found]
         tables = [x[np.lexsort((x[:, 1], x[:, 0]))] for x in tables]

@@ -2,7 +2,7 @@
 
 import unicodedata
 from dataclasses import dataclass
-from typing import Optional, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def align_words(tokenizer: PieceTokenizer, words: Sequence[str]) -> "Pieces":
     begins with whitespace (the rule of the original NER code, studio-ousia/luke examples/ner). WordPiece, unigram: the
     word as it is.
     """
-    ids: list = []
+    ids: List[int] = []
     ends = np.empty(len(words) + 1, dtype=np.int64)
     ends[0] = 0
     known = tokenizer.word_pieces
@@ -72,7 +72,7 @@ def _checked_offsets(starts: np.ndarray, ends: np.ndarray, length: int) -> Tuple
     ends_W = np.asarray(ends, dtype=np.int64)
     if starts_W.shape != ends_W.shape or starts_W.ndim != 1:
         raise ValueError(f"Expected as many word ends as starts, but got shapes {ends_W.shape} and {starts_W.shape}.")
-    wrong: Optional[np.ndarray] = (starts_W > ends_W) | (ends_W > length) | (starts_W < 0)
+    wrong = (starts_W > ends_W) | (ends_W > length) | (starts_W < 0)
     wrong[1:] |= starts_W[1:] < ends_W[:-1]
     if wrong.any():
         w = int(np.flatnonzero(wrong)[0])

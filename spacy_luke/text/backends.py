@@ -6,7 +6,7 @@ Each one reproduces the pure-Python tokenizer of transformers 4.53 (`RobertaToke
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -58,26 +58,22 @@ def build_wordpiece(vocab: Dict[str, int], *, unk: str, settings: Dict[str, Any]
 def build_unigram(model: SentencePieceModel, *, source: str) -> Tokenizer:
     """SentencePiece unigram with the ids of XLM-R: <s> 0, <pad> 1, </s> 2, <unk> 3, piece i + 1, <mask> last.
 
-    Characters are to be normalised before (`Charsmap`), special pieces cut out, and a blank put before the first word.
+    Text is to be normalised before, as `PieceTokenizer` does it.
     """
     head = [piece for piece, _, _ in model.pieces[:3]]
     if head != ["<unk>", "<s>", "</s>"] or model.unk_id != 0:
         raise ValueError(
             f"Expected a model of XLM-R's kind in {source}, whose first pieces are <unk> <s> </s>, but got {head}."
         )
+    if not (model.add_dummy_prefix and model.remove_extra_whitespaces):
+        raise ValueError(
+            f"Expected a model that adds a blank before a text and removes extra blanks in {source}, as XLM-R's does."
+        )
     pieces = [(piece, 0.0) for piece in ("<s>", "<pad>", "</s>", "<unk>")]
     # Nine digits hold a 32-bit float, and come back exactly from the backend's json.
     pieces += [(piece, float(f"{score:.9g}")) for piece, score, _ in model.pieces[3:]]
     pieces.append(("<mask>", 0.0))
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=model.byte_fallback))
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Replace(Regex("^ +|[ ▁]+$"), ""),
-            normalizers.Replace(Regex(" {2,}"), " "),
-            normalizers.Prepend("▁"),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never", split=False)
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -92,6 +88,56 @@ def add_pieces(tokenizer: Tokenizer, pieces: List[Tuple[int, AddedToken]], *, so
                 f"{source} gives the added piece {piece.content!r} the id {number}, but the next free id is {got}; "
                 f"the vocabulary and the added pieces do not belong together."
             )
+
+
+def read_backend(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:
+        raise ValueError(f"Expected a tokenizer of the `tokenizers` library in {path}, but {error}.") from error
+
+
+def special_pieces(named: Dict[str, Any], default: Tuple[str, ...]) -> Tuple[str, ...]:
+    values = (named.get(key) or piece for key, piece in zip(SPECIAL_KEYS, default, strict=True))
+    return tuple(value["content"] if isinstance(value, dict) else value for value in values)
+
+
+def added_pieces(
+    folder: Path, backend: Tokenizer, special: Tuple[str, ...], named: Dict[str, Any]
+) -> List[Tuple[int, AddedToken]]:
+    """Special and added pieces with their ids. Flags come from tokenizer_config.json, then special_tokens_map.json;
+    the mask of RoBERTa and XLM-R takes the whitespace before it, as in their tokenizers."""
+    flags: Dict[str, Dict[str, Any]] = {special[4]: {"lstrip": special[4] == ROBERTA_SPECIAL[4]}}
+    ids: Dict[str, Optional[int]] = {piece: backend.token_to_id(piece) for piece in special}
+    entries = [value for key, value in named.items() if key.endswith("_token") and not key.startswith("entity_")]
+    extra = named.get("additional_special_tokens") or []
+    for entry in [*entries, *extra]:
+        content = entry["content"] if isinstance(entry, dict) else entry
+        if isinstance(content, str):
+            ids.setdefault(content, backend.token_to_id(content))
+            if isinstance(entry, dict):
+                flags[content] = entry
+    for content, number in read_json(folder / "added_tokens.json").items():
+        ids[content] = number
+    for number, entry in named.get("added_tokens_decoder", {}).items():
+        ids[entry["content"]] = int(number)
+        flags[entry["content"]] = entry
+    if named.get("tokenizer_class") in ("LukeTokenizer", "MLukeTokenizer"):
+        for content in ("<ent>", "<ent2>"):
+            ids.setdefault(content, backend.token_to_id(content))
+    fresh = max([len(backend.get_vocab()) - 1, *(number for number in ids.values() if number is not None)])
+    pieces = []
+    for content, number in ids.items():
+        if number is None and content in special:
+            raise ValueError(
+                f"Expected the special piece {content!r} in the vocabulary of {folder}, but it is not there; "
+                f"special_tokens_map.json or tokenizer_config.json can name other special pieces."
+            )
+        if number is None:
+            number = fresh = fresh + 1
+        switches = {key: bool(flags.get(content, {}).get(key)) for key in ("lstrip", "rstrip", "single_word")}
+        pieces.append((number, AddedToken(content, normalized=False, special=True, **switches)))
+    return pieces
 
 
 def read_vocab_json(path: Path) -> Dict[str, int]:

@@ -8,11 +8,11 @@ remove_extra_whitespaces = 4, escape_whitespaces = 5}.
 
 import struct
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Tuple, Union
+from typing import Any, Dict, Iterator, List, Tuple
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-Value = Union[int, bytes]
+Value = Any  # int or bytes, by the field
 
 
 def read_sentencepiece(data: bytes, *, name: str = "the file") -> "SentencePieceModel":
@@ -72,6 +72,7 @@ def _fields(data: bytes) -> Iterator[Tuple[int, Value]]:
     while at < len(data):
         key, at = _varint(data, at)
         field, wire = key >> 3, key & 7
+        value: Value
         if wire == 0:
             value, at = _varint(data, at)
         elif wire == 1:

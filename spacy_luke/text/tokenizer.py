@@ -12,18 +12,21 @@ from tokenizers import AddedToken, Tokenizer
 from .backends import (
     BERT_SPECIAL,
     ROBERTA_SPECIAL,
-    SPECIAL_KEYS,
     add_pieces,
+    added_pieces,
     build_byte_bpe,
     build_unigram,
     build_wordpiece,
+    read_backend,
     read_json,
     read_merges,
     read_vocab_json,
     read_vocab_txt,
+    special_pieces,
 )
-from .charsmap import Charsmap, continues
+from .charsmap import Charsmap
 from .export import write_files
+from .offsets import extend_over_marks, trim_whitespace
 from .sentencepiece_model import read_sentencepiece
 
 # Shapes: N pieces.
@@ -32,7 +35,6 @@ CACHED_WORDS = 200_000
 KINDS = {"BPE": "byte_bpe", "WordPiece": "wordpiece", "Unigram": "unigram"}
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model")
 CLASSES = ("LukeTokenizer", "RobertaTokenizer", "BertTokenizer", "XLMRobertaTokenizer", "MLukeTokenizer")
-_SPACES = np.array([chr(code).isspace() for code in range(0x3002)])
 
 
 def safe_cuts(text: str, *, size: int, added: List[AddedToken]) -> Iterator[Tuple[int, int]]:
@@ -98,6 +100,8 @@ class PieceTokenizer:
         self.word_pieces: Dict[str, Tuple[int, ...]] = {}  # cache of encode_word, bounded
         self.charsmap = charsmap
         self.backend.encode_special_tokens = charsmap is not None
+        self._plain: Optional[Tokenizer] = None
+        self._json: Optional[str] = None
         self._find_added()
 
     def __len__(self) -> int:
@@ -112,8 +116,9 @@ class PieceTokenizer:
     def add_special_piece(self, piece: str) -> int:
         """Make `piece` a special one (found in any text, never split). Returns its id, the old one if it has one."""
         self.backend.add_special_tokens([AddedToken(piece, normalized=False, special=True)])
+        self._json = None
         self._find_added()
-        return self.backend.token_to_id(piece)
+        return self._id_of(piece)
 
     def encode(self, text: str) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         """ids_N, starts_N, ends_N (int64): the pieces of a text and their characters [start, end) in it.
@@ -128,9 +133,9 @@ class PieceTokenizer:
             part_ids, part_offsets = self._encode(part)
             if part_ids:
                 offsets_N2 = np.array(part_offsets, dtype=np.int64)
-                starts_N, ends_N = _trim(part, offsets_N2[:, 0], offsets_N2[:, 1])
+                starts_N, ends_N = trim_whitespace(part, offsets_N2[:, 0], offsets_N2[:, 1])
                 if self.kind != "byte_bpe":
-                    _extend_over_marks(part, starts_N, ends_N)
+                    extend_over_marks(part, starts_N, ends_N)
                 parts.append((np.array(part_ids, dtype=np.int64), starts_N + start, ends_N + start))
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -150,9 +155,12 @@ class PieceTokenizer:
 
     def to_json(self) -> str:
         """Everything in one string; the same tokenizer gives the same string."""
+        if self._json is not None:
+            return self._json  # as it was read: json of the backend may move the last digit of a score
         charsmap = None if self.charsmap is None else base64.b64encode(self.charsmap.data).decode("ascii")
         data = {"version": 1, "special": self.special, "settings": self.settings, "charsmap": charsmap}
-        return json.dumps({**data, "backend": self.backend.to_str()}, ensure_ascii=False, sort_keys=True)
+        self._json = json.dumps({**data, "backend": self.backend.to_str()}, ensure_ascii=False, sort_keys=True)
+        return self._json
 
     @classmethod
     def from_json(cls, text: str) -> "PieceTokenizer":
@@ -161,7 +169,9 @@ class PieceTokenizer:
             raise ValueError(f"Expected a tokenizer of version 1, but got version {data.get('version')!r}.")
         charsmap = None if data["charsmap"] is None else Charsmap(base64.b64decode(data["charsmap"]))
         backend = Tokenizer.from_str(data["backend"])
-        return cls(backend, special=tuple(data["special"]), settings=data["settings"], charsmap=charsmap)
+        tokenizer = cls(backend, special=tuple(data["special"]), settings=data["settings"], charsmap=charsmap)
+        tokenizer._json = text
+        return tokenizer
 
     @classmethod
     def from_folder(cls, folder: Path) -> "PieceTokenizer":
@@ -175,19 +185,21 @@ class PieceTokenizer:
         has = {name: (folder / name).exists() for name in FILES}
         known = str(settings.get("tokenizer_class") or "LukeTokenizer").removesuffix("Fast") in CLASSES
         if has["tokenizer.json"] and not (known and any(has[name] for name in FILES[1:] if name != "merges.txt")):
-            backend = _read_backend(folder / "tokenizer.json")
-            special = _special(named, BERT_SPECIAL if backend.token_to_id("[CLS]") is not None else ROBERTA_SPECIAL)
+            backend = read_backend(folder / "tokenizer.json")
+            special = special_pieces(
+                named, BERT_SPECIAL if backend.token_to_id("[CLS]") is not None else ROBERTA_SPECIAL
+            )
             return cls(backend, special=special, settings=settings)
         if has["vocab.json"] and has["merges.txt"]:
-            special = _special(named, ROBERTA_SPECIAL)
+            special = special_pieces(named, ROBERTA_SPECIAL)
             prefix = bool(settings.get("add_prefix_space", False))
             vocab, merges = read_vocab_json(folder / "vocab.json"), read_merges(folder / "merges.txt")
             backend = build_byte_bpe(vocab, merges, unk=special[3], prefix=prefix)
         elif has["vocab.txt"]:
-            special = _special(named, BERT_SPECIAL)
+            special = special_pieces(named, BERT_SPECIAL)
             backend = build_wordpiece(read_vocab_txt(folder / "vocab.txt"), unk=special[3], settings=settings)
         elif has["sentencepiece.bpe.model"]:
-            special = _special(named, ROBERTA_SPECIAL)
+            special = special_pieces(named, ROBERTA_SPECIAL)
             path = folder / "sentencepiece.bpe.model"
             model = read_sentencepiece(path.read_bytes(), name=str(path))
             backend, charsmap = build_unigram(model, source=str(path)), Charsmap(model.charsmap)
@@ -197,7 +209,7 @@ class PieceTokenizer:
                 f"Expected the files of a tokenizer in {folder} (vocab.json and merges.txt; vocab.txt; "
                 f"sentencepiece.bpe.model; or tokenizer.json), but found {found}."
             )
-        add_pieces(backend, _added_pieces(folder, backend, special, named), source=str(folder))
+        add_pieces(backend, added_pieces(folder, backend, special, named), source=str(folder))
         return cls(backend, special=special, settings=settings, charsmap=charsmap)
 
     def save_huggingface(self, folder: Path) -> None:
@@ -207,6 +219,11 @@ class PieceTokenizer:
         write_files(
             self.backend, Path(folder), kind=self.kind, special=self.special, settings=self.settings, charsmap=charsmap
         )
+
+    def _id_of(self, piece: str) -> int:
+        number = self.backend.token_to_id(piece)
+        assert number is not None
+        return number
 
     def _find_added(self) -> None:
         self.word_pieces.clear()
@@ -243,95 +260,39 @@ class PieceTokenizer:
                 ids += segment_ids
                 offsets += [(done + a, done + b) for a, b in segment_offsets]
             if match is not None:
-                ids.append(self.backend.token_to_id(match[0].lstrip()))
+                ids.append(self._id_of(match[0].lstrip()))
                 offsets.append(match.span())
                 done = match.end()
         return ids, offsets
 
     def _encode_segment(self, text: str, charsmap: Charsmap) -> Tuple[List[int], List[Tuple[int, int]]]:
-        """SentencePiece: normalise, put a blank before the first word, encode, and map the offsets back."""
+        """SentencePiece: normalise, drop blanks that follow a blank or end the text, put one before the first word,
+        encode, and map the offsets back."""
         normal, starts, ends = charsmap.normalize(text)
-        prefix = 0 if normal.startswith(" ") else 1
-        encoding = self.backend.encode(" " * prefix + normal, add_special_tokens=False)
-        if not encoding.ids:
+        normal = normal.rstrip(" ▁")
+        if not normal:
             return [], []
+        if "  " in normal:
+            codes = np.frombuffer(normal.encode("utf-32-le"), dtype=np.uint32)
+            extra = np.append((codes[:-1] == 32) & (codes[1:] == 32), False)
+            normal = codes[~extra].tobytes().decode("utf-32-le")
+            kept = np.flatnonzero(~extra)
+            starts, ends = (kept, kept + 1) if starts is None or ends is None else (starts[kept], ends[kept])
+        prefix = 0 if normal[0] == " " else 1
+        backend = self._without_special() if self._special_pattern.search(normal) else self.backend
+        encoding = backend.encode((" " * prefix + normal).replace(" ", "▁"), add_special_tokens=False)
         offsets = [(max(a - prefix, 0), max(b - prefix, 1)) for a, b in encoding.offsets]
         if starts is not None and ends is not None:
             offsets = [(int(starts[a]), int(ends[b - 1])) for a, b in offsets]
         return encoding.ids, offsets
 
-
-def _read_backend(path: Path) -> Tokenizer:
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:
-        raise ValueError(f"Expected a tokenizer of the `tokenizers` library in {path}, but {error}.") from error
-
-
-def _special(named: Dict[str, Any], default: Tuple[str, ...]) -> Tuple[str, ...]:
-    values = (named.get(key) or piece for key, piece in zip(SPECIAL_KEYS, default, strict=True))
-    return tuple(value["content"] if isinstance(value, dict) else value for value in values)
-
-
-def _added_pieces(
-    folder: Path, backend: Tokenizer, special: Tuple[str, ...], named: Dict[str, Any]
-) -> List[Tuple[int, AddedToken]]:
-    """Special and added pieces with their ids. Flags come from tokenizer_config.json, then special_tokens_map.json;
-    the mask of RoBERTa and XLM-R takes the whitespace before it, as in their tokenizers."""
-    flags: Dict[str, Dict[str, Any]] = {special[4]: {"lstrip": special[4] == ROBERTA_SPECIAL[4]}}
-    ids: Dict[str, Optional[int]] = {piece: backend.token_to_id(piece) for piece in special}
-    entries = [value for key, value in named.items() if key.endswith("_token") and not key.startswith("entity_")]
-    extra = named.get("additional_special_tokens") or []
-    for entry in [*entries, *extra]:
-        content = entry["content"] if isinstance(entry, dict) else entry
-        if isinstance(content, str):
-            ids.setdefault(content, backend.token_to_id(content))
-            if isinstance(entry, dict):
-                flags[content] = entry
-    for content, number in read_json(folder / "added_tokens.json").items():
-        ids[content] = number
-    for number, entry in named.get("added_tokens_decoder", {}).items():
-        ids[entry["content"]] = int(number)
-        flags[entry["content"]] = entry
-    if named.get("tokenizer_class") in ("LukeTokenizer", "MLukeTokenizer"):
-        for content in ("<ent>", "<ent2>"):
-            ids.setdefault(content, backend.token_to_id(content))
-    fresh = max([len(backend.get_vocab()) - 1, *(number for number in ids.values() if number is not None)])
-    pieces = []
-    for content, number in ids.items():
-        if number is None and content in special:
-            raise ValueError(
-                f"Expected the special piece {content!r} in the vocabulary of {folder}, but it is not there; "
-                f"special_tokens_map.json or tokenizer_config.json can name other special pieces."
-            )
-        if number is None:
-            number = fresh = fresh + 1
-        switches = {key: bool(flags.get(content, {}).get(key)) for key in ("lstrip", "rstrip", "single_word")}
-        pieces.append((number, AddedToken(content, normalized=False, special=True, **switches)))
-    return pieces
-
-
-def _trim(text: str, starts_N: np.ndarray, ends_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Take whitespace off the edges of pieces that hold other characters too."""
-    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-    solid = ~_SPACES[np.minimum(codes, 0x3001)]
-    places = np.flatnonzero(solid)
-    before = np.concatenate([[0], np.cumsum(solid)])
-    keep = before[ends_N] > before[starts_N]
-    starts_N, ends_N = starts_N.copy(), ends_N.copy()
-    first, last = before[starts_N[keep]], before[ends_N[keep]] - 1
-    starts_N[keep], ends_N[keep] = places[first], places[last] + 1
-    return starts_N, ends_N
-
-
-def _extend_over_marks(text: str, starts_N: np.ndarray, ends_N: np.ndarray) -> None:
-    """Give marks and Hangul finals that normalisation composed or removed to the pieces before them, in place."""
-    depth = np.zeros(len(text) + 1, dtype=np.int64)
-    np.add.at(depth, starts_N, 1)
-    np.add.at(depth, ends_N, -1)
-    for place in np.flatnonzero(np.cumsum(depth[:-1]) == 0):
-        if continues(text[place]):
-            piece = int(np.searchsorted(ends_N, place, side="right")) - 1
-            while piece >= 0 and ends_N[piece] == place:
-                ends_N[piece] += 1
-                piece -= 1
+    def _without_special(self) -> Tokenizer:
+        """The backend with other names for the special pieces, for text that looks like one when it is normalised
+        ("＜mask＞" in full-width characters): there it is no special piece."""
+        if self._plain is None:
+            data = json.loads(self.backend.to_str())
+            vocab = data["model"]["vocab"]
+            renamed = [(f"\uffff{piece}" if piece in self.special else piece, score) for piece, score in vocab]
+            data["model"]["vocab"], data["added_tokens"] = renamed, []
+            self._plain = Tokenizer.from_str(json.dumps(data))
+        return self._plain
