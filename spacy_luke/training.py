@@ -24,7 +24,9 @@ from .checkpoint.files import write_folder_atomically
 RESUME = "resume"
 
 
-def train(nlp: Language, output: Path, *, resume: bool = False, stdout: IO = sys.stdout, stderr: IO = sys.stderr) -> Path:
+def train(
+    nlp: Language, output: Path, *, resume: bool = False, stdout: IO = sys.stdout, stderr: IO = sys.stderr
+) -> Path:
     """Train an initialised pipeline by its config's [training] block.
 
     output: folder that gets model-best, model-last and resume. resume: go on from OUTPUT/resume, which must come from
@@ -173,5 +175,3 @@ def _restore_random(states: Dict[str, Any]) -> None:
     torch.set_rng_state(states["torch"])
     if states["cuda"]:
         torch.cuda.set_rng_state_all(states["cuda"])
-
-

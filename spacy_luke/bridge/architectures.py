@@ -111,7 +111,9 @@ def create_span_head(model: Model, n_labels: int, *, seed: int = 0) -> None:
             "proposer_size": model.attrs["proposer_size"],
         }
     )
-    initialize(head, std=config.initializer_range, generator=torch.Generator(device=model.shims[0].device).manual_seed(seed))
+    initialize(
+        head, std=config.initializer_range, generator=torch.Generator(device=model.shims[0].device).manual_seed(seed)
+    )
 
 
 def _build_encoder(settings: Dict[str, Any]) -> LukeEncoder:
@@ -134,7 +136,8 @@ def _encode_windows(
 
     def backprop(d_states: List[Floats2d]) -> List[Ints1d]:
         gradient = torch.cat([xp2torch(x, requires_grad=False, device=shim.device) for x in d_states])
-        states_ND.backward(gradient)
+        if states_ND.requires_grad:
+            states_ND.backward(gradient)
         return []
 
     return [torch2xp(x) for x in states_ND.detach().split(lengths)], backprop
@@ -179,7 +182,9 @@ def _run_one_way(encoder: LukeEncoder, head: SpanHead, batch: SpanBatch, *, mask
     if head.proposer is None:
         kept_K = torch.arange(len(batch.first_E), device=device)
     else:
-        proposals_E = head.proposer(words.states_ND, first_E, last_E, to_tensor(batch.end_E - batch.start_E, device)).float()
+        proposals_E = head.proposer(
+            words.states_ND, first_E, last_E, to_tensor(batch.end_E - batch.start_E, device)
+        ).float()
         window_E, budget_B = to_tensor(batch.window_E(), device), to_tensor(batch.budget_B, device)
         kept_K = keep_best(proposals_E.detach(), window_E, budget_B)
         if batch.gold_E is not None:  # in training the gold spans are always among them

@@ -35,7 +35,9 @@ class AdamW(Optimizer):
         group_rates: Dict[str, float],
         layer_decay: float,
     ):
-        super().__init__(learn_rate, beta1=beta1, beta2=beta2, eps=eps, L2=weight_decay, grad_clip=grad_clip, use_averages=False)
+        super().__init__(
+            learn_rate, beta1=beta1, beta2=beta2, eps=eps, L2=weight_decay, grad_clip=grad_clip, use_averages=False
+        )
         self.group_rates = {re.compile(pattern): rate for pattern, rate in group_rates.items()}
         self.layer_decay = layer_decay
         self.steppers: Dict[str, torch.optim.AdamW] = {}
@@ -94,7 +96,10 @@ class AdamW(Optimizer):
 
     def state_dict(self) -> Dict[str, Any]:
         """All that resuming needs: moments of each owner and the place in the schedules."""
-        return {"steppers": {k: s.state_dict() for k, s in self.steppers.items()}, "schedule_steps": self.schedule_steps}
+        return {
+            "steppers": {k: s.state_dict() for k, s in self.steppers.items()},
+            "schedule_steps": self.schedule_steps,
+        }
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Into a fresh optimizer of the same settings; an owner's moments are taken up at its first step."""

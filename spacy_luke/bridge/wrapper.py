@@ -80,9 +80,9 @@ class TorchShim(Shim):
     def set_dropout(self, rate: float) -> None:
         for part in self.module.modules():
             if isinstance(part, nn.Dropout):
-                part.p = rate
+                part.p = float(rate)
             elif isinstance(getattr(part, "dropout", None), float):
-                part.dropout = rate
+                part.dropout = float(rate)
 
     @property
     def device(self) -> torch.device:
@@ -104,6 +104,19 @@ class TorchShim(Shim):
                 value, _ = optimizer((self.id, name), torch2xp(parameter.data), torch2xp(parameter.grad))
                 parameter.data.copy_(xp2torch(value, requires_grad=False).reshape(parameter.shape))
                 parameter.grad = None
+
+    @contextlib.contextmanager
+    def use_params(self, params: Dict[Any, Any]) -> Iterator[None]:
+        """Other values, such as an optimizer's averages, in place of the parameters for a while."""
+        parameters = [(self.id, name, p) for name, p in self.named_parameters() if (self.id, name) in params]
+        before = [p.detach().clone() for _, _, p in parameters]
+        try:
+            for node, name, p in parameters:
+                p.data.copy_(xp2torch(params[node, name], requires_grad=False).reshape(p.shape))
+            yield
+        finally:
+            for (_, _, p), value in zip(parameters, before):
+                p.data.copy_(value)
 
     def copy(self) -> "TorchShim":
         return copy.deepcopy(self)

@@ -3,8 +3,10 @@
 import typer
 from spacy.cli._util import app as spacy_app
 
+from .annotate import annotate_cli
 from .convert import convert_cli
 from .corpus import corpus_command
+from .evaluate import evaluate_cli
 from .export import export_cli
 from .train import train_cli
 
@@ -13,5 +15,7 @@ app.command("corpus")(corpus_command)
 app.command("convert")(convert_cli)
 app.command("export")(export_cli)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train_cli)
+app.command("evaluate")(evaluate_cli)
+app.command("annotate")(annotate_cli)
 
 spacy_app.add_typer(app, name="luke")

@@ -62,5 +62,7 @@ def convert_cli(
             nlp.to_disk(folder)
     for line in checkpoint.report:
         msg.info(line)
-    msg.good(f"Saved {' > '.join(nlp.pipe_names)} with labels {list(nlp.get_pipe(nlp.pipe_names[-1]).labels)} to {output}")
+    msg.good(
+        f"Saved {' > '.join(nlp.pipe_names)} with labels {list(nlp.get_pipe(nlp.pipe_names[-1]).labels)} to {output}"
+    )
     msg.text(f"Try it: python -c \"import spacy; print(spacy.load('{output}')('Ada Lovelace lived in London.').ents)\"")

@@ -35,6 +35,9 @@ def corpus_command(
     id_column: Optional[int] = typer.Option(None, help="Column of CoNLL-U ids."),
     misc_column: Optional[int] = typer.Option(None, help="Column of CoNLL-U MISC."),
     align: str = typer.Option("strict", help="jsonl: strict, or expand mentions to whole words."),
+    overlaps: Optional[str] = typer.Option(
+        None, help="jsonl without --spans-key: error, or outermost, which leaves out what lies inside."
+    ),
     spans_field: Optional[str] = typer.Option(None, help="jsonl: the field that has the mentions."),
 ) -> None:
     """Convert files with gold mentions to the format of `spacy train`, and count what is in them."""
@@ -48,15 +51,15 @@ def corpus_command(
         "id_column": id_column,
         "misc_column": misc_column,
     }
-    jsonl = {"align": None if align == "strict" else align, "spans_field": spans_field}
+    jsonl = {"align": None if align == "strict" else align, "overlaps": overlaps, "spans_field": spans_field}
     try:
         if format not in FORMAT_NAMES:
             raise ValueError(f"format must be one of {FORMAT_NAMES}, but it is {format!r}.")
         unused = layout if format == "jsonl" else jsonl
         if given := [name for name, value in unused.items() if value is not None]:
             raise ValueError(f"The format {format} has no use for {', '.join(given)}.")
-        docs = _read_docs(inputs, format, lang=lang, spans_key=spans_key, layout=layout, jsonl=jsonl)
         counts: Counter = Counter()
+        docs = _read_docs(inputs, format, lang=lang, spans_key=spans_key, layout=layout, jsonl=jsonl, counts=counts)
         labels: Counter = Counter()
         counted = _count(islice(docs, limit), counts, labels, spans_key)
         files = write_docbin(counted, output, shard_words=shard_words)
@@ -66,21 +69,26 @@ def corpus_command(
     msg.good(f"{output}{where}: {counts['documents']:,} documents, {counts['words']:,} words")
     if counts["sentences"]:
         msg.text(f"{counts['sentences']:,} sentences")
-    msg.text(f"{sum(labels.values()):,} mentions")
+    without = f", {counts['left out']:,} left out that lie inside or across others" if counts["left out"] else ""
+    msg.text(f"{sum(labels.values()):,} mentions{without}")
     msg.table([(label, f"{count:,}") for label, count in labels.most_common()], aligns=("l", "r"))
 
 
 def _read_docs(
-    inputs: List[Path], format: str, *, lang: str, spans_key: Optional[str], layout: dict, jsonl: dict
+    inputs: List[Path], format: str, *, lang: str, spans_key: Optional[str], layout: dict, jsonl: dict, counts: Counter
 ) -> Iterator[Doc]:
     nlp = spacy.blank(lang)
     for path in inputs:
         if format == "jsonl":
-            align, field = jsonl["align"] or "strict", jsonl["spans_field"]
-            yield from JsonlCorpus(path, spans_key=spans_key, align=align, spans_field=field).docs(nlp)
+            settings = {name: value for name, value in jsonl.items() if value is not None}
+            corpus = JsonlCorpus(path, spans_key=spans_key, **settings)
+            before = counts["left out"]
+            for doc in corpus.docs(nlp):
+                counts["left out"] = before + corpus.left_out
+                yield doc
         else:
-            corpus = ColumnCorpus(path, layout=layout_of(format, **layout), spans_key=spans_key)
-            yield from corpus.docs(nlp.vocab)
+            columns = ColumnCorpus(path, layout=layout_of(format, **layout), spans_key=spans_key)
+            yield from columns.docs(nlp.vocab)
 
 
 def _count(docs: Iterable[Doc], counts: Counter, labels: Counter, spans_key: Optional[str]) -> Iterator[Doc]:

@@ -16,12 +16,13 @@ from ..bridge.architectures import number_format
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
-from ..checkpoint.files import write_atomically
+from ..checkpoint.files import read_tensors, write_atomically
 from ..entities import EntityVocab
 from ..model.config import EncoderConfig
 from ..text.tokenizer import PieceTokenizer
 
 FILE = "model.safetensors"
+METADATA = "spacy_luke"  # where the file has what is not a tensor, as JSON
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
 
@@ -150,11 +151,13 @@ class LukeComponent(TrainablePipe):
             part, values = shim.stored()
             tensors.update({f"{node}/{name}": x for name, x in part.items()})
             stored[node] = values
-        return tensors, {"cfg": json.dumps(self.cfg), "shims": json.dumps(stored)}
+        # One entry, since safetensors writes several in an order that changes from run to run.
+        return tensors, {METADATA: json.dumps({"cfg": self.cfg, "shims": stored})}
 
     def _restore(self, tensors: Dict[str, torch.Tensor], metadata: Dict[str, str]) -> None:
-        self.cfg.update(json.loads(metadata["cfg"]))
-        stored = json.loads(metadata["shims"])
+        read = json.loads(metadata[METADATA])
+        self.cfg.update(read["cfg"])
+        stored = read["shims"]
         shims = shims_of(self.model)
         if set(stored) != set(shims):
             raise ValueError(
@@ -173,10 +176,20 @@ class LukeComponent(TrainablePipe):
         tensors, metadata = self._stored()
         with write_atomically(path / FILE) as temporary:
             save_file(tensors, temporary, metadata)
+            temporary.chmod(path.stat().st_mode & 0o666)  # save_file lets nobody else read it
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "LukeComponent":
-        with safe_open(Path(path) / FILE, framework="pt") as file:
-            self._restore({name: file.get_tensor(name) for name in file.keys()}, file.metadata())
+        """Raises ValueError, naming the file, where it is missing, truncated, or not a pipeline's."""
+        path = Path(path) / FILE
+        tensors = read_tensors(path)
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+        if METADATA not in metadata:
+            raise ValueError(
+                f"{path} holds tensors, but not those of a saved '{self.name}'. To start from a checkpoint, name it in "
+                f"[initialize.components.{self.name}.weights], or convert it with `spacy luke convert`."
+            )
+        self._restore(tensors, metadata)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -199,4 +212,3 @@ class LukeComponent(TrainablePipe):
 def register_span_extension(name: str) -> None:
     if not Span.has_extension(name):
         Span.set_extension(name, default=None)
-

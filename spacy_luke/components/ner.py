@@ -15,7 +15,7 @@ from thinc.types import Ragged
 
 from ..batch.batches import Item, SpanBatch, batch_items, split_spans
 from ..batch.decode import greedy_flat
-from ..batch.windows import Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
+from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.architectures import SpanScores, create_span_head
 from ..bridge.documents import read_document
 from ..bridge.wrapper import to_tensor
@@ -148,6 +148,13 @@ class LukeNER(LukeComponent):
         self.suggester = suggester
         self.scorer = scorer
         register_span_extension("luke_score")
+        if context not in CONTEXTS:
+            raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
+        limits = {"overlap": overlap, "batch_size": batch_size}
+        limits.update(max_span_pieces=max_span_pieces, max_span_words=max_span_words)
+        for setting, value in limits.items():
+            if value is not None and value < 1:
+                raise ValueError(f"{setting} must be at least 1, but it is {value}.")
 
     # ---- labels
 
@@ -248,9 +255,7 @@ class LukeNER(LukeComponent):
         empty = np.empty((0, 5))
         tables = [np.concatenate(x) if x else empty for x in found]
         tables = [x[np.lexsort((x[:, 1], x[:, 0]))] for x in tables]
-        return [
-            Predictions(*(x[:, i].astype(np.int64) for i in range(3)), x[:, 3], x[:, 4]) for x in tables
-        ]
+        return [Predictions(*(x[:, i].astype(np.int64) for i in range(3)), x[:, 3], x[:, 4]) for x in tables]
 
     def _read(self, batch: SpanBatch, scores: SpanScores) -> Iterator[Tuple[int, np.ndarray]]:
         """For each document of the batch a row (start, end, class, logit, probability) for each span found."""
@@ -406,6 +411,8 @@ class LukeNER(LukeComponent):
             )
         seen, unreachable = self._survey(get_examples)
         if labels is not None:
+            if repeated := sorted(label for label, n in Counter(labels).items() if n > 1):
+                raise ValueError(f"The labels given for '{self.name}' repeat {repeated}; expected each once.")
             if missing := sorted(set(seen) - set(labels)):
                 raise ValueError(
                     f"The labels given for '{self.name}' are {sorted(labels)}, but the examples also hold {missing}. "
@@ -429,7 +436,8 @@ class LukeNER(LukeComponent):
             reasons = ", ".join(f"{n} {reason}" for reason, n in unreachable.items())
             warnings.warn(
                 f"'{self.name}': {sum(unreachable.values())} of {total} gold spans of the training data can never be "
-                f"predicted ({reasons}). Raise max_span_pieces or max_span_words, or correct the data.",
+                f"predicted ({reasons}). Raise max_span_pieces or max_span_words, change the suggester, or correct the "
+                "data.",
                 stacklevel=2,
             )
 
@@ -471,15 +479,22 @@ class LukeNER(LukeComponent):
             aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
             if len(aligned) < len(spans):
                 unreachable["do not fall on word boundaries"] += len(spans) - len(aligned)
-            if not aligned or self.suggester is not None:
-                continue
-            document = read_document(example.predicted, self.tokenizer)
-            unreachable.update(self._obstacles(document, aligned))
+            doubled = len({(x.start, x.end, x.label) for x in aligned}) - len({(x.start, x.end) for x in aligned})
+            if doubled:
+                unreachable["have the words of another one with another label"] += doubled
+            if aligned:
+                document = read_document(example.predicted, self.tokenizer)
+                unreachable.update(self._obstacles(example.predicted, document, aligned))
         return seen, unreachable
 
-    def _obstacles(self, document: Document, spans: Sequence[Span]) -> Iterator[str]:
+    def _obstacles(self, doc: Doc, document: Document, spans: Sequence[Span]) -> Iterator[str]:
         pieces = document.pieces
         windows = self.plan(document)
+        if self.suggester is not None:
+            offered = self.candidates(doc, document, windows, 0, len(windows))
+            pairs = set(zip(offered.start_E.tolist(), offered.end_E.tolist()))
+            yield from ("are not proposed by the suggester" for span in spans if (span.start, span.end) not in pairs)
+            return
         max_pieces, max_words = self.cfg["max_span_pieces"], self.cfg["max_span_words"]
         for span in spans:
             a, b = span.start, span.end - 1
@@ -522,5 +537,3 @@ def _classes(spans: Spans, gold: Dict[Tuple[int, int], int], unknown_W: Optional
         if start < end and i < len(keys) and keys[i] == start * width + end:
             classes[i] = label
     return classes
-
-

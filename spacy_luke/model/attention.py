@@ -189,4 +189,3 @@ def _take(x_NHK: Tensor, group: Group) -> Tensor:
         return x_NHK[group.rows_BL]
     B, L = group.rows_BL.shape
     return x_NHK[group.start : group.start + B * L].unflatten(0, (B, L))
-

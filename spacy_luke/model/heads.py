@@ -54,7 +54,9 @@ class SpanProposer(nn.Module):
 
     def forward(self, words_ND: Tensor, first_E: Tensor, last_E: Tensor, length_E: Tensor) -> Tensor:
         """length_E: words of each span, from 1. RETURNS: logits (E,)."""
-        hidden = self.first(words_ND)[first_E] + self.last(words_ND)[last_E] + self.length(length_E.clamp(max=LENGTHS) - 1)
+        hidden = (
+            self.first(words_ND)[first_E] + self.last(words_ND)[last_E] + self.length(length_E.clamp(max=LENGTHS) - 1)
+        )
         return self.score(F.relu(hidden)).squeeze(-1)
 
 

@@ -15,6 +15,7 @@ from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
+from .docbin import copy_words
 from .formats import ColumnLayout, layout_of
 from .schemes import Mention, TagError, decode_brackets, decode_tags
 
@@ -71,12 +72,14 @@ def make_column_corpus(
     comments: Optional[str] = None,
     id_column: Optional[int] = None,
     misc_column: Optional[int] = None,
+    gold_sentences: bool = False,
     limit: Optional[int] = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a file with columns.
 
     path: the file. format: conll2003, wnut, genia, conllu, gum, or columns with settings of your own.
     spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold nested ones.
+    gold_sentences: whether the pipeline is given the file's sentence boundaries too, as in the papers.
     limit: documents to read, from 1; None: all.
     word_column .. misc_column: see `ColumnLayout`; None: as in the format.
     """
@@ -93,7 +96,7 @@ def make_column_corpus(
         id_column=id_column,
         misc_column=misc_column,
     )
-    return ColumnCorpus(path, layout=layout, spans_key=spans_key, limit=limit)
+    return ColumnCorpus(path, layout=layout, spans_key=spans_key, gold_sentences=gold_sentences, limit=limit)
 
 
 def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: Optional[str] = None) -> Doc:
@@ -122,6 +125,7 @@ class ColumnCorpus:
         *,
         layout: ColumnLayout,
         spans_key: Optional[str] = None,
+        gold_sentences: bool = False,
         limit: Optional[int] = None,
     ) -> None:
         if layout.nested and spans_key is None:
@@ -133,6 +137,7 @@ class ColumnCorpus:
         self.path = Path(path)
         self.layout = layout
         self.spans_key = spans_key
+        self.gold_sentences = gold_sentences
         self.limit = limit
 
     def docs(self, vocab: Vocab) -> Iterator[Doc]:
@@ -143,8 +148,7 @@ class ColumnCorpus:
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         for gold in self.docs(nlp.vocab):
-            spaces = None if gold.has_unknown_spaces else [bool(word.whitespace_) for word in gold]
-            yield Example(Doc(nlp.vocab, words=[word.text for word in gold], spaces=spaces), gold)
+            yield Example(copy_words(gold, nlp.vocab, sentences=self.gold_sentences), gold)
 
 
 def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument]:

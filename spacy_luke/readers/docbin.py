@@ -1,12 +1,43 @@
-"""Writing Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads."""
+"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads; and a reader that keeps sentences."""
 
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Iterable, Iterator, List, Union
+from typing import Callable, Iterable, Iterator, List, Optional, Union
 
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+from spacy.training import Corpus, Example
+from spacy.util import registry
+from spacy.vocab import Vocab
 
 from ..checkpoint.files import write_atomically, write_folder_atomically
+
+
+@registry.readers("spacy-luke.GoldSentencesCorpus.v1")
+def make_gold_sentences_corpus(
+    path: Optional[Union[str, Path]], limit: Optional[int] = None
+) -> Callable[[Language], Iterator[Example]]:
+    """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
+
+    The pipeline is given the file's words and sentence boundaries, as the papers' experiments are, where
+    `spacy.Corpus.v1` would have it find the boundaries itself. limit: documents to read; None: all.
+    """
+    if path is None:
+        raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")
+    corpus = Corpus(path)
+
+    def read_corpus(nlp: Language) -> Iterator[Example]:
+        for example in islice(corpus(nlp), limit):
+            yield Example(copy_words(example.reference, nlp.vocab, sentences=True), example.reference)
+
+    return read_corpus
+
+
+def copy_words(doc: Doc, vocab: Vocab, *, sentences: bool) -> Doc:
+    """A Doc of the same words without annotation, sentence boundaries apart where they are known and wanted."""
+    spaces = None if doc.has_unknown_spaces else [bool(word.whitespace_) for word in doc]
+    starts = [word.is_sent_start for word in doc] if sentences else None
+    return Doc(vocab, words=[word.text for word in doc], spaces=spaces, sent_starts=starts)
 
 
 def write_docbin(docs: Iterable[Doc], path: Union[str, Path], *, shard_words: int = 1_000_000) -> List[Path]:

@@ -12,6 +12,7 @@ from spacy.util import filter_spans, registry
 
 SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with and without relations
 ALIGN = ("strict", "expand")
+OVERLAPS = ("error", "outermost")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def make_jsonl_corpus(
     spans_key: Optional[str] = None,
     spans_field: Optional[str] = None,
     align: str = "strict",
+    overlaps: str = "error",
     limit: Optional[int] = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from JSON lines; a line is a Doc.
@@ -56,20 +58,29 @@ def make_jsonl_corpus(
     spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold overlapping ones.
     spans_field: where a line has its mentions; None: see `read_jsonl`.
     align: "strict": a mention that does not begin and end with a word is an error; "expand": it grows to whole words.
+    overlaps: where mentions overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
     limit: lines to read, from 1; None: all.
     """
     if path is None:
         raise ValueError("A JSONL corpus needs the path of its file, but it is None; set it, or give --paths.train.")
-    return JsonlCorpus(path, spans_key=spans_key, spans_field=spans_field, align=align, limit=limit)
+    return JsonlCorpus(
+        path, spans_key=spans_key, spans_field=spans_field, align=align, overlaps=overlaps, limit=limit
+    )
 
 
 def make_doc(
-    nlp: Language, record: JsonlRecord, *, spans_key: Optional[str] = None, align: str = "strict", source: str = "JSONL"
+    nlp: Language,
+    record: JsonlRecord,
+    *,
+    spans_key: Optional[str] = None,
+    align: str = "strict",
+    overlaps: str = "error",
+    source: str = "JSONL",
 ) -> Doc:
     """The text in the pipeline's words, with its gold mentions in doc.spans[spans_key] or in doc.ents.
 
     Raises ValueError, naming line, text and offsets, for a mention that does not align (see `make_jsonl_corpus`),
-    and for overlapping mentions where they go to doc.ents. Equal mentions count once.
+    and for overlapping mentions where they go to doc.ents and overlaps is "error". Equal mentions count once.
     """
     doc = nlp.make_doc(record.text)
     spans = [_align_span(doc, span, record, align=align, source=source) for span in sorted(set(record.spans))]
@@ -78,14 +89,14 @@ def make_doc(
         doc.spans[spans_key] = spans
         return doc
     kept = filter_spans(spans)
-    if len(kept) < len(spans):
+    if len(kept) < len(spans) and overlaps == "error":
         lost = next(span for span in spans if span not in kept)
         other = next(span for span in kept if span.start < lost.end and lost.start < span.end)
         raise ValueError(
             f"{source}, line {record.line}: mentions {_describe(other)} and {_describe(lost)} overlap, which doc.ents "
-            f"cannot hold; set spans_key, e.g. to 'sc', to keep them in doc.spans."
+            f"cannot hold; set spans_key, e.g. to 'sc', to keep all in doc.spans, or overlaps to 'outermost'."
         )
-    doc.set_ents(spans)
+    doc.set_ents(kept)
     return doc
 
 
@@ -99,21 +110,36 @@ class JsonlCorpus:
         spans_key: Optional[str] = None,
         spans_field: Optional[str] = None,
         align: str = "strict",
+        overlaps: str = "error",
         limit: Optional[int] = None,
     ) -> None:
         if align not in ALIGN:
             raise ValueError(f"align must be one of {ALIGN}, but it is {align!r}.")
+        if overlaps not in OVERLAPS:
+            raise ValueError(f"overlaps must be one of {OVERLAPS}, but it is {overlaps!r}.")
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be a number of lines from 1, or None for all, but it is {limit}.")
         self.path = Path(path)
         self.spans_key = spans_key
         self.spans_field = spans_field
         self.align = align
+        self.overlaps = overlaps
+        self.left_out = 0  # mentions that overlaps = "outermost" has left out so far
         self.limit = limit
 
     def docs(self, nlp: Language) -> Iterator[Doc]:
         for n_read, record in enumerate(read_jsonl(self.path, spans_field=self.spans_field), 1):
-            yield make_doc(nlp, record, spans_key=self.spans_key, align=self.align, source=str(self.path))
+            doc = make_doc(
+                nlp,
+                record,
+                spans_key=self.spans_key,
+                align=self.align,
+                overlaps=self.overlaps,
+                source=str(self.path),
+            )
+            if self.spans_key is None:
+                self.left_out += len(set(record.spans)) - len(doc.ents)
+            yield doc
             if n_read == self.limit:
                 return
 

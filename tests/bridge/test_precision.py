@@ -1,0 +1,45 @@
+"""The number format is asked of the chip."""
+
+import pytest
+import torch
+
+from spacy_luke.bridge.precision import choose_precision, has_bfloat16
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+
+
+def pretend_cpu(monkeypatch, *, amx: bool, avx512: bool) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512, raising=False)
+
+
+@pytest.mark.parametrize(("amx", "avx512"), [(True, False), (False, True), (True, True), (False, False)])
+def test_auto_asks_the_cpu(monkeypatch, amx, avx512):
+    pretend_cpu(monkeypatch, amx=amx, avx512=avx512)
+    assert has_bfloat16(CPU) == (amx or avx512)
+    assert choose_precision("auto", CPU) == (torch.bfloat16 if amx or avx512 else torch.float32)
+
+
+def test_a_torch_that_cannot_say_means_no(monkeypatch):
+    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
+        monkeypatch.delattr(torch.cpu, name, raising=False)
+    assert choose_precision("auto", CPU) == torch.float32
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_auto_asks_the_gpu(monkeypatch, capability, expected):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert has_bfloat16(GPU) == expected
+
+
+def test_named_formats_are_not_asked_for(monkeypatch):
+    pretend_cpu(monkeypatch, amx=True, avx512=True)
+    assert choose_precision("float32", CPU) == torch.float32
+    pretend_cpu(monkeypatch, amx=False, avx512=False)
+    assert choose_precision("bfloat16", CPU) == torch.bfloat16
+    assert not has_bfloat16(torch.device("meta"))
+
+
+def test_unknown_format():
+    with pytest.raises(ValueError, match=r"precision must be one of .* but it is 'float16'"):
+        choose_precision("float16", CPU)

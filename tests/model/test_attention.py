@@ -1,0 +1,162 @@
+"""Packed fused attention equals a plain loop over queries, heads and keys."""
+
+import math
+from typing import List, Tuple
+
+import pytest
+import torch
+from noise import COUNTS, LENGTHS, add_noise
+from torch import Tensor
+
+from spacy_luke.model.attention import Attention
+from spacy_luke.model.packing import entity_rows, pack, pack_pairs
+
+CPU = torch.device("cpu")
+D, H = 12, 3
+BATCHES = {
+    "ragged": (LENGTHS, COUNTS),
+    "equal": ((5, 5, 5), (2, 2, 2)),
+    "one": ((6,), (4,)),
+    "no_entities": ((3, 5), (0, 0)),
+    "one_piece": ((1, 1), (1, 0)),
+}
+
+
+def attention_by_loop(attention: Attention, words: List[Tensor], entities: List[Tensor], *, one_way: bool) -> Tuple:
+    """Attention inside one window as in the paper: the query matrix depends on the kinds of both tokens, and every
+    score, weight and sum is written out. one_way: words see words; an entity sees words and itself."""
+    tokens = [("w", x) for x in words] + [("e", x) for x in entities]
+    width = D // H
+    names = {"ww": "query", "we": "w2e_query", "ew": "e2w_query", "ee": "e2e_query"}
+    outputs = []
+    for i, (kind, x) in enumerate(tokens):
+        seen = range(len(tokens))
+        if one_way:
+            seen = [*range(len(words)), *([i] if kind == "e" else [])]
+        joined = []
+        for h in range(H):
+            part = slice(h * width, (h + 1) * width)
+            scores, values = [], []
+            for j in seen:
+                other, y = tokens[j]
+                query = getattr(attention, names[kind + other] if attention.entity_aware else "query")
+                scores.append(float(query(x)[part] @ attention.key(y)[part]) / math.sqrt(width))
+                values.append(attention.value(y)[part])
+            powers = [math.exp(s - max(scores)) for s in scores]
+            joined.append(sum(p / sum(powers) * v for p, v in zip(powers, values)))
+        outputs.append(attention.output(torch.cat(joined)))
+    return outputs[: len(words)], outputs[len(words) :]
+
+
+@torch.no_grad()
+def expected(attention: Attention, words_ND: Tensor, entities_ED: Tensor, lengths, counts, *, one_way: bool) -> Tuple:
+    words, entities = [], []
+    for w, e in zip(words_ND.split(list(lengths)), entities_ED.split(list(counts))):
+        x, y = attention_by_loop(attention, list(w), list(e), one_way=one_way)
+        words, entities = words + x, entities + y
+    return torch.stack(words), torch.stack(entities) if entities else entities_ED
+
+
+def make(name: str, aware: bool) -> Tuple:
+    attention = add_noise(Attention(D, H, entity_aware=aware, dropout=0.1).double(), seed=3)
+    lengths, counts = BATCHES[name]
+    generator = torch.Generator().manual_seed(4)
+    words = torch.randn(sum(lengths), D, generator=generator, dtype=torch.double)
+    entities = torch.randn(sum(counts), D, generator=generator, dtype=torch.double)
+    return attention, words, entities, list(lengths), list(counts)
+
+
+def wasteful(monkeypatch, waste: float) -> None:
+    monkeypatch.setattr("spacy_luke.model.packing.tolerated_waste", lambda device: waste)
+
+
+@pytest.mark.parametrize("gradients", [True, False])  # other kernels may run where there are none
+@pytest.mark.parametrize("waste", [0.0, 0.3, 99.0])
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("name", BATCHES)
+def test_full_equals_loop(monkeypatch, name, aware, waste, gradients):
+    wasteful(monkeypatch, waste)
+    attention, words, entities, lengths, counts = make(name, aware)
+    with torch.set_grad_enabled(gradients):
+        got = attention(words, entities, pack_pairs(lengths, counts, device=CPU))
+    wanted = expected(attention, words, entities, lengths, counts, one_way=False)
+    for g, w in zip(got, wanted, strict=True):
+        torch.testing.assert_close(g.detach(), w, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("waste", [0.0, 0.3, 99.0])
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("name", BATCHES)
+def test_one_way_equals_loop(monkeypatch, name, aware, waste, gradients):
+    wasteful(monkeypatch, waste)
+    attention, words, entities, lengths, counts = make(name, aware)
+    packing = pack(lengths, device=CPU)
+    with torch.set_grad_enabled(gradients):
+        got_words, keys, values = attention.words_only(words, packing)
+        rows = entity_rows(packing, counts, device=CPU)
+        got_entities = attention.entities_only(entities, keys, values, packing, rows)
+    wanted = expected(attention, words, entities, lengths, counts, one_way=True)
+    torch.testing.assert_close(got_words.detach(), wanted[0], atol=1e-12, rtol=0)
+    torch.testing.assert_close(got_entities.detach(), wanted[1], atol=1e-12, rtol=0)
+
+
+def test_loop_is_sensitive():
+    """The twin tells the two modes and the four queries apart, so that the tests above can fail."""
+    attention, words, entities, lengths, counts = make("ragged", True)
+    wanted = expected(attention, words, entities, lengths, counts, one_way=False)
+    other = expected(attention, words, entities, lengths, counts, one_way=True)
+    assert (wanted[0] - other[0]).abs().max() > 1e-3
+    assert (wanted[1] - other[1]).abs().max() > 1e-3
+    attention.w2e_query, attention.e2w_query = attention.e2w_query, attention.w2e_query
+    other = expected(attention, words, entities, lengths, counts, one_way=False)
+    assert min((a - b).abs().max() for a, b in zip(wanted, other)) > 1e-3
+
+
+@pytest.mark.parametrize("waste", [0.0, 99.0])
+def test_masks_are_exercised(monkeypatch, waste):
+    """On a CPU nothing is padded; with waste allowed, the tests above run masked groups."""
+    wasteful(monkeypatch, waste)
+    for packing in (pack(LENGTHS, device=CPU), pack_pairs(LENGTHS, COUNTS, device=CPU)):
+        masked = [group.real_BL is not None for group in packing.groups]
+        assert masked == ([True] if waste else [False] * len(masked))
+
+
+@pytest.mark.parametrize("waste", [0.0, 99.0])
+@pytest.mark.parametrize("aware", [True, False])
+def test_large_scores_stay_finite(monkeypatch, aware, waste):
+    """Scores of hundreds overflow nothing, in either mode."""
+    wasteful(monkeypatch, waste)
+    attention, words, entities, lengths, counts = make("ragged", aware)
+    words, entities = 100 * words, 100 * entities
+    packing = pack(lengths, device=CPU)
+    with torch.no_grad():
+        _, keys, values = attention.words_only(words, packing)
+        rows = entity_rows(packing, counts, device=CPU)
+        one_way = attention.entities_only(entities, keys, values, packing, rows)
+        full = attention(words, entities, pack_pairs(lengths, counts, device=CPU))
+    for got, mode in ((one_way, True), (full[1], False)):
+        wanted = expected(attention, words, entities, lengths, counts, one_way=mode)[1]
+        torch.testing.assert_close(got, wanted, atol=1e-8, rtol=1e-8)
+
+
+@pytest.mark.parametrize("mode", ["full", "one_way"])
+def test_dropout_only_in_training(mode):
+    attention, words, entities, lengths, counts = make("ragged", True)
+    packing = pack(lengths, device=CPU)
+    pairs = pack_pairs(lengths, counts, device=CPU)
+
+    def run() -> Tensor:
+        if mode == "full":
+            return attention(words, entities, pairs)[1]
+        _, keys, values = attention.words_only(words, packing)
+        return attention.entities_only(entities, keys, values, packing, entity_rows(packing, counts, device=CPU))
+
+    torch.manual_seed(0)
+    attention.dropout = 0.5
+    still = run()
+    assert torch.equal(still, run())
+    attention.train()
+    assert not torch.allclose(run(), run())
+    attention.dropout = 0.0
+    torch.testing.assert_close(run(), still)

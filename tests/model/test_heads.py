@@ -1,0 +1,126 @@
+"""Heads, the choice of spans, and losses against plain Python."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from noise import add_noise
+
+from spacy_luke.model.heads import LENGTHS, SpanHead, SpanProposer, binary_cross_entropy, cross_entropy, keep_best
+
+FIXED = settings(derandomize=True, deadline=None, max_examples=150)
+FIRST, LAST = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 2, 6, 9])
+
+
+@pytest.mark.parametrize("features", ["all", "words", "entity"])
+@torch.no_grad()
+def test_span_features(features):
+    head = add_noise(SpanHead(6, 4, features=features))
+    generator = torch.Generator().manual_seed(1)
+    words, entities = torch.randn(10, 6, generator=generator), torch.randn(4, 6, generator=generator)
+    weight, bias = head.classifier.weight, head.classifier.bias
+    for i, row in enumerate(head(words, FIRST, LAST, entities)):
+        parts = {"all": [words[FIRST[i]], words[LAST[i]], entities[i]], "entity": [entities[i]]}
+        parts["words"] = parts["all"][:2]
+        torch.testing.assert_close(row, weight @ torch.cat(parts[features]) + bias)
+
+
+def test_unknown_features():
+    with pytest.raises(ValueError, match=r"features must be one of .* but it is 'some'"):
+        SpanHead(6, 4, features="some")
+
+
+@torch.no_grad()
+def test_proposer_equals_plain_sum():
+    proposer = add_noise(SpanProposer(6, size=5))
+    words = torch.randn(10, 6, generator=torch.Generator().manual_seed(2))
+    lengths = torch.tensor([1, LENGTHS, LENGTHS + 1, 400])
+    for i, score in enumerate(proposer(words, FIRST, LAST, lengths)):
+        row = min(int(lengths[i]), LENGTHS) - 1
+        hidden = proposer.first(words[FIRST[i]]) + proposer.last.weight @ words[LAST[i]] + proposer.length.weight[row]
+        torch.testing.assert_close(score, (proposer.score.weight @ hidden.clamp(min=0) + proposer.score.bias)[0])
+
+
+@FIXED
+@given(
+    st.lists(st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 3.0]), max_size=7), min_size=1, max_size=5),
+    st.lists(st.sampled_from([0, 1, 2, 3, 100, 2**63 - 1]), min_size=5, max_size=5),
+)
+def test_keep_best_equals_sorting(scores, budgets):
+    """Many equal scores; windows without spans; budgets of none, some and more than there are."""
+    budgets = budgets[: len(scores)]
+    expected, start = [], 0
+    for own, budget in zip(scores, budgets):
+        best = sorted(range(len(own)), key=lambda i: (-own[i], i))[:budget]
+        expected += [start + i for i in sorted(best)]
+        start += len(own)
+    window = torch.tensor([b for b, own in enumerate(scores) for _ in own], dtype=torch.long)
+    flat = torch.tensor([x for own in scores for x in own])
+    assert keep_best(flat, window, torch.tensor(budgets)).tolist() == expected
+
+
+def logits_and_gold(seed, shape, classes):
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(shape, generator=generator)
+    gold = torch.randint(0, classes, shape[:1], generator=generator)
+    gold[::4] = -1
+    return logits, gold
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cross_entropy(seed):
+    logits, gold = logits_and_gold(seed, (9, 5), 5)
+    plain = 0.0
+    for row, k in zip(logits.tolist(), gold.tolist()):
+        if k >= 0:
+            plain += math.log(sum(map(math.exp, row))) - row[k]
+    loss, gradient = cross_entropy(logits, gold)
+    assert loss == pytest.approx(plain, rel=1e-5)
+    assert loss == pytest.approx(float(F.cross_entropy(logits, gold, ignore_index=-1, reduction="sum")), rel=1e-5)
+    check_gradient(lambda x: cross_entropy(x, gold)[0], logits, gradient)
+    assert not gradient[gold < 0].any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_binary_cross_entropy(seed):
+    logits, gold = logits_and_gold(seed, (12,), 3)
+    plain = 0.0
+    for x, k in zip(logits.tolist(), gold.tolist()):
+        if k >= 0:
+            plain += math.log(1 + math.exp(-x)) if k > 0 else math.log(1 + math.exp(x))
+    loss, gradient = binary_cross_entropy(logits, gold)
+    assert loss == pytest.approx(plain, rel=1e-5)
+    check_gradient(lambda x: binary_cross_entropy(x, gold)[0], logits, gradient)
+    assert not gradient[gold < 0].any()
+
+
+def check_gradient(function, x, gradient):
+    """Central differences, one number at a time."""
+    assert gradient.shape == x.shape
+    step = 1e-2
+    for i in range(x.numel()):
+        up, down = x.clone(), x.clone()
+        up.view(-1)[i] += step
+        down.view(-1)[i] -= step
+        wanted = (function(up) - function(down)) / (2 * step)
+        assert float(gradient.view(-1)[i]) == pytest.approx(wanted, abs=2e-3)
+
+
+@pytest.mark.parametrize(("function", "shape"), [(cross_entropy, (4, 3)), (binary_cross_entropy, (4,))])
+def test_nothing_known(function, shape):
+    loss, gradient = function(torch.ones(shape), torch.full((4,), -1))
+    assert loss == 0.0
+    assert not gradient.any()
+
+
+@pytest.mark.parametrize(("function", "shape"), [(cross_entropy, (2, 3)), (binary_cross_entropy, (2,))])
+def test_extreme_and_half_logits(function, shape):
+    """Great logits and bfloat16 give finite float32 losses and gradients."""
+    for logits in (torch.full(shape, 1e4), torch.full(shape, -1e4), torch.ones(shape, dtype=torch.bfloat16)):
+        loss, gradient = function(logits, torch.tensor([0, 2]))
+        assert math.isfinite(loss)
+        assert gradient.dtype == torch.float32
+        assert torch.isfinite(gradient).all()

@@ -1,0 +1,69 @@
+"""Groups of windows that share an attention call."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_luke.model.packing import choose_groups, entity_rows, pack, pack_pairs, tolerated_waste
+
+CPU = torch.device("cpu")
+FIXED = settings(derandomize=True, deadline=None, max_examples=100)
+lengths_of = st.lists(st.integers(1, 9), max_size=12)
+
+
+@FIXED
+@given(lengths_of, st.sampled_from([0.0, 0.1, 0.25, 1.0, 99.0]))
+def test_groups_cover_all_windows_within_the_waste(lengths, waste):
+    groups = choose_groups(lengths, waste=waste)
+    assert [i for first, last in groups for i in range(first, last)] == list(range(len(lengths)))
+    for first, last in groups:
+        part = lengths[first:last]
+        assert part
+        assert max(part) * len(part) <= (1 + waste) * sum(part) + 1e-9
+
+
+def test_equal_neighbours_share_a_call_without_waste():
+    assert choose_groups([4, 4, 4, 7, 7, 4], waste=0.0) == [(0, 3), (3, 5), (5, 6)]
+    assert tolerated_waste(CPU) == 0.0
+
+
+@FIXED
+@given(lengths_of, st.sampled_from([0.0, 0.5, 99.0]))
+def test_words_unpack_to_where_they_were(lengths, waste):
+    """The real rows of the groups, put one after another and through the inverse, are all rows in order."""
+    check(pack, (lengths,), sum(lengths), waste)
+
+
+@FIXED
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=10), st.sampled_from([0.0, 0.5, 99.0]))
+def test_pairs_unpack_to_where_they_were(pairs, waste):
+    words, entities = [p[0] for p in pairs], [p[1] for p in pairs]
+    check(pack_pairs, (words, entities), sum(words) + sum(entities), waste)
+
+
+def check(function, arguments, total, waste):
+    import spacy_luke.model.packing as module
+
+    before, module.tolerated_waste = module.tolerated_waste, lambda device: waste
+    try:
+        packing = function(*arguments, device=CPU)
+    finally:
+        module.tolerated_waste = before
+    results = [torch.empty(0, dtype=torch.long)]
+    for group in packing.groups:
+        rows = group.rows_BL
+        if group.start is not None:
+            assert torch.equal(rows.flatten(), torch.arange(group.start, group.start + rows.numel()))
+        results.append(rows.flatten() if group.real_BL is None else rows[group.real_BL])
+    out = torch.cat(results)
+    if packing.inverse_N is not None:
+        out = out[packing.inverse_N]
+    assert out.tolist() == list(range(total))
+
+
+def test_entity_rows():
+    packing = pack([4, 4, 2], device=CPU)
+    tables = entity_rows(packing, [2, 0, 3], device=CPU)
+    assert [x.tolist() for x in tables] == [[[0, 1], [-1, -1]], [[2, 3, 4]]]
+    tables = entity_rows(packing, [0, 0, 1], device=CPU)
+    assert [tuple(x.shape) for x in tables] == [(2, 0), (1, 1)]
