@@ -99,6 +99,13 @@ def test_document_context_is_the_papers(seed):
     assert spans == expected
 
 
+def test_a_sentence_in_the_middle_has_the_odd_piece_before_it():
+    lengths = [[1] * 5, [1] * 5, [1] * 3, [1] * 5, [1] * 5]
+    assert recipe(lengths, 8, 16)[2][:2] == (7, 15)
+    windows = plan_windows(simple_document(lengths), room=8, context="document", share=False, overlap=2)
+    assert table(windows)[2] == (7, 15, 10, 13)
+
+
 # ---- any document
 
 
@@ -285,7 +292,12 @@ def test_sentence_that_ends_inside_a_piece():
     assert document.pieces.first_W.tolist() == [0, 2, 3]
     windows = plan(document, (8, 2), ("sentence", False))
     assert table(windows) == [(0, 4, 0, 3), (3, 5, 3, 5)]
-    assert rows(enumerate_spans(document, windows)) == [(0, 1, 0, 1, 2), (0, 2, 0, 1, 4), (1, 2, 0, 3, 4), (2, 3, 1, 1, 2)]
+    assert rows(enumerate_spans(document, windows)) == [
+        (0, 1, 0, 1, 2),
+        (0, 2, 0, 1, 4),
+        (1, 2, 0, 3, 4),
+        (2, 3, 1, 1, 2),
+    ]
 
 
 def test_no_sentence_boundaries():

@@ -233,6 +233,24 @@ def test_auto_precision_asks_the_chip(monkeypatch, chip, mode):
         torch.testing.assert_close(outputs[key("bfloat16")], outputs[key("float32")], atol=0.3, rtol=0.1)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["full", "proposed"])
+def test_predictions_follow_the_parameters(mode, precision):
+    """No copy of old weights, cast or not, is left when they have changed: after a step, and after loading."""
+    model, batch = make_model(mode, predict_precision=precision), make_batch(make_items(budget=100, gold=False))
+    before = model.predict(batch).logits_KL
+    assert torch.equal(model.predict(batch).logits_KL, before)
+    stored = model.to_bytes()
+    scores, backprop = model.begin_update(batch)
+    backprop(torch.ones_like(scores.logits_KL), None if mode == "full" else torch.ones_like(scores.proposals_E))
+    model.finish_update(make_adamw(0.05))
+    after = model.predict(batch).logits_KL
+    assert (after - before).abs().max() > 0.05
+    fresh = make_model(mode, predict_precision=precision).from_bytes(model.to_bytes())
+    assert torch.equal(fresh.predict(batch).logits_KL, after)
+    assert torch.equal(model.from_bytes(stored).predict(batch).logits_KL, before)
+
+
 def test_fresh_head_is_fixed_by_its_seed():
     model = make_model("proposed")
     states = []

@@ -118,7 +118,7 @@ def test_left_in_eval_mode_after_an_error():
 
 def test_dropout_rate():
     shim = make_shim()
-    for rate in (0.0, 0.5, 0.25):
+    for rate in (0.0, 0.5, 0, 0.25):  # a whole number too
         shim.set_dropout(rate)
         assert (shim.module.drop.p, shim.module.part.dropout) == (rate, rate)
     assert torch.equal(run(shim, is_train=False), run(shim, is_train=False))
@@ -182,12 +182,38 @@ def test_frozen_parameters_stay(make):
     assert torch.equal(shim.module.table.weight, before)
 
 
+def test_other_parameters_for_a_while():
+    """An optimizer's averages, as spaCy's evaluation uses them; given back also after an error."""
+    shim, optimizer = make_shim(), Adam(0.1)
+    shim.set_dropout(0.0)
+    start = {name: p.detach().clone() for name, p in shim.named_parameters()}
+    for step in range(3):
+        prepared(shim, step)
+        shim.finish_update(optimizer)
+    now = {name: p.detach().clone() for name, p in shim.named_parameters()}
+    assert optimizer.averages
+    for fails in (False, True):
+        try:
+            with shim.use_params(optimizer.averages):
+                for name, p in shim.named_parameters():
+                    np.testing.assert_array_equal(p.detach().numpy(), optimizer.averages[shim.id, name])
+                    assert not torch.equal(p, now[name])
+                    assert not torch.equal(p, start[name])
+                if fails:
+                    raise KeyError("inside")
+        except KeyError:
+            assert fails
+        assert all(torch.equal(p, now[name]) for name, p in shim.named_parameters())
+    with shim.use_params({}):
+        assert all(torch.equal(p, now[name]) for name, p in shim.named_parameters())
+
+
 # ---- saving
 
 
 def full_shim() -> TorchShim:
     shim = make_shim(seed=3)
-    shim.texts = {"tokenizer": "{\"a\": \"Größe 日本 \U0001f600\"}", "entities": "[PAD]\n\x00"}
+    shim.texts = {"tokenizer": '{"a": "Größe 日本 \U0001f600"}', "entities": "[PAD]\n\x00"}
     shim.kept = {"table": torch.arange(6.0).reshape(2, 3), "half": torch.ones(2, dtype=torch.bfloat16)}
     return shim
 

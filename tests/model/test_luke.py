@@ -152,7 +152,9 @@ def test_other_windows_do_not_leak():
         for name in ("entities_E", "first_E", "last_E"):
             getattr(mentions, name)[: COUNTS[0]] = getattr(make_mentions(), name)[: COUNTS[0]]
         other_words, other_entities = run(encoder, windows, mentions, mode)
-        assert_close([other_words[: LENGTHS[0]], other_entities[: COUNTS[0]]], [words[: LENGTHS[0]], entities[: COUNTS[0]]])
+        assert_close(
+            [other_words[: LENGTHS[0]], other_entities[: COUNTS[0]]], [words[: LENGTHS[0]], entities[: COUNTS[0]]]
+        )
         assert (other_words[LENGTHS[0] :] - words[LENGTHS[0] :]).abs().max() > 1e-2
 
 
