@@ -5,7 +5,9 @@ model-last. Besides, it keeps OUTPUT/resume: the pipeline, the optimizer's momen
 states, replaced as one folder. The order of the data is a function of the seed and the epoch alone.
 """
 
+import os
 import random
+import shutil
 import sys
 from pathlib import Path
 from typing import IO, Any, Dict, Iterator, List, Tuple
@@ -44,6 +46,7 @@ def train(
             'Exact resume needs @optimizers = "spacy-luke.AdamW.v1" in [training.optimizer], whose state can be saved; '
             f"the config has {type(optimizer).__name__}. Use `spacy train` for other optimizers."
         )
+    _clean(output)
     state: Dict[str, Any] = {"step": -1, "results": [], "losses": {}, "words": 0}
     if resume:
         state = _load(nlp, optimizer, output / RESUME)
@@ -54,12 +57,16 @@ def train(
     del rates
     with nlp.select_pipes(disable=T["frozen_components"]):
         log, finish_log = T["logger"](nlp, stdout, stderr)
-    if resume:
-        _restore_random(state["random"])
+    last_step = state["step"]
+    is_over = resume and _is_over(state["results"], last_step, T["patience"], T["max_steps"])
     try:
         for step, (epoch, batch) in enumerate(_batches(nlp, train_corpus, T["batcher"], T["max_epochs"], seed)):
-            if step <= state["step"]:
+            if is_over:
+                break
+            if step <= last_step:
                 continue
+            if resume and step == last_step + 1:  # here, since an augmenter may draw while the corpus is read
+                _restore_random(state["random"])
             if T["before_update"]:
                 T["before_update"](nlp, {"step": step, "epoch": epoch})
             _update(nlp, batch, optimizer, T, drop=next(dropouts), losses=state["losses"])
@@ -131,6 +138,17 @@ def _batches(nlp: Language, corpus: Any, batcher: Any, max_epochs: int, seed: in
 def _is_over(results: List[Tuple[float, int]], step: int, patience: int, max_steps: int) -> bool:
     best = -max((score, -at) for score, at in results)[1]
     return bool(patience and step - best >= patience) or bool(max_steps and step >= max_steps)
+
+
+def _clean(output: Path) -> None:
+    """Mend what a kill during `write_folder_atomically` leaves: a folder between its two renames comes back, and what
+    was half written goes."""
+    for name in ("model-best", "model-last", RESUME):
+        old, folder = output / f".{name}.old", output / name
+        if old.exists() and not folder.exists():
+            os.replace(old, folder)
+        for unfinished in output.glob(f".{name}.*.new"):
+            shutil.rmtree(unfinished)
 
 
 def _save(nlp: Language, folder: Path) -> None:

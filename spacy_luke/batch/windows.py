@@ -7,7 +7,7 @@ belongs to exactly one window.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -84,22 +84,29 @@ def plan_windows(document: Document, *, room: int, context: str, share: bool, ov
     first_S, last_S = _sentence_pieces(document)
     total = len(document.pieces.ids_N)
     share = share and context == "document"
-    cores, limits = [], []
+    stretches, limits = [], []
     if share and 0 < total <= room:
-        cores, limits = [(0, total)], [(0, total)]
+        stretches, limits = [(0, total)], [(0, total)]
     else:
         ends_S = np.append(first_S[1:], total)
         for first, end, last in zip(first_S.tolist(), ends_S.tolist(), last_S.tolist()):
-            limit = (0, total) if context == "document" else (first, max(end, last))
-            for core in _cut(first, end, room, overlap):
-                if share and cores and core[1] - cores[-1][0] <= room - overlap:
-                    cores[-1] = (cores[-1][0], core[1])
+            last = max(end, last)  # the sentence's last piece may also be the next one's first
+            limit = (0, total) if context == "document" else (first, last)
+            for own in _cut(first, end, last, room=room, overlap=overlap):
+                if share and stretches and own[1] - stretches[-1][0] <= room - overlap:
+                    stretches[-1] = (stretches[-1][0], own[1])
                 else:
-                    cores.append(core)
+                    stretches.append(own)
                     limits.append(limit)
-    stretches = [_stretch(core, limit, room) for core, limit in zip(cores, limits)]
-    table = np.array([(*stretch, *core) for stretch, core in zip(stretches, cores)], dtype=np.int64).reshape(-1, 4)
-    return Windows(*table.T)
+    starts = [own[0] for own in stretches]
+    table = np.array(
+        [
+            (*_with_context(own, limit, room), first, end)
+            for own, limit, first, end in zip(stretches, limits, starts, [*starts[1:], total])
+        ],
+        dtype=np.int64,
+    )
+    return Windows(*table.reshape(-1, 4).T)
 
 
 def _sentence_pieces(document: Document) -> Tuple[np.ndarray, np.ndarray]:
@@ -115,24 +122,25 @@ def _sentence_pieces(document: Document) -> Tuple[np.ndarray, np.ndarray]:
     return first_S[keep], last_S[keep]
 
 
-def _cut(first: int, end: int, room: int, overlap: int) -> list:
-    if end - first <= room:
-        return [(first, end)]
+def _cut(first: int, end: int, last: int, *, room: int, overlap: int) -> List[Tuple[int, int]]:
+    """A sentence's pieces [first, last), whole or in parts that begin before `end`, where the next sentence begins."""
+    if last - first <= room:
+        return [(first, last)]
     step = room - overlap
-    return [(a, min(a + step, end)) for a in range(first, end, step)]
+    return [(a, min(a + step, last)) for a in range(first, end, step)]
 
 
-def _stretch(core: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tuple[int, int]:
-    """The core with its context, at most `room` pieces inside the limit."""
-    own = core[1] - core[0]
-    left, right, half = core[0] - limit[0], limit[1] - core[1], int((room - own) / 2)
+def _with_context(own: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tuple[int, int]:
+    """Pieces with their context, at most `room` of them, inside the limit."""
+    size = own[1] - own[0]
+    left, right, half = own[0] - limit[0], limit[1] - own[1], int((room - size) / 2)
     if left < right:
         before = min(left, half)
-        after = min(right, room - before - own)
+        after = min(right, room - before - size)
     else:
         after = min(right, half)
-        before = min(left, room - after - own)
-    return core[0] - before, core[1] + after
+        before = min(left, room - after - size)
+    return own[0] - before, own[1] + after
 
 
 def enumerate_spans(
@@ -173,6 +181,13 @@ def place_spans(document: Document, windows: Windows, starts: np.ndarray, ends: 
     RETURNS: the spans that can be placed, ordered by first and last word without duplicates, and those that cannot, an
     array (n, 2): with no piece at their first or last word, or longer than what their window holds.
     """
+    wrong = (starts < 0) | (ends <= starts) | (ends > len(document.bounds_W))
+    if wrong.any():
+        i = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"A span must have words [start, end) with 0 <= start < end <= {len(document.bounds_W)}, the document's "
+            f"words, but span {i} is [{starts[i]}, {ends[i]}). Correct the suggester."
+        )
     given = np.unique(np.stack([starts, ends], 1).astype(np.int64).reshape(-1, 2), axis=0)
     if not len(given) or not len(windows):
         return _spans(document, windows, np.empty(0, np.int64), np.empty(0, np.int64)), given

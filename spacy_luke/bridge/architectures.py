@@ -129,6 +129,8 @@ def _encode_windows(
     model: Model, windows: List[Ints1d], is_train: bool
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Ints1d]]]:
     shim: TorchShim = model.shims[0]
+    if not windows:
+        return [], lambda d_states: []
     lengths = [len(x) for x in windows]
     with shim.running(is_train=is_train) as encoder, number_format(model, shim, is_train=is_train):
         pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])

@@ -73,12 +73,16 @@ class AdamW(Optimizer):
             for name, p in parameters:
                 decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else self.L2
                 groups.setdefault((self.multiple(name, depth), decay), []).append(p)
+            old = stepper
             stepper = torch.optim.AdamW(
                 [{"params": ps, "multiple": m, "weight_decay": d} for (m, d), ps in groups.items()],
                 lr=self.learn_rate,
                 betas=(self.b1, self.b2),
                 eps=self.eps,
+                fused=True,
             )
+            if old is not None:  # parameters that stayed keep their moments (a new label replaces only the head's)
+                stepper.state.update({p: old.state[p] for _, p in parameters if p in old.state})
             if key in self.loaded:
                 stepper.load_state_dict(self.loaded.pop(key))
             self.steppers[key] = stepper
@@ -97,7 +101,7 @@ class AdamW(Optimizer):
     def state_dict(self) -> Dict[str, Any]:
         """All that resuming needs: moments of each owner and the place in the schedules."""
         return {
-            "steppers": {k: s.state_dict() for k, s in self.steppers.items()},
+            "steppers": {**self.loaded, **{k: s.state_dict() for k, s in self.steppers.items()}},
             "schedule_steps": self.schedule_steps,
         }
 

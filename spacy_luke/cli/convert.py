@@ -41,7 +41,8 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: Dict
     name, settings = PAPER[checkpoint.task]
     nlp = spacy.blank(language)
     nlp.add_pipe("sentencizer")
-    component: Any = nlp.add_pipe(name, config={**settings, **config})
+    overlap = min(128, checkpoint.config.max_window // 3)  # some models read short texts only
+    component: Any = nlp.add_pipe(name, config={**settings, "overlap": overlap, **config})
     component.load_encoder(checkpoint)
     component.load_head(checkpoint)
     return nlp
@@ -55,11 +56,19 @@ def convert_cli(
     context: str = typer.Option("document", help="document, as in the paper, or sentence"),
 ) -> None:
     """Turn a fine-tuned LUKE checkpoint into a spaCy pipeline that predicts the same."""
-    with msg.loading(f"Reading {source} ..."):
-        checkpoint = read_checkpoint(find_source(source), entities=entities)
-        nlp = build_pipeline(checkpoint, language=language, config={"context": context})
-        with write_folder_atomically(output) as folder:
-            nlp.to_disk(folder)
+    try:
+        if output.exists() and not (output / "meta.json").is_file() and (output.is_file() or any(output.iterdir())):
+            raise ValueError(
+                f"{output} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an "
+                "empty folder."
+            )
+        with msg.loading(f"Reading {source} ..."):
+            checkpoint = read_checkpoint(find_source(source), entities=entities)
+            nlp = build_pipeline(checkpoint, language=language, config={"context": context})
+            with write_folder_atomically(output) as folder:
+                nlp.to_disk(folder)
+    except (ValueError, ImportError, OSError) as error:
+        msg.fail("Nothing was written.", str(error), exits=1)
     for line in checkpoint.report:
         msg.info(line)
     msg.good(

@@ -5,11 +5,21 @@ from typing import Optional
 
 import spacy
 import typer
+from spacy.language import Language
 from wasabi import msg
 
 from ..checkpoint.checkpoint import write_huggingface
-from ..checkpoint.files import write_folder_atomically
 from ..components.base import LukeComponent
+
+
+def find_component(nlp: Language, name: Optional[str] = None) -> LukeComponent:
+    """The pipeline's LUKE component of that name, or its only one. Raises ValueError where there is no such thing."""
+    found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, LukeComponent)}
+    if name is None and len(found) != 1:
+        raise ValueError(f"The pipeline has the LUKE components {list(found)}; expected one, or --component to name it.")
+    if name is not None and name not in found:
+        raise ValueError(f"The pipeline has no LUKE component {name!r}; it has {list(found)}.")
+    return found[name] if name is not None else next(iter(found.values()))
 
 
 def export_cli(
@@ -18,19 +28,14 @@ def export_cli(
     component: Optional[str] = typer.Option(None, help="Name of the component, where there are several"),
 ) -> None:
     """Write a component's model so that transformers' LUKE classes read it."""
-    nlp = spacy.load(pipeline)
-    names = [name for name, proc in nlp.pipeline if isinstance(proc, LukeComponent)]
-    if component is None and len(names) != 1:
-        raise ValueError(f"{pipeline} has the LUKE components {names}; expected one, or --component to name it.")
-    if component is not None and component not in names:
-        raise ValueError(f"{pipeline} has no LUKE component {component!r}; it has {names}.")
-    proc = nlp.get_pipe(component or names[0])
-    assert isinstance(proc, LukeComponent)
-    with write_folder_atomically(output) as folder:
-        write_huggingface(proc.to_checkpoint(), folder)
+    try:
+        proc = find_component(spacy.load(pipeline), component)
+        write_huggingface(proc.to_checkpoint(), output)
+    except (ValueError, OSError) as error:
+        msg.fail("Nothing was written.", str(error), exits=1)
     if proc.model.attrs["attention"] != "full":
         msg.warn(
-            f"'{component or names[0]}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "
+            f"'{proc.name}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "
             "computes the paper's full attention, so it will predict differently; train with full for equal predictions."
         )
     msg.good(f"Saved to {output}")

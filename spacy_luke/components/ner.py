@@ -451,6 +451,11 @@ class LukeNER(LukeComponent):
         self.model.shims[0].fill(state)
 
     def to_checkpoint(self) -> Checkpoint:
+        if (features := self.model.attrs["features"]) != "all":
+            raise ValueError(
+                f"The head of '{self.name}' reads features = {features!r}, but that of other LUKE code reads 'all': the "
+                "first word, the last word and the entity. Train with all to export it."
+            )
         checkpoint = super().to_checkpoint()
         for name, x in self.model.shims[0].module.classifier.state_dict().items():
             checkpoint.tensors[f"head.classifier.{name}"] = x.detach().cpu()

@@ -1,0 +1,31 @@
+"""Which machine and versions a result was measured with."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Dict
+
+
+def describe_machine() -> Dict[str, Any]:
+    import torch
+
+    return {"chip": chip_name(), "threads": torch.get_num_threads(), "versions": _versions()}
+
+
+def chip_name() -> str:
+    names = []
+    if (info := Path("/proc/cpuinfo")).exists():
+        lines = info.read_text(encoding="utf8").splitlines()
+        names = [x.partition(":")[2].strip() for x in lines if x.startswith("model name")]
+    return f"{names[0] if names else platform.processor()} ({os.cpu_count()} cores)"
+
+
+def _versions() -> Dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in ("torch", "spacy", "thinc", "transformers", "spacy-transformers", "span-marker", "spacy-luke"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

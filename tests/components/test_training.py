@@ -1,0 +1,319 @@
+"""Training from a config: `spacy train`, and `spacy luke train`, which goes on after a kill as if nothing had been."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import spacy
+import torch
+from spacy.cli._util import app as spacy_app
+from spacy.cli.debug_config import debug_config
+from spacy.cli.init_config import fill_config
+from spacy.cli.train import train as spacy_train
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from spacy.util import load_config
+from tiny import make_checkpoint
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke import training
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.components import base
+
+PARTS = ["model-best", "model-last", "resume"]
+CONFIG = """
+[paths]
+train = null
+dev = ${paths.train}
+checkpoint = null
+
+[nlp]
+lang = "en"
+pipeline = ["luke_ner"]
+
+[components]
+
+[components.luke_ner]
+factory = "luke_ner"
+overlap = 16
+max_span_words = 3
+
+[components.luke_ner.model]
+@architectures = "spacy-luke.SpanClassifier.v1"
+attention = "one_way"
+
+[components.luke_ner.model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+train_precision = "float32"
+
+[corpora]
+
+[corpora.train]
+@readers = "spacy.Corpus.v1"
+path = ${paths.train}
+
+[corpora.train.augmenter]
+@augmenters = "spacy.lower_case.v1"
+level = 0.5
+
+[corpora.dev]
+@readers = "spacy.Corpus.v1"
+path = ${paths.dev}
+
+[training]
+seed = 3
+dropout = 0.1
+accumulate_gradient = 2
+patience = 0
+max_epochs = 0
+max_steps = 9
+eval_frequency = 3
+
+[training.batcher]
+@batchers = "spacy.batch_by_sequence.v1"
+size = 3
+
+[training.optimizer]
+@optimizers = "spacy-luke.AdamW.v1"
+grad_clip = 1.0
+layer_decay = 0.9
+
+[training.optimizer.learn_rate]
+@schedules = "warmup_linear.v1"
+warmup_steps = 3
+total_steps = 12
+initial_rate = 0.003
+
+[initialize]
+
+[initialize.components]
+
+[initialize.components.luke_ner]
+
+[initialize.components.luke_ner.weights]
+@misc = "spacy-luke.checkpoint.v1"
+path = ${paths.checkpoint}
+"""
+
+
+@pytest.fixture(scope="session")
+def config_path(tmp_path_factory, docs):
+    folder = tmp_path_factory.mktemp("training")
+    DocBin(docs=docs(spacy.blank("en"))).to_disk(folder / "train.spacy")
+    write_huggingface(make_checkpoint(), folder / "checkpoint")
+    paths = {"train = null": folder / "train.spacy", "checkpoint = null": folder / "checkpoint"}
+    text = CONFIG
+    for line, path in paths.items():
+        text = text.replace(line, f'{line.split(" = ")[0]} = "{path}"')
+    (folder / "base.cfg").write_text(text)
+    fill_config(folder / "config.cfg", folder / "base.cfg", silent=True)
+    return folder / "config.cfg"
+
+
+def start(config_path, **overrides):
+    config = load_config(config_path, overrides={key.replace("__", "."): x for key, x in overrides.items()})
+    return init_nlp(config)
+
+
+def files(folder):
+    """What counts in a training's output. Optimizer state and vocabulary are compared by what they lead to."""
+    names = ("luke_ner/model.safetensors", "meta.json", "config.cfg")
+    return {
+        f"{part}/{name}": (folder / part / name).read_bytes() for part in ("model-best", "model-last") for name in names
+    }
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(config_path, tmp_path_factory):
+    output = tmp_path_factory.mktemp("uninterrupted")
+    with open(os.devnull, "w") as null:
+        training.train(start(config_path), output, stdout=null, stderr=null)
+    assert sorted(path.name for path in output.iterdir()) == PARTS
+    return files(output)
+
+
+def quiet(nlp, output, **settings):
+    with open(os.devnull, "w") as null:
+        return training.train(nlp, output, stdout=null, stderr=null, **settings)
+
+
+# ---- spaCy's own commands
+
+
+def test_config_is_valid_and_complete(config_path, capsys):
+    debug_config(config_path)
+    assert "Config is valid" in capsys.readouterr().out
+    nlp = start(config_path)
+    filled = nlp.config["components"]["luke_ner"]
+    assert filled["context"] == "document"
+    assert filled["model"]["encoder"]["predict_precision"] == "float32"
+    assert nlp.get_pipe("luke_ner").labels == ("LOC", "ORG", "PER")
+
+
+def test_wrong_setting_in_a_config(config_path, tmp_path, capsys):
+    text = config_path.read_text().replace("overlap = 16", "overlap = 16\nwindow = 3")
+    (tmp_path / "config.cfg").write_text(text)
+    with pytest.raises(SystemExit):
+        debug_config(tmp_path / "config.cfg")
+    assert "window" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("optimizer", ["spacy-luke.AdamW.v1", "Adam.v1"])
+def test_spacy_train(config_path, tmp_path, capsys, optimizer):
+    config = load_config(config_path)
+    config["training"].update(optimizer={"@optimizers": optimizer}, max_steps=2, eval_frequency=1)
+    config.to_disk(tmp_path / "config.cfg")
+    spacy_train(tmp_path / "config.cfg", tmp_path / "out")
+    capsys.readouterr()
+    nlp = spacy.load(tmp_path / "out/model-last")
+    assert nlp.get_pipe("luke_ner").labels == ("LOC", "ORG", "PER")
+    assert set(nlp.meta["performance"]) >= {"ents_f", "ents_p", "ents_r", "ents_per_type", "luke_ner_loss"}
+    assert nlp("Ada Lovelace") is not None
+
+
+def test_labels_from_a_file(config_path, tmp_path):
+    (tmp_path / "labels.json").write_text('["PER", "MISC", "LOC", "ORG"]')
+    config = load_config(config_path)
+    config["initialize"]["components"]["luke_ner"]["labels"] = {
+        "@readers": "spacy.read_labels.v1",
+        "path": str(tmp_path / "labels.json"),
+    }
+    assert init_nlp(config).get_pipe("luke_ner").labels == ("PER", "MISC", "LOC", "ORG")
+
+
+def test_frozen_component(config_path, tmp_path):
+    nlp = start(config_path, training__max_steps=2)
+    before = nlp.get_pipe("luke_ner").to_bytes()
+    nlp.config["training"]["frozen_components"] = ["luke_ner"]
+    quiet(nlp, tmp_path)
+    assert nlp.get_pipe("luke_ner").to_bytes() == before
+
+
+def test_a_saved_pipeline_needs_no_checkpoint(config_path, tmp_path):
+    nlp = start(config_path, training__max_steps=1)
+    nlp.config["initialize"]["components"]["luke_ner"]["weights"]["path"] = "/nowhere"
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path)("Ada").text == "Ada"
+
+
+# ---- exact resume
+
+
+def test_equal_runs_are_equal(config_path, uninterrupted, tmp_path):
+    quiet(start(config_path), tmp_path)
+    assert files(tmp_path) == uninterrupted
+
+
+@pytest.mark.parametrize("step", [4, 6, 9])
+def test_resume_after_an_exception(config_path, uninterrupted, tmp_path, monkeypatch, step):
+    calls = []
+
+    def fail(*args, **kwargs):
+        calls.append(1)
+        if len(calls) > step:
+            raise RuntimeError("stop")
+        return update(*args, **kwargs)
+
+    update = training._update
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_update", fail)
+        with pytest.raises(RuntimeError, match="stop"):
+            quiet(start(config_path), tmp_path)
+    torch.rand(7)
+    random.random()
+    quiet(start(config_path), tmp_path, resume=True)
+    assert files(tmp_path) == uninterrupted
+
+
+def test_resume_of_a_finished_run_changes_nothing(config_path, uninterrupted, tmp_path):
+    quiet(start(config_path), tmp_path)
+    quiet(start(config_path), tmp_path, resume=True)
+    assert files(tmp_path) == uninterrupted
+
+
+KILL = """
+    import os, signal
+    import safetensors.torch
+    from spacy_luke import training
+    from spacy_luke.components import base
+
+    def killed_at(number, function, before=lambda *args: None):
+        def call(*args, **kwargs):
+            nonlocal number
+            number -= 1
+            if number < 0:
+                before(*args)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+        return call
+
+    def half(tensors, path, metadata):
+        with open(path, "wb") as file:
+            file.write(safetensors.torch.save(tensors, metadata)[:5000])
+
+    if {saves} is None:
+        training._update = killed_at({updates}, training._update)
+    else:
+        base.save_file = killed_at({saves}, base.save_file, before=half)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+@pytest.mark.parametrize("during", ["update", "save"])
+def test_resume_after_a_kill(config_path, uninterrupted, tmp_path, during):
+    """At a random step, and half-way through writing the weights; then again by the command."""
+    draw = random.Random()
+    numbers = {"update": (draw.randint(1, 9), None), "save": (None, draw.randint(3, 8))}[during]
+    (tmp_path / "kill.py").write_text(textwrap.dedent(KILL.format(updates=numbers[0], saves=numbers[1])))
+    arguments = ["luke", "train", str(config_path), "-o", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "spacy", *arguments, "--code", str(tmp_path / "kill.py")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+    for part in ("model-best", "model-last"):
+        spacy.load(tmp_path / "out" / part)  # whole, whenever the kill came
+    result = CliRunner().invoke(spacy_app, [*arguments, "--resume"])
+    assert result.exit_code == 0, result.output
+    assert files(tmp_path / "out") == uninterrupted, numbers
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == PARTS  # nothing half written is left
+
+
+def test_resume_after_a_kill_between_two_renames(config_path, uninterrupted, tmp_path):
+    quiet(start(config_path), tmp_path)
+    for part in PARTS:
+        (tmp_path / part).rename(tmp_path / f".{part}.old")
+    (tmp_path / ".resume.x7.new").mkdir()
+    quiet(start(config_path), tmp_path, resume=True)
+    assert files(tmp_path) == uninterrupted
+
+
+def test_nothing_to_resume(config_path, tmp_path):
+    with pytest.raises(ValueError, match=r"nothing to resume in .*resume: expected state\.pt.*without --resume"):
+        quiet(start(config_path), tmp_path, resume=True)
+
+
+def test_other_optimizers_cannot_be_resumed(config_path, tmp_path):
+    nlp = start(config_path)
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1"}
+    with pytest.raises(ValueError, match=r"Exact resume needs .*spacy-luke\.AdamW\.v1.*has Optimizer"):
+        quiet(nlp, tmp_path)
+
+
+def test_full_disk_during_training_leaves_the_old_output(config_path, uninterrupted, tmp_path, monkeypatch):
+    quiet(start(config_path), tmp_path)
+
+    def fail(tensors, path, metadata):
+        path.write_bytes(base.save(tensors, metadata)[:5000])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "save_file", fail)
+        with pytest.raises(OSError, match="No space left"):
+            quiet(start(config_path, training__seed=5), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == PARTS
+    assert files(tmp_path) == uninterrupted

@@ -1,0 +1,84 @@
+"""Small checkpoints for the tests, made here: every parameter is noise, so that none can be mistaken for another."""
+
+import functools
+
+import torch
+
+from spacy_luke.checkpoint.checkpoint import Checkpoint
+from spacy_luke.entities import EntityVocab
+from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.luke import LukeEncoder
+from spacy_luke.text.tokenizer import PieceTokenizer
+
+SENTENCES = [
+    "Ada Lovelace lived in London near the Royal Society .",
+    "Nadia Haddad works for the Bank of Ghana in Accra !",
+    "Kofi Mensah left Berlin and joined the University of Lagos .",
+    "It rained all day , and nobody came to the village hall .",
+]
+SPECIAL = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")  # [CLS], [SEP], padding, unknown, mask
+ENTITIES = {"[PAD]": 0, "[UNK]": 1, "Japan": 2, "[MASK]": 3, "Ghana": 4, "[MASK2]": 5, "Accra": 6}
+
+
+@functools.cache
+def tokenizer_json() -> str:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=330,
+        special_tokens=[SPECIAL[0], SPECIAL[2], SPECIAL[1], *SPECIAL[3:]],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(SENTENCES * 5, trainer)
+    tokenizer = PieceTokenizer(backend, special=SPECIAL)
+    tokenizer.add_special_piece("<ent>")
+    tokenizer.add_special_piece("<ent2>")
+    return tokenizer.to_json()
+
+
+def make_wordpiece() -> PieceTokenizer:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ada", "london", ".", *"abcdefghijklmnopqrstuvwxyz"]
+    backend = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return PieceTokenizer(backend, special=("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"))
+
+
+def make_checkpoint(*, labels=None, seed=0, std=0.2, tokenizer=None, **changes) -> Checkpoint:
+    """A LUKE of two layers that reads 62 pieces at once. labels: of a span classifier, the first meaning no entity."""
+    tokenizer = tokenizer or PieceTokenizer.from_json(tokenizer_json())
+    settings = {
+        "hidden_size": 32,
+        "num_layers": 2,
+        "num_heads": 2,
+        "intermediate_size": 48,
+        "entity_size": 12,
+        "max_positions": 66,
+        **changes,
+    }
+    config = EncoderConfig(vocab_size=len(tokenizer), entity_vocab_size=len(ENTITIES), **settings)
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {
+        # Gains of LayerNorms scatter around 1, or next to nothing would get through to be learned.
+        f"encoder.{name}": torch.randn(x.shape, generator=generator) * std + name.endswith("norm.weight")
+        for name, x in LukeEncoder(config).state_dict().items()
+    }
+    if labels is not None:
+        wide = 3 * config.hidden_size
+        tensors["head.classifier.weight"] = torch.randn(len(labels), wide, generator=generator) * std
+        tensors["head.classifier.bias"] = torch.randn(len(labels), generator=generator) * std
+    return Checkpoint(
+        config=config,
+        tensors=tensors,
+        tokenizer=tokenizer,
+        entities=EntityVocab(ENTITIES.items()),
+        labels=None if labels is None else list(labels),
+        task="encoder" if labels is None else "span_classification",
+        source={"kind": "huggingface", "pad_token_id": tokenizer.pad_id},
+    )
