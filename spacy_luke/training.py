@@ -63,10 +63,10 @@ def train(
         for step, (epoch, batch) in enumerate(_batches(nlp, train_corpus, T["batcher"], T["max_epochs"], seed)):
             if is_over:
                 break
+            if step == last_step:  # not before, since an augmenter may draw while the corpus is read
+                _restore_random(state["random"])
             if step <= last_step:
                 continue
-            if resume and step == last_step + 1:  # here, since an augmenter may draw while the corpus is read
-                _restore_random(state["random"])
             if T["before_update"]:
                 T["before_update"](nlp, {"step": step, "epoch": epoch})
             _update(nlp, batch, optimizer, T, drop=next(dropouts), losses=state["losses"])

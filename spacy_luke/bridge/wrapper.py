@@ -10,6 +10,7 @@ import json
 import os
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+import numpy
 import torch
 from safetensors.torch import load, save
 from thinc.api import Optimizer, Shim, get_current_ops
@@ -127,7 +128,7 @@ class TorchShim(Shim):
             return {}, {}
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self._model.state_dict().items()}
         for name, text in self.texts.items():
-            tensors[_TEXT + name] = torch.frombuffer(bytearray(text.encode("utf8")), dtype=torch.uint8)
+            tensors[_TEXT + name] = torch.from_numpy(numpy.frombuffer(text.encode("utf8"), dtype=numpy.uint8).copy())
         for name, tensor in self.kept.items():
             tensors[_KEPT + name] = tensor.contiguous()
         return tensors, {"version": VERSION, "settings": self.settings}

@@ -21,6 +21,7 @@ def read_checkpoint(
     tokenizer: Union[str, Path, None] = None,
     entity_aware: Optional[bool] = None,
     entity_size: int = 256,
+    entity_start: str = "fresh",
     seed: int = 0,
 ) -> Checkpoint:
     """Read a checkpoint.
@@ -34,12 +35,15 @@ def read_checkpoint(
         markers <ent> and <ent2> are added where it lacks them.
     entity_aware: attention with four query matrices; None leaves it to the config, and means yes where the config does
         not say. Where the extra queries are missing they are copied from the ordinary one.
-    entity_size, seed: width of the entity table and seed of the fresh parameters; for plain models only.
+    entity_start, entity_size, seed: for plain models only. "fresh" entity parameters, as in the paper, with the width
+        of their table and their seed; or, for small data, copies of the "words" parameters.
 
     Raises ValueError where a file is damaged, or a tensor is missing, unknown, of a wrong shape, or not finite.
     """
     if entities not in ("all", "special"):
         raise ValueError(f"entities must be 'all' or 'special', but it is {entities!r}.")
+    if entity_start not in ("fresh", "words"):
+        raise ValueError(f"entity_start must be 'fresh' or 'words', but it is {entity_start!r}.")
     path = Path(source)
     if path.is_file():
         with open_archive(path) as folder:
@@ -49,6 +53,7 @@ def read_checkpoint(
                 tokenizer=tokenizer,
                 entity_aware=entity_aware,
                 entity_size=entity_size,
+                entity_start=entity_start,
                 seed=seed,
             )
         return checkpoint
@@ -63,7 +68,12 @@ def read_checkpoint(
             checkpoint = read_luke(path, data, entities=entities, entity_aware=entity_aware)
         elif kind in PLAIN_TYPES:
             checkpoint = read_plain(
-                path, data, entity_size=entity_size, entity_aware=entity_aware is not False, seed=seed
+                path,
+                data,
+                entity_size=entity_size,
+                entity_start=entity_start,
+                entity_aware=entity_aware is not False,
+                seed=seed,
             )
         else:
             raise ValueError(

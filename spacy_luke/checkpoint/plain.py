@@ -23,6 +23,7 @@ def read_plain(
     data: Dict[str, Any],
     *,
     entity_size: int,
+    entity_start: str,
     entity_aware: bool,
     seed: int,
 ) -> Checkpoint:
@@ -32,6 +33,8 @@ def read_plain(
     deviation initializer_range, LayerNorm is one and zero. The vocabulary holds the special entities. The extra
     queries are copies of `query`, <ent> of "@" and <ent2> of "#" (luke's examples).
     """
+    if entity_start == "words":
+        entity_size = data["hidden_size"]
     config = plain_config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
     raw = read_tensors(find_weights(folder))
     table = plain_names(config, root=find_root(raw, PLAIN_ROOTS))
@@ -47,7 +50,8 @@ def read_plain(
         report.append("initialised w2e_query, e2w_query and e2e_query of each layer: copies of query")
     dtype = tensors["encoder.words.piece.weight"].dtype
     tensors.update(_fresh_entities(fresh, config, dtype=dtype, seed=seed))
-    report.append(f"initialised {sorted(fresh)}: fresh, seed {seed}")
+    if entity_start == "fresh":
+        report.append(f"initialised {sorted(fresh)}: fresh, seed {seed}")
     checkpoint = Checkpoint(
         config=config,
         tensors=tensors,
@@ -62,6 +66,8 @@ def read_plain(
         report.append(NO_TOKENIZER)
     else:
         add_markers(checkpoint)
+    if entity_start == "words":
+        _start_from_words(checkpoint)
     return checkpoint
 
 
@@ -84,6 +90,26 @@ def add_markers(checkpoint: Checkpoint) -> None:
             checkpoint.tensors[name] = _with_rows(checkpoint.tensors[name], new)
     vocab_size = len(checkpoint.tensors["encoder.words.piece.weight"])
     checkpoint.config = replace(checkpoint.config, vocab_size=vocab_size)
+
+
+def _start_from_words(checkpoint: Checkpoint) -> None:
+    """Let entities begin as words do: the special ones as the pieces of the same use, at the words' positions.
+
+    A [MASK] entity is then what the word model knows as a masked piece that stands at the mention's mean position, so
+    that little data suffices (as PL-Marker starts its markers from known pieces).
+    """
+    tokenizer, tensors, config = checkpoint.tokenizer, checkpoint.tensors, checkpoint.config
+    if tokenizer is None:
+        raise ValueError("entity_start='words' needs the tokenizer's files beside the weights, to find its [MASK].")
+    like = {"[PAD]": tokenizer.pad_id, "[UNK]": tokenizer.unk_id}
+    rows = [like.get(name, tokenizer.mask_id) for name in SPECIAL]
+    words, entities = "encoder.words.", "encoder.entities."
+    tensors[f"{entities}table.weight"] = tensors[f"{words}piece.weight"][rows].clone()
+    for name in ("token_type.weight", "norm.weight", "norm.bias"):
+        tensors[entities + name] = tensors[words + name].clone()
+    positions = tensors[f"{words}position.weight"]
+    tensors[f"{entities}position.weight"][: config.max_window] = positions[config.position_offset :]
+    checkpoint.report.append("initialised the entity parameters: copies of the words' ([MASK] of the piece [MASK])")
 
 
 def _with_rows(table: Tensor, new: List[Tuple[int, int]]) -> Tensor:

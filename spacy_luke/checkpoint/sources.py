@@ -37,6 +37,7 @@ def make_checkpoint_loader(
     tokenizer: Optional[str] = None,
     entity_aware: Optional[bool] = None,
     entity_size: int = 256,
+    entity_start: str = "fresh",
     seed: int = 0,
 ) -> Callable[[], Checkpoint]:
     """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
@@ -51,6 +52,7 @@ def make_checkpoint_loader(
             tokenizer=None if tokenizer is None else find_source(tokenizer),
             entity_aware=entity_aware,
             entity_size=entity_size,
+            entity_start=entity_start,
             seed=seed,
         )
 

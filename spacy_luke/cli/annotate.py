@@ -24,10 +24,13 @@ def annotate_cli(
     component: Optional[str] = typer.Option(None, help="Name of the luke_ner, where there are several"),
 ) -> None:
     """List the entities of a text with their probabilities, and mark them in a page for the browser."""
-    nlp = spacy.load(pipeline)
-    ner = find_ner(nlp, component)
-    with msg.loading(f"Reading {text} ..."):
-        doc = nlp(text.read_text(encoding="utf8"))
+    try:
+        nlp = spacy.load(pipeline)
+        ner = find_ner(nlp, component)
+        with msg.loading(f"Reading {text} ..."):
+            doc = nlp(text.read_text(encoding="utf8"))
+    except (ValueError, OSError) as error:
+        msg.fail("Nothing was annotated.", str(error), exits=1)
     found = entity_rows(doc, ner)
     msg.divider(f"{text}: {len(doc):,} words, {len(found):,} entities")
     if found[:rows]:

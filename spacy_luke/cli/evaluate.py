@@ -29,6 +29,25 @@ def evaluate_cli(
 ) -> None:
     """Precision, recall and F1 of luke_ner on gold documents: exact span and label, as conlleval counts."""
     setup_gpu(gpu_id)
+    try:
+        _evaluate(pipeline, data, gold_sentences=gold_sentences, output=output, component=component)
+    except (ValueError, OSError) as error:
+        msg.fail("Nothing was scored.", str(error), exits=1)
+
+
+def find_ner(nlp: Language, name: Optional[str] = None) -> LukeNER:
+    """The pipeline's luke_ner, or the one of this name. Raises ValueError where that is not one component."""
+    found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, LukeNER)}
+    if name is None and len(found) != 1:
+        raise ValueError(f"Expected one luke_ner, or --component to name it, but the pipeline has {sorted(found)}.")
+    if name is not None and name not in found:
+        raise ValueError(f"The pipeline has no luke_ner {name!r}; it has {sorted(found)}.")
+    return found[name] if name is not None else next(iter(found.values()))
+
+
+def _evaluate(
+    pipeline: str, data: Path, *, gold_sentences: bool, output: Optional[Path], component: Optional[str]
+) -> None:
     nlp = spacy.load(pipeline)
     ner = find_ner(nlp, component)
     corpus = make_gold_sentences_corpus(data) if gold_sentences else Corpus(data)
@@ -54,16 +73,6 @@ def evaluate_cli(
         with write_atomically(output) as temporary:
             srsly.write_json(temporary, {**scores, "words": words, "words_per_second": speed})
         msg.good(f"Saved the scores to {output}")
-
-
-def find_ner(nlp: Language, name: Optional[str] = None) -> LukeNER:
-    """The pipeline's luke_ner, or the one of this name. Raises ValueError where that is not one component."""
-    found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, LukeNER)}
-    if name is None and len(found) != 1:
-        raise ValueError(f"Expected one luke_ner, or --component to name it, but the pipeline has {sorted(found)}.")
-    if name is not None and name not in found:
-        raise ValueError(f"The pipeline has no luke_ner {name!r}; it has {sorted(found)}.")
-    return found[name] if name is not None else next(iter(found.values()))
 
 
 def score_rows(scores: Dict[str, Any], name: str, counts: Dict[str, int]) -> List[tuple]:
