@@ -10,6 +10,7 @@ from tiny import ENTITIES, SENTENCES, make_checkpoint
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.bridge.architectures import create_span_head
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.files import read_tensors
 from spacy_luke.cli.convert import build_pipeline
@@ -33,8 +34,6 @@ def save_pipeline(folder, **model):
     ner = nlp.add_pipe("luke_ner", config={"overlap": 16, "model": model})
     ner.load_encoder(make_checkpoint())
     ner.add_label("X")
-    from spacy_luke.bridge.architectures import create_span_head
-
     create_span_head(ner.model, 2)
     nlp.to_disk(folder)
     return folder

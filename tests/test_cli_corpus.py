@@ -66,6 +66,17 @@ def test_jsonl_shards_and_limit(run):
     assert "is a folder" in text
 
 
+def test_what_lies_inside_is_left_out_and_counted(run):
+    line = json.dumps({"text": "Bonn is nice", "entities": [[0, 4, "LOC"], [0, 7, "X"]]}) + "\n"
+    code, text, output = run("-f", "jsonl", "--overlaps", "outermost", "--limit", "2", text=line * 3)
+    assert code == 0, text
+    assert "2 mentions, 2 left out" in text
+    assert [doc.ents[0].label_ for doc in read(output)] == ["X"] * 2
+    code, text, _ = run("-f", "jsonl", text=line)
+    assert code == 1
+    assert "overlap, which doc.ents cannot hold" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "content", "message"),
     [

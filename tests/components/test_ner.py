@@ -9,6 +9,7 @@ from thinc.api import Adam
 from tiny import SENTENCES, make_checkpoint
 from torch import nn
 
+from spacy_luke.batch.batches import make_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import shims_of
 
@@ -299,8 +300,6 @@ def test_words_without_annotation_do_not_count(random_pipeline, attention):
         expected = -1 if start < 7 and end > 4 else 3 if (start, end) == (0, 2) else 0
         assert value == expected, (start, end)
     # The loss is the mean over known spans, and no other span has a gradient.
-    from spacy_luke.batch.batches import make_batch
-
     batch = make_batch([item])
     scores = ner.model.predict(batch)
     loss, (d_logits, _) = ner.get_loss(batch, scores)

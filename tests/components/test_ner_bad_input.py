@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
+from spacy_luke.bridge.documents import read_document
 from spacy_luke.readers.jsonl import JsonlCorpus
 
 ROOM = 62  # pieces of a window, [CLS] and [SEP] not counted
@@ -44,8 +45,6 @@ def candidates(ner, doc):
 
 
 def read(ner, doc):
-    from spacy_luke.bridge.documents import read_document
-
     return read_document(doc, ner.tokenizer)
 
 

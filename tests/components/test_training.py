@@ -230,6 +230,15 @@ def test_resume_after_an_exception(config_path, uninterrupted, tmp_path, monkeyp
     assert files(tmp_path) == uninterrupted
 
 
+def test_resume_of_a_stream(config_path, tmp_path):
+    """max_epochs = -1: the corpus is read as it is needed, and its augmenter draws in between."""
+    quiet(start(config_path, training__max_epochs=-1), tmp_path / "whole")
+    quiet(start(config_path, training__max_epochs=-1, training__max_steps=3), tmp_path / "parts")
+    quiet(start(config_path, training__max_epochs=-1), tmp_path / "parts", resume=True)
+    weights = "model-last/luke_ner/model.safetensors"
+    assert files(tmp_path / "parts")[weights] == files(tmp_path / "whole")[weights]
+
+
 def test_resume_of_a_finished_run_changes_nothing(config_path, uninterrupted, tmp_path):
     quiet(start(config_path), tmp_path)
     quiet(start(config_path), tmp_path, resume=True)

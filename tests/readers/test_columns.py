@@ -181,6 +181,8 @@ def test_corpus(write):
     assert not first.predicted.has_annotation("SENT_START")
     assert [w.text for w in first.predicted] == [w.text for w in first.reference]
     assert second.reference.has_annotation("ENT_IOB")
+    given = next(iter(make_column_corpus(write(CONLL), format="conll2003", gold_sentences=True)(nlp)))
+    assert [s.text for s in given.predicted.sents] == ["EU rejects", "Peter Blackburn"]
     assert len(list(make_column_corpus(write(CONLL), limit=1)(nlp))) == 1
 
 

@@ -3,7 +3,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Corpus
 
-from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.docbin import make_gold_sentences_corpus, write_docbin
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +73,19 @@ def test_bad_targets(nlp, tmp_path):
     (path / "notes.txt").write_text("mine")
     with pytest.raises(ValueError, match=r"notes\.txt"):
         write_docbin(make_docs(nlp, 2), path, shard_words=4)
+
+
+def test_the_gold_sentences_are_given(nlp, tmp_path):
+    write_docbin(make_docs(nlp, 3), tmp_path / "docs.spacy")
+    examples = list(make_gold_sentences_corpus(tmp_path / "docs.spacy", limit=2)(nlp))
+    assert len(examples) == 2
+    for example, doc in zip(examples, make_docs(nlp, 2), strict=True):
+        assert [word.text for word in example.predicted] == [word.text for word in doc]
+        assert [word.is_sent_start for word in example.predicted] == [True, False, True, False]
+        assert not example.predicted.has_annotation("ENT_IOB")
+        assert [entity.text for entity in example.reference.ents] == ["Mary"]
+        nlp.add_pipe("sentencizer").overwrite = False
+        assert len(list(nlp(example.predicted).sents)) == 2
+        nlp.remove_pipe("sentencizer")
+    with pytest.raises(ValueError, match=r"--paths\.train"):
+        make_gold_sentences_corpus(None)

@@ -123,3 +123,16 @@ def test_settings(write):
             make_jsonl_corpus(**settings)
     with pytest.raises(ValueError, match="holds none"):
         list(read_jsonl(write("")))
+
+
+def test_of_overlapping_mentions_the_outermost_can_be_kept(write):
+    path = write({"text": TEXT, "entities": NESTED}, {"text": TEXT, "entities": NESTED[:1]})
+    first, second = read_docs(path, overlaps="outermost")
+    assert triples(first.ents) == [("Angela Merkel", "PER"), ("New York", "LOC")]
+    assert triples(second.ents) == [("Angela Merkel", "PER")]
+    corpus = make_jsonl_corpus(path, overlaps="outermost")
+    assert len(list(corpus(spacy.blank("en")))) == 2
+    assert corpus.left_out == 1
+    assert len(read_docs(path, overlaps="outermost", spans_key="sc")[0].spans["sc"]) == 3
+    with pytest.raises(ValueError, match="overlaps must be one of"):
+        make_jsonl_corpus(path, overlaps="some")

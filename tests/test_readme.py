@@ -1,0 +1,112 @@
+"""What the README says is there is there: commands, options, files, settings; and its Python runs."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.util import registry
+from test_project import find_command
+from tiny import make_checkpoint
+
+from spacy_luke.bridge.architectures import build_luke_encoder, build_span_classifier
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.checkpoint.sources import make_checkpoint_loader
+from spacy_luke.cli.convert import build_pipeline
+from spacy_luke.components.ner import make_luke_ner
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+SHELL = [
+    line.split("  #")[0].strip() for kind, block in BLOCKS if kind == "bash" for line in block.splitlines() if line
+]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
+
+
+def parameters(function):
+    return set(function.__code__.co_varnames[: function.__code__.co_argcount])
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if "-m spacy" in line])
+def test_commands_exist(line):
+    command, words = find_command(shlex.split(line)[3:])
+    known = {option for parameter in command.params for option in parameter.opts}
+    for word in words:
+        overrides = command.name in ("train", "run") and "." in word
+        assert not word.startswith("--") or word in known or overrides, f"{command.name} has no {word}"
+        if word.startswith(("configs/", "assets/")):
+            assert (ROOT / word).exists()
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("make ")])
+def test_make_targets_exist(line):
+    assert re.search(rf"^{line.split()[1]}:", MAKEFILE, re.MULTILINE)
+
+
+def test_other_commands_are_known():
+    others = [line for line in SHELL if not line.startswith(("make ", "python -m spacy", "pip install", "git clone"))]
+    assert others == [".ci/run"]
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)\)", README))
+def test_links_lead_somewhere(target):
+    if target == "benchmarks/README.md" and not (ROOT / target).exists():
+        pytest.skip("benchmarks/README.md is not written yet")
+    assert (ROOT / target).exists()
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:spacy_luke|configs)/[\w./]*)`", README))))
+def test_the_map_is_true(path):
+    assert (ROOT / path).exists()
+
+
+def test_the_map_is_whole():
+    parts = {
+        path.name for path in (ROOT / "spacy_luke").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert {part for part in parts if f"`spacy_luke/{part}`" not in README} <= {"__init__.py"}
+
+
+@pytest.mark.parametrize(
+    ("title", "function", "unlisted"),
+    [
+        ("Settings of the component", make_luke_ner, {"nlp", "name"}),
+        ("`spacy-luke.SpanClassifier.v1`", build_span_classifier, set()),
+        ("`spacy-luke.LukeEncoder.v1`", build_luke_encoder, set()),
+        ("`spacy-luke.checkpoint.v1`", make_checkpoint_loader, set()),
+        ("`spacy-luke.AdamW.v1`", make_adamw, set()),
+    ],
+)
+def test_settings_are_all_there(title, function, unlisted):
+    section = README.split(f"### {title}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    listed = {
+        name
+        for line in section.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split(" | ")[0])
+    }
+    assert listed == parameters(function) - unlisted
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"spacy-luke\.\w+\.v\d", README))))
+def test_registered_names_exist(name):
+    kinds = ("architectures", "misc", "readers", "scorers", "optimizers")
+    assert any(registry.has(kind, name) for kind in kinds)
+
+
+def test_python_runs(tmp_path, monkeypatch):
+    """All blocks in order, with a checkpoint of noise in the place of the one on the hub."""
+    monkeypatch.chdir(tmp_path)
+    trained = tmp_path / "training" / "ner_small"
+    trained.mkdir(parents=True)
+    build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(trained / "model-best")
+    write_huggingface(make_checkpoint(max_positions=300), tmp_path / "tiny")
+    names: dict = {}
+    for kind, block in BLOCKS:
+        if kind == "python":
+            exec(block.replace("studio-ousia/luke-base", "tiny"), names)
+    assert spacy.load(tmp_path / "mine").get_pipe("luke_ner").labels == ("LOC", "PER")
