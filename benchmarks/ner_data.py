@@ -43,22 +43,22 @@ class DataSet:
 DATA_SETS: Dict[str, DataSet] = {
     "conll2003": DataSet(
         "conll2003",
-        train=Part("conll2003/eng.train", 1000),
+        train=Part("conll2003/eng.train", 800),
         dev=Part("conll2003/eng.testa", 800),
-        test=Part("conll2003/eng.testb", 1700),
+        test=Part("conll2003/eng.testb", 1200),
     ),
     "wnut17": DataSet(
         "wnut",
-        train=Part("wnut17/wnut17train.conll", 1200),
+        train=Part("wnut17/wnut17train.conll", 800),
         dev=Part("wnut17/emerging.dev.conll"),
-        test=Part("wnut17/emerging.test.annotated"),
+        test=Part("wnut17/emerging.test.annotated", 900),
     ),
     # The training file is not public, so the dev file is trained on, but for its last sentences.
     "genia": DataSet(
         "genia",
-        train=Part("genia_nested_devtest/genia.dev.iob2", 800),
+        train=Part("genia_nested_devtest/genia.dev.iob2", 600),
         dev=Part("genia_nested_devtest/genia.dev.iob2", skip=1369),
-        test=Part("genia_nested_devtest/genia.test.iob2", 900),
+        test=Part("genia_nested_devtest/genia.test.iob2", 700),
         nested=True,
     ),
 }

@@ -39,7 +39,7 @@ class Settings:
     rate: float
     head_multiple: float = 5.0
     epochs: int = 4
-    batch: int = 16  # sentences a step
+    batch: int = 8  # sentences a step
     dropout: float = 0.1
     warmup: float = 0.1  # share of the steps; linear decay to 0 follows
     max_span_words: int = 8  # luke only

@@ -57,7 +57,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--rate", type=float, help="learning rate of the encoder; default: the one chosen on dev")
     parser.add_argument("--head-multiple", type=float, default=5.0, help="rate of new layers, in rates of the encoder")
-    parser.add_argument("--batch", type=int, default=16, help="sentences a step")
+    parser.add_argument("--batch", type=int, default=8, help="sentences a step")
     parser.add_argument("--spans-per-word", type=float, default=0.5, help="of luke_one_way")
     parser.add_argument("--max-span-words", type=int, default=8, help="of both luke modes")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
