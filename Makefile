@@ -1,0 +1,89 @@
+# make run [TEXT=file.txt]   train the small model, score it, package it, annotate a text
+# make test                  style checks and the quick tests
+# make test-slow             the tests that need minutes or gigabytes
+# make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
+# make lock                  write the lock files anew, with the newest versions
+# make clean                 remove everything that was made, environments too
+#
+# The environment .venv is built once, and again when a lock file changes. On a machine without a GPU,
+#   PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make run
+# fetches the much smaller CPU build of torch. Afterwards nothing is downloaded.
+
+PYTHON ?= python3
+TEXT ?= assets/article.txt
+VENV := .venv
+BIN := $(VENV)/bin
+PAGE := output/entities.html
+MODEL := training/ner_small/model-best
+MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
+DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf "transformers>=5"
+PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
+
+define NEXT
+
+What to try next:
+  make run TEXT=your.txt                        the same model on a text of yours
+  $(BIN)/python -m spacy luke annotate $(MODEL) your.txt --output output/yours.html
+  $(BIN)/python -m spacy project run ner-nested-small    names inside names
+  $(BIN)/python -m spacy luke train configs/ner_small.cfg -o training/mine --paths.train MINE.spacy --paths.dev DEV.spacy
+  pip install packages/en_luke_ner_small-0.1.0-py3-none-any.whl    use the trained model anywhere:
+    import spacy; nlp = spacy.load("en_luke_ner_small")
+  README.md                                     the larger LUKE models, GPUs, settings, conversion
+endef
+export NEXT
+
+.PHONY: run test test-slow test-matrix lock clean
+.DEFAULT_GOAL := run
+
+run: $(VENV)/.run
+	$(BIN)/python -m spacy project run ner-small
+	$(BIN)/python -m spacy luke annotate $(MODEL) "$(TEXT)" --output $(PAGE)
+	@echo "$$NEXT"
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow
+
+test-matrix: $(MATRIX:=/.dev)
+	set -e; for venv in $(MATRIX); do echo "== $$venv"; $$venv/bin/python -m pytest; done
+
+$(VENV)/.run: requirements.lock requirements-encoder.lock setup.py setup.cfg
+	@echo "Building the environment $(VENV): once, a few minutes ..."
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -r requirements.lock
+	$(BIN)/python -m pip install --no-deps -r requirements-encoder.lock
+	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.lock
+	$(BIN)/python -m pip install -r requirements-dev.lock
+	touch $@
+
+# One environment for each world that the package must live in.
+.venv-transformers-%/.dev: requirements-dev.lock requirements.lock setup.cfg
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -r requirements-dev.lock
+	$(@D)/bin/python -m pip install --no-deps -r requirements-encoder.lock
+	case $* in \
+	  4) $(@D)/bin/python -m pip install "transformers==4.53.2" "spacy-transformers==1.4.0";; \
+	  none) $(@D)/bin/python -m pip uninstall -y transformers;; \
+	esac
+	$(@D)/bin/python -m pip install --no-deps --no-build-isolation -e .
+	touch $@
+
+lock:
+	rm -rf .venv-lock build && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install setuptools wheel .
+	( echo "# Every package that spacy_luke needs, pinned. Written by \`make lock\`; install with"; \
+	  echo "#   pip install -r requirements.lock && pip install --no-deps --no-build-isolation -e ."; \
+	  .venv-lock/bin/python -m pip freeze --all | $(PINS) ) > requirements.lock
+	.venv-lock/bin/python -m pip install $(DEV)
+	( echo "# What testing needs besides, pinned. Written by \`make lock\`."; echo "-r requirements.lock"; \
+	  .venv-lock/bin/python -m pip freeze --all | $(PINS) | grep -vxFf requirements.lock ) > requirements-dev.lock
+	rm -rf .venv-lock build
+
+clean:
+	rm -rf .venv .venv-* build dist corpus training metrics output packages project.lock
