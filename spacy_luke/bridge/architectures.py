@@ -38,14 +38,12 @@ class SpanScores:
 @registry.architectures("spacy-luke.LukeEncoder.v1")
 def build_luke_encoder(
     trainable: bool = True,
-    entity_aware: Optional[bool] = None,
     train_precision: str = "auto",
     predict_precision: str = "float32",
 ) -> Model[List[Ints1d], List[Floats2d]]:
     """A LUKE encoder. Its sizes, parameters and tokenizer come from a checkpoint when the pipeline is initialised.
 
     trainable: false freezes all its parameters.
-    entity_aware: the four query matrices of entity-aware attention; null takes what the checkpoint has.
     train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
 
     Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states: (pieces, hidden_size) for each.
@@ -54,7 +52,6 @@ def build_luke_encoder(
         choose_precision(name, torch.device("cpu"))
     shim = TorchShim(_build_encoder, trainable=trainable)
     attrs = {
-        "entity_aware": entity_aware,
         "train_precision": train_precision,
         "predict_precision": predict_precision,
     }

@@ -21,7 +21,7 @@ def read_document(doc: Doc, tokenizer: PieceTokenizer) -> Document:
     table_WA = doc.to_array([IDX, LENGTH, IS_SPACE, SENT_START])
     starts_W = table_WA[:, 0].astype(np.int64)
     if doc.has_unknown_spaces:
-        pieces = align_words(tokenizer, [word.text for word in doc])
+        pieces = align_words(tokenizer, (word.text for word in doc))
     else:
         pieces = align_text(tokenizer, doc.text, starts_W, starts_W + table_WA[:, 1].astype(np.int64))
     begins_W = table_WA[:, 3].astype(np.int64) == 1

@@ -41,7 +41,7 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: Dict
     name, settings = PAPER[checkpoint.task]
     nlp = spacy.blank(language)
     nlp.add_pipe("sentencizer")
-    overlap = min(128, checkpoint.config.max_window // 3)  # some models read short texts only
+    overlap = min(128, checkpoint.config.max_window // 2)  # some models read short texts only
     component: Any = nlp.add_pipe(name, config={**settings, "overlap": overlap, **config})
     component.load_encoder(checkpoint)
     component.load_head(checkpoint)

@@ -38,6 +38,11 @@ class LukeComponent(TrainablePipe):
         return shims_of(self.model)[self.encoder_node]
 
     @property
+    def attention(self) -> str:
+        """The model's attention mode, which its weights were trained for."""
+        return self.model.attrs["attention"]
+
+    @property
     def tokenizer(self) -> PieceTokenizer:
         if self._tokenizer is None:
             if "tokenizer" not in self.encoder.texts:
@@ -58,17 +63,6 @@ class LukeComponent(TrainablePipe):
                 "vocab.json and merges.txt, or vocab.txt, or sentencepiece.bpe.model; and entity_vocab.json)."
             )
         config, tensors = checkpoint.config, dict(checkpoint.tensors)
-        wanted = self.model_of(self.encoder_node).attrs["entity_aware"]
-        if wanted is not None and wanted != config.entity_aware:
-            config = EncoderConfig.from_dict({**config.to_dict(), "entity_aware": wanted})
-            for i in range(config.num_layers):
-                for name in ("w2e_query", "e2w_query", "e2e_query"):
-                    for part in ("weight", "bias"):
-                        key = f"encoder.layers.{i}.attention.{name}.{part}"
-                        if wanted:
-                            tensors[key] = tensors[f"encoder.layers.{i}.attention.query.{part}"].clone()
-                        else:
-                            del tensors[key]
         special = checkpoint.entities.special_rows()
         rows = sorted(set(special.values()))
         table = tensors["encoder.entities.table.weight"]
@@ -152,7 +146,7 @@ class LukeComponent(TrainablePipe):
             tensors.update({f"{node}/{name}": x for name, x in part.items()})
             stored[node] = values
         # One entry, since safetensors writes several in an order that changes from run to run.
-        return tensors, {METADATA: json.dumps({"cfg": self.cfg, "shims": stored})}
+        return tensors, {METADATA: json.dumps({"cfg": self.cfg, "attention": self.attention, "shims": stored})}
 
     def _restore(self, tensors: Dict[str, torch.Tensor], metadata: Dict[str, str]) -> None:
         read = json.loads(metadata[METADATA])
@@ -163,6 +157,11 @@ class LukeComponent(TrainablePipe):
             raise ValueError(
                 f"The saved '{self.name}' has the parts {sorted(stored)}, but its config builds {sorted(shims)}. "
                 "Load it with the config.cfg that was saved beside it."
+            )
+        if read["attention"] != self.attention:
+            raise ValueError(
+                f"The weights of '{self.name}' were trained with attention = {read['attention']!r}, but its config says "
+                f"{self.attention!r}. Load it with the config.cfg that was saved beside it, or train again."
             )
         for node, shim in shims.items():
             prefix = f"{node}/"

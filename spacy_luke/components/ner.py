@@ -35,12 +35,11 @@ spans_per_pass = 128
 [model.encoder]
 @architectures = "spacy-luke.LukeEncoder.v1"
 trainable = true
-entity_aware = null
 train_precision = "auto"
 predict_precision = "float32"
 """)["model"]
 NO_LABEL = "NIL"
-WINDOWS_AT_ONCE = 256  # of one document, so that memory does not grow with its length
+WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
 @dataclass(frozen=True)
@@ -155,6 +154,11 @@ class LukeNER(LukeComponent):
         for setting, value in limits.items():
             if value is not None and value < 1:
                 raise ValueError(f"{setting} must be at least 1, but it is {value}.")
+        if max_span_pieces is not None and max_span_pieces > overlap // 2:
+            raise ValueError(
+                f"overlap must be at least twice max_span_pieces, or spans at the end of a window could be lost; "
+                f"expected {2 * max_span_pieces} or more, but it is {overlap}."
+            )
 
     # ---- labels
 

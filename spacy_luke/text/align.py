@@ -1,8 +1,9 @@
 """Words <-> pieces: which pieces of a text belong to which word."""
 
 import unicodedata
+from array import array
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
+from typing import Iterable, Tuple
 
 import numpy as np
 
@@ -35,24 +36,23 @@ def align_text(tokenizer: PieceTokenizer, text: str, word_starts_W: np.ndarray, 
     return Pieces(ids_N=ids_N, first_W=first_W, last_W=last_W)
 
 
-def align_words(tokenizer: PieceTokenizer, words: Sequence[str]) -> "Pieces":
+def align_words(tokenizer: PieceTokenizer, words: Iterable[str]) -> "Pieces":
     """Pieces of words that have no text (CoNLL), each word on its own.
 
     Byte-level BPE: with a blank before the word, unless it begins with "'", is a single punctuation character, or
     begins with whitespace (the rule of the original NER code, studio-ousia/luke examples/ner). WordPiece, unigram: the
     word as it is.
     """
-    ids: List[int] = []
-    ends = np.empty(len(words) + 1, dtype=np.int64)
-    ends[0] = 0
+    ids, ends = array("q"), array("q", [0])  # compact, since a document may have millions of words
     known = tokenizer.word_pieces
-    for w, word in enumerate(words, start=1):
+    for word in words:
         pieces = known.get(word)
         if pieces is None:
             pieces = tokenizer.encode_word(word, blank=has_blank(word))
         ids.extend(pieces)
-        ends[w] = len(ids)
-    return Pieces(ids_N=np.array(ids, dtype=np.int64), first_W=ends[:-1], last_W=ends[1:])
+        ends.append(len(ids))
+    ends_W = np.array(ends, dtype=np.int64)
+    return Pieces(ids_N=np.array(ids, dtype=np.int64), first_W=ends_W[:-1], last_W=ends_W[1:])
 
 
 def has_blank(word: str) -> bool:

@@ -49,7 +49,7 @@ def make_pipeline(*, weights=None, initialize=True, lang="en", attention="one_wa
     """An initialised pipeline (unless `initialize` is false) and its component."""
     nlp = spacy.blank(lang)
     settings = {"attention": attention, **(model or {}), "encoder": {"train_precision": "float32", **(encoder or {})}}
-    ner = nlp.add_pipe("luke_ner", config={"overlap": 16, "max_span_words": 3, "model": settings, **config})
+    ner = nlp.add_pipe("luke_ner", config={"overlap": 32, "max_span_words": 3, "model": settings, **config})
     if initialize:
         examples = make_examples(nlp, config.get("spans_key"))
         ner.initialize(lambda: examples, nlp=nlp, weights=weights or make_checkpoint)

@@ -184,15 +184,6 @@ def test_head_of_a_fine_tuned_checkpoint_is_taken_over(random_pipeline, examples
         assert torch.equal(again.tensors[name], x), name
 
 
-def test_entity_aware_setting(pipeline):
-    _, ner = pipeline(encoder={"entity_aware": False})
-    assert not any("w2e" in name for name, _ in ner.named_parameters())
-    plain = make_checkpoint(entity_aware=False)
-    _, ner = pipeline(encoder={"entity_aware": True}, weights=lambda: plain)
-    layer = ner.encoder.module.layers[0].attention
-    assert torch.equal(layer.w2e_query.weight, layer.query.weight)
-
-
 # ---- training
 
 

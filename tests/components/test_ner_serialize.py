@@ -232,3 +232,16 @@ def test_more_than_4_gib(pipeline, tmp_path):
     ner.to_disk(tmp_path / "copy")
     assert (tmp_path / "copy/model.safetensors").stat().st_size == (tmp_path / FILE).stat().st_size
     shutil.rmtree(tmp_path)  # pytest keeps folders of three runs
+
+
+def test_weights_of_the_other_attention_mode(pipeline, tmp_path):
+    _, one = pipeline(attention="one_way")
+    _, other = pipeline(attention="full")
+    one.to_disk(tmp_path)
+    with pytest.raises(ValueError, match="trained with attention = 'one_way', but its config says 'full'"):
+        other.from_disk(tmp_path)
+
+
+def test_an_overlap_too_small_for_the_spans(pipeline):
+    with pytest.raises(ValueError, match="expected 40 or more, but it is 32"):
+        pipeline(max_span_pieces=20)

@@ -40,7 +40,7 @@ pipeline = ["luke_ner"]
 
 [components.luke_ner]
 factory = "luke_ner"
-overlap = 16
+overlap = 32
 max_span_words = 3
 
 [components.luke_ner.model]
@@ -156,7 +156,7 @@ def test_config_is_valid_and_complete(config_path, capsys):
 
 
 def test_wrong_setting_in_a_config(config_path, tmp_path, capsys):
-    text = config_path.read_text().replace("overlap = 16", "overlap = 16\nwindow = 3")
+    text = config_path.read_text().replace("overlap = 32", "overlap = 32\nwindow = 3")
     (tmp_path / "config.cfg").write_text(text)
     with pytest.raises(SystemExit):
         debug_config(tmp_path / "config.cfg")
