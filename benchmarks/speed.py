@@ -60,6 +60,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", choices=SLOW, default=list(SLOW), help="default: all")
     parser.add_argument("--precisions", nargs="+", choices=("float32", "bfloat16"), help="default: what the chip has")
     parser.add_argument("--documents", type=int, default=10, help="of CoNLL's test file, for the fast systems")
+    parser.add_argument("--skip", type=int, default=0, help="documents at the start of the file that are left out")
     parser.add_argument("--slow-documents", type=int, default=2, help="for systems with many seconds a document")
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds; the median counts")
     parser.add_argument("--tune-sentences", type=int, default=8, help="of slow systems, to choose batch and threads")
@@ -89,7 +90,7 @@ def measure(options: argparse.Namespace) -> None:
     path = options.data / "conll2003" / "eng.testb"
     if not path.exists():
         raise SystemExit(f"Expected CoNLL-2003's test file at {path}. Set --data or SPACY_LUKE_SHARED.")
-    documents = list(islice(read_columns(path, format="conll2003"), options.documents))
+    documents = list(islice(read_columns(path, format="conll2003"), options.skip, options.skip + options.documents))
     size = SMALL if options.smoke else BASE
     result: Dict[str, Any] = {**describe_machine(), "size": size, "seed": options.seed, "inference": [], "notes": []}
     result["training"] = []

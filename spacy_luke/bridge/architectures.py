@@ -4,6 +4,7 @@ N packed pieces, E spans, K spans that were kept, L labels.
 """
 
 import contextlib
+import math
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -97,10 +98,17 @@ def build_span_classifier(
     return Model("head", _classify_spans, layers=[encoder], attrs=attrs, shims=[shim], init=_init_with_example)
 
 
-def create_span_head(model: Model, n_labels: int, *, seed: int = 0) -> None:
-    """Fresh head parameters for an encoder that has its sizes."""
+def create_span_head(
+    model: Model, n_labels: int, *, seed: int = 0, shares: Optional[Tuple[float, float]] = None
+) -> None:
+    """Fresh head parameters for an encoder that has its sizes.
+
+    shares: how many of the encoded spans, and of the spans that the proposer sees, are gold. The biases then begin
+    where a head ends up that knows nothing else, so that few steps are not spent on learning that most spans are none.
+    """
+    shim = model.shims[0]
     config: EncoderConfig = model.layers[0].shims[0].module.config
-    head = model.shims[0].create(
+    head = shim.create(
         {
             "hidden_size": config.hidden_size,
             "n_labels": n_labels,
@@ -108,9 +116,13 @@ def create_span_head(model: Model, n_labels: int, *, seed: int = 0) -> None:
             "proposer_size": model.attrs["proposer_size"],
         }
     )
-    initialize(
-        head, std=config.initializer_range, generator=torch.Generator(device=model.shims[0].device).manual_seed(seed)
-    )
+    initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
+    if shares is not None:
+        encoded, proposed = (math.log(share / (1 - share)) for share in shares)
+        with torch.no_grad():
+            head.classifier.bias[0] = math.log(n_labels - 1) - encoded
+            if head.proposer is not None:
+                head.proposer.score.bias.fill_(proposed)
 
 
 def _build_encoder(settings: Dict[str, Any]) -> LukeEncoder:

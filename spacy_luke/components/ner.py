@@ -22,6 +22,7 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
 from .base import LukeComponent, register_span_extension
+from .gold import gold_classes, obstacles, read_gold, unknown_words
 
 DEFAULT_MODEL = Config().from_str("""
 [model]
@@ -51,6 +52,22 @@ class Predictions:
     label_E: np.ndarray
     logit_E: np.ndarray
     probability_E: np.ndarray
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the training data hold: gold spans by label, those that can never be predicted by the reason, and how many
+    spans are candidates and how many of them are encoded."""
+
+    labels: Counter
+    unreachable: Counter
+    candidates: int
+    encoded: int
+
+    def shares(self) -> Tuple[float, float]:
+        """Shares of gold spans among the encoded spans and among the candidates, within (0, 1)."""
+        gold = self.labels.total() + 1
+        return gold / (max(self.encoded, gold) + gold), gold / (max(self.candidates, gold) + gold)
 
 
 @Language.factory(
@@ -197,11 +214,11 @@ class LukeNER(LukeComponent):
         rate = attrs["spans_per_word"]
         unlimited = np.full(len(windows), np.iinfo(np.int64).max)
         budget_B = unlimited if rate is None else budgets(document, windows, spans_per_word=rate)
-        unknown_W = None if gold is None else _unknown_words(gold, len(doc))
+        unknown_W = None if gold is None else unknown_words(gold, len(doc))
         for first in range(0, len(windows), WINDOWS_AT_ONCE) if self.suggester is None else [0]:
             last = min(first + WINDOWS_AT_ONCE, len(windows)) if self.suggester is None else len(windows)
             spans = self.candidates(doc, document, windows, first, last)
-            classes = None if gold is None else _classes(spans, gold, unknown_W)
+            classes = None if gold is None else gold_classes(spans, gold, unknown_W)
             edges = np.searchsorted(spans.window_E, np.arange(first, last + 1)).tolist()
             for window, a, b in zip(range(first, last), edges, edges[1:]):
                 if a == b:
@@ -361,31 +378,8 @@ class LukeNER(LukeComponent):
     def gold(self, example: Example) -> Optional[Dict[Tuple[int, int], int]]:
         """Class of each gold span in the words of the predicted Doc, -1 for words without annotation; None where the
         whole Doc has none."""
-        reference, key = example.reference, self.cfg["spans_key"]
-        if key is None:
-            if not reference.has_annotation("ENT_IOB"):
-                return None
-            spans = list(reference.ents)
-        else:
-            if key not in reference.spans:
-                return None
-            spans = list(reference.spans[key])
-        aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
         classes = {label: i + 1 for i, label in enumerate(self.cfg["labels"])}
-        gold: Dict[Tuple[int, int], int] = {}
-        for span in aligned:
-            if span.label_ not in classes:
-                raise ValueError(
-                    f"'{self.name}' does not know the label {span.label_!r} of {span.text!r}; it was initialised with "
-                    f"{sorted(classes)}. Add it to [initialize.components.{self.name}.labels], call add_label, or "
-                    "initialise with data that holds it."
-                )
-            gold[span.start, span.end] = classes[span.label_]
-        if key is None:
-            for i, value in enumerate(example.get_aligned("ENT_IOB")):
-                if value in (None, 0):
-                    gold[i, i] = -1
-        return gold
+        return read_gold(example, classes, spans_key=self.cfg["spans_key"], name=self.name)
 
     def initialize(
         self,
@@ -413,7 +407,8 @@ class LukeNER(LukeComponent):
                 'path = "studio-ousia/luke-base"\n'
                 "in the config, where path is a folder, a tar.gz or a hub name; none was given."
             )
-        seen, unreachable = self._survey(get_examples)
+        survey = self._survey(get_examples)
+        seen, unreachable = survey.labels, survey.unreachable
         if labels is not None:
             if repeated := sorted(label for label, n in Counter(labels).items() if n > 1):
                 raise ValueError(f"The labels given for '{self.name}' repeat {repeated}; expected each once.")
@@ -434,7 +429,7 @@ class LukeNER(LukeComponent):
         if has_head:
             self.load_head(checkpoint)
         else:
-            create_span_head(self.model, len(chosen) + 1, seed=seed)
+            create_span_head(self.model, len(chosen) + 1, seed=seed, shares=survey.shares())
         if unreachable:
             total = sum(seen.values())
             reasons = ", ".join(f"{n} {reason}" for reason, n in unreachable.items())
@@ -476,13 +471,13 @@ class LukeNER(LukeComponent):
             and set(labels) <= set(known[1:])
         )
 
-    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> Tuple[Counter, Counter]:
-        """Labels of the examples with their counts, and why gold spans can never be predicted."""
+    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> "Survey":
         seen: Counter = Counter()
         unreachable: Counter = Counter()
-        key = self.cfg["spans_key"]
+        candidates = encoded = 0
+        key, rate = self.cfg["spans_key"], self.model.attrs["spans_per_word"]
         for example in get_examples():
-            reference = example.reference
+            reference, doc = example.reference, example.predicted
             spans = list(reference.ents) if key is None else list(reference.spans.get(key, []))
             seen.update(span.label_ for span in spans)
             aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
@@ -491,58 +486,21 @@ class LukeNER(LukeComponent):
             doubled = len({(x.start, x.end, x.label) for x in aligned}) - len({(x.start, x.end) for x in aligned})
             if doubled:
                 unreachable["have the words of another one with another label"] += doubled
-            if aligned:
-                document = read_document(example.predicted, self.tokenizer)
-                unreachable.update(self._obstacles(example.predicted, document, aligned))
-        return seen, unreachable
-
-    def _obstacles(self, doc: Doc, document: Document, spans: Sequence[Span]) -> Iterator[str]:
-        pieces = document.pieces
-        windows = self.plan(document)
-        if self.suggester is not None:
+            document = read_document(doc, self.tokenizer)
+            windows = self.plan(document)
             offered = self.candidates(doc, document, windows, 0, len(windows))
-            pairs = set(zip(offered.start_E.tolist(), offered.end_E.tolist()))
-            yield from ("are not proposed by the suggester" for span in spans if (span.start, span.end) not in pairs)
-            return
-        max_pieces, max_words = self.cfg["max_span_pieces"], self.cfg["max_span_words"]
-        for span in spans:
-            a, b = span.start, span.end - 1
-            if not (document.bounds_W[a] and document.bounds_W[b]):
-                yield "begin or end with a blank"
-            elif document.sentence_W[a] != document.sentence_W[b]:
-                yield "cross a sentence boundary"
-            elif max_words is not None and span.end - span.start > max_words:
-                yield f"have more than max_span_words = {max_words} words"
-            elif max_pieces is not None and pieces.last_W[b] - pieces.first_W[a] > max_pieces:
-                yield f"have more than max_span_pieces = {max_pieces} pieces"
-            elif len(place_spans(document, windows, np.array([a]), np.array([b + 1]))[1]):
-                yield "do not fit into a window"
+            limit = len(offered) if rate is None else int(budgets(document, windows, spans_per_word=rate).sum())
+            candidates, encoded = candidates + len(offered), encoded + min(len(offered), limit)
+            if self.suggester is not None:
+                pairs = set(zip(offered.start_E.tolist(), offered.end_E.tolist()))
+                missing = sum((span.start, span.end) not in pairs for span in aligned)
+                unreachable.update({"are not proposed by the suggester": missing} if missing else {})
+                continue
+            limits = {"max_pieces": self.cfg["max_span_pieces"], "max_words": self.cfg["max_span_words"]}
+            unreachable.update(obstacles(document, windows, aligned, **limits))
+        return Survey(seen, unreachable, candidates, encoded)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         if self.scorer is None:
             return {}
         return self.scorer(examples, spans_key=self.cfg["spans_key"], **kwargs)
-
-
-def _unknown_words(gold: Dict[Tuple[int, int], int], n_words: int) -> Optional[np.ndarray]:
-    """Prefix sums of words without annotation, (W + 1,), or None where there is none."""
-    unknown = [start for (start, end), label in gold.items() if start == end and label == -1]
-    if not unknown:
-        return None
-    marks = np.zeros(n_words + 1, dtype=np.int64)
-    marks[np.array(unknown) + 1] = 1
-    return np.cumsum(marks)
-
-
-def _classes(spans: Spans, gold: Dict[Tuple[int, int], int], unknown_W: Optional[np.ndarray]) -> np.ndarray:
-    """Class of each candidate: the gold span's, 0 for none, -1 where a word of it has no annotation."""
-    classes = np.zeros(len(spans), dtype=np.int64)
-    if unknown_W is not None:
-        classes[unknown_W[spans.end_E] > unknown_W[spans.start_E]] = -1
-    width = int(max(spans.end_E.max(initial=0), max((end for _, end in gold), default=0))) + 1
-    keys = spans.start_E * width + spans.end_E  # ascending: spans are ordered by first and last word
-    for (start, end), label in gold.items():
-        i = int(np.searchsorted(keys, start * width + end))
-        if start < end and i < len(keys) and keys[i] == start * width + end:
-            classes[i] = label
-    return classes

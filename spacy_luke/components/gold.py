@@ -1,0 +1,82 @@
+"""Gold spans of examples, as classes of candidate spans, and why some can never be predicted."""
+
+from typing import Dict, Iterator, Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.tokens import Span
+from spacy.training import Example
+
+from ..batch.windows import Document, Spans, Windows, place_spans
+
+
+def read_gold(
+    example: Example, classes: Dict[str, int], *, spans_key: Optional[str], name: str
+) -> Optional[Dict[Tuple[int, int], int]]:
+    """Class of each gold span in the words of the predicted Doc, and (i, i): -1 for each word i without annotation; None
+    where the whole Doc has none. Raises ValueError for a label that is not in `classes`; name: the component's."""
+    reference = example.reference
+    if spans_key is None:
+        if not reference.has_annotation("ENT_IOB"):
+            return None
+        spans = list(reference.ents)
+    else:
+        if spans_key not in reference.spans:
+            return None
+        spans = list(reference.spans[spans_key])
+    gold: Dict[Tuple[int, int], int] = {}
+    for span in example.get_aligned_spans_y2x(spans, allow_overlap=True):
+        if span.label_ not in classes:
+            raise ValueError(
+                f"'{name}' does not know the label {span.label_!r} of {span.text!r}; it was initialised with "
+                f"{sorted(classes)}. Add it to [initialize.components.{name}.labels], call add_label, or "
+                "initialise with data that holds it."
+            )
+        gold[span.start, span.end] = classes[span.label_]
+    if spans_key is None:
+        for i, value in enumerate(example.get_aligned("ENT_IOB")):
+            if value in (None, 0):
+                gold[i, i] = -1
+    return gold
+
+
+def unknown_words(gold: Dict[Tuple[int, int], int], n_words: int) -> Optional[np.ndarray]:
+    """Prefix sums of words without annotation, (W + 1,), or None where there is none."""
+    unknown = [start for (start, end), label in gold.items() if start == end and label == -1]
+    if not unknown:
+        return None
+    marks = np.zeros(n_words + 1, dtype=np.int64)
+    marks[np.array(unknown) + 1] = 1
+    return np.cumsum(marks)
+
+
+def gold_classes(spans: Spans, gold: Dict[Tuple[int, int], int], unknown_W: Optional[np.ndarray]) -> np.ndarray:
+    """Class of each candidate: the gold span's, 0 for none, -1 where a word of it has no annotation."""
+    classes = np.zeros(len(spans), dtype=np.int64)
+    if unknown_W is not None:
+        classes[unknown_W[spans.end_E] > unknown_W[spans.start_E]] = -1
+    width = int(max(spans.end_E.max(initial=0), max((end for _, end in gold), default=0))) + 1
+    keys = spans.start_E * width + spans.end_E  # ascending: spans are ordered by first and last word
+    for (start, end), label in gold.items():
+        i = int(np.searchsorted(keys, start * width + end))
+        if start < end and i < len(keys) and keys[i] == start * width + end:
+            classes[i] = label
+    return classes
+
+
+def obstacles(
+    document: Document, windows: Windows, spans: Sequence[Span], *, max_pieces: Optional[int], max_words: Optional[int]
+) -> Iterator[str]:
+    """Why spans are not among the candidates, in words that follow "gold spans"; nothing for those that are."""
+    pieces = document.pieces
+    for span in spans:
+        a, b = span.start, span.end - 1
+        if not (document.bounds_W[a] and document.bounds_W[b]):
+            yield "begin or end with a blank"
+        elif document.sentence_W[a] != document.sentence_W[b]:
+            yield "cross a sentence boundary"
+        elif max_words is not None and span.end - span.start > max_words:
+            yield f"have more than max_span_words = {max_words} words"
+        elif max_pieces is not None and pieces.last_W[b] - pieces.first_W[a] > max_pieces:
+            yield f"have more than max_span_pieces = {max_pieces} pieces"
+        elif len(place_spans(document, windows, np.array([a]), np.array([b + 1]))[1]):
+            yield "do not fit into a window"
