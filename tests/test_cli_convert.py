@@ -31,7 +31,7 @@ def run(*arguments):
 
 def save_pipeline(folder, **model):
     nlp = spacy.blank("en")
-    ner = nlp.add_pipe("luke_ner", config={"overlap": 16, "model": model})
+    ner = nlp.add_pipe("luke_ner", config={"overlap": 32, "model": model})
     ner.load_encoder(make_checkpoint())
     ner.add_label("X")
     create_span_head(ner.model, 2)
