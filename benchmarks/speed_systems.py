@@ -297,10 +297,10 @@ def write_checkpoints(folder: Path, vocabulary: Path, *, size: Dict[str, int], s
     model = LukeForEntitySpanClassification(
         LukeConfig(vocab_size=len(tokenizer), entity_vocab_size=len(entities), entity_emb_size=256, **labels, **shared)
     )
-    std = 0.2 * math.sqrt(48 / size["hidden_size"])  # fresh weights would give every span the same label
-    with torch.no_grad():
+    with torch.no_grad():  # larger matrices would make all spans of twelve layers alike, a small head all labels
         for key, x in model.named_parameters():
-            x.normal_(std=std).add_(1.0 if key.endswith("LayerNorm.weight") else 0.0)
+            x.normal_(std=0.5 if key.startswith("classifier") else 0.02)
+            x.add_(1.0 if key.endswith("LayerNorm.weight") else 0.0)
     model.save_pretrained(luke)
     tokenizer.save_pretrained(luke)
     fast = RobertaTokenizerFast(add_prefix_space=True, **files)
