@@ -291,6 +291,8 @@ def write_checkpoints(folder: Path, vocabulary: Path, *, size: Dict[str, int], s
     (luke / "entity_vocab.json").write_text(json.dumps(entities))
     files = {"vocab_file": str(vocabulary / "vocab.json"), "merges_file": str(vocabulary / "merges.txt")}
     tokenizer = LukeTokenizer(entity_vocab_file=str(luke / "entity_vocab.json"), task="entity_span_classification", **files)
+    if len(tokenizer) < 50_000:  # transformers 5 leaves a vocabulary given as a file unread
+        raise SystemExit(f"Expected RoBERTa's 50,267 pieces, but LukeTokenizer has {len(tokenizer)}. Use transformers 4.53.2.")
     shared = {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **size}
     labels = {"id2label": dict(enumerate(LABELS)), "label2id": {x: i for i, x in enumerate(LABELS)}}
     torch.manual_seed(seed)
