@@ -53,8 +53,8 @@ def train(
     evaluate = create_evaluation_callback(nlp, dev_corpus, T["score_weights"])
     before_to_disk = create_before_to_disk_callback(T["before_to_disk"])
     dropouts = T["dropout"] if not isinstance(T["dropout"], float) else constant(T["dropout"])
-    rates = [next(dropouts) for _ in range(state["step"] + 1)]  # a schedule is brought to where it was
-    del rates
+    for _ in range(state["step"] + 1):  # a schedule is brought to where it was
+        next(dropouts)
     with nlp.select_pipes(disable=T["frozen_components"]):
         log, finish_log = T["logger"](nlp, stdout, stderr)
     last_step = state["step"]

@@ -10,8 +10,8 @@ from spacy.tokens import Doc
 from wasabi import msg
 
 from ..checkpoint.files import write_atomically
+from ..components.base import find_component
 from ..components.ner import LukeNER
-from .evaluate import find_ner
 
 COLORS = ["#7aecec", "#feca74", "#aa9cfc", "#bfe1d9", "#ffeb80", "#ff9561", "#9cc9cc", "#c887fb", "#bfeeb7", "#ff8197"]
 
@@ -26,7 +26,7 @@ def annotate_cli(
     """List the entities of a text with their probabilities, and mark them in a page for the browser."""
     try:
         nlp = spacy.load(pipeline)
-        ner = find_ner(nlp, component)
+        ner = find_component(nlp, LukeNER, component)
         with msg.loading(f"Reading {text} ..."):
             doc = nlp(text.read_text(encoding="utf8"))
     except (ValueError, OSError) as error:

@@ -9,12 +9,12 @@ import spacy
 import srsly
 import typer
 from spacy.cli._util import setup_gpu
-from spacy.language import Language
 from spacy.training import Corpus, Example
 from tqdm import tqdm
 from wasabi import msg
 
 from ..checkpoint.files import write_atomically
+from ..components.base import find_component
 from ..components.ner import LukeNER
 from ..readers.docbin import make_gold_sentences_corpus
 
@@ -35,21 +35,11 @@ def evaluate_cli(
         msg.fail("Nothing was scored.", str(error), exits=1)
 
 
-def find_ner(nlp: Language, name: Optional[str] = None) -> LukeNER:
-    """The pipeline's luke_ner, or the one of this name. Raises ValueError where that is not one component."""
-    found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, LukeNER)}
-    if name is None and len(found) != 1:
-        raise ValueError(f"Expected one luke_ner, or --component to name it, but the pipeline has {sorted(found)}.")
-    if name is not None and name not in found:
-        raise ValueError(f"The pipeline has no luke_ner {name!r}; it has {sorted(found)}.")
-    return found[name] if name is not None else next(iter(found.values()))
-
-
 def _evaluate(
     pipeline: str, data: Path, *, gold_sentences: bool, output: Optional[Path], component: Optional[str]
 ) -> None:
     nlp = spacy.load(pipeline)
-    ner = find_ner(nlp, component)
+    ner = find_component(nlp, LukeNER, component)
     corpus = make_gold_sentences_corpus(data) if gold_sentences else Corpus(data)
     examples = list(corpus(nlp))
     start = perf_counter()

@@ -5,21 +5,10 @@ from typing import Optional
 
 import spacy
 import typer
-from spacy.language import Language
 from wasabi import msg
 
 from ..checkpoint.checkpoint import write_huggingface
-from ..components.base import LukeComponent
-
-
-def find_component(nlp: Language, name: Optional[str] = None) -> LukeComponent:
-    """The pipeline's LUKE component of that name, or its only one. Raises ValueError where there is no such thing."""
-    found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, LukeComponent)}
-    if name is None and len(found) != 1:
-        raise ValueError(f"The pipeline has the LUKE components {list(found)}; expected one, or --component to name it.")
-    if name is not None and name not in found:
-        raise ValueError(f"The pipeline has no LUKE component {name!r}; it has {list(found)}.")
-    return found[name] if name is not None else next(iter(found.values()))
+from ..components.base import LukeComponent, find_component
 
 
 def export_cli(
@@ -29,7 +18,7 @@ def export_cli(
 ) -> None:
     """Write a component's model so that transformers' LUKE classes read it."""
     try:
-        proc = find_component(spacy.load(pipeline), component)
+        proc = find_component(spacy.load(pipeline), LukeComponent, component)
         write_huggingface(proc.to_checkpoint(), output)
     except (ValueError, OSError) as error:
         msg.fail("Nothing was written.", str(error), exits=1)

@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any, ContextManager, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, ContextManager, Dict, Iterable, List, Optional, Tuple, Type, TypeVar, Union
 
 import srsly
 import torch
 from safetensors import safe_open
 from safetensors.torch import load, save, save_file
+from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Span
 from thinc.api import Optimizer
@@ -29,6 +30,7 @@ BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in on
 class LukeComponent(TrainablePipe):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
+    noun = "LUKE component"  # what messages call it
     encoder_node = "luke_encoder"
     _tokenizer: Optional[PieceTokenizer] = None  # read from the encoder's texts when it is needed
     _weight = 0.0  # of the updates since the last step
@@ -211,3 +213,18 @@ class LukeComponent(TrainablePipe):
 def register_span_extension(name: str) -> None:
     if not Span.has_extension(name):
         Span.set_extension(name, default=None)
+
+
+Found = TypeVar("Found", bound=LukeComponent)
+
+
+def find_component(nlp: Language, kind: Type[Found], name: Optional[str] = None) -> Found:
+    """The pipeline's component of this kind and name, or its only one. Raises ValueError where there is no such thing."""
+    found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, kind)}
+    if name is None and len(found) != 1:
+        raise ValueError(
+            f"The pipeline has the {kind.noun}s {list(found)}. Expected one {kind.noun}, or --component to name it."
+        )
+    if name is not None and name not in found:
+        raise ValueError(f"The pipeline has no {kind.noun} {name!r}; it has {list(found)}.")
+    return found[name] if name is not None else next(iter(found.values()))

@@ -131,6 +131,8 @@ class LukeNER(LukeComponent):
     batch_size: pieces and spans encoded at once.
     """
 
+    noun = "luke_ner"
+
     def __init__(
         self,
         vocab: Vocab,
