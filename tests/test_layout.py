@@ -14,6 +14,7 @@ ROOT = Path(spacy_luke.__file__).parent
 ROWS = [
     ["cli"],
     ["components", "readers", "scorers", "training"],
+    ["annotations"],
     ["bridge"],
     ["checkpoint"],
     ["model"],
@@ -24,7 +25,7 @@ ROWS = [
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 # Where a library may be imported; other parts work without it.
 ROOMS = {
-    "spacy": ["cli", "components", "readers", "scorers", "training", "bridge", "checkpoint.sources"],
+    "spacy": ["cli", "components", "readers", "scorers", "training", "annotations", "bridge", "checkpoint.sources"],
     "thinc": ["cli", "components", "training", "bridge"],
     "torch": ["components", "training", "bridge", "checkpoint", "model"],
     "transformers": [],
