@@ -10,7 +10,8 @@ from spacy.util import registry
 from test_project import find_command
 from tiny import make_checkpoint
 
-from spacy_luke.bridge.architectures import build_luke_encoder, build_span_classifier
+from spacy_luke.bridge.encoders import build_luke_encoder
+from spacy_luke.bridge.spans import build_span_classifier
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.sources import make_checkpoint_loader

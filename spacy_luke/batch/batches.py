@@ -5,7 +5,7 @@ N packed pieces of a batch, B windows, E spans.
 
 import math
 from dataclasses import dataclass
-from typing import Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar
 
 import numpy as np
 
@@ -92,30 +92,36 @@ def split_spans(first: int, last: int, *, most: Optional[int]) -> List[range]:
     return [range(a, min(a + size, last)) for a in range(first, last, size)]
 
 
-def batch_items(items: Iterable[Item], *, size: int, buffer: int = 32) -> Iterator[SpanBatch]:
+Batch = TypeVar("Batch")
+
+
+def batch_items(
+    items: Iterable[Any], *, size: int, make: Callable[[Sequence[Any]], Batch] = make_batch, buffer: int = 32
+) -> Iterator[Batch]:
     """Batches of about `size` pieces and spans; items of similar length stand together.
 
-    At most about `buffer` batches' worth of items is held at once, so that memory does not grow with the text.
+    items: have `pieces` and `cost`; make: packs some of them. At most about `buffer` batches' worth of items is held at
+    once, so that memory does not grow with the text.
     """
-    held: List[Item] = []
+    held: List[Any] = []
     cost = 0
     for item in items:
         held.append(item)
         cost += item.cost
         if cost >= size * buffer:
-            yield from _drain(held, size)
+            yield from _drain(held, size, make)
             held, cost = [], 0
-    yield from _drain(held, size)
+    yield from _drain(held, size, make)
 
 
-def _drain(items: List[Item], size: int) -> Iterator[SpanBatch]:
-    batch: List[Item] = []
+def _drain(items: List[Any], size: int, make: Callable[[Sequence[Any]], Batch]) -> Iterator[Batch]:
+    batch: List[Any] = []
     cost = 0
     for item in sorted(items, key=lambda x: len(x.pieces), reverse=True):
         if batch and cost + item.cost > size:
-            yield make_batch(batch)
+            yield make(batch)
             batch, cost = [], 0
         batch.append(item)
         cost += item.cost
     if batch:
-        yield make_batch(batch)
+        yield make(batch)

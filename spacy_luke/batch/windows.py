@@ -101,7 +101,7 @@ def plan_windows(document: Document, *, room: int, context: str, share: bool, ov
     starts = [own[0] for own in stretches]
     table = np.array(
         [
-            (*_with_context(own, limit, room), first, end)
+            (*with_context(own, limit, room), first, end)
             for own, limit, first, end in zip(stretches, limits, starts, [*starts[1:], total])
         ],
         dtype=np.int64,
@@ -130,7 +130,7 @@ def _cut(first: int, end: int, last: int, *, room: int, overlap: int) -> List[Tu
     return [(a, min(a + step, last)) for a in range(first, end, step)]
 
 
-def _with_context(own: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tuple[int, int]:
+def with_context(own: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tuple[int, int]:
     """Pieces with their context, at most `room` of them, inside the limit."""
     size = own[1] - own[0]
     left, right, half = own[0] - limit[0], limit[1] - own[1], int((room - size) / 2)

@@ -1,5 +1,7 @@
 """What a spaCy Doc holds, as the arrays that windows and spans are made of."""
 
+from typing import Tuple
+
 import numpy as np
 from spacy.attrs import IDX, IS_SPACE, LENGTH, SENT_START
 from spacy.tokens import Doc
@@ -18,13 +20,18 @@ def read_document(doc: Doc, tokenizer: PieceTokenizer) -> Document:
     if len(doc) == 0:
         empty = np.empty(0, np.int64)
         return Document(align_words(tokenizer, []), empty, empty.astype(bool))
-    table_WA = doc.to_array([IDX, LENGTH, IS_SPACE, SENT_START])
-    starts_W = table_WA[:, 0].astype(np.int64)
+    table_WA = doc.to_array([IS_SPACE, SENT_START])
     if doc.has_unknown_spaces:
         pieces = align_words(tokenizer, (word.text for word in doc))
     else:
-        pieces = align_text(tokenizer, doc.text, starts_W, starts_W + table_WA[:, 1].astype(np.int64))
-    begins_W = table_WA[:, 3].astype(np.int64) == 1
+        pieces = align_text(tokenizer, doc.text, *word_edges(doc))
+    begins_W = table_WA[:, 1].astype(np.int64) == 1
     begins_W[0] = True
-    bounds_W = (pieces.last_W > pieces.first_W) & (table_WA[:, 2] == 0)
+    bounds_W = (pieces.last_W > pieces.first_W) & (table_WA[:, 0] == 0)
     return Document(pieces, np.cumsum(begins_W) - 1, bounds_W)
+
+
+def word_edges(doc: Doc) -> Tuple[np.ndarray, np.ndarray]:
+    """Characters [start, end) of each word."""
+    starts_W, lengths_W = doc.to_array([IDX, LENGTH]).astype(np.int64).T
+    return starts_W, starts_W + lengths_W

@@ -8,7 +8,7 @@ import contextlib
 import copy
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 import numpy
 import torch
@@ -34,6 +34,10 @@ class TorchShim(Shim):
     build: makes the module from `settings`, a dict of JSON values.
     texts: documents that belong to the module (tokenizer, entity vocabulary), by name.
     kept: tensors that are stored with it but never used or trained (a full entity table, for export), by name.
+
+    Of an encoder that several components share: owner, the component that stores it and names its optimizer state; cache,
+    what they share of word states; examples, those that the owner was updated with last, and updates, how often since the
+    last step. learning: whether the module learns in the update that is under way.
     """
 
     def __init__(self, build: Callable[[Dict[str, Any]], nn.Module], *, trainable: bool = True):
@@ -43,6 +47,14 @@ class TorchShim(Shim):
         self.settings: Dict[str, Any] = {}
         self.texts: Dict[str, str] = {}
         self.kept: Dict[str, Tensor] = {}
+        self.owner: Optional[str] = None
+        self.cache: Optional[Any] = None
+        self.examples: Optional[Any] = None
+        self.updates = 0
+        self.learning = True
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "examples": None}
 
     @property
     def ready(self) -> bool:
@@ -78,6 +90,10 @@ class TorchShim(Shim):
         finally:
             self.module.eval()
 
+    def gradients(self) -> ContextManager[None]:
+        """Around passes of the module: none where it does not learn."""
+        return contextlib.nullcontext() if self.learning else torch.no_grad()
+
     def set_dropout(self, rate: float) -> None:
         for part in self.module.modules():
             if isinstance(part, nn.Dropout):
@@ -90,6 +106,8 @@ class TorchShim(Shim):
         return next(self.module.parameters()).device
 
     def to_device(self, device_type: str, device_id: int) -> None:
+        if self.cache is not None:
+            self.cache.clear()
         if self._model is not None:
             self._model.to(torch.device("cuda", device_id) if device_type == "gpu" else torch.device("cpu"))
 

@@ -1,8 +1,10 @@
 """What all components share: weights from checkpoints, one file on disk, updates that accumulate."""
 
 import json
+import warnings
+from collections import Counter
 from pathlib import Path
-from typing import Any, ContextManager, Dict, Iterable, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple, Type, TypeVar, Union
 
 import srsly
 import torch
@@ -10,10 +12,11 @@ from safetensors import safe_open
 from safetensors.torch import load, save, save_file
 from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
-from spacy.tokens import Span
-from thinc.api import Optimizer
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from thinc.api import Model, Optimizer
 
-from ..bridge.architectures import number_format
+from ..bridge.encoders import ENCODER, is_shared, number_format
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
@@ -23,6 +26,7 @@ from ..model.config import EncoderConfig
 from ..text.tokenizer import PieceTokenizer
 
 FILE = "model.safetensors"
+PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 METADATA = "spacy_luke"  # where the file has what is not a tensor, as JSON
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
@@ -31,32 +35,75 @@ class LukeComponent(TrainablePipe):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     noun = "LUKE component"  # what messages call it
-    encoder_node = "luke_encoder"
-    _tokenizer: Optional[PieceTokenizer] = None  # read from the encoder's texts when it is needed
-    _weight = 0.0  # of the updates since the last step
+    entity_rows = "special"  # or "all": rows of the entity table that the model needs
+    special_entities: Tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
+    _tokenizer: Optional[Tuple[str, PieceTokenizer]] = None  # read from the encoder's texts when it is needed
+    _divisor = 0.0  # of the gradients since the last step
 
     @property
     def encoder(self) -> TorchShim:
-        return shims_of(self.model)[self.encoder_node]
+        return shims_of(self.model)[ENCODER]
+
+    @property
+    def encoder_node(self) -> Model:
+        return next(node for node in self.model.walk() if node.name == ENCODER)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the encoder is that of a `luke_encoder` component, which stores and steps it."""
+        return is_shared(self.encoder_node)
+
+    @property
+    def own_shims(self) -> Dict[str, TorchShim]:
+        shims = shims_of(self.model)
+        return {name: shim for name, shim in shims.items() if not (self.shared and name == ENCODER)}
 
     @property
     def attention(self) -> str:
-        """The model's attention mode, which its weights were trained for."""
-        return self.model.attrs["attention"]
+        """The model's attention mode, which its weights were trained for; "" of an encoder alone."""
+        return self.model.attrs.get("attention", "")
 
     @property
     def tokenizer(self) -> PieceTokenizer:
-        if self._tokenizer is None:
-            if "tokenizer" not in self.encoder.texts:
-                _ = self.encoder.module  # raises: nothing is loaded
-            self._tokenizer = PieceTokenizer.from_json(self.encoder.texts["tokenizer"])
-        return self._tokenizer
+        if "tokenizer" not in self.encoder.texts:
+            _ = self.encoder.module  # raises: nothing is loaded
+        text = self.encoder.texts["tokenizer"]
+        if self._tokenizer is None or self._tokenizer[0] is not text:  # a shared encoder is loaded by its owner
+            self._tokenizer = (text, PieceTokenizer.from_json(text))
+        return self._tokenizer[1]
+
+    def special_row(self, name: str) -> int:
+        """Row of "[MASK]" or "[MASK2]" in the module's entity table."""
+        _ = self.encoder.module  # raises where nothing is loaded
+        return self.encoder.settings["specials"][name]
+
+    def load_weights(self, weights: Optional[Callable[[], Checkpoint]]) -> Optional[Checkpoint]:
+        """Load what the config names, at initialisation. RETURNS: the checkpoint, None where the encoder is there
+        already. Raises ValueError where neither is the case."""
+        if weights is not None and self.shared:
+            raise ValueError(
+                f"'{self.name}' shares the encoder of '{self.encoder.owner}': give its checkpoint in "
+                f"[initialize.components.{self.encoder.owner}.weights] and leave that of '{self.name}' out."
+            )
+        if weights is not None:
+            checkpoint = weights()
+            self.load_encoder(checkpoint)
+            return checkpoint
+        if not self.encoder.ready:
+            raise ValueError(
+                f"'{self.name}' needs a checkpoint. Expected for example\n"
+                f"[initialize.components.{self.name}.weights]\n"
+                '@misc = "spacy-luke.checkpoint.v1"\n'
+                'path = "studio-ousia/luke-base"\n'
+                "in the config, where path is a folder, a tar.gz or a hub name; none was given."
+            )
+        return None
 
     def load_encoder(self, checkpoint: Checkpoint) -> None:
         """Take over a checkpoint's encoder, tokenizer and entity vocabulary.
 
-        The module gets the special rows of the entity table only. Other rows that the checkpoint brings are kept beside
-        it, unread, and go with the pipeline when it is saved or exported.
+        The module gets the special rows of the entity table only, unless `entity_rows` is "all". Other rows that the
+        checkpoint brings are kept beside it, unread, and go with the pipeline when it is saved or exported.
         """
         if checkpoint.tokenizer is None or checkpoint.entities is None:
             missing = "tokenizer" if checkpoint.tokenizer is None else "entity vocabulary"
@@ -64,11 +111,16 @@ class LukeComponent(TrainablePipe):
                 f"The checkpoint has no {missing}. Expected its files beside the weights (tokenizer.json, or "
                 "vocab.json and merges.txt, or vocab.txt, or sentencepiece.bpe.model; and entity_vocab.json)."
             )
-        config, tensors = checkpoint.config, dict(checkpoint.tensors)
-        special = checkpoint.entities.special_rows()
-        rows = sorted(set(special.values()))
+        config, tensors, entities = checkpoint.config, dict(checkpoint.tensors), checkpoint.entities
         table = tensors["encoder.entities.table.weight"]
+        for name in self.special_entities:
+            if name not in entities.special_rows():  # the paper's [MASK2] begins as a copy of [MASK] (section 4.2)
+                table = torch.cat([table, table[entities.mask_row : entities.mask_row + 1]])
+                entities = entities.with_entity(name)
+        special = entities.special_rows()
+        rows = sorted(set(special.values())) if self.entity_rows == "special" else list(range(len(table)))
         kept = {"pooler." + k: tensors[f"pooler.{k}"] for k in ("weight", "bias") if f"pooler.{k}" in tensors}
+        tensors["encoder.entities.table.weight"] = table
         if len(rows) < len(table):
             kept["entities.table.weight"] = table
             tensors["encoder.entities.table.weight"] = table[rows].clone()
@@ -78,15 +130,15 @@ class LukeComponent(TrainablePipe):
             {
                 "config": small.to_dict(),
                 "special_rows": rows,
-                "mask_row": rows.index(checkpoint.entities.mask_row),
+                "mask_row": rows.index(entities.mask_row),
+                "specials": {name: rows.index(row) for name, row in special.items()},
                 "source": checkpoint.source,
             }
         )
         prefix = "encoder."
         shim.fill({name[len(prefix) :]: x for name, x in tensors.items() if name.startswith(prefix)})
         shim.kept = kept
-        shim.texts = {"tokenizer": checkpoint.tokenizer.to_json(), "entities": checkpoint.entities.to_json()}
-        self._tokenizer = None
+        shim.texts = {"tokenizer": checkpoint.tokenizer.to_json(), "entities": entities.to_json()}
 
     def to_checkpoint(self) -> Checkpoint:
         """The reverse of `load_encoder`, for export: the encoder with the whole entity table that is there."""
@@ -110,40 +162,198 @@ class LukeComponent(TrainablePipe):
             report=[],
         )
 
-    def model_of(self, name: str) -> Any:
-        return next(node for node in self.model.walk() if node.name == name)
-
     def predicting(self) -> ContextManager[None]:
         """Around the passes of one prediction; an encoder without weights raises here already."""
         _ = self.encoder.module
-        return number_format(self.model_of(self.encoder_node), self.encoder, is_train=False)
+        return number_format(self.encoder_node, self.encoder, is_train=False)
 
     def named_parameters(self) -> List[Tuple[str, torch.nn.Parameter]]:
-        """Trainable parameters with their names in a checkpoint: encoder.*, head.*"""
-        prefixes = {self.encoder_node: "encoder"}
-        shims = shims_of(self.model).items()
-        return [(f"{prefixes.get(node, node)}.{n}", p) for node, shim in shims for n, p in shim.named_parameters()]
+        """Trainable parameters of its own with their names in a checkpoint: encoder.*, head.*"""
+        return [
+            (f"{PREFIXES.get(node, node)}.{n}", p)
+            for node, x in self.own_shims.items()
+            for n, p in x.named_parameters()
+        ]
 
-    def accumulate(self, weight: float) -> None:
-        """Note by how much the summed loss of an update must be divided when the step is made."""
-        self._weight += weight
+    def marker(self, piece: str) -> int:
+        """Id of a piece that marks mentions."""
+        number = self.tokenizer.piece_id(piece)
+        if number is None:
+            raise ValueError(
+                f"'{self.name}' marks mentions by the piece {piece!r}, which the encoder's tokenizer does not have. Expected "
+                "a LUKE checkpoint, or a plain one, which gets it when it is read; or set attention to one_way."
+            )
+        return number
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Annotate Docs. Components that share an encoder, and so word states, take few Docs at a time and hand them on
+        before they take more, so that those states are still held when the next component asks for them."""
+        if not self.shared or self.encoder.cache is None or not self.encoder.cache.capacity:
+            yield from super().pipe(stream, batch_size=batch_size)
+            return
+        words = max(self.encoder.cache.capacity // 2, 1)  # a word has less than two pieces on average
+        for docs in _by_words(stream, words=words, docs=batch_size):
+            yield from super().pipe(docs, batch_size=len(docs))
+
+    # ---- labels
+
+    @property
+    def labels(self) -> Tuple[str, ...]:
+        return tuple(self.cfg.get("labels", []))
+
+    @property
+    def label_data(self) -> List[str]:
+        return list(self.labels)
+
+    def create_head(self, *, seed: int = 0) -> None:
+        """A head with fresh parameters for the labels that there are."""
+        raise NotImplementedError
+
+    def add_label(self, label: str) -> int:
+        """Add a label. Where the head exists already it gains a row that has learned nothing yet."""
+        if not isinstance(label, str) or not label:
+            raise ValueError(f"A label must be a string that is not empty, but it is {label!r}.")
+        if label in self.cfg["labels"]:
+            return 0
+        self.cfg["labels"].append(label)
+        head = self.model.shims[0]
+        if head.ready:
+            old = head.module.state_dict()
+            self.create_head()
+            new = head.module.state_dict()
+            for key, value in old.items():
+                new[key][: len(value)] = value
+            head.fill(new)
+        return 1
+
+    def choose_labels(self, given: Optional[List[str]], seen: Counter, *, where: str) -> None:
+        """Take the labels that were given, or those of the examples; where: they were looked for."""
+        if given is not None:
+            if repeated := sorted(label for label, n in Counter(given).items() if n > 1):
+                raise ValueError(f"The labels given for '{self.name}' repeat {repeated}; expected each once.")
+            if missing := sorted(set(seen) - set(given)):
+                raise ValueError(
+                    f"The labels given for '{self.name}' are {sorted(given)}, but the examples also hold {missing}. "
+                    f"Add these to [initialize.components.{self.name}.labels] or remove them from the data."
+                )
+        chosen = given if given is not None else sorted(seen)
+        if not chosen:
+            raise ValueError(
+                f"'{self.name}' found no labels: expected {where} in the examples, "
+                f"or a list in [initialize.components.{self.name}.labels]."
+            )
+        self.cfg["labels"] = list(chosen)
+
+    def warn_missing(self, missing: Counter, total: int, *, what: str, advice: str = "Correct the data.") -> None:
+        """Say how much of the gold can never be predicted, and why."""
+        if missing:
+            reasons = ", ".join(f"{n} {reason}" for reason, n in missing.items())
+            warnings.warn(
+                f"'{self.name}': {missing.total()} of {total} {what} of the training data can never be predicted "
+                f"({reasons}). {advice}",
+                stacklevel=3,
+            )
+
+    # ---- heads that come from elsewhere, and go there
+
+    def fill_classifier(self, checkpoint: Checkpoint) -> None:
+        """Put a checkpoint's classifier in the place of the head's."""
+        head = self.model.shims[0]
+        state = head.module.state_dict()
+        for name in ("classifier.weight", "classifier.bias"):
+            if name in state and f"head.{name}" in checkpoint.tensors:
+                state[name] = checkpoint.tensors[f"head.{name}"]
+            elif name in state:  # a head without bias equals one with zeros
+                state[name] = torch.zeros_like(state[name])
+            elif f"head.{name}" in checkpoint.tensors:
+                raise ValueError(
+                    f"The checkpoint's classifier has a bias, but the model of '{self.name}' has none; set bias = true."
+                )
+        head.fill(state)
+
+    def with_classifier(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Add the head's classifier to a checkpoint that is to be exported."""
+        for name, x in self.model.shims[0].module.classifier.state_dict().items():
+            checkpoint.tensors[f"head.classifier.{name}"] = x.detach().cpu()
+        return checkpoint
+
+    def check_exportable(self, features: str = "entity") -> None:
+        if (found := self.model.attrs["features"]) != features:
+            raise ValueError(
+                f"The head of '{self.name}' reads features = {found!r}, but that of other LUKE code reads {features!r}. "
+                f"Train with features = {features!r} to export it."
+            )
+
+    # ---- training
+
+    def batches(self, examples: List[Example]) -> Iterable[Any]:
+        """What is encoded of examples, with its gold classes."""
+        raise NotImplementedError
+
+    def loss_weight(self, batch: Any) -> float:
+        """How many of a batch's losses are summed, for the mean."""
+        raise NotImplementedError
+
+    def get_loss(self, batch: Any, outputs: Any) -> Tuple[float, Tuple[Any, ...]]:  # type: ignore[override]
+        """The summed loss, and its gradients by the model's outputs."""
+        raise NotImplementedError
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Learn from examples: the mean loss of all that they ask for, however they are divided into batches of
+        `batch_size`. The step is made by `finish_update`. `drop` is the rate of every dropout of the model.
+
+        An encoder that is shared learns only if its `luke_encoder` was updated with the same examples before, as
+        `nlp.update` does unless it is frozen.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        shim = self.encoder
+        shim.learning = not self.shared or shim.examples is examples
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        for part in shims_of(self.model).values():
+            part.set_dropout(drop)
+        batches = list(self.batches(examples))
+        weight = float(sum(self.loss_weight(batch) for batch in batches)) or 1.0
+        # Several updates before a step give the mean of all their losses; of a shared encoder, which others add gradients
+        # to, the mean of their means.
+        scale = weight if self.shared else 1.0
+        for batch in batches:
+            outputs, backprop = self.model.begin_update(batch)
+            loss, gradients = self.get_loss(batch, outputs)
+            backprop(*(None if x is None else x / scale for x in gradients))
+            losses[self.name] += loss / weight
+        self._divisor += weight / scale
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """One step with the mean gradient of all updates since the last one, however they were divided."""
+        """One step with the mean gradient of the updates since the last one. A shared encoder makes its step with the
+        first component that is finished: its owner in `spacy train`."""
+        if self.shared and self.encoder.learning:
+            step_shared(self.encoder, sgd)
         parameters = self.named_parameters()
-        if self._weight:
-            torch._foreach_div_([p.grad for _, p in parameters if p.grad is not None], float(self._weight))
-        self._weight = 0.0
+        divide_gradients(parameters, self._divisor)
+        self._divisor = 0.0
         if isinstance(sgd, AdamW):
             sgd.step(self.name, parameters)
         else:
-            self.model.finish_update(sgd)
+            for shim in self.own_shims.values():
+                shim.finish_update(sgd)
 
     # ---- saving and loading: one safetensors file, replaced at once
 
     def _stored(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, str]]:
         tensors, stored = {}, {}
-        for node, shim in shims_of(self.model).items():
+        for node, shim in self.own_shims.items():
             part, values = shim.stored()
             tensors.update({f"{node}/{name}": x for name, x in part.items()})
             stored[node] = values
@@ -154,7 +364,7 @@ class LukeComponent(TrainablePipe):
         read = json.loads(metadata[METADATA])
         self.cfg.update(read["cfg"])
         stored = read["shims"]
-        shims = shims_of(self.model)
+        shims = self.own_shims
         if set(stored) != set(shims):
             raise ValueError(
                 f"The saved '{self.name}' has the parts {sorted(stored)}, but its config builds {sorted(shims)}. "
@@ -168,7 +378,6 @@ class LukeComponent(TrainablePipe):
         for node, shim in shims.items():
             prefix = f"{node}/"
             shim.restore({n[len(prefix) :]: x for n, x in tensors.items() if n.startswith(prefix)}, stored[node])
-        self._tokenizer = None
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Write DIR/model.safetensors: weights, tokenizer and settings. The old file is whole until the new one is."""
@@ -210,9 +419,39 @@ class LukeComponent(TrainablePipe):
         return self
 
 
-def register_span_extension(name: str) -> None:
-    if not Span.has_extension(name):
-        Span.set_extension(name, default=None)
+def _by_words(stream: Iterable[Doc], *, words: int, docs: int) -> Iterator[List[Doc]]:
+    """Lists of Docs with at least this many words in all, or of this many Docs."""
+    held: List[Doc] = []
+    for doc in stream:
+        held.append(doc)
+        if len(held) >= docs or sum(len(x) for x in held) >= words:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def check_limits(**limits: Optional[int]) -> None:
+    for setting, value in limits.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{setting} must be at least 1, but it is {value}.")
+
+
+def divide_gradients(parameters: List[Tuple[str, torch.nn.Parameter]], divisor: float) -> None:
+    gradients = [p.grad for _, p in parameters if p.grad is not None]
+    if divisor and gradients:
+        torch._foreach_div_(gradients, float(divisor))
+
+
+def step_shared(shim: TorchShim, sgd: Optimizer) -> None:
+    """One step of a shared encoder with the gradients of all components, the mean of its updates."""
+    parameters = [(f"encoder.{name}", p) for name, p in shim.named_parameters()]
+    divide_gradients(parameters, shim.updates)
+    shim.updates = 0
+    if isinstance(sgd, AdamW):
+        sgd.step(shim.owner, parameters)
+    else:
+        shim.finish_update(sgd)
 
 
 Found = TypeVar("Found", bound=LukeComponent)

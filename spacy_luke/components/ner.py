@@ -8,20 +8,21 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, Optimizer, get_current_ops
+from thinc.api import Config, Model, get_current_ops
 from thinc.types import Ragged
 
+from ..annotations import register_extensions
 from ..batch.batches import Item, SpanBatch, batch_items, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
-from ..bridge.architectures import SpanScores, create_span_head
 from ..bridge.documents import read_document
+from ..bridge.spans import SpanScores, create_span_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
-from .base import LukeComponent, register_span_extension
+from .base import LukeComponent, check_limits
 from .gold import gold_classes, obstacles, read_gold, unknown_words
 
 DEFAULT_MODEL = Config().from_str("""
@@ -165,46 +166,20 @@ class LukeNER(LukeComponent):
         )
         self.suggester = suggester
         self.scorer = scorer
-        register_span_extension("luke_score")
+        register_extensions()
         if context not in CONTEXTS:
             raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
-        limits = {"overlap": overlap, "batch_size": batch_size}
-        limits.update(max_span_pieces=max_span_pieces, max_span_words=max_span_words)
-        for setting, value in limits.items():
-            if value is not None and value < 1:
-                raise ValueError(f"{setting} must be at least 1, but it is {value}.")
+        check_limits(
+            overlap=overlap, batch_size=batch_size, max_span_pieces=max_span_pieces, max_span_words=max_span_words
+        )
         if max_span_pieces is not None and max_span_pieces > overlap // 2:
             raise ValueError(
                 f"overlap must be at least twice max_span_pieces, or spans at the end of a window could be lost; "
                 f"expected {2 * max_span_pieces} or more, but it is {overlap}."
             )
 
-    # ---- labels
-
-    @property
-    def labels(self) -> Tuple[str, ...]:
-        return tuple(self.cfg["labels"])
-
-    @property
-    def label_data(self) -> List[str]:
-        return list(self.cfg["labels"])
-
-    def add_label(self, label: str) -> int:
-        """Add a label. Where the head exists already it gains a row that has learned nothing yet."""
-        if not isinstance(label, str) or not label:
-            raise ValueError(f"A label must be a string that is not empty, but it is {label!r}.")
-        if label in self.cfg["labels"]:
-            return 0
-        self.cfg["labels"].append(label)
-        head = self.model.shims[0]
-        if head.ready:
-            old = head.module.state_dict()
-            create_span_head(self.model, len(self.labels) + 1)
-            new = head.module.state_dict()
-            for key, value in old.items():
-                new[key][: len(value)] = value
-            head.fill(new)
-        return 1
+    def create_head(self, *, seed: int = 0, shares: Optional[Tuple[float, float]] = None) -> None:
+        create_span_head(self.model, len(self.labels) + 1, seed=seed, shares=shares)
 
     # ---- from Docs to batches
 
@@ -327,22 +302,7 @@ class LukeNER(LukeComponent):
 
     # ---- training
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
-        """Learn from examples. The batch is encoded in parts of `batch_size`; the step, made by `finish_update`,
-        is the same however it is divided. `drop` is the rate of every dropout of the model."""
-        examples = list(examples)
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        validate_examples(examples, "LukeNER.update")
-        for shim in (self.encoder, self.model.shims[0]):
-            shim.set_dropout(drop)
+    def batches(self, examples: List[Example]) -> Iterator[SpanBatch]:
         golds = [self.gold(example) for example in examples]
         items = (
             item
@@ -350,16 +310,7 @@ class LukeNER(LukeComponent):
             if gold is not None
             for item in self.items(i, example.predicted, gold)
         )
-        for batch in batch_items(items, size=self.cfg["batch_size"]):
-            scores, backprop = self.model.begin_update(batch)
-            loss, gradients = self.get_loss(batch, scores)
-            backprop(*gradients)
-            weight = self.loss_weight(batch)
-            self.accumulate(weight)
-            losses[self.name] += loss / max(weight, 1.0)
-        if sgd not in (None, False):
-            self.finish_update(sgd)
-        return losses
+        return batch_items(items, size=self.cfg["batch_size"])
 
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> Tuple[float, Tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed."""
@@ -398,68 +349,29 @@ class LukeNER(LukeComponent):
         spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh parameters.
         """
         validate_get_examples(get_examples, "LukeNER.initialize")
-        checkpoint = weights() if weights is not None else None
-        if checkpoint is not None:
-            self.load_encoder(checkpoint)
-        elif not self.encoder.ready:
-            raise ValueError(
-                f"'{self.name}' needs a checkpoint. Expected for example\n"
-                f"[initialize.components.{self.name}.weights]\n"
-                '@misc = "spacy-luke.checkpoint.v1"\n'
-                'path = "studio-ousia/luke-base"\n'
-                "in the config, where path is a folder, a tar.gz or a hub name; none was given."
-            )
+        checkpoint = self.load_weights(weights)
         survey = self._survey(get_examples)
         seen, unreachable = survey.labels, survey.unreachable
-        if labels is not None:
-            if repeated := sorted(label for label, n in Counter(labels).items() if n > 1):
-                raise ValueError(f"The labels given for '{self.name}' repeat {repeated}; expected each once.")
-            if missing := sorted(set(seen) - set(labels)):
-                raise ValueError(
-                    f"The labels given for '{self.name}' are {sorted(labels)}, but the examples also hold {missing}. "
-                    f"Add these to [initialize.components.{self.name}.labels] or remove them from the data."
-                )
         has_head = checkpoint is not None and self._fits(checkpoint, labels or sorted(seen))
-        chosen = checkpoint.labels[1:] if has_head else (labels if labels is not None else sorted(seen))
-        if not chosen:
-            raise ValueError(
-                f"'{self.name}' found no labels: expected entities in the examples' "
-                f"{'doc.ents' if self.cfg['spans_key'] is None else 'doc.spans[' + repr(self.cfg['spans_key']) + ']'}, "
-                f"or a list in [initialize.components.{self.name}.labels]."
-            )
-        self.cfg["labels"] = list(chosen)
+        key = self.cfg["spans_key"]
+        where = "entities in doc.ents" if key is None else f"spans in doc.spans[{key!r}]"
+        self.choose_labels(checkpoint.labels[1:] if has_head else labels, seen, where=where)
         if has_head:
             self.load_head(checkpoint)
         else:
-            create_span_head(self.model, len(chosen) + 1, seed=seed, shares=survey.shares())
-        if unreachable:
-            total = sum(seen.values())
-            reasons = ", ".join(f"{n} {reason}" for reason, n in unreachable.items())
-            warnings.warn(
-                f"'{self.name}': {sum(unreachable.values())} of {total} gold spans of the training data can never be "
-                f"predicted ({reasons}). Raise max_span_pieces or max_span_words, change the suggester, or correct the "
-                "data.",
-                stacklevel=2,
-            )
+            self.create_head(seed=seed, shares=survey.shares())
+        advice = "Raise max_span_pieces or max_span_words, change the suggester, or correct the data."
+        self.warn_missing(unreachable, seen.total(), what="gold spans", advice=advice)
 
     def load_head(self, checkpoint: Checkpoint) -> None:
         """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no entity."""
         self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
-        create_span_head(self.model, len(checkpoint.labels))
-        state = self.model.shims[0].module.state_dict()
-        for part in ("weight", "bias"):
-            state[f"classifier.{part}"] = checkpoint.tensors[f"head.classifier.{part}"]
-        self.model.shims[0].fill(state)
+        self.create_head()
+        self.fill_classifier(checkpoint)
 
     def to_checkpoint(self) -> Checkpoint:
-        if (features := self.model.attrs["features"]) != "all":
-            raise ValueError(
-                f"The head of '{self.name}' reads features = {features!r}, but that of other LUKE code reads 'all': the "
-                "first word, the last word and the entity. Train with all to export it."
-            )
-        checkpoint = super().to_checkpoint()
-        for name, x in self.model.shims[0].module.classifier.state_dict().items():
-            checkpoint.tensors[f"head.classifier.{name}"] = x.detach().cpu()
+        self.check_exportable("all")
+        checkpoint = self.with_classifier(super().to_checkpoint())
         checkpoint.labels = [self.cfg["none"], *self.cfg["labels"]]
         checkpoint.task = "span_classification"
         return checkpoint

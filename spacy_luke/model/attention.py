@@ -89,34 +89,44 @@ class Attention(nn.Module):
         return self.output(out_ND), k_NHK, v_NHK
 
     def entities_only(
-        self, entities_ED: Tensor, k_NHK: Tensor, v_NHK: Tensor, words: Packing, rows: Sequence[Tensor]
+        self,
+        entities_ED: Tensor,
+        k_NHK: Tensor,
+        v_NHK: Tensor,
+        words: Packing,
+        rows: Sequence[Tensor],
+        *,
+        group_size: int = 1,
     ) -> Tensor:
-        """Each entity sees the words of its window and itself (mode "one_way"; as PL-Marker's levitated markers).
+        """Each entity sees the words of its window and its own group (mode "one_way"; as PL-Marker's levitated markers).
 
         k_NHK, v_NHK: keys and values of the words (NW, H, K), from `words_only`.
         words: packing of the words; rows: for each of its groups the packed entity rows (B, S) of its windows, -1
             where there is none (`entity_rows`).
+        group_size: so many consecutive entities (G) see one another; 1: an entity sees itself alone.
         RETURNS: (NE, D) after the output projection.
         """
         to_words = self.e2w_query if self.entity_aware else self.query
-        to_itself = self.e2e_query if self.entity_aware else self.query
-        q_EHK, q_self = self._heads(to_words(entities_ED)), self._heads(to_itself(entities_ED))
-        own_v = self._heads(self.value(entities_ED))
+        to_group = self.e2e_query if self.entity_aware else self.query
+        q_EHK = self._heads(to_words(entities_ED))
+        own_EHG, own_v_EHGK = self._group_scores(entities_ED, to_group(entities_ED), group_size)
         scale = q_EHK.shape[-1] ** -0.5
-        own_EH = (q_self * self._heads(self.key(entities_ED))).sum(-1) * scale
         results, order = [], []
         for group, rows_BS in zip(words.groups, rows, strict=True):
             if rows_BS.shape[1] == 0:
                 continue
             real_BS = rows_BS >= 0
             safe_BS = rows_BS.clamp(min=0)
-            q_BHSK, own_BHSK = q_EHK[safe_BS].transpose(1, 2), own_v[safe_BS].transpose(1, 2)
-            own_BHS = own_EH[safe_BS].transpose(1, 2)
+            q_BHSK, own_BHSGK = q_EHK[safe_BS].transpose(1, 2), own_v_EHGK[safe_BS].transpose(1, 2)
+            own_BHSG = own_EHG[safe_BS].transpose(1, 2)
             k_BHLK, v_BHLK = _take(k_NHK, group).transpose(1, 2), _take(v_NHK, group).transpose(1, 2)
             if group.real_BL is None and _has_log_sums(entities_ED):
-                out_BHSK = _join(_fused(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHS))
+                own_BHSG = own_BHSG.to(torch.promote_types(own_BHSG.dtype, torch.float32))
+                weights_BHSG = own_BHSG.softmax(-1).to(own_BHSGK.dtype)
+                own_BHSK = (weights_BHSG[..., None] * own_BHSGK).sum(-2)
+                out_BHSK = _join(_fused(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHSG.logsumexp(-1)))
             else:
-                out_BHSK = self._with_itself(q_BHSK * scale, k_BHLK, v_BHLK, own_BHS, own_BHSK, group)
+                out_BHSK = self._with_group(q_BHSK * scale, k_BHLK, v_BHLK, own_BHSG, own_BHSGK, group)
             out_BSHK = out_BHSK.transpose(1, 2)
             results.append(out_BSHK[real_BS].flatten(1))
             order.append(rows_BS[real_BS])
@@ -127,17 +137,27 @@ class Attention(nn.Module):
         inverse[flat] = torch.arange(len(flat), device=flat.device)
         return self.output(torch.cat(results)[inverse])
 
-    def _with_itself(
-        self, q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, own_BHS: Tensor, own_BHSK: Tensor, group: Group
+    def _group_scores(self, entities_ED: Tensor, query_ED: Tensor, size: int) -> Tuple[Tensor, Tensor]:
+        """Scaled scores of each entity for the G members of its group (NE, H, G), and their values (NE, H, G, K)."""
+        groups = [self._heads(x).unflatten(0, (-1, size)) for x in (query_ED, self.key(entities_ED), self.value(entities_ED))]
+        q_nGHK, k_nGHK, v_nGHK = groups
+        scores_EHG = torch.einsum("nghk,nohk->ngho", q_nGHK, k_nGHK).flatten(0, 1) * q_nGHK.shape[-1] ** -0.5
+        values_EHGK = v_nGHK.transpose(1, 2)[:, None].expand(-1, size, -1, -1, -1).flatten(0, 1)
+        return scores_EHG, values_EHGK
+
+    def _with_group(
+        self, q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, own_BHSG: Tensor, own_BHSGK: Tensor, group: Group
     ) -> Tensor:
-        """Attention of scaled queries to the words of their window and to one key and value of their own."""
-        # One key and value of zeros behind the words keeps a column for the entity's own score and value.
-        scores_BHSL = q_BHSK @ F.pad(k_BHLK, (0, 0, 0, 1)).transpose(-1, -2)
+        """Attention of scaled queries to the words of their window and to G keys and values of their own."""
+        size = own_BHSG.shape[-1]
+        # Keys and values of zeros behind the words keep columns for each entity's own scores and values.
+        scores_BHSL = q_BHSK @ F.pad(k_BHLK, (0, 0, 0, size)).transpose(-1, -2)
         if group.real_BL is not None:
-            scores_BHSL = scores_BHSL.masked_fill(F.pad(~group.real_BL, (0, 1))[:, None, None], float("-inf"))
-        scores_BHSL[..., -1] = own_BHS.to(scores_BHSL.dtype)
+            scores_BHSL = scores_BHSL.masked_fill(F.pad(~group.real_BL, (0, size))[:, None, None], float("-inf"))
+        scores_BHSL[..., -size:] = own_BHSG.to(scores_BHSL.dtype)
         weights_BHSL = F.dropout(scores_BHSL.softmax(-1), self.dropout, self.training)
-        return weights_BHSL @ F.pad(v_BHLK, (0, 0, 0, 1)) + weights_BHSL[..., -1:] * own_BHSK
+        own_BHSK = (weights_BHSL[..., -size:, None] * own_BHSGK).sum(-2)
+        return weights_BHSL @ F.pad(v_BHLK, (0, 0, 0, size)) + own_BHSK
 
     def _heads(self, x_ND: Tensor) -> Tensor:
         return x_ND.unflatten(-1, (self.num_heads, -1))

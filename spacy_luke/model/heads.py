@@ -3,7 +3,7 @@
 N packed word states, E spans, D model width, L labels, W states of words.
 """
 
-from typing import Tuple
+from typing import Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +35,35 @@ class SpanHead(nn.Module):
             "words": lambda: [words_ND[first_E], words_ND[last_E]],
             "entity": lambda: [entities_ED],
         }[self.features]()
+        return self.classifier(self.dropout(torch.cat(states, -1)))
+
+
+class EntityHead(nn.Module):
+    """A linear layer on the joined features of K entity tokens: one for typing, a pair for relations (LUKE, sections 4.1
+    and 4.2), placeholder and candidate for cloze questions (section 4.4).
+
+    features: "entity" is the paper's; "all" and "words" as in `SpanHead`. The paper's relation head has no bias.
+    """
+
+    def __init__(self, hidden_size: int, n_labels: int, *, states: int, features: str = "entity", bias: bool = True):
+        super().__init__()
+        if features not in FEATURES:
+            raise ValueError(f"features must be one of {sorted(FEATURES)}, but it is {features!r}.")
+        self.features = features
+        self.dropout = nn.Dropout(0.1)
+        self.classifier = nn.Linear(states * FEATURES[features] * hidden_size, n_labels, bias=bias)
+
+    def forward(
+        self, words_ND: Tensor, first_E: Tensor, last_E: Tensor, entities_ED: Optional[Tensor], units_UK: Tensor
+    ) -> Tensor:
+        """first_E, last_E: rows of words_ND, both inclusive; units_UK: entity tokens of each unit, in the order of its
+        features; entities_ED: None where features = "words". RETURNS: logits (U, L)."""
+        states = []
+        for unit_U in units_UK.unbind(1):
+            if self.features != "entity":
+                states += [words_ND[first_E[unit_U]], words_ND[last_E[unit_U]]]
+            if self.features != "words":
+                states.append(entities_ED[unit_U])
         return self.classifier(self.dropout(torch.cat(states, -1)))
 
 
@@ -89,3 +118,21 @@ def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> Tuple[float, Tenso
     logits_E = logits_E.detach().float()
     loss = F.binary_cross_entropy_with_logits(logits_E, target_E, reduction="none")
     return float((loss * known_E).sum()), (logits_E.sigmoid() - target_E) * known_E
+
+
+def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> Tuple[float, Tensor]:
+    """Binary cross-entropy summed over units and labels, and its gradient by the logits, (U, L).
+
+    focus: weighs a label that does not hold by p ** focus, its probability, so that thousands of labels that are rarely
+    right do not drown the few that are (the asymmetric loss of Ben-Baruch et al., ICCV 2021, with gamma+ = 0 and no
+    margin); 0: the papers' loss.
+    """
+    logits_UL = logits_UL.detach().float().requires_grad_()
+    with torch.enable_grad():
+        right_UL = gold_UL * F.logsigmoid(logits_UL)
+        wrong_UL = (1 - gold_UL) * F.logsigmoid(-logits_UL)
+        if focus:
+            wrong_UL = wrong_UL * logits_UL.sigmoid() ** focus
+        loss = -(right_UL + wrong_UL).sum()
+        (gradient_UL,) = torch.autograd.grad(loss, logits_UL)
+    return float(loss.detach()), gradient_UL

@@ -166,12 +166,16 @@ class LukeEncoder(nn.Module):
             all_values.append(values)
         return WordStates(x_ND, all_keys, all_values, packing)
 
-    def encode_entities(self, words: WordStates, mentions: Mentions) -> Tensor:
-        """Entity states (NE, D) where each entity sees its window's words and itself, and no word sees an entity."""
+    def encode_entities(self, words: WordStates, mentions: Mentions, *, group_size: int = 1) -> Tensor:
+        """Entity states (NE, D) where each entity sees its window's words and itself, and no word sees an entity.
+
+        group_size: so many consecutive entities see one another, such as the two of a pair; the counts of all windows
+        are multiples of it.
+        """
         rows = entity_rows(words.packing, mentions.counts, device=mentions.entities_E.device)
         x_ED = self.entities(mentions)
         for layer, keys, values in zip(self.layers, words.keys, words.values):
-            attended = layer.attention.entities_only(x_ED, keys, values, words.packing, rows)
+            attended = layer.attention.entities_only(x_ED, keys, values, words.packing, rows, group_size=group_size)
             x_ED = layer.finish(x_ED, attended)
         return x_ED
 

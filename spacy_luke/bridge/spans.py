@@ -1,26 +1,25 @@
-"""The Thinc models that configs name: an encoder, and task models that hold one.
+"""The Thinc model of `luke_ner`, which configs name: it classifies spans of words.
 
 N packed pieces, E spans, K spans that were kept, L labels.
 """
 
-import contextlib
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
 from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
-from thinc.util import torch2xp, xp2torch
 from torch import Tensor
 
 from ..batch.batches import SpanBatch
 from ..model.config import EncoderConfig
 from ..model.heads import FEATURES, SpanHead, keep_best
-from ..model.luke import LukeEncoder, Mentions, Windows, initialize
-from .precision import choose_precision
+from ..model.luke import Mentions, Windows, initialize
+from .cache import encode_words
+from .encoders import init_with_example, number_format
 from .wrapper import TorchShim, to_tensor
 
 ATTENTION = ("full", "one_way")
@@ -34,29 +33,6 @@ class SpanScores:
     kept_K: Tensor
     logits_KL: Tensor
     proposals_E: Optional[Tensor]
-
-
-@registry.architectures("spacy-luke.LukeEncoder.v1")
-def build_luke_encoder(
-    trainable: bool = True,
-    train_precision: str = "auto",
-    predict_precision: str = "float32",
-) -> Model[List[Ints1d], List[Floats2d]]:
-    """A LUKE encoder. Its sizes, parameters and tokenizer come from a checkpoint when the pipeline is initialised.
-
-    trainable: false freezes all its parameters.
-    train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
-
-    Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states: (pieces, hidden_size) for each.
-    """
-    for name in (train_precision, predict_precision):
-        choose_precision(name, torch.device("cpu"))
-    shim = TorchShim(_build_encoder, trainable=trainable)
-    attrs = {
-        "train_precision": train_precision,
-        "predict_precision": predict_precision,
-    }
-    return Model("luke_encoder", _encode_windows, attrs=attrs, shims=[shim], init=_init_with_example)
 
 
 @registry.architectures("spacy-luke.SpanClassifier.v1")
@@ -95,7 +71,7 @@ def build_span_classifier(
         "proposer_size": proposer_size if proposes else 0,
         "spans_per_pass": spans_per_pass if attention == "full" else None,
     }
-    return Model("head", _classify_spans, layers=[encoder], attrs=attrs, shims=[shim], init=_init_with_example)
+    return Model("head", _classify_spans, layers=[encoder], attrs=attrs, shims=[shim], init=init_with_example)
 
 
 def create_span_head(
@@ -125,33 +101,9 @@ def create_span_head(
                 head.proposer.score.bias.fill_(proposed)
 
 
-def _build_encoder(settings: Dict[str, Any]) -> LukeEncoder:
-    return LukeEncoder(EncoderConfig.from_dict(settings["config"]))
-
-
 def _build_span_head(settings: Dict[str, Any]) -> SpanHead:
     settings = dict(settings)
     return SpanHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
-
-
-def _encode_windows(
-    model: Model, windows: List[Ints1d], is_train: bool
-) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Ints1d]]]:
-    shim: TorchShim = model.shims[0]
-    if not windows:
-        return [], lambda d_states: []
-    lengths = [len(x) for x in windows]
-    with shim.running(is_train=is_train) as encoder, number_format(model, shim, is_train=is_train):
-        pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])
-        states_ND = encoder.encode_words(Windows(pieces, lengths)).states_ND.float()
-
-    def backprop(d_states: List[Floats2d]) -> List[Ints1d]:
-        gradient = torch.cat([xp2torch(x, requires_grad=False, device=shim.device) for x in d_states])
-        if states_ND.requires_grad:
-            states_ND.backward(gradient)
-        return []
-
-    return [torch2xp(x) for x in states_ND.detach().split(lengths)], backprop
 
 
 def _classify_spans(
@@ -160,12 +112,12 @@ def _classify_spans(
     encoder_model = model.layers[0]
     encoder_shim, head_shim = encoder_model.shims[0], model.shims[0]
     with (
-        encoder_shim.running(is_train=is_train) as encoder,
+        encoder_shim.running(is_train=is_train and encoder_shim.learning),
         head_shim.running(is_train=is_train) as head,
         number_format(encoder_model, encoder_shim, is_train=is_train),
     ):
         run = _run_full if model.attrs["attention"] == "full" else _run_one_way
-        scores = run(encoder, head, batch, mask_row=encoder_shim.settings["mask_row"])
+        scores = run(encoder_shim, head, batch)
 
     def backprop(d_logits: Tensor, d_proposals: Optional[Tensor]) -> None:
         outputs, gradients = [scores.logits_KL], [d_logits]
@@ -177,17 +129,20 @@ def _classify_spans(
     return scores, backprop
 
 
-def _run_full(encoder: LukeEncoder, head: SpanHead, batch: SpanBatch, *, mask_row: int) -> SpanScores:
-    device = encoder.words.piece.weight.device
-    words_ND, entities_ED = encoder(_windows(batch, device), _mentions(batch, device, mask_row))
+def _run_full(shim: TorchShim, head: SpanHead, batch: SpanBatch) -> SpanScores:
+    device, mask_row = shim.device, shim.settings["mask_row"]
+    windows = Windows(to_tensor(batch.pieces_N, device), batch.lengths)
+    with shim.gradients():
+        words_ND, entities_ED = shim.module(windows, _mentions(batch, device, mask_row))
     first_E, last_E = (to_tensor(batch.rows(x), device) for x in (batch.first_E, batch.last_E))
     logits_EL = head(words_ND, first_E, last_E, entities_ED).float()
     return SpanScores(torch.arange(len(batch.first_E), device=device), logits_EL, None)
 
 
-def _run_one_way(encoder: LukeEncoder, head: SpanHead, batch: SpanBatch, *, mask_row: int) -> SpanScores:
-    device = encoder.words.piece.weight.device
-    words = encoder.encode_words(_windows(batch, device))
+def _run_one_way(shim: TorchShim, head: SpanHead, batch: SpanBatch) -> SpanScores:
+    device, mask_row = shim.device, shim.settings["mask_row"]
+    with shim.gradients():
+        words = encode_words(shim, batch.pieces_N, batch.lengths)
     first_E, last_E = (to_tensor(batch.rows(x), device) for x in (batch.first_E, batch.last_E))
     proposals_E = None
     if head.proposer is None:
@@ -201,13 +156,10 @@ def _run_one_way(encoder: LukeEncoder, head: SpanHead, batch: SpanBatch, *, mask
         if batch.gold_E is not None:  # in training the gold spans are always among them
             kept_K = torch.unique(torch.cat([kept_K, to_tensor(np.flatnonzero(batch.gold_E > 0), device)]))
     mentions = _mentions(batch, device, mask_row, kept_K.cpu().numpy())
-    entities_ED = encoder.encode_entities(words, mentions)
+    with shim.gradients():
+        entities_ED = shim.module.encode_entities(words, mentions)
     logits_KL = head(words.states_ND, first_E[kept_K], last_E[kept_K], entities_ED).float()
     return SpanScores(kept_K, logits_KL, proposals_E)
-
-
-def _windows(batch: SpanBatch, device: torch.device) -> Windows:
-    return Windows(to_tensor(batch.pieces_N, device), batch.lengths)
 
 
 def _mentions(batch: SpanBatch, device: torch.device, mask_row: int, kept_K: Optional[np.ndarray] = None) -> Mentions:
@@ -217,19 +169,3 @@ def _mentions(batch: SpanBatch, device: torch.device, mask_row: int, kept_K: Opt
         counts = np.bincount(batch.window_E()[kept_K], minlength=len(counts)).tolist()
     masks = torch.full((len(first_E),), mask_row, dtype=torch.long, device=device)
     return Mentions(masks, to_tensor(first_E, device), to_tensor(last_E, device), counts)
-
-
-@contextlib.contextmanager
-def number_format(encoder_model: Model, shim: TorchShim, *, is_train: bool) -> Iterator[None]:
-    """Gradients and number format for passes of an encoder: autocast to bfloat16 where it is chosen. Around several
-    passes without gradients it lets them share the cast parameters."""
-    dtype = choose_precision(encoder_model.attrs["train_precision" if is_train else "predict_precision"], shim.device)
-    with (
-        torch.enable_grad() if is_train else torch.inference_mode(),
-        torch.autocast(shim.device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16),
-    ):
-        yield
-
-
-def _init_with_example(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Parameters come from a checkpoint (see the components' `initialize`), so nothing is left to infer from X."""

@@ -1,0 +1,98 @@
+"""Windows with entity tokens that a task asks for, and what is classified by them: typing, relations, cloze.
+
+N packed pieces of a batch, B windows, E entity tokens, U units: a unit is one thing that is classified, by K entity tokens
+(a mention's one, a pair's two, a placeholder's and a candidate's).
+"""
+
+from dataclasses import dataclass
+from typing import Iterable, Iterator, Optional, Sequence
+
+import numpy as np
+
+from .batches import batch_items
+
+
+@dataclass(frozen=True)
+class EntityItem:
+    """A window that shall be encoded with its entity tokens.
+
+    owner: the caller's number of what the results belong to; pieces: (n,), [CLS] and [SEP] included; rows_E: rows of the
+    module's entity table; first_E, last_E: pieces of each mention in the window, both inclusive, [CLS] is 0; units_UK:
+    which of the item's entity tokens a unit reads, in this order; group: where words do not see entities, so many
+    consecutive tokens see one another; gold: (U,) classes, -1 for not known, or (U, L) of 0 and 1 where a unit may have
+    several labels; types: (n,) token types of the pieces, zeros where None; number_U: the caller's number of each unit, 0,
+    1, ... where None.
+    """
+
+    owner: int
+    pieces: np.ndarray
+    rows_E: np.ndarray
+    first_E: np.ndarray
+    last_E: np.ndarray
+    units_UK: np.ndarray
+    group: int = 1
+    gold: Optional[np.ndarray] = None
+    types: Optional[np.ndarray] = None
+    number_U: Optional[np.ndarray] = None
+
+    @property
+    def cost(self) -> int:
+        return len(self.pieces) + len(self.rows_E)
+
+
+@dataclass(frozen=True)
+class EntityBatch:
+    """Packed items; units_UK counts the entity tokens of the whole batch."""
+
+    pieces_N: np.ndarray
+    types_N: Optional[np.ndarray]
+    lengths: Sequence[int]
+    counts: Sequence[int]
+    rows_E: np.ndarray
+    first_E: np.ndarray
+    last_E: np.ndarray
+    units_UK: np.ndarray
+    group: int
+    gold: Optional[np.ndarray]
+    items: Sequence[EntityItem]
+
+    def owner_U(self) -> np.ndarray:
+        """Owner of each unit."""
+        return np.repeat([item.owner for item in self.items], [len(item.units_UK) for item in self.items])
+
+    def number_U(self) -> np.ndarray:
+        """The caller's number of each unit."""
+        return np.concatenate([np.arange(len(x.units_UK)) if x.number_U is None else x.number_U for x in self.items])
+
+    def rows(self, positions_E: np.ndarray) -> np.ndarray:
+        """Packed rows of positions counted in the entity tokens' windows."""
+        starts_B = np.cumsum(self.lengths) - np.array(self.lengths)
+        return np.repeat(starts_B, self.counts) + positions_E
+
+
+def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
+    groups = {item.group for item in items}
+    assert len(groups) == 1, groups
+    counts = [len(item.rows_E) for item in items]
+    starts = np.cumsum(counts) - np.array(counts)
+    types = None
+    if any(item.types is not None for item in items):
+        types = np.concatenate([np.zeros_like(x.pieces) if x.types is None else x.types for x in items])
+    return EntityBatch(
+        pieces_N=np.concatenate([item.pieces for item in items]),
+        types_N=types,
+        lengths=[len(item.pieces) for item in items],
+        counts=counts,
+        rows_E=np.concatenate([item.rows_E for item in items]),
+        first_E=np.concatenate([item.first_E for item in items]),
+        last_E=np.concatenate([item.last_E for item in items]),
+        units_UK=np.concatenate([item.units_UK + start for item, start in zip(items, starts)]),
+        group=items[0].group,
+        gold=np.concatenate([item.gold for item in items]) if items[0].gold is not None else None,
+        items=tuple(items),
+    )
+
+
+def batch_entities(items: Iterable[EntityItem], *, size: int) -> Iterator[EntityBatch]:
+    """Batches of about `size` pieces and entity tokens; see `batch_items`."""
+    return batch_items(items, size=size, make=make_entity_batch)

@@ -1,0 +1,96 @@
+"""Which spans of a Doc a component is asked about, and which pairs of them: functions that configs name.
+
+M mentions, P pairs.
+"""
+
+from dataclasses import dataclass
+from typing import Callable, Iterable, List, Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.tokens import Doc, Span
+from spacy.util import registry
+
+Getter = Callable[[Doc], Iterable[Span]]
+PairSuggester = Callable[[Doc, Sequence[Span]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class DocEnts:
+    """doc.ents."""
+
+    def __call__(self, doc: Doc) -> List[Span]:
+        return list(doc.ents)
+
+
+@dataclass(frozen=True)
+class SpanGroupGetter:
+    """doc.spans[key], nothing where there is no such group."""
+
+    key: str
+
+    def __call__(self, doc: Doc) -> List[Span]:
+        return list(doc.spans[self.key]) if self.key in doc.spans else []
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Ordered pairs of mentions with different words, as (head, tail)."""
+
+    same_sentence: bool
+    max_words: Optional[int]
+    types: Optional[List[List[str]]]
+
+    def __call__(self, doc: Doc, mentions: Sequence[Span]) -> np.ndarray:
+        """RETURNS: indices of mentions (P, 2), ordered by head, then tail."""
+        if len(mentions) < 2:
+            return np.empty((0, 2), dtype=np.int64)
+        start_M = np.array([span.start for span in mentions])
+        end_M = np.array([span.end for span in mentions])
+        allowed_MM = (start_M[:, None] != start_M) | (end_M[:, None] != end_M)
+        if self.same_sentence:
+            begins_W = np.array([bool(word.is_sent_start) for word in doc])
+            sentence_W = np.cumsum(begins_W)
+            first_M, last_M = sentence_W[start_M], sentence_W[end_M - 1]
+            allowed_MM &= (first_M[:, None] == first_M) & (last_M[:, None] == last_M) & (first_M == last_M)
+        if self.max_words is not None:  # words between the two
+            gap_MM = np.maximum(start_M[:, None] - end_M, start_M - end_M[:, None])
+            allowed_MM &= gap_MM <= self.max_words
+        if self.types is not None:
+            labels = [span.label_ for span in mentions]
+            known = {(head, tail) for head, tail in self.types}
+            allowed_MM &= np.array([[(head, tail) in known for tail in labels] for head in labels])
+        return np.argwhere(allowed_MM)
+
+
+@registry.misc("spacy-luke.doc_ents.v1")
+def make_doc_ents_getter() -> Callable[[Doc], Iterable[Span]]:
+    """The mentions are doc.ents."""
+    return DocEnts()
+
+
+@registry.misc("spacy-luke.span_group.v1")
+def make_span_group_getter(key: str) -> Callable[[Doc], Iterable[Span]]:
+    """The mentions are doc.spans[key]."""
+    return SpanGroupGetter(key)
+
+
+@registry.misc("spacy-luke.pairs.v1")
+def make_pairs(
+    same_sentence: bool = False, max_words: Optional[int] = None, types: Optional[List[List[str]]] = None
+) -> Callable[[Doc, Sequence[Span]], np.ndarray]:
+    """All ordered pairs of a Doc's mentions.
+
+    same_sentence: only pairs inside one sentence. max_words: most words between the two. types: the allowed labels as
+    [head, tail], such as [["PER", "ORG"], ["PER", "LOC"]]; null: any.
+    """
+    if max_words is not None and max_words < 0:
+        raise ValueError(f"max_words must be 0 or more, or null, but it is {max_words}.")
+    if types is not None and any(len(pair) != 2 for pair in types):
+        raise ValueError(f"types must be a list of [head label, tail label], but it is {types!r}.")
+    return Pairs(same_sentence, max_words, types)
+
+
+def align_mention(doc: Doc, start_char: int, end_char: int) -> Optional[Tuple[int, int]]:
+    """Words [start, end) of a Doc with exactly these characters; None where there are none."""
+    span = doc.char_span(start_char, end_char)
+    return None if span is None else (span.start, span.end)

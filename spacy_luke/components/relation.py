@@ -1,0 +1,481 @@
+"""`luke_relation`: relations between mentions (LUKE, EMNLP 2020, section 4.2)."""
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
+from torch import Tensor
+
+from ..annotations import register_extensions
+from ..batch.entities import EntityBatch, batch_entities
+from ..batch.windows import CONTEXTS
+from ..bridge.entities import create_entity_head
+from ..bridge.wrapper import to_tensor
+from ..checkpoint.checkpoint import Checkpoint
+from ..model.heads import cross_entropy, multi_label_cross_entropy
+from .base import LukeComponent, check_limits
+from .mentions import align_mention
+from .units import Input, unit_items
+
+DEFAULT_MODEL = Config().from_str("""
+[model]
+@architectures = "spacy-luke.EntityClassifier.v1"
+attention = "one_way"
+features = "all"
+bias = true
+
+[model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+trainable = true
+train_precision = "auto"
+predict_precision = "float32"
+""")["model"]
+TOKENS = ("pair", "mention")
+
+Mention = Tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a Doc: mentions as words [start, end), and pairs (P, 2) of them as (head, tail)."""
+
+    mentions: List[Mention]
+    pairs_P2: np.ndarray
+
+
+@dataclass(frozen=True)
+class Found:
+    """Relations of a Doc: pairs of mentions (R, 2), class and probability of each."""
+
+    question: Question
+    pair_R2: np.ndarray
+    label_R: np.ndarray
+    probability_R: np.ndarray
+
+
+@Language.factory(
+    "luke_relation",
+    assigns=["doc._.luke_relations"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "getter": {"@misc": "spacy-luke.doc_ents.v1"},
+        "suggester": {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": 100, "types": None},
+        "context": "document",
+        "overlap": 128,
+        "none": "no_relation",
+        "multi_label": False,
+        "threshold": 0.5,
+        "tokens": "pair",
+        "batch_size": 4096,
+        "scorer": {"@scorers": "spacy-luke.relation_scorer.v1"},
+    },
+    default_score_weights={
+        "relations_f": 1.0,
+        "relations_p": 0.0,
+        "relations_r": 0.0,
+        "relations_macro_f": 0.0,
+        "relations_strict_f": 0.0,
+        "relations_accuracy": 0.0,
+        "relations_per_type": None,
+    },
+)
+def make_luke_relation(
+    nlp: Language,
+    name: str,
+    model: Model,
+    getter: Callable[[Doc], Iterable[Span]],
+    suggester: Callable[[Doc, Sequence[Span]], Any],
+    context: str,
+    overlap: int,
+    none: Optional[str],
+    multi_label: bool,
+    threshold: float,
+    tokens: str,
+    batch_size: int,
+    scorer: Optional[Callable[..., Any]],
+) -> "LukeRelation":
+    """Builds the component; see `LukeRelation` for the settings."""
+    return LukeRelation(
+        nlp.vocab,
+        model,
+        name,
+        getter=getter,
+        suggester=suggester,
+        context=context,
+        overlap=overlap,
+        none=none,
+        multi_label=multi_label,
+        threshold=threshold,
+        tokens=tokens,
+        batch_size=batch_size,
+        scorer=scorer,
+    )
+
+
+class LukeRelation(LukeComponent):
+    """Finds relations between a Doc's mentions and writes them to `doc._.luke_relations`.
+
+    getter: the mentions of a Doc, such as spacy-luke.doc_ents.v1.
+    suggester: the ordered pairs (head, tail) that are classified, such as spacy-luke.pairs.v1. A Doc with given pairs
+        (`doc._.luke_pairs`) has these instead, and the getter is not asked.
+    context: "document" surrounds mentions by as much of their document as fits, "sentence" by their sentences.
+    overlap: least context in pieces where a document is longer than a window (one-way attention).
+    none: name of the class for "no relation"; null: every pair has one.
+    multi_label: whether a pair may have several relations; then none is the absence of all, and `threshold` the least
+        probability of one (`tune` finds the best on dev data).
+    tokens: in one-way attention, "pair" gives each pair two entity tokens that see each other, "mention" each mention one
+        as a head and one as a tail, whatever the number of pairs.
+    batch_size: pieces and entity tokens encoded at once.
+    """
+
+    noun = "luke_relation"
+    special_entities = ("[MASK]", "[MASK2]")
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "luke_relation",
+        *,
+        getter: Callable[[Doc], Iterable[Span]],
+        suggester: Callable[[Doc, Sequence[Span]], Any],
+        context: str = "document",
+        overlap: int = 128,
+        none: Optional[str] = "no_relation",
+        multi_label: bool = False,
+        threshold: float = 0.5,
+        tokens: str = "pair",
+        batch_size: int = 4096,
+        scorer: Optional[Callable[..., Any]] = None,
+    ):
+        super().__init__(
+            vocab,
+            model,
+            name,
+            context=context,
+            overlap=overlap,
+            none=none,
+            multi_label=multi_label,
+            threshold=threshold,
+            tokens=tokens,
+            batch_size=batch_size,
+            labels=[],
+        )
+        self.getter = getter
+        self.suggester = suggester
+        self.scorer = scorer
+        register_extensions()
+        if context not in CONTEXTS:
+            raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
+        if tokens not in TOKENS:
+            raise ValueError(f"tokens must be one of {TOKENS}, but it is {tokens!r}.")
+        check_limits(overlap=overlap, batch_size=batch_size)
+        if not 0 < threshold < 1:
+            raise ValueError(f"threshold is a probability above 0 and below 1, but it is {threshold}.")
+
+    @property
+    def classes(self) -> List[Optional[str]]:
+        """Labels of the head's rows; None stands for "no relation"."""
+        has_none = self.cfg["none"] is not None and not self.cfg["multi_label"]
+        return [None, *self.cfg["labels"]] if has_none else list(self.cfg["labels"])
+
+    def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
+        create_entity_head(self.model, len(self.classes), states=2, seed=seed, prior_L=prior_L)
+
+    def input(self) -> Input:
+        full = self.attention == "full"
+        return Input(
+            tokenizer=self.tokenizer,
+            attention=self.attention,
+            room=self.encoder.module.config.max_window - 2,
+            context=self.cfg["context"],
+            overlap=self.cfg["overlap"],
+            rows=[self.special_row("[MASK]"), self.special_row("[MASK2]")],
+            markers=[self.marker("<ent>"), self.marker("<ent2>")] if full else [],
+            pairwise=full or self.cfg["tokens"] == "pair",
+        )
+
+    # ---- prediction
+
+    def question(self, doc: Doc) -> Question:
+        if (given := doc._.luke_pairs) is not None:
+            return _question_of([((head.start, head.end), (tail.start, tail.end)) for head, tail in given])
+        spans = {(span.start, span.end): span for span in self.getter(doc) if span.end > span.start}
+        return Question(list(spans), self._suggest(doc, list(spans.values())))
+
+    def _suggest(self, doc: Doc, spans: Sequence[Span]) -> np.ndarray:
+        pairs_P2 = np.asarray(self.suggester(doc, spans), dtype=np.int64).reshape(-1, 2)
+        if len(pairs_P2) and not (0 <= pairs_P2.min() and pairs_P2.max() < len(spans)):
+            raise ValueError(
+                f"The suggester of '{self.name}' must give indices of the Doc's {len(spans)} mentions, but it gave "
+                f"{int(pairs_P2.max())} and {int(pairs_P2.min())} among others."
+            )
+        if (same := pairs_P2[:, 0] == pairs_P2[:, 1]).any():
+            text = spans[int(pairs_P2[same][0, 0])].text
+            raise ValueError(
+                f"The suggester of '{self.name}' paired a mention with itself, {text!r}: head and tail must differ."
+            )
+        return pairs_P2
+
+    def predict(self, docs: Iterable[Doc]) -> List[Found]:
+        docs = list(docs)
+        questions = [self.question(doc) for doc in docs]
+        rows: List[List[np.ndarray]] = [[] for _ in docs]
+        lost: List[List[int]] = [[] for _ in docs]
+        task = self.input()
+        with self.predicting():
+            items = (
+                item
+                for i, (doc, question) in enumerate(zip(docs, questions))
+                for item in unit_items(task, doc, question.mentions, question.pairs_P2, owner=i, lost=lost[i])
+            )
+            for batch in batch_entities(items, size=self.cfg["batch_size"]):
+                found = self._read(batch, self.model.predict(batch))
+                for i in np.unique(found[:, 0]).astype(int).tolist():
+                    rows[i].append(found[found[:, 0] == i, 1:])
+        for doc, question, missing in zip(docs, questions, lost):
+            if missing:
+                self._warn_lost(doc, question, missing)
+        return [self._found(question, parts) for question, parts in zip(questions, rows)]
+
+    def _read(self, batch: EntityBatch, logits_UL: Tensor) -> np.ndarray:
+        """A row (document, pair, class, probability) for each relation found."""
+        if self.cfg["multi_label"]:
+            probability_UL = logits_UL.sigmoid()
+            unit, label = torch.nonzero(probability_UL > self.cfg["threshold"], as_tuple=True)
+        else:
+            probability_UL = logits_UL.softmax(-1)
+            label = logits_UL.argmax(-1)
+            unit = torch.arange(len(label), device=label.device)
+            if self.classes[0] is None:
+                unit, label = unit[label > 0], label[label > 0]
+        probability = probability_UL[unit, label].cpu().numpy()
+        unit = unit.cpu().numpy()
+        return np.stack([batch.owner_U()[unit], batch.number_U()[unit], label.cpu().numpy(), probability], 1)
+
+    def _found(self, question: Question, parts: List[np.ndarray]) -> Found:
+        table = np.concatenate(parts) if parts else np.empty((0, 3))
+        table = table[np.lexsort((table[:, 1], table[:, 0]))]
+        return Found(question, question.pairs_P2[table[:, 0].astype(np.int64)], table[:, 1].astype(int), table[:, 2])
+
+    def _warn_lost(self, doc: Doc, question: Question, lost: List[int]) -> None:
+        (a, b), (c, d) = (question.mentions[m] for m in question.pairs_P2[lost[0]])
+        warnings.warn(
+            f"'{self.name}': {len(lost)} of {len(question.pairs_P2)} pairs have no relation, as a mention has no pieces or "
+            f"the two are longer than a window of {self.input().room} pieces; the first is "
+            f"{doc[a:b].text[:60]!r} and {doc[c:d].text[:60]!r}.",
+            stacklevel=3,
+        )
+
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Found]) -> None:
+        classes = self.classes
+        for doc, found in zip(docs, predictions):
+            places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.question.mentions]
+            doc.user_data["luke_relations"] = [
+                [*places[head], *places[tail], classes[label], float(probability)]
+                for (head, tail), label, probability in zip(
+                    found.pair_R2.tolist(), found.label_R.tolist(), found.probability_R.tolist()
+                )
+            ]
+
+    # ---- training
+
+    def gold(self, example: Example) -> Tuple[Question, np.ndarray, Counter]:
+        """What is asked about the predicted Doc in training, the gold classes of the pairs ((P,), or (P, L) with several
+        labels), and why gold relations are not among them."""
+        question, relations, missing = self._read_gold(example)
+        classes = {label: i for i, label in enumerate(self.classes)}
+        multi = self.cfg["multi_label"]
+        shape = (len(question.pairs_P2), len(classes)) if multi else len(question.pairs_P2)
+        gold = np.zeros(shape, dtype=np.float32 if multi else np.int64)
+        if not multi and self.classes[0] is not None:
+            gold[:] = -1  # a pair without a relation is not known where every pair has one
+        for pair, labels in relations.items():
+            for label in labels:
+                if label not in classes:
+                    raise ValueError(
+                        f"'{self.name}' does not know the relation {label!r}; it was initialised with {sorted(self.labels)}. "
+                        f"Add it to [initialize.components.{self.name}.labels], call add_label, or initialise with data "
+                        "that holds it."
+                    )
+                if multi:
+                    gold[pair, classes[label]] = 1.0
+            if not multi:
+                gold[pair] = classes[labels[0]]
+        return question, gold, missing
+
+    def _read_gold(self, example: Example) -> Tuple[Question, Dict[int, List[str]], Counter]:
+        """The question, labels of its pairs by their numbers, and why gold relations have no number."""
+        reference, doc = example.reference, example.predicted
+        missing: Counter = Counter()
+        rows = reference.user_data.get("luke_relations", [])
+        given = reference.user_data.get("luke_pairs")
+        if given is not None:
+            places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
+            question = _question_of([(head, tail) for head, tail in places if head and tail])
+        else:
+            spans = {}
+            for span in self.getter(reference):
+                place = align_mention(doc, span.start_char, span.end_char)
+                if place is not None:
+                    spans.setdefault(place, Span(doc, *place, label=span.label_))
+            question = Question(list(spans), self._suggest(doc, list(spans.values())))
+        mentions = question.mentions
+        number = {(mentions[head], mentions[tail]): p for p, (head, tail) in enumerate(question.pairs_P2.tolist())}
+        relations: Dict[int, List[str]] = {}
+        for a, b, c, d, label, _ in rows:
+            if self.cfg["none"] is not None and label == self.cfg["none"]:
+                continue
+            head, tail = align_mention(doc, a, b), align_mention(doc, c, d)
+            if head is None or tail is None:
+                missing["have a head or tail that does not fall on word boundaries"] += 1
+            elif head == tail:
+                missing["have a head that is their tail"] += 1
+            elif (head, tail) not in number:
+                known = head in mentions and tail in mentions
+                missing["are not proposed by the suggester" if known else "have a head or tail that is no mention"] += 1
+            else:
+                labels = relations.setdefault(number[head, tail], [])
+                if label in labels:
+                    continue
+                if labels and not self.cfg["multi_label"]:
+                    missing["have a pair with another label (set multi_label)"] += 1
+                    continue
+                labels.append(label)
+        return question, relations, missing
+
+    def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
+        items = []
+        task = self.input()
+        for i, example in enumerate(examples):
+            question, gold, _ = self.gold(example)
+            items += unit_items(task, example.predicted, question.mentions, question.pairs_P2, owner=i, gold=gold)
+        return batch_entities(items, size=self.cfg["batch_size"])
+
+    def loss_weight(self, batch: EntityBatch) -> float:
+        return float(len(batch.gold) if self.cfg["multi_label"] else (batch.gold >= 0).sum())
+
+    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+        """Cross-entropy as in the paper, or the binary one of several labels, summed over pairs."""
+        gold = to_tensor(batch.gold, logits_UL.device)
+        loss, gradient = (multi_label_cross_entropy if self.cfg["multi_label"] else cross_entropy)(logits_UL, gold)
+        return loss, (gradient,)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[List[str]] = None,
+        weights: Optional[Callable[[], Checkpoint]] = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint, fix the labels and make the head.
+
+        labels: all relations, without that for "no relation"; found in the examples where null. weights: a loader of a
+        checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's parameters.
+        """
+        validate_get_examples(get_examples, "LukeRelation.initialize")
+        checkpoint = self.load_weights(weights)
+        if self.cfg["none"] is not None and self.cfg["none"] in (labels or []):
+            raise ValueError(
+                f"The labels given for '{self.name}' hold its name for no relation, {self.cfg['none']!r}. Leave it out, or "
+                "set none to null, or to another name."
+            )
+        seen: Counter = Counter()
+        missing: Counter = Counter()
+        pairs = 0
+        task = self.input()
+        for example in get_examples():
+            question, relations, reasons = self._read_gold(example)
+            lost: List[int] = []
+            for _ in unit_items(task, example.predicted, question.mentions, question.pairs_P2, owner=0, lost=lost):
+                pass
+            if gone := [number for number in lost if number in relations]:
+                reasons["have mentions without pieces, or longer than a window"] += len(gone)
+            missing.update(reasons)
+            seen.update(label for labels_ in relations.values() for label in labels_)
+            pairs += len(question.pairs_P2)
+        rows = checkpoint.labels if checkpoint is not None and checkpoint.task == "entity_pair_classification" else None
+        fits = (
+            rows is not None
+            and self.model.attrs["features"] == "entity"
+            and self.classes[:1] == [None]
+            and set(labels or seen) <= set(rows[1:])
+        )
+        self.choose_labels(rows[1:] if fits else labels, seen, where="relations in doc._.luke_relations")
+        if fits:
+            self.load_head(checkpoint)
+        else:
+            self.create_head(seed=seed, prior_L=self._prior(seen, pairs))
+        advice = "Correct the data, or change getter, suggester or multi_label."
+        self.warn_missing(missing, seen.total() + missing.total(), what="gold relations", advice=advice)
+
+    def _prior(self, seen: Counter, pairs: int) -> np.ndarray:
+        """Log-odds, or log-shares, of each class."""
+        counts_L = np.array(
+            [seen[x] if x is not None else pairs - seen.total() for x in self.classes], dtype=np.float64
+        )
+        share_L = (np.maximum(counts_L, 0) + 1) / (max(pairs, seen.total()) + len(self.classes))
+        return np.log(share_L / (1 - share_L)) if self.cfg["multi_label"] else np.log(share_L)
+
+    def load_head(self, checkpoint: Checkpoint) -> None:
+        """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no relation."""
+        self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
+        self.create_head()
+        self.fill_classifier(checkpoint)
+
+    def to_checkpoint(self) -> Checkpoint:
+        self.check_exportable()
+        checkpoint = self.with_classifier(super().to_checkpoint())
+        none = [self.cfg["none"] or "no_relation"] if self.classes[0] is None else []
+        checkpoint.labels = [*none, *self.labels]
+        checkpoint.task = "entity_pair_classification"
+        return checkpoint
+
+    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
+        """Set the threshold that gives the best F1 on examples, dev data never trained on, whose mentions are the gold
+        ones. Only with multi_label. RETURNS: it and the F1; of equal ones the nearest to 0.5."""
+        if not self.cfg["multi_label"]:
+            raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
+        found, golds, missed = [], [], 0
+        for example in examples:
+            question, gold_PL, missing = self.gold(example)
+            missed += missing.total()
+            probability_PL = np.zeros_like(gold_PL)
+            with self.predicting():
+                items = unit_items(self.input(), example.predicted, question.mentions, question.pairs_P2, owner=0)
+                for batch in batch_entities(items, size=self.cfg["batch_size"]):
+                    probability_PL[batch.number_U()] = self.model.predict(batch).sigmoid().cpu().numpy()
+            found.append(probability_PL.reshape(-1))
+            golds.append(gold_PL.reshape(-1) > 0)
+        if not golds or not (gold := np.concatenate(golds)).any():
+            raise ValueError("Expected examples with relations to tune on, but found none.")
+        probability = np.concatenate(found)
+        best = (-1.0, 0.0, 0.5)
+        for threshold in np.arange(0.01, 1.0, 0.01).round(2).tolist():
+            chosen = probability > threshold
+            f1 = 2 * float((chosen & gold).sum()) / max(float(chosen.sum() + gold.sum() + missed), 1.0)
+            best = max(best, (f1, -abs(threshold - 0.5), threshold))
+        self.cfg["threshold"] = best[2]
+        return {"threshold": best[2], "relations_f": best[0]}
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+        return {} if self.scorer is None else self.scorer(examples, **kwargs)
+
+
+def _question_of(pairs: Sequence[Tuple[Mention, Mention]]) -> Question:
+    """Given pairs as a question: their mentions, each once."""
+    mentions = list(dict.fromkeys(mention for pair in pairs for mention in pair))
+    number = {mention: m for m, mention in enumerate(mentions)}
+    pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
+    pairs_P2 = np.array([[number[head], number[tail]] for head, tail in pairs], dtype=np.int64).reshape(-1, 2)
+    return Question(mentions, pairs_P2)

@@ -1,0 +1,369 @@
+"""`luke_typer`: types of mentions, several for each (LUKE, EMNLP 2020, section 4.1)."""
+
+import warnings
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
+from torch import Tensor
+
+from ..annotations import register_extensions
+from ..batch.entities import EntityBatch, EntityItem, batch_entities
+from ..batch.windows import CONTEXTS
+from ..bridge.entities import create_entity_head
+from ..bridge.wrapper import to_tensor
+from ..checkpoint.checkpoint import Checkpoint
+from ..model.heads import multi_label_cross_entropy
+from .base import LukeComponent, check_limits
+from .mentions import align_mention
+from .units import Input, unit_items
+
+DEFAULT_MODEL = Config().from_str("""
+[model]
+@architectures = "spacy-luke.EntityClassifier.v1"
+attention = "one_way"
+features = "all"
+bias = true
+
+[model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+trainable = true
+train_precision = "auto"
+predict_precision = "float32"
+""")["model"]
+GOLD_KEY = "luke_types"
+
+Mention = Tuple[int, int]
+
+
+@Language.factory(
+    "luke_typer",
+    assigns=["span._.luke_types"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "getter": {"@misc": "spacy-luke.doc_ents.v1"},
+        "context": "document",
+        "overlap": 128,
+        "threshold": 0.5,
+        "always_best": False,
+        "set_label": False,
+        "focus": 0.0,
+        "batch_size": 4096,
+        "scorer": {"@scorers": "spacy-luke.typing_scorer.v1"},
+    },
+    default_score_weights={
+        "types_micro_f": 1.0,
+        "types_micro_p": 0.0,
+        "types_micro_r": 0.0,
+        "types_macro_f": 0.0,
+        "types_strict": 0.0,
+        "types_per_type": None,
+    },
+)
+def make_luke_typer(
+    nlp: Language,
+    name: str,
+    model: Model,
+    getter: Callable[[Doc], Iterable[Span]],
+    context: str,
+    overlap: int,
+    threshold: float,
+    always_best: bool,
+    set_label: bool,
+    focus: float,
+    batch_size: int,
+    scorer: Optional[Callable[..., Any]],
+) -> "LukeTyper":
+    """Builds the component; see `LukeTyper` for the settings."""
+    return LukeTyper(
+        nlp.vocab,
+        model,
+        name,
+        getter=getter,
+        context=context,
+        overlap=overlap,
+        threshold=threshold,
+        always_best=always_best,
+        set_label=set_label,
+        focus=focus,
+        batch_size=batch_size,
+        scorer=scorer,
+    )
+
+
+class LukeTyper(LukeComponent):
+    """Gives each mention the types that hold for it, with their probabilities, in `span._.luke_types`.
+
+    getter: the mentions of a Doc, such as spacy-luke.doc_ents.v1 or spacy-luke.span_group.v1.
+    context: "document" surrounds a mention by as much of its document as fits, "sentence" by its sentence.
+    overlap: least context in pieces where a document is longer than a window (one-way attention).
+    threshold: least probability of a type; the paper's "logit above 0" is 0.5. `tune` finds the best one on dev data.
+    always_best: whether the most probable types are given also below it.
+    set_label: whether the most probable type that is given becomes the mention's own label (a new Span in doc.ents).
+    focus: weighs types that do not hold by their probability to this power, for thousands of types (see
+        `multi_label_cross_entropy`); 0 is the paper's loss.
+    batch_size: pieces and entity tokens encoded at once.
+
+    Gold: `doc.spans["luke_types"]`, for each type of a mention a span with that label; a mention without any has a span
+    with the label "".
+    """
+
+    noun = "luke_typer"
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "luke_typer",
+        *,
+        getter: Callable[[Doc], Iterable[Span]],
+        context: str = "document",
+        overlap: int = 128,
+        threshold: float = 0.5,
+        always_best: bool = False,
+        set_label: bool = False,
+        focus: float = 0.0,
+        batch_size: int = 4096,
+        scorer: Optional[Callable[..., Any]] = None,
+    ):
+        super().__init__(
+            vocab,
+            model,
+            name,
+            context=context,
+            overlap=overlap,
+            threshold=threshold,
+            always_best=always_best,
+            set_label=set_label,
+            focus=focus,
+            batch_size=batch_size,
+            labels=[],
+        )
+        self.getter = getter
+        self.scorer = scorer
+        register_extensions()
+        if context not in CONTEXTS:
+            raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
+        check_limits(overlap=overlap, batch_size=batch_size)
+        if not 0 < threshold < 1:
+            raise ValueError(f"threshold is a probability above 0 and below 1, but it is {threshold}.")
+        if focus < 0:
+            raise ValueError(f"focus must be 0 or more, but it is {focus}.")
+
+    def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
+        create_entity_head(self.model, len(self.labels), states=1, seed=seed, prior_L=prior_L)
+
+    def input(self) -> Input:
+        full = self.attention == "full"
+        return Input(
+            tokenizer=self.tokenizer,
+            attention=self.attention,
+            room=self.encoder.module.config.max_window - 2,
+            context=self.cfg["context"],
+            overlap=self.cfg["overlap"],
+            rows=[self.special_row("[MASK]")],
+            markers=[self.marker("<ent>")] if full else [],
+        )
+
+    # ---- prediction
+
+    def predict(self, docs: Iterable[Doc]) -> List[Tuple[List[Mention], np.ndarray]]:
+        """For each Doc its mentions as words [start, end), and their logits (M, L), NaN where one cannot be encoded."""
+        docs = list(docs)
+        mentions = [list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if x.end > x.start)) for doc in docs]
+        logits = [np.full((len(x), len(self.labels)), np.nan, dtype=np.float32) for x in mentions]
+        with self.predicting():
+            items = (item for i, doc in enumerate(docs) for item in self._items(i, doc, mentions[i]))
+            for batch in batch_entities(items, size=self.cfg["batch_size"]):
+                rows_UL = self.model.predict(batch).cpu().numpy()
+                for i, number, row in zip(batch.owner_U().tolist(), batch.number_U().tolist(), rows_UL):
+                    logits[i][number] = row
+        return list(zip(mentions, logits, strict=True))
+
+    def _items(self, owner: int, doc: Doc, mentions: Sequence[Mention]) -> Iterator[EntityItem]:
+        lost: List[int] = []
+        units_UK = np.arange(len(mentions))[:, None]
+        yield from unit_items(self.input(), doc, mentions, units_UK, owner=owner, lost=lost)
+        if lost:
+            a, b = mentions[lost[0]]
+            warnings.warn(
+                f"'{self.name}': {len(lost)} of {len(mentions)} mentions get no types, as they have no pieces or are longer "
+                f"than a window of {self.input().room} pieces; the first is words [{a}, {b}), {doc[a:b].text[:80]!r}.",
+                stacklevel=2,
+            )
+
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Tuple[List[Mention], np.ndarray]]) -> None:
+        for doc, (mentions, logits) in zip(docs, predictions):
+            with np.errstate(over="ignore"):
+                probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
+            labels: Dict[Mention, str] = {}
+            for (start, end), row in zip(mentions, probabilities):
+                chosen = row > self.cfg["threshold"]
+                if self.cfg["always_best"]:
+                    chosen |= row == row.max()
+                found = [i for i in np.argsort(-row, kind="stable").tolist() if chosen[i]]
+                doc[start:end]._.luke_types = {self.labels[i]: float(row[i]) for i in found}
+                if found:
+                    labels[start, end] = self.labels[found[0]]
+            if self.cfg["set_label"]:
+                _relabel(doc, labels)
+
+    # ---- training
+
+    def gold(self, example: Example) -> Tuple[List[Mention], np.ndarray, Counter]:
+        """Mentions of the predicted Doc that have gold types, these as (M, L) of 0 and 1, and why others are missing."""
+        classes = {label: i for i, label in enumerate(self.cfg["labels"])}
+        types, missing = _read_types(example)
+        gold_ML = np.zeros((len(types), len(classes)), dtype=np.float32)
+        for row, (place, labels) in zip(gold_ML, types.items()):
+            for label in labels:
+                if label not in classes:
+                    a, b = place
+                    raise ValueError(
+                        f"'{self.name}' does not know the type {label!r} of {example.predicted[a:b].text!r}; it was "
+                        f"initialised with {len(classes)} types. Add it to "
+                        f"[initialize.components.{self.name}.labels], call add_label, or initialise with data that "
+                        "holds it."
+                    )
+                row[classes[label]] = 1.0
+        return list(types), gold_ML, missing
+
+    def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
+        items = []
+        for i, example in enumerate(examples):
+            mentions, gold_ML, _ = self.gold(example)
+            units_UK = np.arange(len(mentions))[:, None]
+            items += unit_items(self.input(), example.predicted, mentions, units_UK, owner=i, gold=gold_ML)
+        return batch_entities(items, size=self.cfg["batch_size"])
+
+    def loss_weight(self, batch: EntityBatch) -> float:
+        """Mentions; the paper's mean is also over labels, which changes nothing for AdamW but the size of eps."""
+        return float(len(batch.units_UK))
+
+    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+        gold_UL = to_tensor(batch.gold, logits_UL.device)
+        loss, gradient = multi_label_cross_entropy(logits_UL, gold_UL, focus=self.cfg["focus"])
+        return loss, (gradient,)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[List[str]] = None,
+        weights: Optional[Callable[[], Checkpoint]] = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint, fix the labels and make the head.
+
+        labels: all types; found in the examples where null. weights: a loader of a checkpoint, such as
+        spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh parameters.
+        """
+        validate_get_examples(get_examples, "LukeTyper.initialize")
+        checkpoint = self.load_weights(weights)
+        seen: Counter = Counter()
+        missing: Counter = Counter()
+        total = 0
+        for example in get_examples():
+            types, reasons = _read_types(example)
+            lost: List[int] = []
+            units_UK = np.arange(len(types))[:, None]
+            for _ in unit_items(self.input(), example.predicted, list(types), units_UK, owner=0, lost=lost):
+                pass
+            missing.update(reasons)
+            missing.update({"have no pieces or are longer than a window": len(lost)} if lost else {})
+            seen.update(label for labels_ in types.values() for label in labels_)
+            total += len(types) + sum(reasons.values())
+        where = f"spans of doc.spans[{GOLD_KEY!r}]"
+        known = checkpoint.labels if checkpoint is not None and checkpoint.task == "entity_classification" else None
+        fits = known is not None and self._is_paper() and set(labels or seen) <= set(known)
+        self.choose_labels(known if fits else labels, seen, where=where)
+        if fits:
+            self.load_head(checkpoint)
+        else:
+            counts_L = np.array([seen[label] for label in self.labels], dtype=np.float64)
+            share_L = (counts_L + 1) / (max(total, 1) + 2)
+            self.create_head(seed=seed, prior_L=np.log(share_L / (1 - share_L)))
+        self.warn_missing(missing, total, what="gold mentions")
+
+    def load_head(self, checkpoint: Checkpoint) -> None:
+        """Take over a fine-tuned checkpoint's labels and classifier."""
+        self.cfg["labels"] = list(checkpoint.labels)
+        self.create_head()
+        self.fill_classifier(checkpoint)
+
+    def to_checkpoint(self) -> Checkpoint:
+        self.check_exportable()
+        checkpoint = self.with_classifier(super().to_checkpoint())
+        checkpoint.labels, checkpoint.task = list(self.labels), "entity_classification"
+        return checkpoint
+
+    def _is_paper(self) -> bool:
+        return self.model.attrs["features"] == "entity"
+
+    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
+        """Set the threshold that gives the best loose micro F1 on examples, dev data never trained on. RETURNS: it and
+        the F1 that it gives; of equal ones the nearest to 0.5."""
+        logits, golds = [], []
+        for example in examples:
+            mentions, gold_ML, _ = self.gold(example)
+            doc = example.predicted
+            units_UK = np.arange(len(mentions))[:, None]
+            rows_ML = np.full(gold_ML.shape, -np.inf, dtype=np.float32)
+            with self.predicting():
+                items = unit_items(self.input(), doc, mentions, units_UK, owner=0)
+                for batch in batch_entities(items, size=self.cfg["batch_size"]):
+                    rows_ML[batch.number_U()] = self.model.predict(batch).cpu().numpy()
+            logits.append(rows_ML)
+            golds.append(gold_ML)
+        if not golds or not (gold := np.concatenate(golds)).any():
+            raise ValueError(
+                f"Expected examples with gold types in doc.spans[{GOLD_KEY!r}] to tune on, but found none."
+            )
+        probability = torch.from_numpy(np.concatenate(logits)).sigmoid().numpy()
+        best = (-1.0, 0.0, 0.5)
+        for threshold in np.arange(0.01, 1.0, 0.01).round(2).tolist():
+            chosen = probability > threshold
+            right = float((chosen & (gold > 0)).sum())
+            f1 = 2 * right / max(float(chosen.sum() + gold.sum()), 1.0)
+            best = max(best, (f1, -abs(threshold - 0.5), threshold))
+        self.cfg["threshold"] = best[2]
+        return {"threshold": best[2], "types_micro_f": best[0]}
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+        return {} if self.scorer is None else self.scorer(examples, **kwargs)
+
+
+def _read_types(example: Example) -> Tuple[Dict[Mention, List[str]], Counter]:
+    """Gold types of each mention, in words of the predicted Doc, and why mentions have no such place."""
+    reference, doc = example.reference, example.predicted
+    types: Dict[Mention, List[str]] = {}
+    missing: Counter = Counter()
+    for span in reference.spans[GOLD_KEY] if GOLD_KEY in reference.spans else []:
+        place = align_mention(doc, span.start_char, span.end_char)
+        if place is None:
+            missing["do not fall on word boundaries"] += 1
+            continue
+        labels = types.setdefault(place, [])
+        if span.label_ and span.label_ not in labels:
+            labels.append(span.label_)
+    return types, missing
+
+
+def _relabel(doc: Doc, labels: Dict[Mention, str]) -> None:
+    entities = [
+        Span(doc, x.start, x.end, label=labels.get((x.start, x.end), x.label_), kb_id=x.kb_id, span_id=x.id)
+        for x in doc.ents
+    ]
+    doc.set_ents(entities, default="unmodified")
+    for key in doc.spans:
+        for i, span in enumerate(doc.spans[key]):
+            if (span.start, span.end) in labels and key != GOLD_KEY:
+                label = labels[span.start, span.end]
+                doc.spans[key][i] = Span(doc, span.start, span.end, label=label, kb_id=span.kb_id, span_id=span.id)

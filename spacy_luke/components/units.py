@@ -1,0 +1,174 @@
+"""From mentions of a Doc, alone or in pairs, to what is encoded.
+
+M mentions of a Doc, U units (a mention to be typed, a pair to be related), K mentions of a unit, B windows.
+"""
+
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.tokens import Doc
+
+from ..batch.entities import EntityItem
+from ..batch.marked import mark_window
+from ..batch.windows import Document, plan_windows
+from ..bridge.documents import read_document, word_edges
+from ..text.segments import Cutter, CutText
+from ..text.tokenizer import PieceTokenizer
+
+UNITS_AT_ONCE = 4096  # of a window that many units share, so that memory does not grow with the number of pairs
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a task gives the encoder beside words: for each of the K places of a unit the row of its entity token
+    ([MASK], [MASK2]) and, where the text is marked, the piece around its mention."""
+
+    tokenizer: PieceTokenizer
+    attention: str
+    room: int  # pieces of a window without [CLS] and [SEP]
+    context: str
+    overlap: int
+    rows: Sequence[int]
+    markers: Sequence[int]
+    pairwise: bool = True  # with one_way: entity tokens for each unit; otherwise one for each mention in each place
+
+
+def unit_items(
+    task: Input,
+    doc: Doc,
+    mentions: Sequence[Tuple[int, int]],
+    units_UK: np.ndarray,
+    *,
+    owner: int,
+    gold: Optional[np.ndarray] = None,
+    lost: Optional[List[int]] = None,
+) -> Iterator[EntityItem]:
+    """What is encoded of a Doc for its units.
+
+    mentions: words [start, end); units_UK: mentions of each unit; gold: of the units. With "full" each unit has a window
+    of its own, marked; with "one_way" a window serves all units whose mentions it holds, and units whose mentions no
+    window holds get one of their own. lost: gets the numbers of units that cannot be encoded: a mention without pieces,
+    or mentions that do not fit into a window.
+    """
+    if not len(units_UK):
+        return
+    document = read_document(doc, task.tokenizer)
+    alone = np.arange(len(units_UK))
+    if task.attention == "one_way":
+        items, alone = _shared_windows(task, document, np.array(mentions), units_UK, owner=owner, gold=gold)
+        yield from items
+    cutter = None
+    for u in alone.tolist():
+        places = [mentions[m] for m in units_UK[u]]
+        if task.attention == "full":
+            cutter = cutter or _cutter(task, doc, document)
+            text = cutter.cut(places)
+        else:
+            first_K, last_K = _pieces(document, np.array(places))
+            text = CutText(document.pieces.ids_N, (), first_K.tolist(), last_K.tolist())
+        limit = _limit(task, document, text, places)
+        window = mark_window(text, room=task.room, limit=limit, markers=task.markers)
+        if window is None:
+            if lost is not None:
+                lost.append(u)
+            continue
+        pieces, first_K, last_K = window
+        yield EntityItem(
+            owner,
+            _with_ends(task, pieces),
+            np.array(task.rows),
+            np.array(first_K) + 1,
+            np.array(last_K) + 1,
+            np.arange(len(task.rows))[None],
+            group=len(task.rows) if task.pairwise else 1,
+            gold=None if gold is None else gold[u : u + 1],
+            number_U=np.array([u]),
+        )
+
+
+def _shared_windows(
+    task: Input,
+    document: Document,
+    mentions_M2: np.ndarray,
+    units_UK: np.ndarray,
+    *,
+    owner: int,
+    gold: Optional[np.ndarray],
+) -> Tuple[List[EntityItem], np.ndarray]:
+    """Windows that serve several units, and the units that none of them holds."""
+    windows = plan_windows(document, room=task.room, context=task.context, share=True, overlap=task.overlap)
+    first_M, last_M = _pieces(document, mentions_M2)
+    if not len(windows):
+        return [], np.arange(len(units_UK))
+    home_M = np.maximum(np.searchsorted(windows.core_start_B, first_M, side="right") - 1, 0)
+    holder_U = np.full(len(units_UK), -1)
+    for home_U in (home_M[units_UK[:, k]] for k in reversed(range(units_UK.shape[1]))):
+        begins = first_M[units_UK] >= windows.start_B[home_U][:, None]
+        ends = last_M[units_UK] <= windows.end_B[home_U][:, None]
+        holder_U[(begins & ends & (last_M > first_M)[units_UK]).all(1)] = -2
+        holder_U = np.where(holder_U == -2, home_U, holder_U)
+    items = []
+    for b in np.unique(holder_U[holder_U >= 0]).tolist():
+        held = np.flatnonzero(holder_U == b)
+        pieces = _with_ends(task, document.pieces.ids_N[windows.start_B[b] : windows.end_B[b]])
+        offset = 1 - windows.start_B[b]
+        for a in range(0, len(held), UNITS_AT_ONCE):
+            number_U = held[a : a + UNITS_AT_ONCE]
+            token_M, rows, tokens_UK = _tokens(task, units_UK[number_U])
+            items.append(
+                EntityItem(
+                    owner,
+                    pieces,
+                    rows,
+                    first_M[token_M] + offset,
+                    last_M[token_M] - 1 + offset,
+                    tokens_UK,
+                    group=len(task.rows) if task.pairwise else 1,
+                    gold=None if gold is None else gold[number_U],
+                    number_U=number_U,
+                )
+            )
+    return items, np.flatnonzero(holder_U < 0)
+
+
+def _tokens(task: Input, units_UK: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Entity tokens of units that share a window: the mention of each, its row, and those that each unit reads."""
+    if task.pairwise:
+        tokens_UK = np.arange(units_UK.size).reshape(units_UK.shape)
+        return units_UK.reshape(-1), np.tile(np.array(task.rows), len(units_UK)), tokens_UK
+    mentions, rows, tokens = [], [], []
+    for k, row in enumerate(task.rows):
+        some, index_U = np.unique(units_UK[:, k], return_inverse=True)
+        tokens.append(index_U.reshape(-1) + sum(len(x) for x in mentions))
+        mentions.append(some)
+        rows.append(np.full(len(some), row))
+    return np.concatenate(mentions), np.concatenate(rows), np.stack(tokens, 1)
+
+
+def _pieces(document: Document, mentions_M2: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """First piece of each mention, and one past its last."""
+    return document.pieces.first_W[mentions_M2[:, 0]], document.pieces.last_W[mentions_M2[:, 1] - 1]
+
+
+def _cutter(task: Input, doc: Doc, document: Document) -> Cutter:
+    if doc.has_unknown_spaces:
+        return Cutter(task.tokenizer, document.pieces)
+    starts_W, ends_W = word_edges(doc)
+    return Cutter(task.tokenizer, document.pieces, text=doc.text, starts_W=starts_W, ends_W=ends_W)
+
+
+def _limit(task: Input, document: Document, text: CutText, places: Sequence[Tuple[int, int]]) -> Tuple[int, int]:
+    """Pieces [first, last) of the cut text that context may come from."""
+    if task.context == "document":
+        return 0, len(text)
+    sentence_W = document.sentence_W
+    low = min(sentence_W[start] for start, _ in places)
+    high = max(sentence_W[end - 1] for _, end in places)
+    begin, end = np.searchsorted(sentence_W, low), np.searchsorted(sentence_W, high, side="right") - 1
+    pieces = document.pieces
+    return text.number(int(pieces.first_W[begin])), text.number(int(pieces.last_W[end]))
+
+
+def _with_ends(task: Input, pieces: np.ndarray) -> np.ndarray:
+    return np.concatenate([[task.tokenizer.cls_id], pieces, [task.tokenizer.sep_id]])
