@@ -61,7 +61,7 @@ def make_luke(folder: Path, attention: str, *, train_precision: str = "float32")
 def luke_system(name: str, ner: Any, *, context: str) -> System:
     def run(documents: Sequence[ColumnDocument], *, batch: Optional[int], precision: str, sentences: Any = None) -> Entities:
         ner.cfg["context"] = context
-        ner.model_of("luke_encoder").attrs["predict_precision"] = precision
+        ner.encoder_node.attrs["predict_precision"] = precision
         docs = [make_doc(ner.vocab, x) for x in documents]
         return [entities_of(doc) for doc in ner.pipe(docs, batch_size=64)]
 

@@ -87,7 +87,9 @@ def _classify_entities(model: Model, batch: EntityBatch, is_train: bool) -> Tupl
     return logits_UL, backprop
 
 
-def _encode(shim: TorchShim, batch: EntityBatch, attention: str, features: str) -> Tuple[Tensor, Optional[Tensor]]:
+def _encode(
+    shim: TorchShim, batch: EntityBatch, attention: str, features: str
+) -> Tuple[Optional[Tensor], Optional[Tensor]]:
     if features == "words":
         return encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N).states_ND, None
     if attention == "one_way":
@@ -95,7 +97,10 @@ def _encode(shim: TorchShim, batch: EntityBatch, attention: str, features: str) 
         return words.states_ND, _encode_entities(shim, words, batch)
     types_N = to_tensor(batch.types_N, shim.device)
     windows = Windows(to_tensor(batch.pieces_N, shim.device), batch.lengths, types_N)
-    return shim.module(windows, _mentions(batch, shim.device, 0, len(batch.rows_E)))
+    mentions = _mentions(batch, shim.device, 0, len(batch.rows_E))
+    if features == "entity":
+        return None, shim.module.entity_states(windows, mentions)
+    return shim.module(windows, mentions)
 
 
 def _encode_entities(shim: TorchShim, words: WordStates, batch: EntityBatch) -> Tensor:
@@ -118,5 +123,8 @@ def _mentions(batch: EntityBatch, device: torch.device, first: int, last: int) -
         counts = np.bincount(window_E, minlength=len(counts)).tolist()
     begin_E, end_E = batch.first_E[first:last], batch.last_E[first:last]
     end_E = np.minimum(end_E, begin_E + MAX_MENTION - 1)
+    types_E = None  # an entity token has the type of its first piece
+    if batch.types_N is not None:
+        types_E = to_tensor(batch.types_N[batch.rows(batch.first_E)[first:last]], device)
     rows_E = to_tensor(batch.rows_E[first:last], device)
-    return Mentions(rows_E, to_tensor(begin_E, device), to_tensor(end_E, device), counts)
+    return Mentions(rows_E, to_tensor(begin_E, device), to_tensor(end_E, device), counts, types_E)

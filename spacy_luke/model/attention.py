@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from .packing import Group, Packing
 
+FEW = 2  # entities are few where their heads are at most the model's width divided by this: folding them in then pays
 _KERNEL = "_scaled_dot_product_flash_attention_for_cpu"
 
 
@@ -59,25 +60,60 @@ class Attention(nn.Module):
 
     def _forward_in_parts(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:
         """`forward` of entity-aware attention: four narrow attentions a window instead of a wide one."""
-        w2w, w2e = self._heads(self.query(words_ND)), self._heads(self.w2e_query(words_ND))
-        e2w, e2e = self._heads(self.e2w_query(entities_ED)), self._heads(self.e2e_query(entities_ED))
+        w2w, e2w, e2e = (
+            self._heads(linear(x))
+            for linear, x in ((self.query, words_ND), (self.e2w_query, entities_ED), (self.e2e_query, entities_ED))
+        )
         k_w, v_w = self._heads(self.key(words_ND)), self._heads(self.value(words_ND))
         k_e, v_e = self._heads(self.key(entities_ED)), self._heads(self.value(entities_ED))
+        few = max(packing.more_lengths, default=0) * self.num_heads * FEW <= words_ND.shape[-1]
+        w2e = None if few else self._heads(self.w2e_query(words_ND))
+        folded = self._fold(k_e) if few else None
         words, entities, a, c = [], [], 0, 0
         for n_words, n_entities in zip(packing.lengths, packing.more_lengths, strict=True):
             w, e = slice(a, a + n_words), slice(c, c + n_entities)
-            if n_entities:
-                to_words, to_entities = (k_w[w], v_w[w]), (k_e[e], v_e[e])
-                words.append(_join(_part(w2w[w], *to_words), _part(w2e[w], *to_entities)))
-                entities.append(_join(_part(e2w[e], *to_words), _part(e2e[e], *to_entities)))
-            else:
-                words.append(_part(w2w[w], k_w[w], v_w[w])[0])
             a, c = a + n_words, c + n_entities
-        attended_ND = torch.cat([x.transpose(1, 2).flatten(0, 1).flatten(1) for x in words])
-        attended_ED = entities_ED
-        if entities:
-            attended_ED = torch.cat([x.transpose(1, 2).flatten(0, 1).flatten(1) for x in entities])
-        return self.output(attended_ND), self.output(attended_ED)
+            if not n_entities:
+                words.append(_part(w2w[w], k_w[w], v_w[w])[0])
+                continue
+            if w2e is None:
+                to_entities = self._to_few(words_ND[w], folded[0][e], folded[1][e], v_e[e])
+            else:
+                to_entities = _part(w2e[w], k_e[e], v_e[e])
+            words.append(_join(_part(w2w[w], k_w[w], v_w[w]), to_entities))
+            entities.append(_join(_part(e2w[e], k_w[w], v_w[w]), _part(e2e[e], k_e[e], v_e[e])))
+        attended_ED = _rows(entities) if entities else entities_ED
+        return self.output(_rows(words)), self.output(attended_ED)
+
+    def _fold(self, k_EHK: Tensor) -> Tuple[Tensor, Tensor]:
+        """The w2e query folded into the keys of entities: (NE, H, D) and (NE, H), so that a word's scores for few entities
+        need no query of its own."""
+        weight_HKD = self.w2e_query.weight.unflatten(0, (self.num_heads, -1))
+        bias_HK = self.w2e_query.bias.unflatten(0, (self.num_heads, -1))
+        return torch.einsum("ehk,hkd->ehd", k_EHK, weight_HKD), torch.einsum("ehk,hk->eh", k_EHK, bias_HK)
+
+    def _to_few(self, words_WD: Tensor, keys_SHD: Tensor, bias_SH: Tensor, v_SHK: Tensor) -> Tuple[Tensor, Tensor]:
+        """Attention (1, H, W, K) of a window's words to its few entities by folded keys, and log-sums (1, H, W)."""
+        scores_WSH = torch.addmm(bias_SH.flatten(), words_WD, keys_SHD.flatten(0, 1).t()).unflatten(1, bias_SH.shape)
+        scores_HWS = scores_WSH.permute(2, 0, 1) * v_SHK.shape[-1] ** -0.5
+        scores_HWS = scores_HWS.to(torch.promote_types(scores_HWS.dtype, torch.float32))
+        out_HWK = scores_HWS.softmax(-1).to(v_SHK.dtype) @ v_SHK.transpose(0, 1)
+        return out_HWK[None], scores_HWS.logsumexp(-1)[None]
+
+    def entities_last(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tensor:
+        """`forward` for the entities alone, where nobody asks for the words any more (the last layer): (NE, D)."""
+        if not (self.entity_aware and _has_log_sums(words_ND)):
+            return self.forward(words_ND, entities_ED, packing)[1]
+        e2w, e2e = self._heads(self.e2w_query(entities_ED)), self._heads(self.e2e_query(entities_ED))
+        k_w, v_w = self._heads(self.key(words_ND)), self._heads(self.value(words_ND))
+        k_e, v_e = self._heads(self.key(entities_ED)), self._heads(self.value(entities_ED))
+        entities, a, c = [], 0, 0
+        for n_words, n_entities in zip(packing.lengths, packing.more_lengths, strict=True):
+            w, e = slice(a, a + n_words), slice(c, c + n_entities)
+            a, c = a + n_words, c + n_entities
+            if n_entities:
+                entities.append(_join(_part(e2w[e], k_w[w], v_w[w]), _part(e2e[e], k_e[e], v_e[e])))
+        return self.output(_rows(entities) if entities else entities_ED)
 
     def words_only(self, words_ND: Tensor, packing: Packing) -> Tuple[Tensor, Tensor, Tensor]:
         """Words see the words of their window.
@@ -195,6 +231,11 @@ def _fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Tuple[Tensor, Tens
 
 def _part(q_SHK: Tensor, k_LHK: Tensor, v_LHK: Tensor) -> Tuple[Tensor, Tensor]:
     return _fused(*(x.transpose(0, 1)[None] for x in (q_SHK, k_LHK, v_LHK)))
+
+
+def _rows(attended: Sequence[Tensor]) -> Tensor:
+    """Attentions (1, H, S, K) of several windows as packed rows (N, D)."""
+    return torch.cat([x.transpose(1, 2).flatten(0, 1).flatten(1) for x in attended])
 
 
 def _join(one: Tuple[Tensor, Tensor], other: Tuple[Tensor, Tensor]) -> Tensor:

@@ -54,10 +54,15 @@ class EntityHead(nn.Module):
         self.classifier = nn.Linear(states * FEATURES[features] * hidden_size, n_labels, bias=bias)
 
     def forward(
-        self, words_ND: Tensor, first_E: Tensor, last_E: Tensor, entities_ED: Optional[Tensor], units_UK: Tensor
+        self,
+        words_ND: Optional[Tensor],
+        first_E: Tensor,
+        last_E: Tensor,
+        entities_ED: Optional[Tensor],
+        units_UK: Tensor,
     ) -> Tensor:
-        """first_E, last_E: rows of words_ND, both inclusive; units_UK: entity tokens of each unit, in the order of its
-        features; entities_ED: None where features = "words". RETURNS: logits (U, L)."""
+        """words_ND: None where features = "entity"; first_E, last_E: rows of it, both inclusive; entities_ED: None where
+        features = "words"; units_UK: entity tokens of each unit, in the order of its features. RETURNS: logits (U, L)."""
         states = []
         for unit_U in units_UK.unbind(1):
             if self.features != "entity":
@@ -132,7 +137,7 @@ def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: floa
         right_UL = gold_UL * F.logsigmoid(logits_UL)
         wrong_UL = (1 - gold_UL) * F.logsigmoid(-logits_UL)
         if focus:
-            wrong_UL = wrong_UL * logits_UL.sigmoid() ** focus
+            wrong_UL = wrong_UL * (focus * F.logsigmoid(logits_UL)).exp()
         loss = -(right_UL + wrong_UL).sum()
         (gradient_UL,) = torch.autograd.grad(loss, logits_UL)
     return float(loss.detach()), gradient_UL

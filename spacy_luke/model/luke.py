@@ -6,7 +6,7 @@ words do not see entities, so one pass over the words serves any number of entit
 """
 
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -149,9 +149,19 @@ class LukeEncoder(nn.Module):
 
         RETURNS: word states (NW, D) and entity states (NE, D), packed as the inputs are.
         """
+        return self._run(windows, mentions, self.layers)
+
+    def entity_states(self, windows: Windows, mentions: Mentions) -> Tensor:
+        """The entity states of `forward` (NE, D), without the last layer's work for words."""
+        *layers, last = self.layers
+        words_ND, entities_ED = self._run(windows, mentions, layers)
+        packing = pack_pairs(windows.lengths, mentions.counts, device=windows.pieces_N.device)
+        return last.finish(entities_ED, last.attention.entities_last(words_ND, entities_ED, packing))
+
+    def _run(self, windows: Windows, mentions: Mentions, layers: Iterable[Layer]) -> Tuple[Tensor, Tensor]:
         packing = pack_pairs(windows.lengths, mentions.counts, device=windows.pieces_N.device)
         words_ND, entities_ED = self.words(windows), self.entities(mentions)
-        for layer in self.layers:
+        for layer in layers:
             words_ND, entities_ED = layer(words_ND, entities_ED, packing)
         return words_ND, entities_ED
 
