@@ -84,6 +84,9 @@ def test_what_lies_inside_is_left_out_and_counted(run):
         (["-f", "genia"], WNUT, "set spans_key"),
         (["-f", "jsonl", "--documents", "1"], WNUT, "has no use for documents"),
         (["-f", "wnut", "--spans-field", "x"], WNUT, "has no use for spans_field"),
+        (["-f", "conll04", "--align", "strict"], WNUT, "has no use for align"),
+        (["-f", "squad", "--mention-pairs", "all"], WNUT, "has no use for mention_pairs"),
+        (["-f", "squad"], WNUT, "line 1: expected JSON"),
         (["-f", "wnut"], "Bonn\tX-1\n", "line 1: expected the tag O"),
         (["-f", "jsonl"], '{"text": "Bonn", "spans": [[0, 3, "X"]]}', "line 1: mention [0, 3, 'X'] is 'Bon'"),
         (["-f", "conll2003"], WNUT, "expected -DOCSTART- lines"),
@@ -100,6 +103,46 @@ def test_a_file_without_mentions(run):
     code, text, _ = run("-f", "wnut", text="a\tO\n")
     assert code == 0, text
     assert "0 mentions" in text
+
+
+def test_data_sets(run):
+    sentence = '1\t"The <e1>cat</e1> sat on <e2>mats</e2>."\n{}\nComment:\n\n'
+    code, text, output = run("-f", "semeval2010", text=sentence.format("On(e1,e2)") * 2 + sentence.format("Other"))
+    assert code == 0, text
+    for expected in ("3 documents, 18 words", "6 mentions", "2 relations, 3 given pairs", "On(e1,e2)"):
+        assert expected in text
+    assert [len(doc.user_data["luke_relations"]) for doc in read(output)] == [1, 1, 0]
+
+
+def test_types_relations_and_questions_are_counted(run):
+    record = {
+        "text": "Ed saw Bonn",
+        "entities": [
+            {"start": 0, "end": 2, "label": "PER", "types": ["a", "b"]},
+            {"start": 7, "end": 11, "label": "LOC", "types": []},
+        ],
+        "relations": [{"head": 0, "tail": 1, "label": "saw"}] * 2,
+        "questions": [{"question": "Who?", "answers": [[0, 2]]}, {"question": "Why?", "answers": []}],
+        "queries": [{"query": "@placeholder ran", "answers": [[0, 2]]}],
+    }
+    code, text, _ = run("-f", "jsonl", text=json.dumps(record))
+    assert code == 0, text
+    for expected in (
+        "2 mentions",
+        "2 types, 2 mentions with types or none, 1 of them without any",
+        "1 relations, 1 equal ones counted once",
+        "2 questions, 1 without an answer",
+        "1 queries",
+    ):
+        assert expected in text
+    assert "queries, " not in text
+    many = {"sent": "Ed", "start": 0, "end": 2, "labels": [f"type{i}" for i in range(60)]}
+    code, text, _ = run("-f", "open_entity", text=json.dumps([many]))
+    assert code == 0, text
+    assert "60 types" in text
+    assert "and 10 other labels" in text
+    assert "mentions " in text
+    assert "0 mentions" not in text
 
 
 def test_spacy_finds_the_command(shared, tmp_path):

@@ -209,7 +209,7 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
     multiword_end, multiword_space = "", True
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
-            line = _decode_line(path, number, raw)
+            line = decode_line(path, number, raw)
             is_docstart = line.startswith("-DOCSTART-")
             is_comment = layout.comments is not None and line.startswith(layout.comments)
             if is_docstart or is_comment or not line.strip(" \t"):
@@ -256,7 +256,7 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
     yield Sentence(opens_document=sentence.opens_document)
 
 
-def _decode_line(path: Path, number: int, raw: bytes) -> str:
+def decode_line(path: Path, number: int, raw: bytes) -> str:
     """A line without its end; only \\n and \\r\\n end lines, so that other line separators may stand in words."""
     try:
         return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")

@@ -1,34 +1,51 @@
-"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads; and a reader that keeps sentences."""
+"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads; and a reader that gives what a task takes."""
 
 from itertools import chain, islice
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, List, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Union
 
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Corpus, Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from ..checkpoint.files import write_atomically, write_folder_atomically
+from ..atomic import write_atomically, write_folder_atomically
 
 
-@registry.readers("spacy-luke.GoldSentencesCorpus.v1")
-def make_gold_sentences_corpus(
-    path: Optional[Union[str, Path]], limit: Optional[int] = None
+@registry.readers("spacy-luke.GoldCorpus.v1")
+def make_gold_corpus(
+    path: Optional[Union[str, Path]],
+    limit: Optional[int] = None,
+    sentences: bool = True,
+    entities: bool = False,
+    mentions: bool = False,
+    pairs: bool = False,
+    questions: bool = False,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
 
-    The pipeline is given the file's words and sentence boundaries, as the papers' experiments are, where
-    `spacy.Corpus.v1` would have it find the boundaries itself. limit: documents to read; None: all.
+    The pipeline is given the file's words, where `spacy.Corpus.v1` would give it the text alone, and of the annotation
+    what a task takes as its input: see `copy_given`. limit: documents to read, from 1; None: all.
     """
     if path is None:
         raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be a number of documents from 1, or None for all, but it is {limit}.")
     corpus = Corpus(path)
 
     def read_corpus(nlp: Language) -> Iterator[Example]:
         for example in islice(corpus(nlp), limit):
-            yield Example(copy_words(example.reference, nlp.vocab, sentences=True), example.reference)
+            given = copy_given(
+                example.reference,
+                nlp.vocab,
+                sentences=sentences,
+                entities=entities,
+                mentions=mentions,
+                pairs=pairs,
+                questions=questions,
+            )
+            yield Example(given, example.reference)
 
     return read_corpus
 
@@ -38,6 +55,44 @@ def copy_words(doc: Doc, vocab: Vocab, *, sentences: bool) -> Doc:
     spaces = None if doc.has_unknown_spaces else [bool(word.whitespace_) for word in doc]
     starts = [word.is_sent_start for word in doc] if sentences else None
     return Doc(vocab, words=[word.text for word in doc], spaces=spaces, sent_starts=starts)
+
+
+def copy_given(
+    doc: Doc,
+    vocab: Vocab,
+    *,
+    sentences: bool = True,
+    entities: bool = False,
+    mentions: bool = False,
+    pairs: bool = False,
+    questions: bool = False,
+) -> Doc:
+    """A Doc of the same words, with what a component may see of a gold Doc.
+
+    sentences: sentence boundaries. entities: doc.ents with their labels. mentions: the extents of
+    doc.spans["luke_types"], each once, as doc.spans["luke_mentions"], without labels. pairs: `luke_pairs`.
+    questions: `luke_questions` and `luke_queries` without their answers; a query keeps its candidates.
+    """
+    given = copy_words(doc, vocab, sentences=sentences)
+    if entities and doc.has_annotation("ENT_IOB"):
+        given.set_ents([Span(given, e.start, e.end, label=e.label_, kb_id=e.kb_id_) for e in doc.ents])
+    if mentions and "luke_types" in doc.spans:
+        extents = sorted({(span.start, span.end) for span in doc.spans["luke_types"]})
+        given.spans["luke_mentions"] = [Span(given, start, end) for start, end in extents]
+    if pairs and "luke_pairs" in doc.user_data:
+        given.user_data["luke_pairs"] = [list(pair) for pair in doc.user_data["luke_pairs"]]
+    for name in ("luke_questions", "luke_queries"):
+        if questions and name in doc.user_data:
+            given.user_data[name] = [_without_answers(item) for item in doc.user_data[name]]
+    return given
+
+
+def _without_answers(item: Dict[str, Any]) -> Dict[str, Any]:
+    """A question or query as the pipeline may see it; DocBin has made tuples of lists."""
+    given = {key: value for key, value in item.items() if key != "answers"}
+    if "candidates" in given:
+        given["candidates"] = [list(place) for place in given["candidates"]]
+    return given
 
 
 def write_docbin(docs: Iterable[Doc], path: Union[str, Path], *, shard_words: int = 1_000_000) -> List[Path]:

@@ -1,47 +1,41 @@
-"""JSON lines: a text and the character offsets of its mentions, as annotation tools write them."""
+"""JSON lines: a text and what is marked in it by characters, as annotation tools and this project write them."""
 
-import json
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import filter_spans, registry
+from spacy.util import registry
+
+from .json_files import read_json_lines, take, take_strings
+from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
 SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with and without relations
-ALIGN = ("strict", "expand")
-OVERLAPS = ("error", "outermost")
+# What a relation may look like: here, in doccano, and in Prodigy
+RELATION_FIELDS = ({"head", "tail", "label"}, {"from_id", "to_id", "type"}, {"head_span", "child_span", "label"})
 
 
-@dataclass(frozen=True)
-class JsonlRecord:
-    """One line of the file."""
-
-    line: int  # from 1
-    text: str
-    spans: List[Tuple[int, int, str]]  # characters [start, end) of the text, and the label
-
-
-def read_jsonl(path: Union[str, Path], *, spans_field: Optional[str] = None) -> Iterator[JsonlRecord]:
+def read_jsonl(path: Union[str, Path], *, spans_field: Optional[str] = None) -> Iterator[Record]:
     """Records of a file, one after another.
 
     A line is an object with "text" and a list of mentions, each `[start, end, label]` or an object with "start",
-    "end" (or "start_offset", "end_offset") and "label". The list stands under `spans_field`, or under the one of
-    "spans", "entities", "label" and "labels" that is there. Other fields are not read.
+    "end" (or "start_offset", "end_offset"), "label" and perhaps "types", a list of strings. The list stands under
+    `spans_field`, or under the one of "spans", "entities", "label" and "labels" that is there. There may be besides
+
+    - "relations": objects with "head" and "tail", numbers of mentions in their list, and "label"; also as doccano
+      ("from_id", "to_id", "type") and Prodigy ("head_span", "child_span", "label") write them;
+    - "questions": objects with "question" and "answers", a list of [start, end], empty where the text has none;
+    - "queries": objects with "query", which has @placeholder once, "answers", and perhaps "candidates", lists of
+      [start, end]; the candidates are all mentions where none are given.
+
+    Questions and queries may have an "id". Other fields are not read.
 
     Raises ValueError, naming the line, for a line that is not such an object, and for offsets outside the text.
     """
-    path = Path(path)
-    n_records = 0
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            if raw.strip():
-                n_records += 1
-                yield _parse_line(f"{path}, line {number}", number, raw, spans_field)
-    if not n_records:
-        raise ValueError(f"{path}: expected JSON lines, but the file holds none.")
+    for where, data in read_json_lines(path):
+        yield _parse_line(where, data, spans_field)
 
 
 @registry.readers("spacy-luke.JsonlCorpus.v1")
@@ -57,47 +51,14 @@ def make_jsonl_corpus(
 
     spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold overlapping ones.
     spans_field: where a line has its mentions; None: see `read_jsonl`.
-    align: "strict": a mention that does not begin and end with a word is an error; "expand": it grows to whole words.
+    align: "strict": a mention that does not begin and end with a word is an error; "expand": it grows to whole words;
+        "split": the words are split there.
     overlaps: where mentions overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
     limit: lines to read, from 1; None: all.
     """
     if path is None:
         raise ValueError("A JSONL corpus needs the path of its file, but it is None; set it, or give --paths.train.")
-    return JsonlCorpus(
-        path, spans_key=spans_key, spans_field=spans_field, align=align, overlaps=overlaps, limit=limit
-    )
-
-
-def make_doc(
-    nlp: Language,
-    record: JsonlRecord,
-    *,
-    spans_key: Optional[str] = None,
-    align: str = "strict",
-    overlaps: str = "error",
-    source: str = "JSONL",
-) -> Doc:
-    """The text in the pipeline's words, with its gold mentions in doc.spans[spans_key] or in doc.ents.
-
-    Raises ValueError, naming line, text and offsets, for a mention that does not align (see `make_jsonl_corpus`),
-    and for overlapping mentions where they go to doc.ents and overlaps is "error". Equal mentions count once.
-    """
-    doc = nlp.make_doc(record.text)
-    spans = [_align_span(doc, span, record, align=align, source=source) for span in sorted(set(record.spans))]
-    spans = sorted(set(spans), key=lambda span: (span.start, span.end, span.label_))
-    if spans_key is not None:
-        doc.spans[spans_key] = spans
-        return doc
-    kept = filter_spans(spans)
-    if len(kept) < len(spans) and overlaps == "error":
-        lost = next(span for span in spans if span not in kept)
-        other = next(span for span in kept if span.start < lost.end and lost.start < span.end)
-        raise ValueError(
-            f"{source}, line {record.line}: mentions {_describe(other)} and {_describe(lost)} overlap, which doc.ents "
-            f"cannot hold; set spans_key, e.g. to 'sc', to keep all in doc.spans, or overlaps to 'outermost'."
-        )
-    doc.set_ents(kept)
-    return doc
+    return JsonlCorpus(path, spans_key=spans_key, spans_field=spans_field, align=align, overlaps=overlaps, limit=limit)
 
 
 class JsonlCorpus:
@@ -112,11 +73,10 @@ class JsonlCorpus:
         align: str = "strict",
         overlaps: str = "error",
         limit: Optional[int] = None,
+        counts: Optional[Counter] = None,
     ) -> None:
-        if align not in ALIGN:
-            raise ValueError(f"align must be one of {ALIGN}, but it is {align!r}.")
-        if overlaps not in OVERLAPS:
-            raise ValueError(f"overlaps must be one of {OVERLAPS}, but it is {overlaps!r}.")
+        check_choice("align", align, ALIGN)
+        check_choice("overlaps", overlaps, OVERLAPS)
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be a number of lines from 1, or None for all, but it is {limit}.")
         self.path = Path(path)
@@ -124,22 +84,19 @@ class JsonlCorpus:
         self.spans_field = spans_field
         self.align = align
         self.overlaps = overlaps
-        self.left_out = 0  # mentions that overlaps = "outermost" has left out so far
         self.limit = limit
+        self.counts: Counter = Counter() if counts is None else counts  # see records.make_doc
 
     def docs(self, nlp: Language) -> Iterator[Doc]:
         for n_read, record in enumerate(read_jsonl(self.path, spans_field=self.spans_field), 1):
-            doc = make_doc(
+            yield make_doc(
                 nlp,
                 record,
                 spans_key=self.spans_key,
                 align=self.align,
                 overlaps=self.overlaps,
-                source=str(self.path),
+                counts=self.counts,
             )
-            if self.spans_key is None:
-                self.left_out += len(set(record.spans)) - len(doc.ents)
-            yield doc
             if n_read == self.limit:
                 return
 
@@ -148,12 +105,9 @@ class JsonlCorpus:
             yield Example(nlp.make_doc(gold.text), gold)
 
 
-def _parse_line(where: str, number: int, raw: bytes, spans_field: Optional[str]) -> JsonlRecord:
-    try:
-        data = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{where}: expected a JSON object in UTF-8, but got {raw[:80]!r} ({error}).") from None
-    if not isinstance(data, dict) or not isinstance(data.get("text"), str):
+def _parse_line(where: str, data: dict, spans_field: Optional[str]) -> Record:
+    text = data.get("text")
+    if not isinstance(text, str):
         raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.")
     wanted = SPANS_FIELDS if spans_field is None else (spans_field,)
     there = [name for name in wanted if isinstance(data.get(name), list)]
@@ -162,44 +116,101 @@ def _parse_line(where: str, number: int, raw: bytes, spans_field: Optional[str])
             f"{where}: expected one list of mentions under {' or '.join(map(repr, wanted))} (empty for a text without "
             f"any), but found {there or 'none'} among {sorted(data)}; set spans_field to the one to read."
         )
-    text = data["text"]
-    return JsonlRecord(number, text, [_parse_span(where, text, item) for item in data[there[0]]])
+    items = data[there[0]]
+    mentions = [_parse_mention(where, text, item) for item in items]
+    relations = questions = queries = None
+    if data.get("relations") is not None:
+        found = take(where, data, "relations", list)
+        relations = [_parse_relation(f"{where}, relation {i}", item, items, mentions) for i, item in enumerate(found)]
+    if data.get("questions") is not None:
+        found = take(where, data, "questions", list)
+        questions = [_parse_asked(f"{where}, question {i}", item, "question", i, text) for i, item in enumerate(found)]
+    if data.get("queries") is not None:
+        found = take(where, data, "queries", list)
+        queries = [_parse_asked(f"{where}, query {i}", item, "query", i, text) for i, item in enumerate(found)]
+        for i, query in enumerate(queries):
+            _check_candidates(f"{where}, query {i}", query, mentions)
+    return Record(where, text=text, mentions=mentions, relations=relations, questions=questions, queries=queries)
 
 
-def _parse_span(where: str, text: str, item: Any) -> Tuple[int, int, str]:
-    parts = item
+def _parse_mention(where: str, text: str, item: Any) -> Mention:
+    parts, types = item, None
     if isinstance(item, dict):
         start, end = (item.get(name, item.get(f"{name}_offset")) for name in ("start", "end"))
         parts = [start, end, item.get("label")]
+        if item.get("types") is not None:
+            types = take_strings(f"{where}, mention {parts}", item, "types")
     is_triple = isinstance(parts, list) and len(parts) == 3
     if not is_triple or [type(part) for part in parts] != [int, int, str] or not parts[2]:
         raise ValueError(
             f"{where}: expected a mention as [start, end, label] or an object with these, but got {item!r}."
         )
     start, end, label = parts
+    _check_characters(where, f"mention {item!r}", (start, end), text)
+    return Mention(start, end, label, types)
+
+
+def _parse_relation(where: str, item: Any, items: List[Any], mentions: List[Mention]) -> Tuple[int, int, str]:
+    """Numbers of head and tail, and the label; see RELATION_FIELDS."""
+    fields = next((fields for fields in RELATION_FIELDS if isinstance(item, dict) and fields <= set(item)), None)
+    if fields is None:
+        raise ValueError(
+            f"{where}: expected an object with 'head' and 'tail', numbers of mentions, and 'label', but got {item!r:.80}."
+        )
+    if "head_span" in fields:
+        numbers = {(mention.start, mention.end): i for i, mention in enumerate(mentions)}
+        ends = [(span.get("start"), span.get("end")) for span in (item["head_span"], item["child_span"])]
+    elif "from_id" in fields:
+        numbers = {entry["id"]: i for i, entry in enumerate(items) if isinstance(entry, dict) and "id" in entry}
+        ends = [item["from_id"], item["to_id"]]
+    else:
+        numbers = {i: i for i in range(len(mentions))}
+        ends = [take(where, item, name, int) for name in ("head", "tail")]
+    if missing := [end for end in ends if end not in numbers]:
+        raise ValueError(
+            f"{where}: its head and tail must be among the {len(mentions)} mentions of the line (numbers count from 0), "
+            f"but {missing[0]!r} is not."
+        )
+    label = take(where, item, "type" if "from_id" in fields else "label", str)
+    if not label:
+        raise ValueError(f"{where}: expected a relation, but its label is empty.")
+    return numbers[ends[0]], numbers[ends[1]], label
+
+
+def _parse_asked(where: str, item: Any, field: str, number: int, text: str) -> Dict[str, Any]:
+    asked: Dict[str, Any] = {"id": str(number), field: take(where, item, field, str)}
+    if item.get("id") is not None:
+        asked["id"] = str(item["id"])
+    for name in ("candidates", "answers"):
+        if item.get(name) is None:
+            continue
+        asked[name] = []
+        for place in take(where, item, name, list):
+            if not isinstance(place, list) or [type(x) for x in place] != [int, int]:
+                raise ValueError(f"{where}: expected [start, end] under {name!r}, but got {place!r}.")
+            _check_characters(where, f"{name} {place}", (place[0], place[1]), text)
+            if place not in asked[name]:
+                asked[name].append(place)
+    return asked
+
+
+def _check_candidates(where: str, query: Dict[str, Any], mentions: List[Mention]) -> None:
+    if "candidates" not in query:
+        query["candidates"] = [list(place) for place in dict.fromkeys((m.start, m.end) for m in mentions)]
+    if wrong := [place for place in query.get("answers", []) if place not in query["candidates"]]:
+        raise ValueError(
+            f"{where}: the answer {wrong[0]} is none of its {len(query['candidates'])} candidates (all mentions, where "
+            f"'candidates' is not given), and so could never be found."
+        )
+    if query.get("answers") == []:
+        raise ValueError(
+            f"{where}: expected the places of its answers, but there are none; leave 'answers' out if unknown."
+        )
+
+
+def _check_characters(where: str, name: str, place: Place, text: str) -> None:
+    start, end = place
     if not 0 <= start < end <= len(text) or not text[start:end].strip():
         raise ValueError(
-            f"{where}: mention {item!r} must hold characters of the text, which has {len(text)} of them, and not blanks "
-            f"alone."
+            f"{where}: {name} must hold characters of the text, which has {len(text)} of them, and not blanks alone."
         )
-    return start, end, label
-
-
-def _align_span(doc: Doc, span: Tuple[int, int, str], record: JsonlRecord, *, align: str, source: str) -> Span:
-    start, end, label = span
-    if align == "expand":  # blanks at the edges belong to no mention, and would pull in the next word
-        piece = record.text[start:end]
-        start, end = start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
-    aligned = doc.char_span(start, end, label=label, alignment_mode=align)
-    if aligned is None:
-        near = doc.char_span(start, end, alignment_mode="expand")
-        raise ValueError(
-            f"{source}, line {record.line}: mention [{start}, {end}, {label!r}] is {record.text[start:end]!r}, which does "
-            f"not begin and end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, or "
-            f"set align to 'expand'."
-        )
-    return aligned
-
-
-def _describe(span: Span) -> str:
-    return f"[{span.start_char}, {span.end_char}, {span.label_!r}] {span.text!r}"

@@ -1,9 +1,9 @@
 import pytest
 import spacy
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Corpus
 
-from spacy_luke.readers.docbin import make_gold_sentences_corpus, write_docbin
+from spacy_luke.readers.docbin import make_gold_corpus, write_docbin
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_bad_targets(nlp, tmp_path):
 
 def test_the_gold_sentences_are_given(nlp, tmp_path):
     write_docbin(make_docs(nlp, 3), tmp_path / "docs.spacy")
-    examples = list(make_gold_sentences_corpus(tmp_path / "docs.spacy", limit=2)(nlp))
+    examples = list(make_gold_corpus(tmp_path / "docs.spacy", limit=2)(nlp))
     assert len(examples) == 2
     for example, doc in zip(examples, make_docs(nlp, 2), strict=True):
         assert [word.text for word in example.predicted] == [word.text for word in doc]
@@ -88,4 +88,35 @@ def test_the_gold_sentences_are_given(nlp, tmp_path):
         assert len(list(nlp(example.predicted).sents)) == 2
         nlp.remove_pipe("sentencizer")
     with pytest.raises(ValueError, match=r"--paths\.train"):
-        make_gold_sentences_corpus(None)
+        make_gold_corpus(None)
+    with pytest.raises(ValueError, match="limit must be a number of documents"):
+        make_gold_corpus(tmp_path / "docs.spacy", limit=0)
+
+
+def test_what_a_task_takes_is_given_and_no_gold_besides(nlp, tmp_path):
+    doc = next(make_docs(nlp, 1))
+    doc.spans["luke_types"] = [doc[2:3], Span(doc, 0, 1, label="a"), Span(doc, 0, 1, label="b")]
+    doc.user_data["luke_relations"] = [[0, 4, 9, 14, "r", 1.0]]
+    doc.user_data["luke_pairs"] = [[0, 4, 9, 14]]
+    doc.user_data["luke_questions"] = [{"id": "0", "question": "Who?", "answers": [[0, 4]]}]
+    doc.user_data["luke_queries"] = [{"id": "0", "query": "@placeholder?", "candidates": [[0, 4]], "answers": [[0, 4]]}]
+    path = tmp_path / "docs.spacy"
+    write_docbin([doc], path)
+
+    def given(**settings):
+        (example,) = make_gold_corpus(path, **settings)(nlp)
+        assert example.reference.user_data["luke_questions"][0]["answers"]
+        return example.predicted
+
+    plain = given(sentences=False)
+    assert not plain.user_data and not plain.spans and not plain.ents  # noqa: PT018
+    assert not plain.has_annotation("SENT_START")
+    assert [(e.text, e.label_) for e in given(entities=True).ents] == [("Mary", "PER")]
+    marked = given(mentions=True)
+    assert list(marked.spans) == ["luke_mentions"]
+    assert [(s.text, s.label_) for s in marked.spans["luke_mentions"]] == [("Mary", ""), ("Bonn0", "")]
+    assert given(pairs=True).user_data == {"luke_pairs": [[0, 4, 9, 14]]}
+    assert given(questions=True).user_data == {
+        "luke_questions": [{"id": "0", "question": "Who?"}],
+        "luke_queries": [{"id": "0", "query": "@placeholder?", "candidates": [[0, 4]]}],
+    }

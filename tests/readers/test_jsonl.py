@@ -5,6 +5,7 @@ import spacy
 from spacy.util import registry
 
 from spacy_luke.readers.jsonl import make_jsonl_corpus, read_jsonl
+from spacy_luke.readers.records import Mention
 
 TEXT = "Angela Merkel visited New York."
 NESTED = [[0, 13, "PER"], [0, 6, "FIRST"], [22, 30, "LOC"]]
@@ -66,7 +67,7 @@ def test_offsets_within_words(write, offsets):
     path = write({"text": TEXT, "spans": [[*offsets, "X"]]})
     piece = TEXT[offsets[0] : offsets[1]]
     with pytest.raises(
-        ValueError, match=f"line 1: mention .{offsets[0]}, {offsets[1]}, 'X'. is {piece!r}.*align to 'expand'"
+        ValueError, match=f"line 1: mention .{offsets[0]}, {offsets[1]}, 'X'. is {piece!r}.*set align to 'expand'"
     ):
         read_docs(path)
     (doc,) = read_docs(path, align="expand")
@@ -83,7 +84,7 @@ def test_equal_mentions_count_once(write):
     ("record", "message"),
     [
         ("{", "expected a JSON object"),
-        ([1], "string under 'text'"),
+        ([1], "expected an object"),
         ({"spans": []}, "string under 'text'"),
         ({"text": TEXT}, "found none among"),
         ({"text": TEXT, "label": "sports"}, "found none among"),
@@ -107,7 +108,7 @@ def test_lines_that_cannot_be_read(write, record, message):
 def test_spans_field_chooses(write):
     path = write({"text": TEXT, "spans": NESTED, "gold": [[0, 13, "PER"]]})
     (record,) = read_jsonl(path, spans_field="gold")
-    assert record.spans == [(0, 13, "PER")]
+    assert record.mentions == [Mention(0, 13, "PER")]
 
 
 def test_settings(write):
@@ -132,7 +133,86 @@ def test_of_overlapping_mentions_the_outermost_can_be_kept(write):
     assert triples(second.ents) == [("Angela Merkel", "PER")]
     corpus = make_jsonl_corpus(path, overlaps="outermost")
     assert len(list(corpus(spacy.blank("en")))) == 2
-    assert corpus.left_out == 1
+    assert corpus.counts["left out"] == 1
     assert len(read_docs(path, overlaps="outermost", spans_key="sc")[0].spans["sc"]) == 3
     with pytest.raises(ValueError, match="overlaps must be one of"):
         make_jsonl_corpus(path, overlaps="some")
+
+
+FULL = {
+    "text": TEXT,
+    "entities": [
+        {"start": 0, "end": 13, "label": "PER", "types": ["politician", "person"], "id": 4},
+        {"start": 22, "end": 30, "label": "LOC", "types": [], "id": 9},
+    ],
+    "relations": [{"head": 0, "tail": 1, "label": "visited"}],
+    "questions": [{"id": "q", "question": "Who?", "answers": [[0, 13], [0, 13]]}, {"question": "Why?", "answers": []}],
+    "queries": [
+        {"query": "@placeholder is big", "answers": [[22, 30]]},
+        {"query": "@placeholder laughed", "candidates": [[0, 13]]},
+    ],
+}
+
+
+def test_types_relations_questions_and_queries(write):
+    (doc,) = read_docs(write(FULL))
+    assert triples(doc.spans["luke_types"]) == [
+        ("Angela Merkel", "person"), ("Angela Merkel", "politician"), ("New York", ""),
+    ]  # fmt: skip
+    assert doc.user_data["luke_relations"] == [[0, 13, 22, 30, "visited", 1.0]]
+    assert doc.user_data["luke_questions"] == [
+        {"id": "q", "question": "Who?", "answers": [[0, 13]]},
+        {"id": "1", "question": "Why?", "answers": []},
+    ]
+    assert doc.user_data["luke_queries"] == [
+        {"id": "0", "query": "@placeholder is big", "answers": [[22, 30]], "candidates": [[0, 13], [22, 30]]},
+        {"id": "1", "query": "@placeholder laughed", "candidates": [[0, 13]]},
+    ]
+    assert "luke_pairs" not in doc.user_data
+    (bare,) = read_docs(write({"text": TEXT, "entities": [[0, 13, "PER"]]}))
+    assert not bare.user_data
+    assert "luke_types" not in bare.spans
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        {"from_id": 4, "to_id": 9, "type": "visited", "id": 1},
+        {"head_span": {"start": 0, "end": 13}, "child_span": {"start": 22, "end": 30}, "label": "visited", "head": 1, "child": 4},
+    ],
+)  # fmt: skip
+def test_relations_of_annotation_tools(write, relation):
+    (doc,) = read_docs(write({**FULL, "relations": [relation]}))
+    assert doc.user_data["luke_relations"] == [[0, 13, 22, 30, "visited", 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("relations", {"head": 0}, "expected 'relations' .list."),
+        ("relations", [{"head": 0, "tail": 1}], "relation 0: expected an object with 'head' and 'tail'"),
+        ("relations", [{"head": 0, "tail": 2, "label": "x"}], "relation 0: .*among the 2 mentions .* but 2 is not"),
+        ("relations", [{"head": 0, "tail": -1, "label": "x"}], "relation 0: .* but -1 is not"),
+        ("relations", [{"head": 1, "tail": 1, "label": "x"}], "one mention as head and tail"),
+        ("relations", [{"head": 0, "tail": 1, "label": ""}], "relation 0: expected a relation"),
+        ("relations", [{"from_id": 4, "to_id": 5, "type": "x"}], "relation 0: .* but 5 is not"),
+        ("entities", [{"start": 0, "end": 6, "label": "X", "types": ["a", 3]}], "number 1 is 3"),
+        ("questions", [{"question": "Who?"}, {"answers": []}], "question 1: expected 'question'"),
+        ("questions", [{"question": "Who?", "answers": [[0, 99]]}], "question 0: answers .0, 99. must hold characters"),
+        ("questions", [{"question": "Who?", "answers": [0, 9]}], "question 0: expected .start, end. under 'answers'"),
+        ("questions", [{"question": " "}], "Item 0 must be a string"),
+        ("queries", [{"query": "no mark"}], "@placeholder exactly once"),
+        ("queries", [{"query": "@placeholder", "answers": [[0, 6]]}], "query 0: the answer .0, 6. is none of its 2 candidates"),
+        ("queries", [{"query": "@placeholder", "answers": []}], "query 0: expected the places of its answers"),
+    ],
+)  # fmt: skip
+def test_annotation_that_cannot_be_read(write, field, value, message):
+    record = {**FULL, "relations": [], "queries": [], field: value}
+    with pytest.raises(ValueError, match=f"line 2: .*{message}|line 2, .*{message}"):
+        read_docs(write(FULL, record))
+
+
+def test_words_can_be_split_at_mentions(write):
+    (doc,) = read_docs(write({"text": TEXT, "spans": [[0, 3, "X"]]}), align="split")
+    assert triples(doc.ents) == [("Ang", "X")]
+    assert doc.text == TEXT

@@ -8,6 +8,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from .places import word_edges
+
 Key = Tuple[int, int, str]
 
 
@@ -84,8 +86,8 @@ def _predictions_in_gold_words(example: Example, spans_key: Optional[str]) -> Tu
 
 
 def _align(example: Example, predicted: Set[Key]) -> Tuple[Set[Key], List[Key]]:
-    predicted_edges = _word_edges(example.predicted)
-    gold_edges = _word_edges(example.reference)
+    predicted_edges = word_edges(example.predicted)
+    gold_edges = word_edges(example.reference)
     if predicted_edges[-1][1] != (gold_edges[-1][1] if gold_edges else 0):
         raise ValueError(
             f"A prediction and its gold doc must have the same characters, blanks apart, but the texts begin "
@@ -102,13 +104,3 @@ def _align(example: Example, predicted: Set[Key]) -> Tuple[Set[Key], List[Key]]:
             touched = [i for i, edges in enumerate(gold_edges) if edges[0] < end and start < edges[1]] or [0]
             unaligned.append((touched[0], touched[-1] + 1, label))
     return aligned, unaligned
-
-
-def _word_edges(doc: Doc) -> List[Tuple[int, int]]:
-    """Where each word begins and ends in the text without its blanks."""
-    edges, place = [], 0
-    for word in doc:
-        length = len("".join(word.text.split()))
-        edges.append((place, place + length))
-        place += length
-    return edges

@@ -14,7 +14,7 @@ from spacy.util import registry
 
 from spacy_luke.readers.columns import make_doc, read_columns
 from spacy_luke.readers.schemes import decode_tags
-from spacy_luke.scorers import make_ner_scorer
+from spacy_luke.scorers.ner import make_ner_scorer
 
 VOCAB = spacy.blank("en").vocab
 score_ents = make_ner_scorer()

@@ -1,0 +1,67 @@
+"""The formats of published data sets for typing, relations and questions, by name."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Iterator, Optional, Tuple, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from .entity_typing import read_open_entity, read_ufet
+from .question_files import read_record, read_squad, read_squad_triples
+from .records import Record, make_doc
+from .relation_documents import read_conll04, read_docred, read_scierc
+from .relation_pairs import read_fewrel, read_kbp37, read_semeval2010, read_tacred
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A format: the function that reads it, and the settings that this takes besides the path."""
+
+    read: Callable[..., Iterator[Record]]
+    settings: Tuple[str, ...] = ()
+    has_text: bool = False  # real text, so that mentions may fall between words (align)
+
+
+DATASETS = {
+    "conll04": Dataset(read_conll04, ("text",)),
+    "docred": Dataset(read_docred, ("text", "mention_pairs")),
+    "fewrel": Dataset(read_fewrel, ("text",)),
+    "kbp37": Dataset(read_kbp37, ("text",), has_text=True),
+    "open_entity": Dataset(read_open_entity, ("text",), has_text=True),
+    "record": Dataset(read_record, has_text=True),
+    "scierc": Dataset(read_scierc, ("text",)),
+    "semeval2010": Dataset(read_semeval2010, has_text=True),
+    "squad": Dataset(read_squad, has_text=True),
+    "squad_triples": Dataset(read_squad_triples, has_text=True),
+    "tacred": Dataset(read_tacred, ("text",)),
+    "ufet": Dataset(read_ufet, ("text",)),
+}
+
+
+def read_dataset(path: Union[str, Path], *, format: str, **settings: Any) -> Iterator[Record]:
+    """Records of a file in a named format. Settings that are None are those of the format; others than it takes are an
+    error."""
+    if format not in DATASETS:
+        raise ValueError(f"format must be one of {sorted(DATASETS)}, but it is {format!r}.")
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if unknown := sorted(set(settings) - set(DATASETS[format].settings)):
+        raise ValueError(f"The format {format} has no use for {', '.join(unknown)}.")
+    return DATASETS[format].read(path, **settings)
+
+
+def dataset_docs(
+    nlp: Language,
+    path: Union[str, Path],
+    *,
+    format: str,
+    spans_key: Optional[str] = None,
+    align: str = "split",
+    overlaps: str = "error",
+    counts: Optional[Counter] = None,
+    **settings: Any,
+) -> Iterator[Doc]:
+    """Docs of a file in a named format, with all its gold annotation; see `records.make_doc` for the settings."""
+    for record in read_dataset(path, format=format, **settings):
+        yield make_doc(nlp, record, spans_key=spans_key, align=align, overlaps=overlaps, counts=counts)

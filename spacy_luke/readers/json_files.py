@@ -1,0 +1,80 @@
+"""JSON files and JSON lines, with errors that say where."""
+
+import json
+from pathlib import Path
+from typing import Any, Iterator, List, Tuple, Union
+
+
+def read_json(path: Union[str, Path]) -> Any:
+    """The value of a JSON file; ValueError with file and line where it is none."""
+    path = Path(path)
+    try:
+        return json.loads(path.read_bytes().decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path}, line {error.lineno}: expected JSON, but {error.msg} (column {error.colno})."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x}."
+        ) from None
+
+
+def read_json_lines(path: Union[str, Path]) -> Iterator[Tuple[str, dict]]:
+    """For each line that is not blank "FILE, line N" and its object; ValueError where there is none."""
+    path = Path(path)
+    empty = True
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            if raw.strip():
+                empty = False
+                where = f"{path}, line {number}"
+                yield where, _parse(where, raw, "utf-8-sig" if number == 1 else "utf-8")
+    if empty:
+        raise ValueError(f"{path}: expected JSON lines, but the file holds none.")
+
+
+def read_json_list(path: Union[str, Path]) -> Iterator[Tuple[str, dict]]:
+    """For each object of a file that is one JSON list "FILE, item N" (from 0) and the object."""
+    items = read_json(path)
+    if not isinstance(items, list) or not items:
+        raise ValueError(
+            f"{path}: expected a JSON list of objects, but got {type(items).__name__} {str(items)[:60]!r}."
+        )
+    for i, item in enumerate(items):
+        where = f"{path}, item {i}"
+        if not isinstance(item, dict):
+            raise ValueError(f"{where}: expected an object, but got {str(item)[:80]!r}.")
+        yield where, item
+
+
+def take(where: str, item: Any, name: str, kind: Union[type, Tuple[type, ...]]) -> Any:
+    """item[name], which must be there and of this type."""
+    if not isinstance(item, dict):
+        raise ValueError(f"{where}: expected an object with {name!r}, but got {str(item)[:80]!r}.")
+    value = item.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        expected = " or ".join(k.__name__ for k in kinds)
+        got = f"{value!r:.80}" if name in item else f"an object with {sorted(item)}"
+        raise ValueError(f"{where}: expected {name!r} ({expected}), but got {got}.")
+    return value
+
+
+def take_strings(where: str, item: Any, name: str) -> List[str]:
+    values = take(where, item, name, list)
+    if wrong := [i for i, value in enumerate(values) if not isinstance(value, str) or not value]:
+        raise ValueError(
+            f"{where}: expected strings under {name!r}, not empty, but number {wrong[0]} is {values[wrong[0]]!r}."
+        )
+    return values
+
+
+def _parse(where: str, raw: bytes, encoding: str) -> dict:
+    try:
+        data = json.loads(raw.decode(encoding))
+    except ValueError as error:
+        raise ValueError(f"{where}: expected a JSON object in UTF-8, but got {raw[:80]!r} ({error}).") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{where}: expected an object, but got {str(data)[:80]!r}.")
+    return data

@@ -1,0 +1,122 @@
+"""Data sets with questions on texts: SQuAD 1.1 and 2.0, triples without offsets, and ReCoRD (cloze)."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple, Union
+
+from .json_files import read_json, read_json_lines, read_json_list, take
+from .records import Mention, Record
+from .relation_pairs import ENTITY
+
+
+def read_squad(path: Union[str, Path]) -> Iterator[Record]:
+    """SQuAD 1.1 (Rajpurkar et al., 2016), 2.0 (2018) and others in its format, such as XQuAD; a paragraph is a document.
+
+    A question has the places of its answers, equal ones once; none where it has no answer in the text ("answers" is
+    empty); and nothing is said where "answers" is missing. "plausible_answers" are no answers and not read.
+    """
+    for a, article in enumerate(take(str(path), read_json(path), "data", list)):
+        for p, paragraph in enumerate(take(f"{path}, article {a}", article, "paragraphs", list)):
+            where = f"{path}, article {a}, paragraph {p}"
+            context = take(where, paragraph, "context", str)
+            questions = []
+            for q, item in enumerate(take(where, paragraph, "qas", list)):
+                at = f"{where}, question {q}"
+                question = {"id": str(item.get("id", q)) if isinstance(item, dict) else "", "question": ""}
+                question["question"] = take(at, item, "question", str).strip()
+                if "answers" in item:
+                    question["answers"] = _squad_answers(at, context, item)
+                questions.append(question)
+            yield Record(where, text=context, has_entities=False, questions=questions)
+
+
+def _squad_answers(where: str, context: str, item: dict) -> List[List[int]]:
+    places = []
+    for i, answer in enumerate(take(where, item, "answers", list)):
+        at = f"{where}, answer {i}"
+        text, start = take(at, answer, "text", str), take(at, answer, "answer_start", int)
+        end = start + len(text)
+        if not text.strip() or start < 0 or context[start:end] != text:
+            raise ValueError(
+                f"{at}: expected {text!r:.80} at character {start} of the context, but there is "
+                f"{context[max(start, 0) : max(end, 0)]!r:.80}."
+            )
+        places.append([start, end])
+    if item.get("is_impossible") and places:
+        raise ValueError(
+            f"{where}: it has 'is_impossible', so that 'answers' must be empty, but there are {len(places)}."
+        )
+    return _unique(places)
+
+
+def read_squad_triples(path: Union[str, Path]) -> Iterator[Record]:
+    """A JSON list of objects with "context", "question" and "answer", strings without offsets: the answer is where its
+    text stands first. Equal contexts are one document with several questions."""
+    asked: Dict[str, List[Dict[str, Any]]] = {}
+    first: Dict[str, str] = {}
+    for i, (where, item) in enumerate(read_json_list(path)):
+        context, question, answer = (take(where, item, name, str) for name in ("context", "question", "answer"))
+        start = context.find(answer) if answer.strip() else -1
+        if start < 0:
+            raise ValueError(f"{where}: expected an answer that stands in the context, but it is {answer!r:.80}.")
+        first.setdefault(context, where)
+        asked.setdefault(context, []).append(
+            {"id": str(i), "question": question.strip(), "answers": [[start, start + len(answer)]]}
+        )
+    for context, questions in asked.items():
+        yield Record(first[context], text=context, has_entities=False, questions=questions)
+
+
+def read_record(path: Union[str, Path]) -> Iterator[Record]:
+    """ReCoRD (Zhang et al., 2018), the original JSON with "data", or SuperGLUE's JSON lines; a passage is a document.
+
+    A passage has "text" and "entities", characters "start" to "end", which belongs to them; they are the candidates of
+    the passage's "qas", each with a "query" that holds @placeholder, and "answers" among them.
+    """
+    for where, item in _record_passages(Path(path)):
+        passage = take(where, item, "passage", dict)
+        text = take(where, passage, "text", str)
+        entities = take(where, passage, "entities", list)
+        places = _unique([_record_place(f"{where}, entity {i}", text, entity) for i, entity in enumerate(entities)])
+        queries = []
+        for i, qa in enumerate(take(where, item, "qas", list)):
+            at = f"{where}, query {i}"
+            query = {"query": take(at, qa, "query", str), "candidates": places}
+            query["id"] = str(qa.get("id", qa.get("idx", i)))
+            if "answers" in qa:
+                answers = take(at, qa, "answers", list)
+                found = [_record_place(f"{at}, answer {k}", text, answer) for k, answer in enumerate(answers)]
+                query["answers"] = _unique(found)
+            queries.append(query)
+        yield Record(where, text=text, mentions=[Mention(*place, ENTITY) for place in places], queries=queries)
+
+
+def _record_passages(path: Path) -> Iterator[Tuple[str, dict]]:
+    with path.open("rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+    try:
+        is_lines = "passage" in json.loads(first.decode("utf-8-sig"))
+    except (ValueError, TypeError):  # one value over several lines
+        is_lines = False
+    if is_lines:
+        yield from read_json_lines(path)
+        return
+    for i, item in enumerate(take(str(path), read_json(path), "data", list)):
+        yield f"{path}, passage {i}", item
+
+
+def _record_place(where: str, text: str, item: Any) -> List[int]:
+    start, end = take(where, item, "start", int), take(where, item, "end", int) + 1
+    if not 0 <= start < end <= len(text):
+        raise ValueError(
+            f"{where}: expected characters of the passage, which has {len(text)}, but got {start} to {end - 1}."
+        )
+    if "text" in item and item["text"] != text[start:end]:
+        raise ValueError(
+            f"{where}: expected {item['text']!r:.80} at {start} to {end - 1}, but there is {text[start:end]!r}."
+        )
+    return [start, end]
+
+
+def _unique(places: List[List[int]]) -> List[List[int]]:
+    return [list(place) for place in dict.fromkeys(map(tuple, places))]

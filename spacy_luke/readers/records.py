@@ -1,0 +1,226 @@
+"""What one record of any data set says, before it is a Doc; and the Doc that it becomes.
+
+Places are [start, end): characters where the record has real text, words where it has words.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.util import filter_spans
+
+from ..annotations import set_queries, set_questions
+
+ALIGN = ("strict", "expand", "split")
+OVERLAPS = ("error", "outermost")
+TEXTS = ("file", "paper")
+
+Place = Tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A marked piece of the text."""
+
+    start: int
+    end: int
+    label: str = ""  # of the entity; "": it is none (and stands in no doc.ents), but may have types
+    types: Optional[List[str]] = None  # gold of typing, [] where none holds; None: not said
+    kb_id: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One document. Exactly one of text and words is set."""
+
+    where: str  # file and line or number, for errors
+    text: Optional[str] = None
+    words: Optional[List[str]] = None
+    spaces: Optional[List[bool]] = None  # with words: whether a blank follows each; None: unknown
+    sentence_starts: Optional[List[int]] = None  # where sentences begin, characters or words; None: unknown
+    mentions: List[Mention] = field(default_factory=list)
+    has_entities: bool = True  # whether the mentions with labels are gold entities; else nothing is said about these
+    relations: Optional[List[Tuple[int, int, str]]] = None  # numbers of head and tail mention, label; None: not said
+    pairs: Optional[List[Tuple[int, int]]] = None  # numbers of the mentions whose relation is asked for; None: all
+    questions: Optional[List[Dict[str, Any]]] = None  # as doc._.luke_questions
+    queries: Optional[List[Dict[str, Any]]] = None  # as doc._.luke_queries
+
+
+def blanks_between(words: Sequence[str], *, text: str) -> Optional[List[bool]]:
+    """Spaces of tokenised data: unknown (text = "file"), or one blank between all words, as the original LUKE code
+    joins them (text = "paper")."""
+    check_choice("text", text, TEXTS)
+    return None if text == "file" else [i + 1 < len(words) for i in range(len(words))]
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {tuple(choices)}, but it is {value!r}.")
+
+
+def make_doc(
+    nlp: Language,
+    record: Record,
+    *,
+    spans_key: Optional[str] = None,
+    align: str = "split",
+    overlaps: str = "error",
+    counts: Optional[Counter] = None,
+) -> Doc:
+    """The record as a Doc with all its gold annotation.
+
+    Entities go to doc.ents, or to doc.spans[spans_key]; types to doc.spans["luke_types"], a span for each type and one
+    with the label "" for a mention without any; relations, pairs, questions and queries to user_data (see
+    `spacy_luke.annotations`). Equal ones count once.
+
+    align: where a mention of real text does not begin and end with a word: "strict" is an error, "expand" makes it grow
+    to whole words, "split" splits the words there. Answers are kept as characters, whatever the words are: splitting
+    words there would tell where the answers lie.
+    overlaps: where entities overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
+    Relations are kept all the same. counts: gets the number of entities "left out" so, and of "equal relations".
+
+    Raises ValueError, naming the record, for what does not align or overlaps so, places outside the document, and a
+    relation or pair whose head is its tail.
+    """
+    check_choice("align", align, ALIGN)
+    check_choice("overlaps", overlaps, OVERLAPS)
+    counts = Counter() if counts is None else counts
+    doc = _tokenize(nlp, record)
+    if record.text is not None and align == "split":
+        _split_words(doc, record)
+    if record.sentence_starts is not None:
+        for word in doc:
+            word.is_sent_start = (word.i if record.text is None else word.idx) in record.sentence_starts
+    spans = [_span_of(doc, record, mention, align=align) for mention in record.mentions]
+    _set_relations(doc, spans, record, counts)
+    if record.has_entities:
+        entities = sorted(
+            {(span.start, span.end, span.label_): span for span in spans if span.label_}.values(),
+            key=lambda span: (span.start, span.end, span.label_),
+        )
+        if spans_key is not None:
+            doc.spans[spans_key] = entities
+        else:
+            _set_entities(doc, entities, record, overlaps=overlaps, counts=counts)
+    _set_types(doc, spans, record)
+    try:
+        if record.questions is not None:
+            set_questions(doc, record.questions)
+        if record.queries is not None:
+            set_queries(doc, record.queries)
+    except ValueError as error:
+        raise ValueError(f"{record.where}: {error}") from None
+    return doc
+
+
+def _tokenize(nlp: Language, record: Record) -> Doc:
+    if (record.text is None) == (record.words is None):
+        raise ValueError(f"{record.where}: a record has either text or words.")
+    if record.text is not None:
+        return nlp.make_doc(record.text)
+    if blank := [i for i, word in enumerate(record.words) if not word]:
+        raise ValueError(f"{record.where}: expected words, but word {blank[0]} of {len(record.words)} is empty.")
+    return Doc(nlp.vocab, words=record.words, spaces=record.spaces)
+
+
+def _split_words(doc: Doc, record: Record) -> None:
+    """Make words begin and end where mentions do."""
+    edges = {edge for mention in record.mentions for edge in _trim(record, mention)}
+    with doc.retokenize() as retokenizer:
+        for word in doc:
+            inner = sorted(edge - word.idx for edge in edges if word.idx < edge < word.idx + len(word))
+            if inner:
+                cuts = [0, *inner, len(word)]
+                parts = [word.text[a:b] for a, b in zip(cuts, cuts[1:])]
+                retokenizer.split(word, parts, heads=[(word, i) for i in range(len(parts))])
+
+
+def _trim(record: Record, mention: Mention) -> Place:
+    """Blanks at the edges belong to no mention, and would pull in the next word."""
+    _check_place(record, mention)
+    piece = record.text[mention.start : mention.end]
+    return mention.start + len(piece) - len(piece.lstrip()), mention.end - len(piece) + len(piece.rstrip())
+
+
+def _check_place(record: Record, mention: Mention) -> None:
+    start, end = mention.start, mention.end
+    size, unit = (len(record.words), "words") if record.text is None else (len(record.text), "characters")
+    inside = 0 <= start < end <= size
+    if not inside or (record.text is not None and not record.text[start:end].strip()):
+        raise ValueError(
+            f"{record.where}: mention {[start, end, mention.label]} must hold {unit} of the text, which has {size} of them, "
+            f"and not blanks alone."
+        )
+
+
+def _span_of(doc: Doc, record: Record, mention: Mention, *, align: str) -> Span:
+    _check_place(record, mention)
+    if record.text is None:
+        return Span(doc, mention.start, mention.end, label=mention.label, kb_id=mention.kb_id)
+    start, end = (mention.start, mention.end) if align == "strict" else _trim(record, mention)
+    mode = "expand" if align == "expand" else "strict"
+    span = doc.char_span(start, end, label=mention.label, kb_id=mention.kb_id, alignment_mode=mode)
+    if span is None:
+        near = doc.char_span(start, end, alignment_mode="expand")
+        raise ValueError(
+            f"{record.where}: mention {[start, end, mention.label]} is {record.text[start:end]!r}, which does not begin and "
+            f"end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, or set align to "
+            f"'expand' or 'split'."
+        )
+    return span
+
+
+def _set_entities(doc: Doc, entities: List[Span], record: Record, *, overlaps: str, counts: Counter) -> None:
+    kept = filter_spans(entities)
+    if len(kept) < len(entities) and overlaps == "error":
+        lost = next(span for span in entities if span not in kept)
+        other = next(span for span in kept if span.start < lost.end and lost.start < span.end)
+        raise ValueError(
+            f"{record.where}: mentions {_describe(other)} and {_describe(lost)} overlap, which doc.ents cannot hold; set "
+            f"spans_key, e.g. to 'sc', to keep all in doc.spans, or overlaps to 'outermost'."
+        )
+    counts["left out"] += len(entities) - len(kept)
+    doc.set_ents(kept)
+
+
+def _set_types(doc: Doc, spans: Sequence[Span], record: Record) -> None:
+    types: Dict[Place, List[str]] = {}
+    for span, mention in zip(spans, record.mentions, strict=True):
+        if mention.types is not None:
+            types.setdefault((span.start, span.end), []).extend(mention.types)
+    if types:
+        doc.spans["luke_types"] = [
+            Span(doc, start, end, label=label)
+            for (start, end), labels in sorted(types.items())
+            for label in (sorted(set(labels)) or [""])
+        ]
+
+
+def _set_relations(doc: Doc, spans: Sequence[Span], record: Record, counts: Counter) -> None:
+    if record.pairs is not None:
+        rows = [_pair_row(spans, head, tail, record, f"pair {i}") for i, (head, tail) in enumerate(record.pairs)]
+        doc.user_data["luke_pairs"] = [list(row) for row in dict.fromkeys(map(tuple, rows))]
+    if record.relations is not None:
+        seen: Dict[tuple, None] = {}
+        for i, (head, tail, label) in enumerate(record.relations):
+            seen[(*_pair_row(spans, head, tail, record, f"relation {i} ({label!r})"), label)] = None
+        counts["equal relations"] += len(record.relations) - len(seen)
+        doc.user_data["luke_relations"] = [[*row, 1.0] for row in seen]
+
+
+def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name: str) -> List[int]:
+    if not (0 <= head < len(spans) and 0 <= tail < len(spans)):
+        raise ValueError(
+            f"{record.where}: {name} must have numbers of the {len(spans)} mentions as head and tail, from 0, but it has "
+            f"{head} and {tail}."
+        )
+    a, b = spans[head], spans[tail]
+    if (a.start, a.end) == (b.start, b.end):
+        raise ValueError(f"{record.where}: {name} has one mention as head and tail, {_describe(a)}; they must differ.")
+    return [a.start_char, a.end_char, b.start_char, b.end_char]
+
+
+def _describe(span: Span) -> str:
+    return f"[{span.start_char}, {span.end_char}, {span.label_!r}] {span.text!r}"

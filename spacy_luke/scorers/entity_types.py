@@ -1,0 +1,83 @@
+"""Scores of the types of mentions: strict, loose macro and loose micro (Ling & Weld, AAAI 2012, section 5.1)."""
+
+from collections import defaultdict
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Set, Tuple
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import registry
+
+from ..annotations import register_extensions
+from .places import Place, gold_place_finder
+
+GOLD_KEY = "luke_types"
+
+
+@registry.scorers("spacy-luke.typing_scorer.v1")
+def make_typing_scorer() -> Callable[..., Dict[str, Any]]:
+    """The scorer of `luke_typer`: `score_types`."""
+    return score_types
+
+
+def score_types(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    """Scores (0 to 1) of `span._.luke_types`, all labels in it, for the mentions of the gold `doc.spans["luke_types"]`.
+
+    Mentions are compared by their characters. One that the prediction does not have, or has no types, has the empty set
+    of types; mentions that are not in the gold are not scored. Gold docs without the span group are left out.
+
+    types_micro_p, _r, _f: counts of (mention, type) over all mentions, as the LUKE paper reports them.
+    types_macro_p, _r, _f: mean over mentions of the share of predicted types that are right, and of gold types that are
+        found, 0 for the empty set, as in ERNIE's and LUKE's evaluation; F1 of the two means.
+    types_strict: share of mentions whose sets are equal. types_per_type: {type: {"p", "r", "f"}}.
+    All None where there is no mention.
+    """
+    register_extensions()
+    per_type: Dict[str, PRFScore] = defaultdict(PRFScore)
+    n = equal = 0
+    precision = recall = 0.0
+    for gold, predicted in _type_sets(examples):
+        n += 1
+        equal += gold == predicted
+        right = gold & predicted
+        precision += len(right) / len(predicted) if predicted else 0.0
+        recall += len(right) / len(gold) if gold else 0.0
+        for label in right:
+            per_type[label].tp += 1
+        for label in predicted - gold:
+            per_type[label].fp += 1
+        for label in gold - predicted:
+            per_type[label].fn += 1
+    total = PRFScore()
+    for score in per_type.values():
+        total += score
+    scores: Dict[str, Any] = {
+        "types_micro_p": total.precision,
+        "types_micro_r": total.recall,
+        "types_micro_f": total.fscore,
+        "types_macro_p": precision / max(n, 1),
+        "types_macro_r": recall / max(n, 1),
+        "types_macro_f": 2 * precision * recall / ((precision + recall) * n) if precision + recall else 0.0,
+        "types_strict": equal / max(n, 1),
+        "types_per_type": {label: per_type[label].to_dict() for label in sorted(per_type)},
+    }
+    return scores if n else dict.fromkeys(scores)
+
+
+def _type_sets(examples: Iterable[Example]) -> Iterator[Tuple[Set[str], Set[str]]]:
+    """Gold and predicted types of each gold mention."""
+    for example in examples:
+        if GOLD_KEY not in example.reference.spans:
+            continue
+        gold: Dict[Place, Set[str]] = {}
+        for span in example.reference.spans[GOLD_KEY]:
+            gold.setdefault((span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
+        find = gold_place_finder(example)
+        for place, types in gold.items():
+            yield types, _predicted_types(example.predicted, find(*place))
+
+
+def _predicted_types(doc: Doc, place: Place) -> Set[str]:
+    span = doc.char_span(*place)
+    found: Optional[Dict[str, float]] = None if span is None else span._.luke_types
+    return set(found or ())

@@ -1,0 +1,49 @@
+"""Gold places in the text of a prediction, whose words and blanks may differ."""
+
+from bisect import bisect_left
+from typing import Callable, List, Tuple
+
+from spacy.tokens import Doc
+from spacy.training import Example
+
+Place = Tuple[int, int]
+
+
+def gold_place_finder(example: Example) -> Callable[[int, int], Place]:
+    """A function from characters [start, end) of the reference's text to those of the prediction's.
+
+    The two may have other words and other blanks, as where the blanks of the one are unknown. ValueError where they
+    differ in anything else.
+    """
+    predicted, gold = example.predicted.text, example.reference.text
+    if predicted == gold:
+        return lambda start, end: (start, end)
+    predicted_P, gold_P = _solid(predicted), _solid(gold)
+    if [predicted[i] for i in predicted_P] != [gold[i] for i in gold_P]:
+        raise ValueError(
+            f"A prediction and its gold doc must have the same characters, blanks apart, but the texts begin "
+            f"{predicted[:60]!r} and {gold[:60]!r}."
+        )
+
+    def find(start: int, end: int) -> Place:
+        first, after = bisect_left(gold_P, start), bisect_left(gold_P, end)
+        if first == after:  # blanks alone
+            place = predicted_P[first] if first < len(predicted_P) else len(predicted)
+            return place, place
+        return predicted_P[first], predicted_P[after - 1] + 1
+
+    return find
+
+
+def word_edges(doc: Doc) -> List[Place]:
+    """Where each word begins and ends in the text without its blanks."""
+    edges, place = [], 0
+    for word in doc:
+        length = len("".join(word.text.split()))
+        edges.append((place, place + length))
+        place += length
+    return edges
+
+
+def _solid(text: str) -> List[int]:
+    return [i for i, character in enumerate(text) if not character.isspace()]

@@ -1,0 +1,116 @@
+"""Scores of answers: exact match and F1 of words, as the official scripts of SQuAD 1.1, SQuAD 2.0 and ReCoRD count."""
+
+import re
+import string
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from spacy.training import Example
+from spacy.util import registry
+
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@registry.scorers("spacy-luke.qa_scorer.v1")
+def make_qa_scorer() -> Callable[..., Dict[str, Any]]:
+    """The scorer of `luke_qa`: `score_answers`."""
+    return score_answers
+
+
+@registry.scorers("spacy-luke.cloze_scorer.v1")
+def make_cloze_scorer() -> Callable[..., Dict[str, Any]]:
+    """The scorer of `luke_cloze`: `score_fillers`."""
+    return score_fillers
+
+
+def score_answers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    """Exact match and F1 (0 to 1) of the best of `doc._.luke_answers` for each question that has gold "answers".
+
+    The text of the answer, "" for "no answer", is compared with those of the gold, and the best counts. A gold answer of
+    articles and punctuation alone is none, as in SQuAD 2.0's script (Rajpurkar et al., 2018), which agrees with that of
+    1.1 everywhere else. A question that is not answered at all has "".
+
+    qa_em, qa_f: over all questions. Where some have no answer in the text: qa_has_answer_em, qa_has_answer_f over the
+    others, and qa_no_answer_accuracy over these; else None. All None without questions.
+    """
+    answered: List[Tuple[float, float]] = []
+    unanswerable: List[float] = []
+    for prediction, golds in _texts(examples, "luke_questions", "luke_answers"):
+        kept = [gold for gold in golds if normalize_answer(gold)] or [""]
+        pair = _best(prediction, kept, empty=1.0)
+        if golds:
+            answered.append(pair)
+        else:
+            unanswerable.append(pair[0])
+    both = [*answered, *((em, em) for em in unanswerable)]
+    scores: Dict[str, Any] = {**_means("qa", both), "qa_has_answer_em": None, "qa_has_answer_f": None}
+    scores["qa_no_answer_accuracy"] = None
+    if unanswerable:
+        scores.update(_means("qa_has_answer", answered))
+        scores["qa_no_answer_accuracy"] = sum(unanswerable) / len(unanswerable)
+    return scores
+
+
+def score_fillers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    """Exact match and F1 (0 to 1) of the best of `doc._.luke_fillers` for each query that has gold "answers", as ReCoRD's
+    script (Zhang et al., 2018) counts: by the text of the answers, whatever their places, and the best counts.
+
+    Keys cloze_em and cloze_f, None without queries.
+    """
+    pairs = [
+        _best(prediction, golds, empty=0.0)
+        for prediction, golds in _texts(examples, "luke_queries", "luke_fillers")
+        if golds
+    ]
+    return _means("cloze", pairs)
+
+
+def normalize_answer(text: str) -> str:
+    """Lower case, without ASCII punctuation, English articles and superfluous blanks."""
+    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+
+
+def answer_f1(prediction: str, gold: str, *, empty: float = 1.0) -> float:
+    """F1 of the normalised words as bags. empty: that of two texts without any: 1 in SQuAD 2.0's script, 0 in ReCoRD's."""
+    predicted, wanted = normalize_answer(prediction).split(), normalize_answer(gold).split()
+    if not predicted or not wanted:
+        return empty if predicted == wanted else 0.0
+    same = (Counter(predicted) & Counter(wanted)).total()
+    return 2 * same / (len(predicted) + len(wanted))
+
+
+def _best(prediction: str, golds: List[str], *, empty: float) -> Tuple[float, float]:
+    exact = max(float(normalize_answer(prediction) == normalize_answer(gold)) for gold in golds)
+    return exact, max(answer_f1(prediction, gold, empty=empty) for gold in golds)
+
+
+def _means(name: str, pairs: List[Tuple[float, float]]) -> Dict[str, Optional[float]]:
+    if not pairs:
+        return {f"{name}_em": None, f"{name}_f": None}
+    return {f"{name}_em": sum(em for em, _ in pairs) / len(pairs), f"{name}_f": sum(f for _, f in pairs) / len(pairs)}
+
+
+def _texts(examples: Iterable[Example], asked_key: str, answers_key: str) -> Iterator[Tuple[str, List[str]]]:
+    """The text of the best prediction and those of the gold answers, for each question whose gold is known."""
+    for example in examples:
+        doc, gold_doc = example.predicted, example.reference
+        gold = gold_doc.user_data.get(asked_key, [])
+        asked = doc.user_data.get(asked_key, [])
+        if not any("answers" in item for item in gold):
+            continue
+        if [_question(item) for item in asked] != [_question(item) for item in gold]:
+            raise ValueError(
+                f"The pipeline must be asked what the gold doc asks, but {asked_key} of the one has {len(asked)}, of the "
+                f"other {len(gold)} items, or others; read the data by spacy-luke.GoldCorpus.v1 with questions = true. The "
+                f"text begins {gold_doc.text[:60]!r}."
+            )
+        found = doc.user_data.get(answers_key) or [[] for _ in asked]
+        for item, rows in zip(gold, found, strict=True):
+            if "answers" in item:
+                prediction = doc.text[rows[0][0] : rows[0][1]] if rows else ""
+                yield prediction, [gold_doc.text[start:end] for start, end in item["answers"]]
+
+
+def _question(item: Dict[str, Any]) -> Optional[str]:
+    return item.get("question", item.get("query"))

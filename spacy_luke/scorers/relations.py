@@ -1,0 +1,148 @@
+"""Scores of relations, end to end and of given pairs: micro, macro, strict, accuracy, and SemEval-2010's own."""
+
+import re
+from collections import defaultdict
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import registry
+
+from .places import Place, gold_place_finder
+
+DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
+
+Pair = Tuple[Place, Place]
+Key = Tuple[Place, Place, str]
+EntityLabels = Dict[Place, FrozenSet[str]]
+
+
+class Found(NamedTuple):
+    """Gold and predicted relations of a document, in characters of the prediction's text."""
+
+    gold: Set[Key]
+    predicted: Set[Key]
+    pairs: Optional[Set[Pair]]  # those that were given
+    gold_entities: EntityLabels
+    predicted_entities: EntityLabels
+
+
+@registry.scorers("spacy-luke.relation_scorer.v1")
+def make_relation_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[str, Any]]:
+    """The scorer of `luke_relation`: `score_relations`.
+
+    spans_key: entities, whose labels the strict score compares, are in doc.spans[spans_key]; None: in doc.ents.
+    """
+
+    def score(examples: Iterable[Example], *, none: Optional[str] = None, **kwargs: Any) -> Dict[str, Any]:
+        return score_relations(examples, none=none, spans_key=spans_key)
+
+    return score
+
+
+def score_relations(
+    examples: Iterable[Example], *, none: Optional[str] = None, spans_key: Optional[str] = None
+) -> Dict[str, Any]:
+    """Scores (0 to 1) of `doc._.luke_relations` against the gold ones, as sets of (head, tail, label).
+
+    Mentions are compared by their characters. Every gold relation that is not predicted is a miss, whether its pair was
+    proposed, and its entities found, or not. Where the gold doc has given pairs, nothing is known of other pairs, and
+    predictions for them do not count. Gold docs without `luke_relations` are left out. none: the label for "no
+    relation", which is none.
+
+    relations_p, _r, _f: micro, the official score of TACRED (without no_relation) and boundary F1 end to end; precision
+        is 0 where nothing is predicted, as in spaCy (TACRED's script says 1; its F1 is 0 all the same).
+    relations_strict_p, _r, _f: the labels of both entities must be right too.
+    relations_macro_f: mean F1 over the labels of the gold, as FewRel is reported.
+    relations_accuracy: share of given pairs with exactly their labels, or none where they have none.
+    relations_per_type: {label: {"p", "r", "f"}}.
+    relations_semeval_f: where all gold labels look like X(e1,e2), SemEval-2010 task 8's official score: the mean F1 over
+        the X of the gold, where a right X in the wrong direction is an error for precision and recall.
+    Keys are None where there is nothing to score.
+    """
+    per_type: Dict[str, PRFScore] = defaultdict(PRFScore)
+    strict = PRFScore()
+    n_pairs = n_right = 0
+    for found in _read(examples, none, spans_key):
+        for _, _, label in found.predicted & found.gold:
+            per_type[label].tp += 1
+        for _, _, label in found.predicted - found.gold:
+            per_type[label].fp += 1
+        for _, _, label in found.gold - found.predicted:
+            per_type[label].fn += 1
+        strict.score_set(
+            _with_entities(found.predicted, found.predicted_entities), _with_entities(found.gold, found.gold_entities)
+        )
+        if found.pairs is not None:
+            n_pairs += len(found.pairs)
+            wrong = {key[:2] for key in found.gold ^ found.predicted}
+            n_right += len(found.pairs - wrong)
+    total = PRFScore()
+    for score in per_type.values():
+        total += score
+    scores: Dict[str, Any] = {
+        **_prf("relations", total),
+        **_prf("relations_strict", strict),
+        "relations_macro_f": _macro_f(per_type),
+        "relations_accuracy": n_right / n_pairs if n_pairs else None,
+        "relations_per_type": {label: per_type[label].to_dict() for label in sorted(per_type)} or None,
+        "relations_semeval_f": _semeval_f(per_type),
+    }
+    return scores
+
+
+def _read(examples: Iterable[Example], none: Optional[str], spans_key: Optional[str]) -> Iterator[Found]:
+    for example in examples:
+        gold_doc, doc = example.reference, example.predicted
+        if "luke_relations" not in gold_doc.user_data:
+            continue
+        find = gold_place_finder(example)
+        gold = {(find(a, b), find(c, d), label) for a, b, c, d, label, _ in gold_doc.user_data["luke_relations"]}
+        rows = doc.user_data.get("luke_relations", [])
+        predicted = {((a, b), (c, d), label) for a, b, c, d, label, _ in rows}
+        pairs = None
+        if "luke_pairs" in gold_doc.user_data:
+            pairs = {(find(a, b), find(c, d)) for a, b, c, d in gold_doc.user_data["luke_pairs"]}
+            predicted = {key for key in predicted if key[:2] in pairs}
+        gold, predicted = ({key for key in keys if key[2] != none} for keys in (gold, predicted))
+        labels = [
+            {find(*place): names for place, names in _entity_labels(gold_doc, spans_key).items()},
+            _entity_labels(doc, spans_key),
+        ]
+        yield Found(gold, predicted, pairs, *labels)
+
+
+def _entity_labels(doc: Doc, spans_key: Optional[str]) -> EntityLabels:
+    """Labels of each entity; one of several labels (in a span group) has the set of them."""
+    labels: Dict[Place, Set[str]] = {}
+    for span in doc.ents if spans_key is None else doc.spans.get(spans_key, []):
+        labels.setdefault((span.start_char, span.end_char), set()).add(span.label_)
+    return {place: frozenset(names) for place, names in labels.items()}
+
+
+def _with_entities(keys: Set[Key], entities: EntityLabels) -> Set[tuple]:
+    return {(*key, entities.get(key[0]), entities.get(key[1])) for key in keys}
+
+
+def _prf(name: str, score: PRFScore) -> Dict[str, Optional[float]]:
+    if not len(score):
+        return {f"{name}_{x}": None for x in "prf"}
+    return {f"{name}_p": score.precision, f"{name}_r": score.recall, f"{name}_f": score.fscore}
+
+
+def _macro_f(scores: Dict[str, PRFScore]) -> Optional[float]:
+    """Mean F1 over the labels of the gold."""
+    in_gold: List[PRFScore] = [score for score in scores.values() if score.tp + score.fn]
+    return sum(score.fscore for score in in_gold) / len(in_gold) if in_gold else None
+
+
+def _semeval_f(per_type: Dict[str, PRFScore]) -> Optional[float]:
+    gold = [label for label, score in per_type.items() if score.tp + score.fn]
+    if not all(DIRECTED.fullmatch(label) for label in gold):
+        return None
+    merged: Dict[str, PRFScore] = defaultdict(PRFScore)
+    for label, score in per_type.items():
+        match = DIRECTED.fullmatch(label)
+        merged[match[1] if match else label] += score
+    return _macro_f(merged)
