@@ -138,9 +138,10 @@ def _asked(doc: Doc, given: Iterable[Any], field: str) -> List[Dict[str, Any]]:
         raise ValueError(f"Expected a list of questions, but got one {type(given).__name__}: put it into a list.")
     asked = []
     for i, item in enumerate(given):
-        item = {field: item} if isinstance(item, str) else dict(item)
-        if not isinstance(item.get(field), str) or not item[field].strip():
+        item = {field: item} if isinstance(item, str) else item
+        if not isinstance(item, dict) or not isinstance(item.get(field), str) or not item[field].strip():
             raise ValueError(f"Item {i} must be a string or a dict with {field!r}, text that is not blank; got {item!r}.")
+        item = dict(item)
         for name in ("candidates", "answers"):
             if item.get(name) is None:
                 item.pop(name, None)

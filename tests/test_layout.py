@@ -19,8 +19,8 @@ ROWS = [
     ["checkpoint"],
     ["model"],
     ["batch"],
-    ["text", "entities"],
-    ["records"],
+    ["text", "entities", "linking"],
+    ["atomic", "records"],
 ]
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 # Where a library may be imported; other parts work without it.
@@ -28,6 +28,7 @@ ROOMS = {
     "spacy": ["cli", "components", "readers", "scorers", "training", "annotations", "bridge", "checkpoint.sources"],
     "thinc": ["cli", "components", "training", "bridge"],
     "torch": ["components", "training", "bridge", "checkpoint", "model"],
+    "marisa_trie": ["linking"],
     "transformers": [],
     "seqeval": [],
 }

@@ -54,11 +54,11 @@ class WordCache:
         device = encoder.words.piece.weight.device
         parts = np.split(pieces_N, np.cumsum(lengths)[:-1])
         keys = [part.tobytes() for part in parts]
-        missing = {key: part for key, part in zip(keys, parts) if key not in self.windows}
+        held = {key: self.windows[key] for key in keys if key in self.windows}
+        missing = {key: part for key, part in zip(keys, parts) if key not in held}
         new_lengths = [len(part) for part in missing.values()]
         self.encoded += sum(new_lengths)
         self.reused += sum(lengths) - sum(new_lengths)
-        fresh: Dict[bytes, _Window] = {}
         if missing:
             words = encoder.encode_words(
                 Windows(to_tensor(np.concatenate(list(missing.values())), device), new_lengths)
@@ -66,11 +66,11 @@ class WordCache:
             fresh = self._hold(list(missing), words, new_lengths)
             if len(missing) == len(keys):
                 return words
-        found = [fresh[key] if key in fresh else self.windows[key] for key in keys]
+            held.update(fresh)
+        found = [held[key] for key in keys]
         for key in keys:
             if key in self.windows:
                 self.windows.move_to_end(key)
-        self._forget()
         layers = range(len(found[0].keys))
         return WordStates(
             torch.cat([window.states_ND for window in found]),

@@ -8,7 +8,6 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
 from thinc.util import torch2xp, xp2torch
-from torch import nn
 
 from ..model.config import EncoderConfig
 from ..model.luke import LukeEncoder, Windows
@@ -16,6 +15,11 @@ from .precision import choose_precision
 from .wrapper import TorchShim
 
 ENCODER = "luke_encoder"  # name of the encoder's node in every model
+NOT_LINKED = (
+    "A component has the model spacy-luke.SharedEncoder.v1, but no {wanted} stands before it in the pipeline, or it was "
+    "disabled or excluded when the pipeline was loaded. Add one before it (nlp.add_pipe('luke_encoder', before=...)), or "
+    "give the component an encoder of its own, spacy-luke.LukeEncoder.v1."
+)
 
 
 @registry.architectures("spacy-luke.LukeEncoder.v1")
@@ -48,7 +52,9 @@ def build_shared_encoder(upstream: str = "*") -> Model[List[Ints1d], List[Floats
     upstream: that component's name; "*" for any. It must come earlier in the pipeline.
     """
     attrs = {"upstream": upstream, "train_precision": "float32", "predict_precision": "float32"}
-    return Model(ENCODER, encode_windows, attrs=attrs, shims=[TorchShim(_not_linked)], init=init_with_example)
+    wanted = "luke_encoder" if upstream == "*" else f"luke_encoder named {upstream!r}"
+    shim = TorchShim(_build_encoder, absent=NOT_LINKED.format(wanted=wanted))
+    return Model(ENCODER, encode_windows, attrs=attrs, shims=[shim], init=init_with_example)
 
 
 def share_encoder(node: Model, upstream: Model) -> None:
@@ -62,12 +68,17 @@ def is_shared(node: Model) -> bool:
     return "upstream" in node.attrs
 
 
-def _not_linked(settings: Dict[str, Any]) -> nn.Module:
-    raise ValueError(
-        "A component has the model spacy-luke.SharedEncoder.v1, but no luke_encoder stands before it in the pipeline. "
-        "Add one before it (nlp.add_pipe('luke_encoder', before=...)), or give it an encoder of its own, "
-        "spacy-luke.LukeEncoder.v1."
-    )
+def is_linked(node: Model) -> bool:
+    """Whether a stand-in runs the module of an upstream's encoder."""
+    return node.shims[0].owner is not None
+
+
+def unshare(model: Model) -> Model:
+    """A copy of the upstream's encoder as a component's own."""
+    shim = model.shims[0]
+    shim.owner = shim.cache = None
+    shim.updates = 0
+    return model
 
 
 def _build_encoder(settings: Dict[str, Any]) -> LukeEncoder:

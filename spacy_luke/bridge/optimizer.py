@@ -62,6 +62,8 @@ class AdamW(Optimizer):
         for group in stepper.param_groups:
             group["lr"] = self.learn_rate * group["multiple"]
         stepper.step()
+        for _, p in parameters:
+            torch.autograd.graph.increment_version(p)  # the fused step hides the change from who looks (see WordCache)
         stepper.zero_grad(set_to_none=True)
 
     def _stepper(self, key: str, parameters: List[Tuple[str, nn.Parameter]]) -> torch.optim.AdamW:

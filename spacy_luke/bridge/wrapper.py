@@ -20,6 +20,10 @@ from torch import Tensor, nn
 from .optimizer import AdamW
 
 VERSION = 1
+NO_WEIGHTS = (
+    "The model has no weights yet: expected nlp.initialize(), spacy train or a loaded pipeline before use. "
+    "Give a checkpoint in [initialize.components.NAME.weights] and initialise, or load a saved pipeline."
+)
 _TEXT, _KEPT = "text.", "kept."  # name prefixes of what a shim stores beside its module's parameters
 
 # A forked child that inherits torch's thread pool waits for threads that do not exist: `nlp.pipe(n_process=2)` after a
@@ -31,18 +35,22 @@ if hasattr(os, "register_at_fork"):
 class TorchShim(Shim):
     """A torch module that is built when its sizes are known: at initialisation, or when it is loaded.
 
-    build: makes the module from `settings`, a dict of JSON values.
+    build: makes the module from `settings`, a dict of JSON values. absent: what is said where there is no module.
     texts: documents that belong to the module (tokenizer, entity vocabulary), by name.
     kept: tensors that are stored with it but never used or trained (a full entity table, for export), by name.
 
     Of an encoder that several components share: owner, the component that stores it and names its optimizer state; cache,
     what they share of word states; examples, those that the owner was updated with last, and updates, how often since the
-    last step. learning: whether the module learns in the update that is under way.
+    last step; sums, gradients that are summed over these updates and not averaged, by the parameter's name; pending, the
+    pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
     """
 
-    def __init__(self, build: Callable[[Dict[str, Any]], nn.Module], *, trainable: bool = True):
+    def __init__(
+        self, build: Callable[[Dict[str, Any]], nn.Module], *, trainable: bool = True, absent: str = NO_WEIGHTS
+    ):
         super().__init__(None)
         self.build = build
+        self.absent = absent
         self.trainable = trainable
         self.settings: Dict[str, Any] = {}
         self.texts: Dict[str, str] = {}
@@ -51,10 +59,12 @@ class TorchShim(Shim):
         self.cache: Optional[Any] = None
         self.examples: Optional[Any] = None
         self.updates = 0
+        self.sums: Dict[str, Tensor] = {}
+        self.pending: Optional[Any] = None
         self.learning = True
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "examples": None}
+        return {**self.__dict__, "examples": None, "sums": {}, "pending": None}
 
     @property
     def ready(self) -> bool:
@@ -63,10 +73,7 @@ class TorchShim(Shim):
     @property
     def module(self) -> nn.Module:
         if self._model is None:
-            raise ValueError(
-                "The model has no weights yet: expected nlp.initialize(), spacy train or a loaded pipeline before use. "
-                "Give a checkpoint in [initialize.components.NAME.weights] and initialise, or load a saved pipeline."
-            )
+            raise ValueError(self.absent)
         return self._model
 
     def create(self, settings: Dict[str, Any]) -> nn.Module:
@@ -74,6 +81,8 @@ class TorchShim(Shim):
         module = self.build(settings)
         self.settings = dict(settings)
         module.requires_grad_(self.trainable)
+        if self.cache is not None:
+            self.cache.clear()
         self._model = module.to(_current_device()).eval()
         return module
 
@@ -114,6 +123,10 @@ class TorchShim(Shim):
     def named_parameters(self) -> List[Tuple[str, nn.Parameter]]:
         return [] if self._model is None else [(n, p) for n, p in self._model.named_parameters() if p.requires_grad]
 
+    @property
+    def has_gradients(self) -> bool:
+        return bool(self.sums) or any(p.grad is not None for _, p in self.named_parameters())
+
     def finish_update(self, optimizer: Optimizer) -> None:
         if isinstance(optimizer, AdamW):
             optimizer.step(str(self.id), self.named_parameters())
@@ -121,7 +134,7 @@ class TorchShim(Shim):
         for name, parameter in self.named_parameters():
             if parameter.grad is not None:
                 value, _ = optimizer((self.id, name), torch2xp(parameter.data), torch2xp(parameter.grad))
-                parameter.data.copy_(xp2torch(value, requires_grad=False).reshape(parameter.shape))
+                _set_value(parameter, xp2torch(value, requires_grad=False))
                 parameter.grad = None
 
     @contextlib.contextmanager
@@ -131,11 +144,11 @@ class TorchShim(Shim):
         before = [p.detach().clone() for _, _, p in parameters]
         try:
             for node, name, p in parameters:
-                p.data.copy_(xp2torch(params[node, name], requires_grad=False).reshape(p.shape))
+                _set_value(p, xp2torch(params[node, name], requires_grad=False))
             yield
         finally:
             for (_, _, p), value in zip(parameters, before):
-                p.data.copy_(value)
+                _set_value(p, value)
 
     def copy(self) -> "TorchShim":
         return copy.deepcopy(self)
@@ -183,6 +196,12 @@ class TorchShim(Shim):
 def shims_of(model: Any) -> Dict[str, TorchShim]:
     """The torch shims of a Thinc model by the names of its nodes, in the order of `model.walk()`."""
     return {node.name: shim for node in model.walk() for shim in node.shims if isinstance(shim, TorchShim)}
+
+
+@torch.no_grad()
+def _set_value(parameter: nn.Parameter, value: Tensor) -> None:
+    """Not by `parameter.data`, which would hide the change from those that hold what depends on it (see WordCache)."""
+    parameter.copy_(value.reshape(parameter.shape))
 
 
 def to_tensor(array: Optional[Any], device: torch.device) -> Optional[Tensor]:

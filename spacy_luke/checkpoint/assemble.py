@@ -56,18 +56,22 @@ def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig)
 
 
 def task_shapes(
-    config: EncoderConfig, task: str, raw: Mapping[str, Tensor], names: SortedNames
+    config: EncoderConfig, task: str, raw: Mapping[str, Tensor], names: SortedNames, *, width: Optional[int] = None
 ) -> Dict[str, Tuple[int, ...]]:
-    """Shapes of the task's own head. The number of labels is the classifier's number of rows; its bias may be absent."""
+    """Shapes of the task's own head. The number of labels is the classifier's number of rows (one for cloze questions);
+    its bias may be absent.
+
+    width: of its features, in hidden sizes; None: as Hugging Face's class for the task has them.
+    """
     if task == "question_answering":
         return {"head.qa_outputs.weight": (2, config.hidden_size), "head.qa_outputs.bias": (2,)}
     if task not in CLASSIFIER_WIDTHS:
         return {}
     matrix = names.mapped.get("head.classifier.weight")
     labels = raw[matrix].shape[0] if matrix is not None and raw[matrix].dim() else 0
-    shapes: Dict[str, Tuple[int, ...]] = {
-        "head.classifier.weight": (labels, CLASSIFIER_WIDTHS[task] * config.hidden_size)
-    }
+    labels = 1 if task == "cloze" else labels
+    width = CLASSIFIER_WIDTHS[task] if width is None else width
+    shapes: Dict[str, Tuple[int, ...]] = {"head.classifier.weight": (labels, width * config.hidden_size)}
     if "head.classifier.bias" in names.mapped:
         shapes["head.classifier.bias"] = (labels,)
     return shapes
@@ -112,28 +116,28 @@ def lacks_queries(names: SortedNames, config: EncoderConfig) -> bool:
     return bool(queries) and not any(name in names.mapped for name in queries)
 
 
-def read_tokenizer(folder: Path, *, vocab_size: int) -> Optional[PieceTokenizer]:
-    """The folder's tokenizer; None where it has no file of one."""
+def read_tokenizer(folder: Path, *, rows: Optional[int] = None) -> Optional[PieceTokenizer]:
+    """The folder's tokenizer; None where it has no file of one. rows: of the word table, which its pieces must fit."""
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         return None
     tokenizer = PieceTokenizer.from_folder(folder)
-    if len(tokenizer) > vocab_size:
+    if rows is not None and len(tokenizer) > rows:
         raise ValueError(
-            f"The tokenizer in {folder} has {len(tokenizer)} pieces, but the word table only has {vocab_size} rows. "
+            f"The tokenizer in {folder} has {len(tokenizer)} pieces, but the word table only has {rows} rows. "
             "Check that the tokenizer's files belong to these weights."
         )
     return tokenizer
 
 
-def read_entities(folder: Path, config: EncoderConfig) -> Optional[EntityVocab]:
-    """The folder's entity vocabulary; None where it has no file of one."""
+def read_entities(folder: Path, *, rows: Optional[int] = None) -> Optional[EntityVocab]:
+    """The folder's entity vocabulary; None where it has no file of one. rows: of the entity table, which it must fit."""
     if not any((folder / name).is_file() for name in ENTITY_FILES):
         return None
     vocab = EntityVocab.from_file(folder)
-    if len(vocab) > config.entity_vocab_size:
+    if rows is not None and len(vocab) > rows:
         raise ValueError(
-            f"The entity vocabulary in {folder} has {len(vocab)} rows, but the entity table only has "
-            f"{config.entity_vocab_size}. Check that the vocabulary belongs to these weights."
+            f"The entity vocabulary in {folder} has {len(vocab)} rows, but the entity table only has {rows}. "
+            "Check that the vocabulary belongs to these weights."
         )
     return vocab
 

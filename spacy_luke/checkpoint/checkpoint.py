@@ -1,15 +1,22 @@
 """Whole checkpoints: read from the layouts of others, checked to the last tensor, and written for transformers."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Optional, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from ..text.tokenizer import PieceTokenizer
+from .allennlp import is_allennlp, read_allennlp
 from .assemble import NO_TOKENIZER, Checkpoint
-from .configs import PLAIN_TYPES
+from .configs import PLAIN_TYPES, check_labels
 from .export import write_huggingface
-from .files import open_archive, read_json
-from .luke import read_archive, read_luke
-from .plain import add_markers, read_plain
+from .files import WEIGHT_FILES, open_archive, read_json
+from .luke import read_luke
+from .original import ADDED_PIECES, read_original
+from .plain import read_plain
+from .special import add_markers, add_special_entities, name_added_rows
+
+# Labels that mean "no entity" and "no relation". AllenNLP's vocabularies order labels by frequency.
+NONE_LABELS = {"span_classification": ("NIL", "O"), "entity_pair_classification": ("no_relation", "NA", "Other")}
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_huggingface"]
 
@@ -19,6 +26,8 @@ def read_checkpoint(
     *,
     entities: str = "all",
     tokenizer: Union[str, Path, None] = None,
+    base: Union[str, Path, None] = None,
+    labels: Optional[Sequence[str]] = None,
     entity_aware: Optional[bool] = None,
     entity_size: int = 256,
     entity_start: str = "fresh",
@@ -27,12 +36,18 @@ def read_checkpoint(
     """Read a checkpoint.
 
     source: a folder in the Hugging Face layout of LUKE, mLUKE or luke-japanese; a folder or tar archive in the layout
-        of the original code (metadata.json); or a folder of a plain RoBERTa, XLM-R or BERT, whose entity parameters are
-        then initialised.
+        of the original code (metadata.json), with or without a fine-tuned head; a folder or tar archive of the authors'
+        AllenNLP models; what the original fine-tuning saves, a pytorch_model.bin or a folder or archive with it; or a
+        folder of a plain RoBERTa, XLM-R or BERT, whose entity parameters are then initialised.
     entities: "all" rows of the entity table, or only the "special" ones ([PAD], [UNK], [MASK], [MASK2]), renumbered,
         as in the published lite checkpoints; other rows are then not read.
     tokenizer: folder with the tokenizer's files, for a source without any, as the original archives are; the word
         markers <ent> and <ent2> are added where it lacks them.
+    base: folder or archive of the model that fine-tuning began with, for a source that does not hold its config,
+        tokenizer and entity vocabulary: AllenNLP's, and weights alone.
+    labels: of the classifier, in order, where the source does not name them; they take the place of any that it names.
+        The first label of NER and relations means none; one that is known to mean it (NIL, O; no_relation, NA, Other) is
+        moved to the front, with its part of the classifier.
     entity_aware: attention with four query matrices; None leaves it to the config, and means yes where the config does
         not say. Where the extra queries are missing they are copied from the ordinary one.
     entity_start, entity_size, seed: for plain models only. "fresh" entity parameters, as in the paper, with the width
@@ -44,48 +59,110 @@ def read_checkpoint(
         raise ValueError(f"entities must be 'all' or 'special', but it is {entities!r}.")
     if entity_start not in ("fresh", "words"):
         raise ValueError(f"entity_start must be 'fresh' or 'words', but it is {entity_start!r}.")
-    path = Path(source)
-    if path.is_file():
-        with open_archive(path) as folder:
-            checkpoint = read_checkpoint(
-                folder,
-                entities=entities,
-                tokenizer=tokenizer,
-                entity_aware=entity_aware,
-                entity_size=entity_size,
-                entity_start=entity_start,
-                seed=seed,
-            )
-        return checkpoint
-    if not path.is_dir():
-        raise ValueError(f"Expected a checkpoint (a folder or a tar archive) at {path}, but there is nothing.")
-    if (path / "metadata.json").is_file():
-        checkpoint = read_archive(path, entities=entities, entity_aware=entity_aware)
-    elif (path / "config.json").is_file():
-        data = read_json(path / "config.json")
-        kind = data.get("model_type")
-        if kind == "luke":
-            checkpoint = read_luke(path, data, entities=entities, entity_aware=entity_aware)
-        elif kind in PLAIN_TYPES:
-            checkpoint = read_plain(
-                path,
-                data,
-                entity_size=entity_size,
-                entity_start=entity_start,
-                entity_aware=entity_aware is not False,
-                seed=seed,
-            )
-        else:
-            raise ValueError(
-                f"{path / 'config.json'} has the model_type {kind!r}; expected 'luke' or one of {list(PLAIN_TYPES)}."
-            )
-    else:
-        there = sorted(file.name for file in path.iterdir())
-        raise ValueError(f"{path} must hold config.json or, from the original code, metadata.json; it holds {there}.")
+    plain = {"entity_size": entity_size, "entity_start": entity_start, "seed": seed}
+    with ExitStack() as stack:
+        folder, weights = _open(Path(source), stack)
+        base_folder = None if base is None else _open(Path(base), stack)[0]
+        checkpoint, original = _read(
+            folder, weights, base_folder, {"entities": entities, "entity_aware": entity_aware}, plain
+        )
     if tokenizer is not None:
         if checkpoint.tokenizer is not None:
-            raise ValueError(f"{path} has a tokenizer of its own; leave `tokenizer` out.")
+            raise ValueError(f"{source} has a tokenizer of its own; leave `tokenizer` out.")
         checkpoint.tokenizer = PieceTokenizer.from_folder(Path(tokenizer))
         checkpoint.report = [line for line in checkpoint.report if line != NO_TOKENIZER]
+    if original and checkpoint.tokenizer is not None:
+        _complete(checkpoint)
+    elif tokenizer is not None:
         add_markers(checkpoint)
+    if labels is not None:
+        matrix = checkpoint.tensors.get("head.classifier.weight")
+        if matrix is None or checkpoint.task == "cloze":
+            raise ValueError(f"Labels are given, but {source} has no classifier of labels (task {checkpoint.task!r}).")
+        checkpoint.labels = check_labels(labels, len(matrix))
+    _put_none_first(checkpoint)
     return checkpoint
+
+
+def _read(
+    folder: Path, weights: Optional[Path], base: Optional[Path], settings: Dict[str, Any], plain: Dict[str, Any]
+) -> Tuple[Checkpoint, bool]:
+    """The checkpoint in a folder, by the files that it has, and whether it is of the original code.
+
+    plain: settings for plain models.
+    """
+    has_config = weights is None and (folder / "config.json").is_file()
+    if (
+        weights is not None
+        or (folder / "metadata.json").is_file()
+        or (base and not has_config and _has_weights(folder))
+    ):
+        return read_original(folder, weights=weights, base=base, **settings), True
+    if not has_config:
+        raise ValueError(_nothing(folder))
+    data = read_json(folder / "config.json")
+    if is_allennlp(data):
+        return read_allennlp(folder, data, base=base, **settings), False
+    if base is not None:
+        raise ValueError(f"{folder} has a config of its own; leave `base` out.")
+    kind = data.get("model_type")
+    if kind == "luke":
+        return read_luke(folder, data, **settings), False
+    if kind in PLAIN_TYPES:
+        aware = settings["entity_aware"] is not False
+        return read_plain(folder, data, entity_aware=aware, **plain), False
+    raise ValueError(
+        f"{folder / 'config.json'} has the model_type {kind!r}; expected 'luke' or one of {list(PLAIN_TYPES)}."
+    )
+
+
+def _open(path: Path, stack: ExitStack) -> Tuple[Path, Optional[Path]]:
+    """The folder of a source, and its file of weights where that was named itself."""
+    if path.is_dir():
+        return path, None
+    if not path.is_file():
+        raise ValueError(
+            f"Expected a checkpoint (a folder, a tar archive or a .bin file) at {path}, but there is nothing."
+        )
+    if path.suffix == ".bin":
+        return path.parent, path
+    return stack.enter_context(open_archive(path)), None
+
+
+def _has_weights(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in WEIGHT_FILES)
+
+
+def _nothing(folder: Path) -> str:
+    there = sorted(file.name for file in folder.iterdir())
+    message = f"{folder} must hold config.json or, from the original code, metadata.json; it holds {there}."
+    if _has_weights(folder):
+        message += " If the original code has fine-tuned these weights, give the model that it began with as base."
+    return message
+
+
+def _complete(checkpoint: Checkpoint) -> None:
+    """The original's tables have no rows for markers and for some special entities; fine-tuned word tables have rows that
+    no tokenizer knows."""
+    assert checkpoint.tokenizer is not None
+    fine_tuned = checkpoint.task not in ("encoder", "masked_lm")
+    added = ADDED_PIECES.get(checkpoint.task, ())
+    if added or (fine_tuned and len(checkpoint.tokenizer) > checkpoint.config.vocab_size):
+        name_added_rows(checkpoint, added)
+    else:
+        add_markers(checkpoint)
+    if checkpoint.entities is not None:
+        add_special_entities(checkpoint)
+
+
+def _put_none_first(checkpoint: Checkpoint) -> None:
+    labels, known = checkpoint.labels or [], NONE_LABELS.get(checkpoint.task, ())
+    if not labels or labels[0] in known or not (found := [label for label in known if label in labels]):
+        return
+    first = labels.index(found[0])
+    order = [first, *(i for i in range(len(labels)) if i != first)]
+    for name in ("head.classifier.weight", "head.classifier.bias"):
+        if name in checkpoint.tensors:
+            checkpoint.tensors[name] = checkpoint.tensors[name][order]
+    checkpoint.labels = [labels[i] for i in order]
+    checkpoint.report.append(f"moved the label {found[0]}, which means none, to the front")

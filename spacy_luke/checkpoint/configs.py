@@ -1,12 +1,13 @@
 """Others' config.json and metadata.json <-> EncoderConfig."""
 
-from typing import Any, Dict, List, Optional
+from collections import Counter
+from typing import Any, Dict, List, Optional, Sequence
 
 from ..model.config import EncoderConfig
 
 PLAIN_TYPES = ("roberta", "xlm-roberta", "bert")
 
-# Hugging Face's classes and our names of the tasks.
+# Hugging Face's classes and our names of the tasks; the last is the original's, for which Hugging Face has none.
 TASKS = {
     "LukeModel": "encoder",
     "LukeForMaskedLM": "masked_lm",
@@ -16,6 +17,7 @@ TASKS = {
     "LukeForQuestionAnswering": "question_answering",
     "LukeForTokenClassification": "token_classification",
     "LukeForSequenceClassification": "sequence_classification",
+    "LukeForEntitySpanQA": "cloze",
 }
 ARCHITECTURES = {task: name for name, task in TASKS.items()}
 # The classifier's features, in hidden sizes.
@@ -25,7 +27,10 @@ CLASSIFIER_WIDTHS = {
     "entity_pair_classification": 2,
     "token_classification": 1,
     "sequence_classification": 1,
+    "cloze": 2,
 }
+# Whether Hugging Face's class has a bias in its classifier, where the heads in the wild differ.
+CLASSIFIER_BIASES = {"entity_classification": True, "entity_pair_classification": False}
 
 
 def luke_config(data: Dict[str, Any]) -> EncoderConfig:
@@ -79,11 +84,16 @@ def plain_config(
 
 
 def huggingface_config(
-    config: EncoderConfig, *, task: str, labels: Optional[List[str]], source: Dict[str, Any]
+    config: EncoderConfig,
+    *,
+    task: str,
+    labels: Optional[List[str]],
+    source: Dict[str, Any],
+    bias: Optional[bool] = None,
 ) -> Dict[str, Any]:
     """A config.json for Hugging Face's LUKE classes.
 
-    What the checkpoint came from gives the keys that the encoder knows nothing of, such as special token ids. Raises
+    bias: whether the classifier has one, which the original's class for pairs reads here (Hugging Face's has none). What the checkpoint came from gives the keys that the encoder knows nothing of, such as special token ids. Raises
     ValueError for an encoder that those classes cannot express.
     """
     if config.position_offset < 1:
@@ -117,6 +127,8 @@ def huggingface_config(
     if labels is not None:
         data["id2label"] = {str(i): label for i, label in enumerate(labels)}
         data["label2id"] = {label: i for i, label in enumerate(labels)}
+    if task == "entity_pair_classification" and (bias or "classifier_bias" in data):
+        data["classifier_bias"] = bool(bias)
     return dict(sorted(data.items()))
 
 
@@ -139,7 +151,8 @@ def find_task(data: Dict[str, Any], heads: Dict[str, int], *, hidden_size: int) 
     if "qa_outputs" in heads:
         return "question_answering"
     if "classifier" in heads:
-        tasks = [name for name, width in CLASSIFIER_WIDTHS.items() if width * hidden_size == heads["classifier"]]
+        widths = {name: width * hidden_size for name, width in CLASSIFIER_WIDTHS.items() if name != "cloze"}
+        tasks = [name for name, width in widths.items() if width == heads["classifier"]]
         if task is not None or len(tasks) != 1:
             raise ValueError(
                 f"The checkpoint has a classifier of width {heads['classifier']}, but config.json says "
@@ -162,6 +175,19 @@ def find_labels(data: Dict[str, Any], count: int) -> List[str]:
             f"but it is {named}. Correct config.json."
         )
     return [labels[i] for i in range(count)]
+
+
+def check_labels(labels: Sequence[str], count: int) -> List[str]:
+    """Labels that were given for a classifier of `count` rows. Raises ValueError where they do not fit."""
+    labels = list(labels)
+    if len(labels) != count or len(set(labels)) != count or not all(labels):
+        repeated = sorted(label for label, n in Counter(labels).items() if n > 1)
+        raise ValueError(
+            f"The classifier has {count} rows, so {count} different labels in the order of its training are expected, but "
+            f"{len(labels)} are given: {labels[:10]}{' ...' if len(labels) > 10 else ''}"
+            f"{f', of which {repeated} are repeated' if repeated else ''}."
+        )
+    return labels
 
 
 def _common(data: Dict[str, Any]) -> Dict[str, Any]:

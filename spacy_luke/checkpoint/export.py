@@ -3,13 +3,13 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List, Optional
 
 import torch
 from torch import Tensor
 
 from .assemble import Checkpoint, wanted_shapes
-from .configs import huggingface_config
+from .configs import CLASSIFIER_BIASES, find_labels, huggingface_config
 from .files import check_finite, save_tensors, write_folder_atomically
 from .names import encoder_shapes, luke_names
 
@@ -18,7 +18,9 @@ def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
     """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json.
 
     transformers' Luke* classes, of versions 4 and 5, read the folder. Tensors are those of the checkpoint, to the bit;
-    a masked-word head gets a copy of the word table as its decoder, since version 5 does not tie the two. Encoders that
+    a masked-word head gets a copy of the word table as its decoder, since version 5 does not tie the two, and a typing
+    head without bias gets zeros. Of heads for cloze questions, which transformers does not know, it reads the encoder;
+    a bias of a head for pairs is written, but transformers leaves it out. Encoders that
     count positions from 0 (BERT's) get unused rows in the position tables, since Hugging Face's LUKE counts from
     pad_token_id + 1. A folder that holds a checkpoint already is replaced as a whole, and stays whole if writing fails.
 
@@ -36,7 +38,11 @@ def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
     if checkpoint.config.position_offset == 0:
         checkpoint = _shift_positions(checkpoint)
     data = huggingface_config(
-        checkpoint.config, task=checkpoint.task, labels=checkpoint.labels, source=checkpoint.source
+        checkpoint.config,
+        task=checkpoint.task,
+        labels=_labels(checkpoint),
+        source=checkpoint.source,
+        bias="head.classifier.bias" in checkpoint.tensors,
     )
     tensors = _their_tensors(checkpoint)
     with write_folder_atomically(folder) as new:
@@ -47,6 +53,14 @@ def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
             checkpoint.tokenizer.save_huggingface(new)
         if checkpoint.entities is not None:
             checkpoint.entities.save_huggingface(new)
+
+
+def _labels(checkpoint: Checkpoint) -> Optional[List[str]]:
+    """The classifier's labels; where they are not known, as Hugging Face names them."""
+    matrix = checkpoint.tensors.get("head.classifier.weight")
+    if checkpoint.labels is not None or matrix is None or checkpoint.task == "cloze":
+        return checkpoint.labels
+    return find_labels({}, len(matrix))
 
 
 def _their_tensors(checkpoint: Checkpoint) -> Dict[str, Tensor]:
@@ -64,6 +78,9 @@ def _their_tensors(checkpoint: Checkpoint) -> Dict[str, Tensor]:
             raise ValueError(f"Tensor {name!r} must have the shape {shapes[name]}, but it has {tuple(tensor.shape)}.")
         check_finite(name, tensor)
     result = {theirs[name]: tensor for name, tensor in tensors.items()}
+    if CLASSIFIER_BIASES.get(checkpoint.task) and "head.classifier.bias" not in tensors:
+        matrix = tensors["head.classifier.weight"]
+        result["classifier.bias"] = torch.zeros(len(matrix), dtype=matrix.dtype)
     if "lm_head.bias" in tensors:
         # transformers 5 no longer ties the decoder to the word table, and would start it at random.
         result["lm_head.decoder.weight"] = tensors["encoder.words.piece.weight"].clone()

@@ -1,13 +1,14 @@
-"""LUKE checkpoints: Hugging Face's layout, and that of the original code."""
+"""LUKE checkpoints in Hugging Face's layout, and what all kinds of LUKE checkpoints share."""
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional
 
 from torch import Tensor
 
-from ..entities import FILES as ENTITY_FILES
+from ..entities import EntityVocab
 from ..model.config import EncoderConfig
+from ..text.tokenizer import PieceTokenizer
 from .assemble import (
     NO_TOKENIZER,
     Checkpoint,
@@ -20,9 +21,9 @@ from .assemble import (
     task_shapes,
     wanted_shapes,
 )
-from .configs import archive_config, find_labels, find_task, luke_config, named_task
-from .files import find_weights, read_json, read_tensors
-from .names import SortedNames, archive_names, encoder_shapes, extra_queries, find_root, luke_names, sort_names
+from .configs import find_labels, find_task, luke_config, named_task
+from .files import find_weights, read_tensors
+from .names import SortedNames, encoder_shapes, extra_queries, find_root, luke_names, sort_names
 
 LUKE_ROOTS = ("luke.", "")
 
@@ -30,48 +31,61 @@ LUKE_ROOTS = ("luke.", "")
 def read_luke(folder: Path, data: Dict[str, Any], *, entities: str, entity_aware: Optional[bool]) -> Checkpoint:
     """Hugging Face's layout; see `read_checkpoint`."""
     named_task(data)
-    config = _switch(luke_config(data), entity_aware)
+    config = switch_queries(luke_config(data), entity_aware)
     raw = read_tensors(find_weights(folder))
-    table = luke_names(config, root=find_root(raw, LUKE_ROOTS))
-    names = sort_names(raw, table, entity_aware=config.entity_aware)
-    return _build(folder, data, raw, names, config, entities=entities, kind="huggingface")
+    names = sort_names(raw, luke_names(config, root=find_root(raw, LUKE_ROOTS)), entity_aware=config.entity_aware)
+    heads = {}
+    for name in ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight"):
+        if name in names.mapped:
+            tensor = raw[names.mapped[name]]
+            heads[name.rsplit(".", 1)[0].removeprefix("head.")] = tensor.shape[-1] if tensor.dim() else 0
+    task = find_task(data, heads, hidden_size=config.hidden_size)
+    labels = None
+    if "classifier" in heads and task != "cloze":
+        labels = find_labels(data, raw[names.mapped["head.classifier.weight"]].shape[0])
+    return build_checkpoint(
+        raw,
+        names,
+        config,
+        task=task,
+        labels=labels,
+        vocab=read_entities(folder, rows=config.entity_vocab_size),
+        tokenizer=read_tokenizer(folder, rows=config.vocab_size),
+        source={**data, "kind": "huggingface"},
+        entities=entities,
+    )
 
 
-def read_archive(folder: Path, *, entities: str, entity_aware: Optional[bool]) -> Checkpoint:
-    """The original code's layout; see `read_checkpoint`."""
-    metadata = read_json(folder / "metadata.json")
-    config = _switch(archive_config(metadata), entity_aware)
-    raw = read_tensors(find_weights(folder))
-    names = sort_names(raw, archive_names(config), entity_aware=config.entity_aware)
-    return _build(folder, metadata, raw, names, config, entities=entities, kind="archive")
-
-
-def _switch(config: EncoderConfig, entity_aware: Optional[bool]) -> EncoderConfig:
+def switch_queries(config: EncoderConfig, entity_aware: Optional[bool]) -> EncoderConfig:
     return config if entity_aware is None else replace(config, entity_aware=entity_aware)
 
 
-def _build(
-    folder: Path,
-    data: Dict[str, Any],
+def build_checkpoint(
     raw: Mapping[str, Tensor],
     names: SortedNames,
     config: EncoderConfig,
     *,
+    task: str,
+    labels: Optional[List[str]],
+    vocab: Optional[EntityVocab],
+    tokenizer: Optional[PieceTokenizer],
+    source: Dict[str, Any],
     entities: str,
-    kind: str,
+    width: Optional[int] = None,
 ) -> Checkpoint:
-    vocab = read_entities(folder, config)
+    """Check and copy the tensors of a LUKE checkpoint whose config, task and vocabularies are known.
+
+    entities: "all" rows of the entity table, or the "special" ones, renumbered. width: of the classifier's features, in
+    hidden sizes; None where the task has only one.
+    """
     rows = None
     if entities == "special":
         if vocab is None:
-            raise ValueError(
-                f"entities='special' needs the entity vocabulary ({', '.join(ENTITY_FILES)}), but {folder} has none."
-            )
+            raise ValueError("entities='special' needs the entity vocabulary (entity_vocab.json), but there is none.")
         rows = sorted(set(vocab.special_rows().values()))
     report = resolve_ties(raw, names, rows=rows)
-    task, labels = _task_and_labels(data, raw, names, config)
     shapes = wanted_shapes(names.mapped, encoder_shapes(config), config)
-    shapes.update(task_shapes(config, task, raw, names))
+    shapes.update(task_shapes(config, task, raw, names, width=width))
     copied = lacks_queries(names, config)
     if copied:
         shapes = {name: shape for name, shape in shapes.items() if name not in extra_queries(config)}
@@ -80,25 +94,10 @@ def _build(
     if copied:
         copy_queries(tensors, config)
         report.append("initialised w2e_query, e2w_query and e2e_query of each layer: copies of query")
-    if rows is not None and vocab is not None:
+    if rows is not None and vocab is not None and len(rows) < config.entity_vocab_size:
         report.append(f"kept {len(rows)} of {config.entity_vocab_size} rows of the entity table: the special entities")
         vocab = vocab.restricted(rows)
         config = replace(config, entity_vocab_size=len(rows))
-    tokenizer = read_tokenizer(folder, vocab_size=config.vocab_size)
     if tokenizer is None:
         report.append(NO_TOKENIZER)
-    return Checkpoint(config, tensors, tokenizer, vocab, labels, task, {**data, "kind": kind}, report)
-
-
-def _task_and_labels(
-    data: Dict[str, Any], raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig
-) -> Tuple[str, Optional[List[str]]]:
-    heads = {}
-    for name in ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight"):
-        if name in names.mapped:
-            tensor = raw[names.mapped[name]]
-            heads[name.rsplit(".", 1)[0].removeprefix("head.")] = tensor.shape[-1] if tensor.dim() else 0
-    task = find_task(data, heads, hidden_size=config.hidden_size)
-    if "classifier" not in heads:
-        return task, None
-    return task, find_labels(data, raw[names.mapped["head.classifier.weight"]].shape[0])
+    return Checkpoint(config, tensors, tokenizer, vocab, labels, task, source, report)

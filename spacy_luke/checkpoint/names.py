@@ -1,7 +1,8 @@
 """Names of parameters: two-column tables, theirs and ours, used in both directions.
 
-Theirs are those of Hugging Face's LUKE classes and of the original archives (which have no root prefix), and of plain
-RoBERTa, XLM-R and BERT. A key is mapped, tied (a second name of a mapped tensor), dropped for a reason, or unknown.
+Theirs are those of Hugging Face's LUKE classes, of the original archives (which have no root prefix), of the original
+authors' AllenNLP models, and of plain RoBERTa, XLM-R and BERT. A key is mapped, tied (a second name of a mapped tensor),
+dropped for a reason, or unknown.
 """
 
 import re
@@ -11,6 +12,7 @@ from typing import Dict, Iterable, List, Tuple
 from ..model.config import EncoderConfig
 
 Table = Tuple[Tuple[str, str], ...]
+Patterns = Tuple[Tuple[str, str], ...]  # (pattern, reason); a pattern must match the whole name
 
 WORDS: Table = (
     ("embeddings.word_embeddings.weight", "encoder.words.piece.weight"),
@@ -60,6 +62,9 @@ ENTITY_HEAD: Table = (
     ("entity_predictions.bias", "entity_head.bias"),
 )
 TASK_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
+# Heads of the original code (examples/legacy/*/model.py) that have names of their own.
+ORIGINAL_HEADS: Table = (("typing.{p}", "head.classifier.{p}"), ("scorer.{p}", "head.classifier.{p}"))
+ALLENNLP_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("span_scoring_layer.{p}", "head.qa_outputs.{p}"))
 
 TIED: Table = (
     ("lm_head.decoder.weight", "encoder.words.piece.weight"),
@@ -70,11 +75,13 @@ BERT_TIED: Table = (
     ("cls.predictions.decoder.weight", "encoder.words.piece.weight"),
     ("cls.predictions.decoder.bias", "lm_head.bias"),
 )
-# (pattern, reason); a pattern must match the whole name.
-DROPPED: Tuple[Tuple[str, str], ...] = (
+DROPPED: Patterns = (
     (r".*\.(position_ids|token_type_ids)", "a buffer, not a parameter"),
     (r"cls\.seq_relationship\..*", "the next-sentence head of BERT's pretraining"),
     (r"cls_entity_predictions\..*", "the page-entity head of the original's pretraining"),
+)
+ALLENNLP_DROPPED = (
+    (r"answer_type_classifier\..*", "AllenNLP's answer types, which LUKE's question answering does not use"),
 )
 PLAIN_DROPPED = ((r"(classifier|qa_outputs)\..*", "a task head of a plain model"),)
 # The released mLUKE and luke-japanese files hold these although their configs switch them off.
@@ -88,8 +95,13 @@ def luke_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
 
 
 def archive_names(config: EncoderConfig) -> Dict[str, str]:
-    """The same for the original archives, which may also have BERT's masked-word head."""
-    return {**luke_names(config, root=""), **_expand(BERT_LM_HEAD, config)}
+    """The same for the original archives, which may also have BERT's masked-word head, and heads of their own."""
+    return {**luke_names(config, root=""), **_expand(BERT_LM_HEAD + ORIGINAL_HEADS, config)}
+
+
+def allennlp_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
+    """The same for the authors' AllenNLP models. root: where their embedder is, with a dot at its end."""
+    return {**_expand(_encoder_table(config) + POOLER, config, root=root), **_expand(ALLENNLP_HEADS, config)}
 
 
 def plain_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
@@ -162,11 +174,14 @@ def extra_queries(config: EncoderConfig) -> Dict[str, str]:
 
 
 def sort_names(
-    names: Iterable[str], table: Dict[str, str], *, entity_aware: bool, plain: bool = False
+    names: Iterable[str], table: Dict[str, str], *, entity_aware: bool, dropped: Patterns = ()
 ) -> "SortedNames":
-    """Say of each name in a file what becomes of it. Raises ValueError that lists the unknown names."""
+    """Say of each name in a file what becomes of it. Raises ValueError that lists the unknown names.
+
+    dropped: patterns and reasons besides those that hold for every checkpoint.
+    """
     ties = dict(TIED + BERT_TIED)
-    dropped_patterns = DROPPED + (PLAIN_DROPPED if plain else ()) + (() if entity_aware else QUERIES_DROPPED)
+    dropped_patterns = DROPPED + dropped + (() if entity_aware else QUERIES_DROPPED)
     result = SortedNames({}, {}, {})
     unknown: List[str] = []
     for name in sorted(names):

@@ -1,8 +1,7 @@
 """A LUKE encoder from a plain RoBERTa, XLM-R or BERT: words from there, entity parameters fresh."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 import torch
 from torch import Tensor
@@ -12,9 +11,9 @@ from ..model.config import EncoderConfig
 from .assemble import NO_TOKENIZER, Checkpoint, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
 from .configs import plain_config
 from .files import find_weights, read_tensors
-from .names import encoder_shapes, extra_queries, find_root, plain_names, sort_names
+from .names import PLAIN_DROPPED, encoder_shapes, extra_queries, find_root, plain_names, sort_names
+from .special import add_markers
 
-MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from
 PLAIN_ROOTS = ("roberta.", "bert.", "")
 
 
@@ -38,7 +37,7 @@ def read_plain(
     config = plain_config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
     raw = read_tensors(find_weights(folder))
     table = plain_names(config, root=find_root(raw, PLAIN_ROOTS))
-    names = sort_names(raw, table, entity_aware=entity_aware, plain=True)
+    names = sort_names(raw, table, entity_aware=entity_aware, dropped=PLAIN_DROPPED)
     report = resolve_ties(raw, names)
     fresh = {name: shape for name, shape in encoder_shapes(config).items() if name.startswith("encoder.entities.")}
     queries = extra_queries(config)
@@ -61,7 +60,7 @@ def read_plain(
         source={**data, "kind": "plain"},
         report=report,
     )
-    checkpoint.tokenizer = read_tokenizer(folder, vocab_size=config.vocab_size)
+    checkpoint.tokenizer = read_tokenizer(folder, rows=config.vocab_size)
     if checkpoint.tokenizer is None:
         report.append(NO_TOKENIZER)
     else:
@@ -69,27 +68,6 @@ def read_plain(
     if entity_start == "words":
         _start_from_words(checkpoint)
     return checkpoint
-
-
-def add_markers(checkpoint: Checkpoint) -> None:
-    """Give the tokenizer the word markers that it lacks, and the word table (and the masked-word bias) their rows."""
-    tokenizer, table = checkpoint.tokenizer, checkpoint.tensors["encoder.words.piece.weight"]
-    assert tokenizer is not None
-    if len(tokenizer) > len(table):
-        raise ValueError(f"The tokenizer has {len(tokenizer)} pieces, but the word table only has {len(table)} rows.")
-    new: List[Tuple[int, int]] = []  # row of a marker, row that it starts from
-    for marker, model in MARKERS:
-        if tokenizer.piece_id(marker) is not None:
-            continue
-        start = next((i for i in map(tokenizer.piece_id, (model, "▁" + model)) if i is not None), tokenizer.unk_id)
-        new.append((tokenizer.add_special_piece(marker), start))
-        origin = model if start != tokenizer.unk_id else "the unknown piece"
-        checkpoint.report.append(f"initialised the word {marker}: a copy of {origin}, row {new[-1][0]}")
-    for name in ("encoder.words.piece.weight", "lm_head.bias"):
-        if name in checkpoint.tensors and new:
-            checkpoint.tensors[name] = _with_rows(checkpoint.tensors[name], new)
-    vocab_size = len(checkpoint.tensors["encoder.words.piece.weight"])
-    checkpoint.config = replace(checkpoint.config, vocab_size=vocab_size)
 
 
 def _start_from_words(checkpoint: Checkpoint) -> None:
@@ -110,15 +88,6 @@ def _start_from_words(checkpoint: Checkpoint) -> None:
     positions = tensors[f"{words}position.weight"]
     tensors[f"{entities}position.weight"][: config.max_window] = positions[config.position_offset :]
     checkpoint.report.append("initialised the entity parameters: copies of the words' ([MASK] of the piece [MASK])")
-
-
-def _with_rows(table: Tensor, new: List[Tuple[int, int]]) -> Tensor:
-    """The table with copies of rows; tables with unused rows at the end (padded ones) do not grow."""
-    size = max(len(table), 1 + max(row for row, _ in new))
-    grown = torch.cat([table, table.new_zeros(size - len(table), *table.shape[1:])])
-    for row, start in new:
-        grown[row] = table[start]
-    return grown
 
 
 def _fresh_entities(

@@ -3,7 +3,7 @@
 import importlib.util
 import re
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable, List, Optional, Sequence
 
 from spacy.util import registry
 
@@ -35,6 +35,8 @@ def make_checkpoint_loader(
     path: str,
     entities: str = "special",
     tokenizer: Optional[str] = None,
+    base: Optional[str] = None,
+    labels: Optional[List[str]] = None,
     entity_aware: Optional[bool] = None,
     entity_size: int = 256,
     entity_start: str = "fresh",
@@ -42,14 +44,17 @@ def make_checkpoint_loader(
 ) -> Callable[[], Checkpoint]:
     """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
 
-    path: see `find_source`. tokenizer: the same, for a folder with a tokenizer's files. The rest: see `read_checkpoint`.
+    path: see `find_source`. tokenizer: the same, for a folder with a tokenizer's files; base: the same, for the model that
+    a fine-tuning began with. The rest: see `read_checkpoint`.
     """
 
     def load_checkpoint() -> Checkpoint:
         return read_checkpoint(
             find_source(path),
             entities=entities,
-            tokenizer=None if tokenizer is None else find_source(tokenizer),
+            tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
+            base=None if base is None else find_source(base, weights=False),
+            labels=labels,
             entity_aware=entity_aware,
             entity_size=entity_size,
             entity_start=entity_start,
@@ -59,10 +64,11 @@ def make_checkpoint_loader(
     return load_checkpoint
 
 
-def find_source(path: str) -> Path:
+def find_source(path: str, *, weights: bool = True) -> Path:
     """A local folder or archive for `path`, which is one itself; or "package:NAME/FOLDER", a folder inside an installed
     Python package; or an id of the Hugging Face hub, such as "studio-ousia/luke-base", with "@REVISION" if wanted.
 
+    weights: whether a hub's are downloaded too; for the config, tokenizer and entities alone they need not be.
     Raises ValueError where there is no such thing, ImportError where the hub is asked for and huggingface_hub is missing.
     """
     if path.startswith(PACKAGE):
@@ -70,7 +76,7 @@ def find_source(path: str) -> Path:
     if Path(path).exists():
         return Path(path)
     if HUB_ID.fullmatch(path) and not path.endswith((".gz", ".tar", ".tgz", ".zip")):
-        return _from_hub(path)
+        return _from_hub(path, HUB_WEIGHTS if weights else ())
     raise ValueError(
         f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there is no "
         f"file {path!r} (looked for from {Path.cwd()})."
@@ -90,7 +96,7 @@ def _in_package(path: str) -> Path:
     )
 
 
-def _from_hub(path: str) -> Path:
+def _from_hub(path: str, choices: Sequence[List[str]]) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -100,10 +106,10 @@ def _from_hub(path: str) -> Path:
         ) from error
     name, _, revision = path.partition("@")
     try:
-        for weights in HUB_WEIGHTS:
+        for weights in choices or [[]]:
             files = [*HUB_FILES, *weights]
             folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=files))
-            if any(folder.glob(weights[0])):
+            if weights and any(folder.glob(weights[0])):
                 break
     except Exception as error:  # the package has no common class for its errors and those of the network
         raise ValueError(

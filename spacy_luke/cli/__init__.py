@@ -4,11 +4,13 @@ import typer
 from spacy.cli._util import app as spacy_app
 
 from .annotate import annotate_cli
+from .build_mentions import build_mentions_cli
 from .convert import convert_cli
 from .corpus import corpus_command
 from .evaluate import evaluate_cli
 from .export import export_cli
 from .train import train_cli
+from .tune import tune_cli
 
 app = typer.Typer(name="luke", help="LUKE and its relatives: data, checkpoints, pipelines.", no_args_is_help=True)
 app.command("corpus")(corpus_command)
@@ -16,6 +18,8 @@ app.command("convert")(convert_cli)
 app.command("export")(export_cli)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train_cli)
 app.command("evaluate")(evaluate_cli)
+app.command("tune")(tune_cli)
 app.command("annotate")(annotate_cli)
+app.command("build-mentions")(build_mentions_cli)
 
 spacy_app.add_typer(app, name="luke")

@@ -1,66 +1,107 @@
-"""`spacy luke annotate`: the entities of a text, as a table and as a displaCy page."""
+"""`spacy luke annotate`: what a pipeline finds in a text, as tables and as a page for the browser."""
 
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional
 
 import spacy
 import typer
-from spacy import displacy
+from spacy.language import Language
 from spacy.tokens import Doc
 from wasabi import msg
 
-from ..checkpoint.files import write_atomically
-from ..components.base import find_component
+from ..annotations import register_extensions, set_queries, set_questions
+from ..atomic import write_atomically
+from ..components.base import LukeComponent, find_component
+from ..components.cloze import LukeCloze
 from ..components.ner import LukeNER
-
-COLORS = ["#7aecec", "#feca74", "#aa9cfc", "#bfe1d9", "#ffeb80", "#ff9561", "#9cc9cc", "#c887fb", "#bfeeb7", "#ff8197"]
+from ..components.qa import LukeQA
+from ..components.typer import LukeTyper
+from .page import Findings, one_line, probability, read_findings, render_page, type_list
 
 
 def annotate_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
     text: Path = typer.Argument(..., exists=True, dir_okay=False, help="File with text, in UTF-8"),
-    output: Optional[Path] = typer.Option(None, "--output", "-o", help="HTML page with the entities marked"),
-    rows: int = typer.Option(30, min=0, help="Entities to list here; the page has all"),
+    output: Optional[Path] = typer.Option(None, "--output", "-o", help="HTML page that shows all in the text"),
+    question: List[str] = typer.Option([], "--question", "-q", help="A question for luke_qa; may be repeated"),
+    query: List[str] = typer.Option([], "--query", help="A sentence with @placeholder for luke_cloze; may be repeated"),
+    rows: int = typer.Option(30, min=0, help="Rows of a table here; the page has all"),
     component: Optional[str] = typer.Option(None, help="Name of the luke_ner, where there are several"),
 ) -> None:
-    """List the entities of a text with their probabilities, and mark them in a page for the browser."""
+    """List the entities of a text with their types, its relations, and the answers to questions about it, each with its
+    probability, and show them in a page for the browser."""
+    register_extensions()
     try:
         nlp = spacy.load(pipeline)
-        ner = find_component(nlp, LukeNER, component)
+        ner = _find_ner(nlp, component)
+        doc = _make_doc(nlp, text.read_text(encoding="utf8"), question, query)
         with msg.loading(f"Reading {text} ..."):
-            doc = nlp(text.read_text(encoding="utf8"))
+            doc = nlp(doc)
     except (ValueError, OSError) as error:
         msg.fail("Nothing was annotated.", str(error), exits=1)
-    found = entity_rows(doc, ner)
-    msg.divider(f"{text}: {len(doc):,} words, {len(found):,} entities")
-    if found[:rows]:
-        msg.table(found[:rows], header=("entity", "label", "score"), aligns=("l", "l", "r"), divider=True, max_col=60)
-    if len(found) > rows:
-        msg.text(f"... and {len(found) - rows:,} more{'' if output is None else f' in {output}'}")
+    found = _read(nlp, doc, ner)
+    msg.divider(f"{text}: {', '.join(found.counts())}")
+    _print_tables(found, rows)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(output) as temporary:
-            temporary.write_text(page(doc, ner), encoding="utf8")
+            temporary.write_text(render_page(found, title=text.name), encoding="utf8")
         msg.good(f"Open {output} in a browser to see them in the text")
 
 
-def entity_rows(doc: Doc, ner: LukeNER) -> List[Tuple[str, str, str]]:
-    """Text, label and probability of each entity, in order."""
-    key = ner.cfg["spans_key"]
-    if key is None:
-        return [(" ".join(e.text.split()), e.label_, _score(e._.luke_score)) for e in doc.ents]
-    spans = doc.spans[key]
-    return [(" ".join(e.text.split()), e.label_, _score(p)) for e, p in zip(spans, spans.attrs["scores"], strict=True)]
+def _find_ner(nlp: Language, name: Optional[str]) -> Optional[LukeNER]:
+    """The luke_ner whose entities are shown; None where there is none, as other components may have set entities."""
+    if not _of_kind(nlp, LukeComponent):
+        raise ValueError(
+            f"Expected a pipeline with a component of spacy_luke, such as luke_ner, but it has {nlp.pipe_names}."
+        )
+    if name is None and not _of_kind(nlp, LukeNER):
+        return None
+    return find_component(nlp, LukeNER, name)
 
 
-def page(doc: Doc, ner: LukeNER) -> str:
-    """A whole HTML page by displaCy."""
-    colors = {label: COLORS[i % len(COLORS)] for i, label in enumerate(ner.labels)}
-    key = ner.cfg["spans_key"]
-    if key is None:
-        return displacy.render(doc, style="ent", page=True, jupyter=False, options={"colors": colors})
-    return displacy.render(doc, style="span", page=True, jupyter=False, options={"colors": colors, "spans_key": key})
+def _of_kind(nlp: Language, kind: type) -> List[Any]:
+    return [component for _, component in nlp.pipeline if isinstance(component, kind)]
 
 
-def _score(probability: Optional[float]) -> str:
-    return "" if probability is None else f"{probability:.3f}"
+def _make_doc(nlp: Language, text: str, questions: List[str], queries: List[str]) -> Doc:
+    doc = nlp.make_doc(text)
+    asked = ((questions, LukeQA, "--question"), (queries, LukeCloze, "--query"))
+    for given, kind, option in asked:
+        if given and not _of_kind(nlp, kind):
+            raise ValueError(f"{option} needs a {kind.noun} in the pipeline, but it has {nlp.pipe_names}.")
+    if questions:
+        set_questions(doc, questions)
+    if queries:
+        set_queries(doc, queries)
+    return doc
+
+
+def _read(nlp: Language, doc: Doc, ner: Optional[LukeNER]) -> Findings:
+    typed = [span for component in _of_kind(nlp, LukeTyper) for span in component.getter(doc)]
+    return read_findings(
+        doc,
+        spans_key=None if ner is None else ner.cfg["spans_key"],
+        typed=typed,
+        labels=[] if ner is None else ner.labels,
+    )
+
+
+def _print_tables(found: Findings, rows: int) -> None:
+    entities = [(one_line(x.text), x.label_, probability(score), type_list(x)) for x, score in found.mentions]
+    width = 4 if any(row[3] for row in entities) else 3
+    _print_table([row[:width] for row in entities], ("entity", "label", "score", "types")[:width], rows, "llrl"[:width])
+    relations = [(one_line(r.head.text), r.label, one_line(r.tail.text), probability(r.score)) for r in found.relations]
+    _print_table(relations, ("head", "relation", "tail", "score"), rows, "lllr")
+    answers = [
+        (one_line(x.question), one_line(x.text) or ("no answer" if x.spans else ""), probability(x.score))
+        for x in found.answers
+    ]
+    _print_table(answers, ("question", "answer", "score"), rows, "llr")
+
+
+def _print_table(data: List[tuple], header: tuple, rows: int, aligns: str) -> None:
+    if data[:rows]:
+        msg.table(data[:rows], header=header, aligns=tuple(aligns), divider=True, max_col=50)
+    if len(data) > rows:
+        msg.text(f"... and {len(data) - rows:,} more")

@@ -1,29 +1,78 @@
 """`spacy luke convert`: a fine-tuned checkpoint becomes a ready pipeline."""
 
+import os
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import spacy
 import typer
 from spacy.language import Language
 from wasabi import msg
 
+from ..atomic import write_folder_atomically
 from ..checkpoint.checkpoint import Checkpoint, read_checkpoint
-from ..checkpoint.files import write_folder_atomically
 from ..checkpoint.sources import find_source
-from ..components.ner import DEFAULT_MODEL
+from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
+from ..components.ner import DEFAULT_MODEL as NER_MODEL
+from ..components.qa import DEFAULT_MODEL as QA_MODEL
+from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
+from ..components.typer import DEFAULT_MODEL as TYPER_MODEL
 
-# What each kind of fine-tuned checkpoint becomes: the component, and the settings of the paper.
-PAPER = {
-    "span_classification": (
-        "luke_ner",
-        {
-            "model": {**DEFAULT_MODEL, "attention": "full", "spans_per_word": None},
-            "context": "document",
-            "max_span_pieces": 16,
-            "max_span_words": None,
-        },
-    )
+FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
+
+
+def ner_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+    width = checkpoint.tensors["head.classifier.weight"].shape[1] // checkpoint.config.hidden_size
+    model = {**NER_MODEL, "attention": "full", "features": FEATURES[width], "spans_per_word": None}
+    return {"model": model, "max_span_pieces": 16, "max_span_words": None, **_context(checkpoint)}
+
+
+def typer_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+    return {"model": _entity_model(checkpoint, TYPER_MODEL), "threshold": 0.5, **_context(checkpoint)}
+
+
+def relation_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+    pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
+    return {"model": _entity_model(checkpoint, RELATION_MODEL), "suggester": pairs, **_context(checkpoint)}
+
+
+def qa_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+    return {"model": {**QA_MODEL, "attention": "full"}}
+
+
+def cloze_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+    return {"model": _entity_model(checkpoint, CLOZE_MODEL)}
+
+
+def _entity_model(checkpoint: Checkpoint, default: Dict[str, Any]) -> Dict[str, Any]:
+    bias = "head.classifier.bias" in checkpoint.tensors
+    return {**default, "attention": "full", "features": "entity", "bias": bias}
+
+
+def _context(checkpoint: Checkpoint) -> Dict[str, Any]:
+    # some models read short texts only
+    return {"context": "document", "overlap": min(128, checkpoint.config.max_window // 2)}
+
+
+# What each kind of fine-tuned checkpoint becomes: the component, the settings of the paper, and what it asks of a Doc.
+PAPER: Dict[str, Tuple[str, Callable[[Checkpoint], Dict[str, Any]], str]] = {
+    "span_classification": ("luke_ner", ner_settings, "It finds doc.ents."),
+    "entity_classification": (
+        "luke_typer",
+        typer_settings,
+        "It types doc.ents: give it some, or put luke_ner before it.",
+    ),
+    "entity_pair_classification": (
+        "luke_relation",
+        relation_settings,
+        "It relates doc.ents: give it some, or put luke_ner before it.",
+    ),
+    "question_answering": ("luke_qa", qa_settings, "It answers doc._.luke_questions."),
+    "cloze": (
+        "luke_cloze",
+        cloze_settings,
+        "It fills the gaps of doc._.luke_queries by doc.ents, or by their candidates.",
+    ),
 }
 
 
@@ -31,29 +80,49 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: Dict
     """A pipeline that predicts what the checkpoint's own code predicts: sentence boundaries, then the task.
 
     config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
-    that this package knows.
+    that this package knows, or whose labels are not known.
     """
     if checkpoint.task not in PAPER:
         raise ValueError(
             f"Expected a checkpoint fine-tuned for one of {sorted(PAPER)}, but this one is for {checkpoint.task!r}. "
             "To train from it, name it in [initialize.components.NAME.weights] of a training config."
         )
-    name, settings = PAPER[checkpoint.task]
+    matrix = checkpoint.tensors.get("head.classifier.weight")
+    if matrix is not None and checkpoint.labels is None and checkpoint.task != "cloze":
+        raise ValueError(
+            f"The checkpoint does not say what its {len(matrix)} labels are. Give them in the order of its training: "
+            "--labels a,b,c or --labels FILE, one a line."
+        )
+    name, settings, _ = PAPER[checkpoint.task]
     nlp = spacy.blank(language)
     nlp.add_pipe("sentencizer")
-    overlap = min(128, checkpoint.config.max_window // 2)  # some models read short texts only
-    component: Any = nlp.add_pipe(name, config={**settings, "overlap": overlap, **config})
+    paper = settings(checkpoint)
+    if "context" in config and "context" not in paper:
+        raise ValueError(f"{name} reads whole documents, so there is no context to choose; leave it out.")
+    component: Any = nlp.add_pipe(name, config={**paper, **config})
     component.load_encoder(checkpoint)
     component.load_head(checkpoint)
     return nlp
 
 
+def read_label_list(text: str) -> List[str]:
+    """Labels between commas, or of the file with this name, one a line."""
+    if os.path.isfile(text):  # Path.is_file raises where the list is longer than a file's name can be
+        return Path(text).read_text(encoding="utf8").splitlines()
+    return [label.strip() for label in text.split(",")]
+
+
 def convert_cli(
-    source: str = typer.Argument(..., help="Folder, tar.gz or hub name of a fine-tuned checkpoint"),
+    source: str = typer.Argument(..., help="Folder, tar.gz, .bin or hub name of a fine-tuned checkpoint"),
     output: Path = typer.Argument(..., help="Folder of the new pipeline; it is replaced as a whole"),
     language: str = typer.Option("en", "--lang", "-l", help="Language of the pipeline's tokenizer, such as en, de, xx"),
     entities: str = typer.Option("all", help="Rows of the entity table to keep: all, or special (smaller)"),
-    context: str = typer.Option("document", help="document, as in the paper, or sentence"),
+    context: Optional[str] = typer.Option(None, help="document, as in the paper (the default), or sentence"),
+    labels: Optional[str] = typer.Option(None, help="Labels in order, a,b,c or a file, where the checkpoint has none"),
+    base: Optional[str] = typer.Option(
+        None, help="What fine-tuning began with, for weights alone and for AllenNLP models"
+    ),
+    tokenizer: Optional[str] = typer.Option(None, help="Folder or hub name of the tokenizer, where there is none"),
 ) -> None:
     """Turn a fine-tuned LUKE checkpoint into a spaCy pipeline that predicts the same."""
     try:
@@ -63,15 +132,28 @@ def convert_cli(
                 "empty folder."
             )
         with msg.loading(f"Reading {source} ..."):
-            checkpoint = read_checkpoint(find_source(source), entities=entities)
-            nlp = build_pipeline(checkpoint, language=language, config={"context": context})
+            checkpoint = read_checkpoint(
+                find_source(source),
+                entities=entities,
+                labels=None if labels is None else read_label_list(labels),
+                base=None if base is None else find_source(base, weights=False),
+                tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
+            )
+            config = {} if context is None else {"context": context}
+            nlp = build_pipeline(checkpoint, language=language, config=config)
             with write_folder_atomically(output) as folder:
                 nlp.to_disk(folder)
     except (ValueError, ImportError, OSError) as error:
         msg.fail("Nothing was written.", str(error), exits=1)
     for line in checkpoint.report:
         msg.info(line)
-    msg.good(
-        f"Saved {' > '.join(nlp.pipe_names)} with labels {list(nlp.get_pipe(nlp.pipe_names[-1]).labels)} to {output}"
-    )
-    msg.text(f"Try it: python -c \"import spacy; print(spacy.load('{output}')('Ada Lovelace lived in London.').ents)\"")
+    msg.good(f"Saved {' > '.join(nlp.pipe_names)}{_with_labels(checkpoint)} to {output}")
+    msg.text(f"{PAPER[checkpoint.task][2]} python -c \"import spacy; nlp = spacy.load('{output}')\"")
+
+
+def _with_labels(checkpoint: Checkpoint, *, most: int = 50) -> str:
+    labels = checkpoint.labels or []
+    if checkpoint.task in ("span_classification", "entity_pair_classification"):
+        labels = labels[1:]
+    more = f" and {len(labels) - most} more" if len(labels) > most else ""
+    return f" with labels {labels[:most]}{more}" if labels else ""

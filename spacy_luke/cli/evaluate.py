@@ -1,80 +1,235 @@
-"""`spacy luke evaluate`: scores of a pipeline, per label, and its speed."""
+"""`spacy luke evaluate`: scores of a pipeline, component by component and label by label, and its speed."""
 
 from collections import Counter
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import spacy
 import srsly
 import typer
 from spacy.cli._util import setup_gpu
-from spacy.training import Corpus, Example
+from spacy.tokens import Doc
+from spacy.training import Example
 from tqdm import tqdm
 from wasabi import msg
 
-from ..checkpoint.files import write_atomically
-from ..components.base import find_component
+from ..atomic import write_atomically
+from ..components.base import LukeComponent, find_component
+from ..components.cloze import LukeCloze
 from ..components.ner import LukeNER
-from ..readers.docbin import make_gold_sentences_corpus
+from ..components.qa import LukeQA
+from ..components.relation import LukeRelation
+from ..components.typer import LukeTyper
+from .gold import luke_components, read_gold
+
+Scores = Dict[str, Any]
+Row = Tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """What is shown of a component's scores; no rows where the gold has nothing to score it on."""
+
+    header: Row
+    rows: List[Row]
 
 
 def evaluate_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
     data: Path = typer.Argument(..., exists=True, help="Gold documents: a .spacy file or a folder of them"),
-    gold_sentences: bool = typer.Option(False, "--gold-sentences", help="Give the file's sentence boundaries too"),
+    gold_sentences: bool = typer.Option(
+        False, "--gold-sentences", help="Give the file's words and sentence boundaries"
+    ),
+    gold_entities: bool = typer.Option(
+        False, "--gold-entities", help="Give the file's doc.ents, in the place of a luke_ner's"
+    ),
+    gold_mentions: bool = typer.Option(
+        False, "--gold-mentions", help='Give the mentions that have types as doc.spans["luke_mentions"]'
+    ),
+    gold_pairs: bool = typer.Option(False, "--gold-pairs", help="Give the pairs that are to be classified"),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
-    component: Optional[str] = typer.Option(None, help="Name of the luke_ner, where there are several"),
+    component: Optional[str] = typer.Option(None, help="Score this component only"),
+    rows: int = typer.Option(50, min=0, help="Most labels of a table here; the JSON file has all"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
-    """Precision, recall and F1 of luke_ner on gold documents: exact span and label, as conlleval counts."""
+    """Score every LUKE component on gold documents, as its task's official script counts. Questions are always given;
+    everything else is found by the pipeline itself, unless an option gives it."""
     setup_gpu(gpu_id)
+    given = {"sentences": gold_sentences, "entities": gold_entities, "mentions": gold_mentions, "pairs": gold_pairs}
     try:
-        _evaluate(pipeline, data, gold_sentences=gold_sentences, output=output, component=component)
+        scores = _evaluate(pipeline, data, given=given, component=component, rows=rows)
+        if output is not None:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with write_atomically(output) as temporary:
+                srsly.write_json(temporary, scores)
+            msg.good(f"Saved the scores to {output}")
     except (ValueError, OSError) as error:
         msg.fail("Nothing was scored.", str(error), exits=1)
 
 
-def _evaluate(
-    pipeline: str, data: Path, *, gold_sentences: bool, output: Optional[Path], component: Optional[str]
-) -> None:
+def _evaluate(pipeline: str, data: Path, *, given: Dict[str, bool], component: Optional[str], rows: int) -> Scores:
     nlp = spacy.load(pipeline)
-    ner = find_component(nlp, LukeNER, component)
-    corpus = make_gold_sentences_corpus(data) if gold_sentences else Corpus(data)
-    examples = list(corpus(nlp))
+    chosen = luke_components(nlp) if component is None else [find_component(nlp, LukeComponent, component)]
+    if given["entities"]:
+        finders = [proc.name for proc in luke_components(nlp) if isinstance(proc, LukeNER)]
+        nlp.select_pipes(disable=finders)
+        chosen = [proc for proc in chosen if proc.name not in finders]
+    examples = read_gold(nlp, data, **given)
     start = perf_counter()
-    with tqdm(nlp.pipe(example.predicted for example in examples), total=len(examples), leave=False, unit="doc") as docs:
+    with tqdm(
+        nlp.pipe(example.predicted for example in examples), total=len(examples), leave=False, unit="doc"
+    ) as docs:
         examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
     words = sum(len(example.predicted) for example in examples)
     speed = words / (perf_counter() - start)
-    scores = ner.score(examples)
-    name = "ents" if ner.cfg["spans_key"] is None else f"spans_{ner.cfg['spans_key']}"
-    if scores[f"{name}_f"] is None:
-        raise ValueError(f"{data} has no mentions for '{ner.name}' to be scored on, in {_place(ner)}.")
     msg.divider(f"{data}: {len(examples):,} documents, {words:,} words")
-    msg.table(
-        score_rows(scores, name, _count_gold(examples, ner.cfg["spans_key"])),
-        header=("", "P", "R", "F1", "gold"),
-        aligns=("l", "r", "r", "r", "r"),
-        divider=True,
+    scores: Scores = {}
+    for proc in chosen:
+        found = proc.score(examples)
+        table = _table_of(proc, found, examples, rows)
+        if table is None:
+            continue
+        if not table.rows:
+            msg.warn(f"'{proc.name}' is not scored: {data} has {_missing(proc)}.")
+            continue
+        if same := sorted(set(found) & set(scores)):
+            raise ValueError(
+                f"'{proc.name}' has scores of the same names as a component before it ({same[0]} and others): choose one "
+                "with --component."
+            )
+        scores.update(found)
+        msg.text(f"\n{proc.name}")
+        msg.table(table.rows, header=table.header, aligns=("l", *"r" * (len(table.header) - 1)), divider=True)
+    if not scores:
+        raise ValueError(f"{data} has nothing that the components {nlp.pipe_names} could be scored on.")
+    return {**scores, "words": words, "words_per_second": speed}
+
+
+def _missing(proc: LukeComponent) -> str:
+    if isinstance(proc, LukeNER):
+        return f"no mentions in {_place(proc)}"
+    wanted = {
+        LukeTyper: 'no mentions in doc.spans["luke_types"]',
+        LukeRelation: "no gold relations in doc._.luke_relations, and the pipeline found none",
+        LukeQA: "no questions with answers in doc._.luke_questions",
+        LukeCloze: "no queries with answers in doc._.luke_queries",
+    }
+    return next(text for kind, text in wanted.items() if isinstance(proc, kind))
+
+
+def _table_of(proc: LukeComponent, scores: Scores, examples: Sequence[Example], rows: int) -> Optional[Table]:
+    """None for a component that has no scores of its own, such as luke_encoder, or no scorer."""
+    makers: Dict[type, Callable[..., Table]] = {
+        LukeNER: _entity_table,
+        LukeTyper: _type_table,
+        LukeRelation: _relation_table,
+        LukeQA: _question_table,
+        LukeCloze: _query_table,
+    }
+    for kind, make in makers.items():
+        if isinstance(proc, kind) and scores:
+            return make(proc, scores, [example.reference for example in examples], rows)
+    return None
+
+
+def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
+    key = proc.cfg["spans_key"]
+    name = "ents" if key is None else f"spans_{key}"
+    counts = Counter(span.label_ for doc in golds for span in (doc.ents if key is None else doc.spans.get(key, ())))
+    header = ("entities", "P", "R", "F1", "gold")
+    if scores[f"{name}_f"] is None:
+        return Table(header, [])
+    return Table(
+        header,
+        [
+            *_label_rows(scores[f"{name}_per_type"], counts, rows),
+            ("all", *_percent(scores, name, "prf"), f"{counts.total():,}"),
+        ],
     )
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(output) as temporary:
-            srsly.write_json(temporary, {**scores, "words": words, "words_per_second": speed})
-        msg.good(f"Saved the scores to {output}")
 
 
-def score_rows(scores: Dict[str, Any], name: str, counts: Dict[str, int]) -> List[tuple]:
-    """A row of percentages for each label, and one for all of them."""
-    rows = [(label, x["p"], x["r"], x["f"], counts.get(label, 0)) for label, x in scores[f"{name}_per_type"].items()]
-    rows.append(("all", *(scores[f"{name}_{x}"] for x in "prf"), sum(counts.values())))
-    return [(label, *(f"{100 * x:.2f}" for x in prf), f"{count:,}") for label, *prf, count in rows]
+def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
+    typed = [span for doc in golds for span in doc.spans.get("luke_types", ())]
+    counts = Counter(span.label_ for span in typed if span.label_)
+    mentions = len({(id(span.doc), span.start, span.end) for span in typed})
+    header = ("types", "P", "R", "F1", "gold")
+    if scores["types_micro_f"] is None:
+        return Table(header, [])
+    return Table(
+        header,
+        [
+            *_label_rows(scores["types_per_type"], counts, rows),
+            ("all, loose micro", *_percent(scores, "types_micro", "prf"), f"{counts.total():,}"),
+            ("mentions, loose macro", *_percent(scores, "types_macro", "prf"), f"{mentions:,}"),
+            ("mentions, strict", "", "", _percent_of(scores["types_strict"]), f"{mentions:,}"),
+        ],
+    )
 
 
-def _count_gold(examples: List[Example], spans_key: Optional[str]) -> Counter:
-    golds = [example.reference for example in examples]
-    return Counter(span.label_ for doc in golds for span in (doc.ents if spans_key is None else doc.spans[spans_key]))
+def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
+    counts = Counter(row[4] for doc in golds for row in doc.user_data.get("luke_relations", []))
+    pairs = sum(len(doc.user_data.get("luke_pairs", [])) for doc in golds)
+    header = ("relations", "P", "R", "F1", "gold")
+    if scores["relations_f"] is None:
+        return Table(header, [])
+    total = f"{counts.total():,}"
+    table = [
+        *_label_rows(scores["relations_per_type"], counts, rows),
+        ("all", *_percent(scores, "relations", "prf"), total),
+        ("with the entities' labels", *_percent(scores, "relations_strict", "prf"), total),
+    ]
+    besides = (
+        ("mean of the labels", "relations_macro_f", total),
+        ("SemEval-2010 (9+1), directed", "relations_semeval_f", total),
+        ("accuracy of given pairs", "relations_accuracy", f"{pairs:,}"),
+    )
+    table += [(name, "", "", _percent_of(scores[key]), gold) for name, key, gold in besides if scores[key] is not None]
+    return Table(header, table)
+
+
+def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
+    answers = [x["answers"] for doc in golds for x in doc.user_data.get("luke_questions", []) if "answers" in x]
+    answered = sum(bool(x) for x in answers)
+    header = ("questions", "EM", "F1", "gold")
+    if scores["qa_f"] is None:
+        return Table(header, [])
+    table = [("all", _percent_of(scores["qa_em"]), _percent_of(scores["qa_f"]), f"{len(answers):,}")]
+    if scores["qa_no_answer_accuracy"] is not None:
+        has_answer = [_percent_of(scores[f"qa_has_answer_{x}"]) for x in ("em", "f")]
+        table += [
+            ("with an answer", *has_answer, f"{answered:,}"),
+            ("without", _percent_of(scores["qa_no_answer_accuracy"]), "", f"{len(answers) - answered:,}"),
+        ]
+    return Table(header, table)
+
+
+def _query_table(proc: LukeCloze, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
+    queries = sum(bool(x.get("answers")) for doc in golds for x in doc.user_data.get("luke_queries", []))
+    header = ("queries", "EM", "F1", "gold")
+    if scores["cloze_f"] is None:
+        return Table(header, [])
+    return Table(header, [("all", _percent_of(scores["cloze_em"]), _percent_of(scores["cloze_f"]), f"{queries:,}")])
+
+
+def _label_rows(per_label: Dict[str, Dict[str, float]], counts: Counter, rows: int) -> List[Row]:
+    """A row for each label, in their order; of very many those with most gold."""
+    shown = set(sorted(per_label, key=lambda label: (-counts[label], label))[:rows])
+    table = [
+        (label, *(_percent_of(score[x]) for x in "prf"), f"{counts[label]:,}")
+        for label, score in per_label.items()
+        if label in shown
+    ]
+    if left := len(per_label) - len(shown):
+        table.append((f"({left:,} other labels)", "", "", "", ""))
+    return table
+
+
+def _percent(scores: Scores, name: str, parts: Iterable[str]) -> List[str]:
+    return [_percent_of(scores[f"{name}_{x}"]) for x in parts]
+
+
+def _percent_of(share: Optional[float]) -> str:
+    return "" if share is None else f"{100 * share:.2f}"
 
 
 def _place(ner: LukeNER) -> str:

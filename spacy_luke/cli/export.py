@@ -19,12 +19,22 @@ def export_cli(
     """Write a component's model so that transformers' LUKE classes read it."""
     try:
         proc = find_component(spacy.load(pipeline), LukeComponent, component)
-        write_huggingface(proc.to_checkpoint(), output)
+        checkpoint = proc.to_checkpoint()
+        write_huggingface(checkpoint, output)
     except (ValueError, OSError) as error:
         msg.fail("Nothing was written.", str(error), exits=1)
     if proc.model.attrs["attention"] != "full":
         msg.warn(
             f"'{proc.name}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "
             "computes the paper's full attention, so it will predict differently; train with full for equal predictions."
+        )
+    if checkpoint.task == "entity_pair_classification" and "head.classifier.bias" in checkpoint.tensors:
+        msg.warn(
+            f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers leaves out, "
+            "so it may predict differently; `spacy luke convert` reads it."
+        )
+    if checkpoint.task == "cloze":
+        msg.warn(
+            "transformers has no class for cloze heads; its LukeModel reads the encoder, `spacy luke convert` all."
         )
     msg.good(f"Saved to {output}")

@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer
 
-from ..bridge.encoders import ENCODER, is_shared, number_format
+from ..bridge.encoders import ENCODER, is_linked, is_shared, number_format
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
@@ -37,6 +37,7 @@ class LukeComponent(TrainablePipe):
     noun = "LUKE component"  # what messages call it
     entity_rows = "special"  # or "all": rows of the entity table that the model needs
     special_entities: Tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
+    prepare: Tuple[Callable[[Checkpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
     _tokenizer: Optional[Tuple[str, PieceTokenizer]] = None  # read from the encoder's texts when it is needed
     _divisor = 0.0  # of the gradients since the last step
 
@@ -80,6 +81,8 @@ class LukeComponent(TrainablePipe):
     def load_weights(self, weights: Optional[Callable[[], Checkpoint]]) -> Optional[Checkpoint]:
         """Load what the config names, at initialisation. RETURNS: the checkpoint, None where the encoder is there
         already. Raises ValueError where neither is the case."""
+        if self.shared and not is_linked(self.encoder_node):
+            raise ValueError(self.encoder.absent)
         if weights is not None and self.shared:
             raise ValueError(
                 f"'{self.name}' shares the encoder of '{self.encoder.owner}': give its checkpoint in "
@@ -90,9 +93,10 @@ class LukeComponent(TrainablePipe):
             self.load_encoder(checkpoint)
             return checkpoint
         if not self.encoder.ready:
+            name = self.encoder.owner if self.shared else self.name
             raise ValueError(
-                f"'{self.name}' needs a checkpoint. Expected for example\n"
-                f"[initialize.components.{self.name}.weights]\n"
+                f"'{name}' needs a checkpoint. Expected for example\n"
+                f"[initialize.components.{name}.weights]\n"
                 '@misc = "spacy-luke.checkpoint.v1"\n'
                 'path = "studio-ousia/luke-base"\n'
                 "in the config, where path is a folder, a tar.gz or a hub name; none was given."
@@ -111,11 +115,14 @@ class LukeComponent(TrainablePipe):
                 f"The checkpoint has no {missing}. Expected its files beside the weights (tokenizer.json, or "
                 "vocab.json and merges.txt, or vocab.txt, or sentencepiece.bpe.model; and entity_vocab.json)."
             )
+        for add in self.prepare:
+            add(checkpoint)
         config, tensors, entities = checkpoint.config, dict(checkpoint.tensors), checkpoint.entities
         table = tensors["encoder.entities.table.weight"]
         for name in self.special_entities:
             if name not in entities.special_rows():  # the paper's [MASK2] begins as a copy of [MASK] (section 4.2)
-                table = torch.cat([table, table[entities.mask_row : entities.mask_row + 1]])
+                row, mask = len(entities), entities.mask_row  # tables may be longer than their vocabulary
+                table = torch.cat([table[:row], table[mask : mask + 1], table[row + 1 :]])
                 entities = entities.with_entity(name)
         special = entities.special_rows()
         rows = sorted(set(special.values())) if self.entity_rows == "special" else list(range(len(table)))
@@ -188,7 +195,7 @@ class LukeComponent(TrainablePipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate Docs. Components that share an encoder, and so word states, take few Docs at a time and hand them on
         before they take more, so that those states are still held when the next component asks for them."""
-        if not self.shared or self.encoder.cache is None or not self.encoder.cache.capacity:
+        if self.encoder.cache is None or not self.encoder.cache.capacity:
             yield from super().pipe(stream, batch_size=batch_size)
             return
         words = max(self.encoder.cache.capacity // 2, 1)  # a word has less than two pieces on average
@@ -321,7 +328,8 @@ class LukeComponent(TrainablePipe):
         for part in shims_of(self.model).values():
             part.set_dropout(drop)
         batches = list(self.batches(examples))
-        weight = float(sum(self.loss_weight(batch) for batch in batches)) or 1.0
+        total = float(sum(self.loss_weight(batch) for batch in batches))
+        weight = total or 1.0
         # Several updates before a step give the mean of all their losses; of a shared encoder, which others add gradients
         # to, the mean of their means.
         scale = weight if self.shared else 1.0
@@ -330,7 +338,7 @@ class LukeComponent(TrainablePipe):
             loss, gradients = self.get_loss(batch, outputs)
             backprop(*(None if x is None else x / scale for x in gradients))
             losses[self.name] += loss / weight
-        self._divisor += weight / scale
+        self._divisor += 1.0 if self.shared else total
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
@@ -444,10 +452,18 @@ def divide_gradients(parameters: List[Tuple[str, torch.nn.Parameter]], divisor: 
 
 
 def step_shared(shim: TorchShim, sgd: Optimizer) -> None:
-    """One step of a shared encoder with the gradients of all components, the mean of its updates."""
+    """One step of a shared encoder with the gradients of all components, the mean of its updates; those of spaCy's
+    components are summed instead. It waits for those of them that are still to come."""
+    if shim.pending is not None:
+        shim.pending.then = lambda: step_shared(shim, sgd)
+        return
     parameters = [(f"encoder.{name}", p) for name, p in shim.named_parameters()]
     divide_gradients(parameters, shim.updates)
     shim.updates = 0
+    for name, p in shim.named_parameters():
+        if name in shim.sums:
+            p.grad = shim.sums[name] if p.grad is None else p.grad + shim.sums[name]
+    shim.sums.clear()
     if isinstance(sgd, AdamW):
         sgd.step(shim.owner, parameters)
     else:

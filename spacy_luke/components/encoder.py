@@ -1,6 +1,6 @@
 """`luke_encoder`: one encoder for several components, stored and stepped once."""
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -10,8 +10,22 @@ from thinc.api import Config, Model, Optimizer
 
 from ..bridge.cache import WordCache
 from ..bridge.encoders import ENCODER, is_shared, share_encoder
+from ..bridge.listeners import (
+    DocWindows,
+    WordPass,
+    encode_docs,
+    fit_width,
+    install_extensions,
+    pool_words,
+    read_windows,
+    refuse_copy,
+    split_pieces,
+    split_words,
+    wants_pieces,
+    wants_words,
+)
 from ..checkpoint.checkpoint import Checkpoint
-from .base import LukeComponent, step_shared
+from .base import LukeComponent, check_limits, step_shared
 
 DEFAULT_MODEL = Config().from_str("""
 [model]
@@ -25,13 +39,36 @@ ENTITY_ROWS = ("special", "all")
 
 @Language.factory(
     "luke_encoder",
-    default_config={"model": DEFAULT_MODEL, "entity_rows": "special", "shared_pieces": 8192},
+    default_config={
+        "model": DEFAULT_MODEL,
+        "entity_rows": "special",
+        "shared_pieces": 8192,
+        "overlap": 128,
+        "batch_size": 4096,
+        "listener_weight": 1.0,
+    },
 )
 def make_luke_encoder(
-    nlp: Language, name: str, model: Model, entity_rows: str, shared_pieces: int
+    nlp: Language,
+    name: str,
+    model: Model,
+    entity_rows: str,
+    shared_pieces: int,
+    overlap: int,
+    batch_size: int,
+    listener_weight: float,
 ) -> "LukeEncoderOwner":
     """Builds the component; see `LukeEncoderOwner` for the settings."""
-    return LukeEncoderOwner(nlp.vocab, model, name, entity_rows=entity_rows, shared_pieces=shared_pieces)
+    return LukeEncoderOwner(
+        nlp.vocab,
+        model,
+        name,
+        entity_rows=entity_rows,
+        shared_pieces=shared_pieces,
+        overlap=overlap,
+        batch_size=batch_size,
+        listener_weight=listener_weight,
+    )
 
 
 class LukeEncoderOwner(LukeComponent):
@@ -42,9 +79,20 @@ class LukeEncoderOwner(LukeComponent):
     learns nothing and its weights stay as they are. In one-way attention the components also share the pass over the
     words.
 
+    spaCy's own components read its word states by their listeners, spacy.Tok2VecListener.v1 (a word is the mean of its
+    pieces, in `doc.tensor`), or spacy-transformers.TransformerListener.v1 (`doc._.trf_data`) where that package is
+    installed. In an update all of them share one pass over the words, with their whole documents as context. The
+    gradients of their losses are summed, as always in spaCy, also over several updates before a step.
+
     entity_rows: "special", or "all" rows of the entity table, which components with known entities need.
     shared_pieces: windows of so many pieces in all are held for the components that follow; they need twice as many
         numbers a piece as the encoder has layers times its width (about 70 KB of a base model); 0 holds none.
+    overlap: for listeners, least context in pieces where a document is longer than a window. Windows are shared with
+        components of the same overlap that find the same sentences.
+    batch_size: pieces encoded at once, for listeners.
+    listener_weight: what the listeners' gradients are multiplied by. spaCy's losses are sums over words or documents, those
+        of LUKE components means, so that in a batch of 1000 words a tagger outweighs them by far; 0.001 balances the two.
+        0: the encoder learns nothing from listeners.
     """
 
     noun = "luke_encoder"
@@ -58,16 +106,25 @@ class LukeEncoderOwner(LukeComponent):
         *,
         entity_rows: str = "special",
         shared_pieces: int = 8192,
+        overlap: int = 128,
+        batch_size: int = 4096,
+        listener_weight: float = 1.0,
     ):
         if entity_rows not in ENTITY_ROWS:
             raise ValueError(f"entity_rows must be one of {ENTITY_ROWS}, but it is {entity_rows!r}.")
         if shared_pieces < 0:
             raise ValueError(f"shared_pieces must be 0 or more, but it is {shared_pieces}.")
         self.entity_rows = entity_rows
-        super().__init__(vocab, model, name)
+        check_limits(overlap=overlap, batch_size=batch_size)
+        if listener_weight < 0:
+            raise ValueError(f"listener_weight must be 0 or more, but it is {listener_weight}.")
+        super().__init__(
+            vocab, model, name, overlap=overlap, batch_size=batch_size, listener_weight=float(listener_weight)
+        )
         self.listener_map: Dict[str, List[Model]] = {}
         self.encoder.cache = WordCache(shared_pieces)
         self.encoder.owner = name
+        self.model.attrs["replace_listener"] = refuse_copy
 
     # ---- spaCy's protocol of components that others listen to
 
@@ -94,7 +151,8 @@ class LukeEncoderOwner(LukeComponent):
         return True
 
     def find_listeners(self, component: Any) -> None:
-        """Give the encoder to a component that asks for it; spaCy calls this whenever the pipeline changes."""
+        """Give the encoder, or what it says of words, to a component that asks for it; spaCy calls this whenever the
+        pipeline changes."""
         model = getattr(component, "model", None)
         if not isinstance(model, Model):
             return
@@ -103,18 +161,54 @@ class LukeEncoderOwner(LukeComponent):
             if node.name == ENCODER and is_shared(node) and node.attrs["upstream"] in ("*", self.name):
                 share_encoder(node, self.model)
                 self.add_listener(node, component.name)
+                self.prepare = tuple(dict.fromkeys((*self.prepare, *getattr(component, "prepare", ()))))
+            elif (wants_words(node) or wants_pieces(node)) and node.upstream_name in ("*", self.name):
+                self.add_listener(node, component.name)
+                if wants_pieces(node):
+                    install_extensions()
+                if self.encoder.ready and node.has_dim("nO") is None:
+                    node.set_dim("nO", self.encoder.module.config.hidden_size)
+
+    def word_listeners(self) -> List[Model]:
+        """Those that are given word states. Raises ValueError where one expects other sizes."""
+        found = []
+        for component, nodes in self.listener_map.items():
+            for node in nodes:
+                if wants_words(node) or wants_pieces(node):
+                    fit_width(node, self.encoder.module.config.hidden_size, component=component, owner=self.name)
+                    found.append(node)
+        return found
+
+    def read(self, docs: Iterable[Doc]) -> List[DocWindows]:
+        room, overlap = self.encoder.module.config.max_window - 2, self.cfg["overlap"]
+        return [read_windows(doc, self.tokenizer, room=room, overlap=overlap) for doc in docs]
 
     # ---- the pipe
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Hand the Docs on."""
-        yield from stream
+        """Give the Docs their word states where a component listens, or hand them on as they are."""
+        yield from super().pipe(stream, batch_size=batch_size) if self.word_listeners() else stream
 
-    def predict(self, docs: Iterable[Doc]) -> None:
-        """Nothing: windows are encoded when the first component asks for them."""
+    def predict(self, docs: Iterable[Doc]) -> Optional[Tuple[List[Any], List[Any]]]:
+        """For each Doc its word vectors (W, D) and its TransformerData, both only where a component listens. Without
+        listeners nothing: windows are encoded when the first component asks for them."""
+        listeners = self.word_listeners()
+        if not listeners:
+            return None
+        with self.predicting():
+            read = self.read(docs)
+            states_ND = encode_docs(self.encoder, read, size=self.cfg["batch_size"])
+            words = split_words(pool_words(states_ND, read), read) if any(map(wants_words, listeners)) else []
+            pieces = split_pieces(states_ND, read, self.tokenizer) if any(map(wants_pieces, listeners)) else []
+        return words, pieces
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: None) -> None:
-        """Nothing: the components after it annotate."""
+    def set_annotations(self, docs: Iterable[Doc], predictions: Optional[Tuple[List[Any], List[Any]]]) -> None:
+        docs, (words, pieces) = list(docs), predictions or ([], [])
+        for doc, tensor in zip(docs, words):
+            doc.tensor = tensor.copy()  # not a part of the whole batch's
+        for doc, data in zip(docs, pieces):
+            install_extensions()
+            doc._.trf_data = data
 
     def update(
         self,
@@ -124,17 +218,38 @@ class LukeEncoderOwner(LukeComponent):
         sgd: Optional[Optimizer] = None,
         losses: Optional[Dict[str, float]] = None,
     ) -> Dict[str, float]:
-        """Let the encoder learn from what the components after it will ask of these same examples."""
+        """Let the encoder learn from what the components after it will ask of these same examples; its loss is the
+        squared gradient of those that listen. `drop` is the rate of every dropout."""
         losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
         shim = self.encoder
+        if shim.pending is not None:  # a component that listens had nothing to learn last time
+            shim.pending.close()
         shim.examples = examples
         shim.updates += 1
         validate_examples(list(examples), "LukeEncoderOwner.update")
+        if listeners := self.word_listeners():
+            shim.set_dropout(drop)
+            docs = [example.predicted for example in examples]
+            words = WordPass(
+                self.encoder_node,
+                self.read(docs),
+                size=self.cfg["batch_size"],
+                weight=self.cfg["listener_weight"],
+                name=self.name,
+                losses=losses,
+            )
+            words.feed(listeners, docs, self.tokenizer)
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
+        """One step of the encoder. Where listeners have got their word states but nothing was learned yet, as in
+        `nlp.update` with an optimizer, the step is made as soon as the last of them has learned."""
+        shim = self.encoder
+        if shim.pending is not None and (shim.pending.begun or shim.has_gradients):
+            shim.pending.close()
         step_shared(self.encoder, sgd)
 
     def initialize(
@@ -147,3 +262,4 @@ class LukeEncoderOwner(LukeComponent):
         """Load the checkpoint. weights: a loader of one, such as spacy-luke.checkpoint.v1; null keeps what is there."""
         validate_get_examples(get_examples, "LukeEncoderOwner.initialize")
         self.load_weights(weights)
+        self.word_listeners()

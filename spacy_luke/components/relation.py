@@ -207,7 +207,14 @@ class LukeRelation(LukeComponent):
 
     def question(self, doc: Doc) -> Question:
         if (given := doc._.luke_pairs) is not None:
-            return _question_of([((head.start, head.end), (tail.start, tail.end)) for head, tail in given])
+            pairs = [((head.start, head.end), (tail.start, tail.end)) for head, tail in given]
+            if same := [head for head, tail in pairs if head == tail]:
+                warnings.warn(
+                    f"'{self.name}': {len(same)} of {len(pairs)} given pairs have no relation, as head and tail are the same "
+                    f"words; the first is {doc[same[0][0] : same[0][1]].text[:60]!r}.",
+                    stacklevel=3,
+                )
+            return _question_of(pairs)
         spans = {(span.start, span.end): span for span in self.getter(doc) if span.end > span.start}
         return Question(list(spans), self._suggest(doc, list(spans.values())))
 
@@ -469,7 +476,7 @@ class LukeRelation(LukeComponent):
         return {"threshold": best[2], "relations_f": best[0]}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
-        return {} if self.scorer is None else self.scorer(examples, **kwargs)
+        return {} if self.scorer is None else self.scorer(examples, none=self.cfg["none"], **kwargs)
 
 
 def _question_of(pairs: Sequence[Tuple[Mention, Mention]]) -> Question:

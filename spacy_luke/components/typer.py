@@ -21,7 +21,7 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import multi_label_cross_entropy
 from .base import LukeComponent, check_limits
-from .mentions import align_mention
+from .mentions import SpanGroupGetter, align_mention
 from .units import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
@@ -105,7 +105,8 @@ class LukeTyper(LukeComponent):
     overlap: least context in pieces where a document is longer than a window (one-way attention).
     threshold: least probability of a type; the paper's "logit above 0" is 0.5. `tune` finds the best one on dev data.
     always_best: whether the most probable types are given also below it.
-    set_label: whether the most probable type that is given becomes the mention's own label (a new Span in doc.ents).
+    set_label: whether the most probable type that is given becomes the mention's own label: a new Span where the getter
+        found it, in its span group, or in doc.ents.
     focus: weighs types that do not hold by their probability to this power, for thousands of types (see
         `multi_label_cross_entropy`); 0 is the paper's loss.
     batch_size: pieces and entity tokens encoded at once.
@@ -212,7 +213,7 @@ class LukeTyper(LukeComponent):
                 if found:
                     labels[start, end] = self.labels[found[0]]
             if self.cfg["set_label"]:
-                _relabel(doc, labels)
+                _relabel(doc, labels, key=self.getter.key if isinstance(self.getter, SpanGroupGetter) else None)
 
     # ---- training
 
@@ -310,9 +311,11 @@ class LukeTyper(LukeComponent):
     def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
         """Set the threshold that gives the best loose micro F1 on examples, dev data never trained on. RETURNS: it and
         the F1 that it gives; of equal ones the nearest to 0.5."""
-        logits, golds = [], []
+        logits, golds, total = [], [], 0
         for example in examples:
             mentions, gold_ML, _ = self.gold(example)
+            spans = example.reference.spans.get(GOLD_KEY, [])
+            total += len({(x.start, x.end, x.label) for x in spans if x.label})  # also those that cannot be predicted
             doc = example.predicted
             units_UK = np.arange(len(mentions))[:, None]
             rows_ML = np.full(gold_ML.shape, -np.inf, dtype=np.float32)
@@ -331,7 +334,7 @@ class LukeTyper(LukeComponent):
         for threshold in np.arange(0.01, 1.0, 0.01).round(2).tolist():
             chosen = probability > threshold
             right = float((chosen & (gold > 0)).sum())
-            f1 = 2 * right / max(float(chosen.sum() + gold.sum()), 1.0)
+            f1 = 2 * right / max(float(chosen.sum() + total), 1.0)
             best = max(best, (f1, -abs(threshold - 0.5), threshold))
         self.cfg["threshold"] = best[2]
         return {"threshold": best[2], "types_micro_f": best[0]}
@@ -341,29 +344,29 @@ class LukeTyper(LukeComponent):
 
 
 def _read_types(example: Example) -> Tuple[Dict[Mention, List[str]], Counter]:
-    """Gold types of each mention, in words of the predicted Doc, and why mentions have no such place."""
+    """Gold types of each mention, in words of the predicted Doc, and how many mentions have no such place, and why."""
     reference, doc = example.reference, example.predicted
     types: Dict[Mention, List[str]] = {}
-    missing: Counter = Counter()
+    lost = set()
     for span in reference.spans[GOLD_KEY] if GOLD_KEY in reference.spans else []:
         place = align_mention(doc, span.start_char, span.end_char)
         if place is None:
-            missing["do not fall on word boundaries"] += 1
+            lost.add((span.start, span.end))
             continue
         labels = types.setdefault(place, [])
         if span.label_ and span.label_ not in labels:
             labels.append(span.label_)
-    return types, missing
+    return types, Counter({"do not fall on word boundaries": len(lost)} if lost else {})
 
 
-def _relabel(doc: Doc, labels: Dict[Mention, str]) -> None:
-    entities = [
+def _relabel(doc: Doc, labels: Dict[Mention, str], *, key: Optional[str]) -> None:
+    """New Spans with these labels in doc.spans[key], or in doc.ents where there is no key."""
+    before = doc.ents if key is None else doc.spans.get(key, [])
+    spans = [
         Span(doc, x.start, x.end, label=labels.get((x.start, x.end), x.label_), kb_id=x.kb_id, span_id=x.id)
-        for x in doc.ents
+        for x in before
     ]
-    doc.set_ents(entities, default="unmodified")
-    for key in doc.spans:
-        for i, span in enumerate(doc.spans[key]):
-            if (span.start, span.end) in labels and key != GOLD_KEY:
-                label = labels[span.start, span.end]
-                doc.spans[key][i] = Span(doc, span.start, span.end, label=label, kb_id=span.kb_id, span_id=span.id)
+    if key is None:
+        doc.set_ents(spans, default="unmodified")
+    for i, span in enumerate(spans if key is not None else []):
+        doc.spans[key][i] = span

@@ -24,7 +24,13 @@ def build_byte_bpe(
     """GPT-2's byte-level BPE. A piece that is not in the vocabulary becomes `unk`.
 
     prefix: give the text a blank before its first word (`add_prefix_space`; False in all released LUKE models).
+    Raises ValueError where the vocabulary lacks a byte, whose characters would be lost, or a piece of a merge.
     """
+    if lost := sorted(set(pre_tokenizers.ByteLevel.alphabet()) - set(vocab)):
+        raise ValueError(
+            f"Expected a piece for each of the 256 bytes in vocab.json, but {len(lost)} are missing, the first of which are "
+            f"{lost[:5]}; text with them would be lost. Check that vocab.json is whole and a byte-level BPE's, as RoBERTa's."
+        )
     for number, pair in enumerate(merges):
         for piece in (*pair, "".join(pair)):
             if piece not in vocab:
@@ -49,9 +55,11 @@ def build_wordpiece(vocab: Dict[str, int], *, unk: str, settings: Dict[str, Any]
     steps += [_bert_step(lowercase=True)] if lower else []
     steps += [normalizers.NFD(), normalizers.Replace(Regex(r"\p{Mn}"), "")] if strip else []
     tokenizer.normalizer = normalizers.Sequence(steps)
-    # The library's own BERT steps know the Unicode of 2015; the regular expressions add what came since.
-    punctuation = pre_tokenizers.Split(Regex(r"[!-/:-@\[-`{-~\p{P}]"), "isolated")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), punctuation])
+    # The library's own BERT steps know the Unicode of 2015; the regular expressions add what came since, and the first
+    # 256 Chinese characters of extension E, which it leaves out.
+    splits = [pre_tokenizers.Split(Regex(r"[!-/:-@\[-`{-~\p{P}]"), "isolated")]
+    splits += [pre_tokenizers.Split(Regex(r"[\x{2B820}-\x{2B91F}]"), "isolated")] if chinese else []
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), *splits])
     return tokenizer
 
 

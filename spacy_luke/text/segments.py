@@ -75,7 +75,7 @@ class Cutter:
         if text is None:
             return
         self.starts, self.ends = starts_W.tolist(), ends_W.tolist()
-        self.anew = [w for w, start in enumerate(self.starts) if w == 0 or _starts_anew(text, start)]
+        self.anew = [w for w, start in enumerate(self.starts) if w == 0 or tokenizer.starts_anew(text, start - 1)]
         # The character before which the text is cut there: the blank belongs to the word.
         self.anew_at = np.array([0 if w == 0 else self.starts[w] - 1 for w in self.anew], dtype=np.int64)
 
@@ -126,8 +126,3 @@ class Cutter:
             self.known[key] = (np.concatenate(parts), np.cumsum([len(part) for part in parts[:-1]]).tolist())
         ids, at = self.known[key]
         return (first, last), ids, at
-
-
-def _starts_anew(text: str, start: int) -> bool:
-    """Whether pieces before the single blank in front of a word depend on nothing behind it, and the other way round."""
-    return start > 1 and text[start - 1] == " " and text[start - 2].isalnum() and text[start].isalnum()

@@ -142,6 +142,10 @@ class PieceTokenizer:
         ids, starts, ends = zip(*parts, strict=True)
         return np.concatenate(ids), np.concatenate(starts), np.concatenate(ends)
 
+    def starts_anew(self, text: str, blank: int) -> bool:
+        """Whether pieces before this blank depend on nothing from it on, and the other way round."""
+        return 0 < blank < len(text) - 1 and _is_safe(text, blank, self._added)
+
     def encode_word(self, word: str, *, blank: bool) -> Tuple[int, ...]:
         """Piece ids of a word on its own; `blank`: with a blank before it (byte-level BPE only). Cached."""
         pieces = self.word_pieces.get(word)

@@ -206,6 +206,15 @@ def test_parameters_without_gradients_and_frozen_ones_stay():
     assert moved == {name for name, _ in named[2:]}
 
 
+def test_a_step_is_seen_in_the_versions():
+    """What depends on the parameters, such as held word states, can tell that they have changed."""
+    named = make_parameters()
+    before = [p._version for _, p in named]
+    set_gradients(named, 0)
+    make_adamw().step("luke", named)
+    assert all(p._version > version for (_, p), version in zip(named, before, strict=True))
+
+
 def test_owners_are_apart():
     """Two components step with moments of their own, as if each had its optimizer."""
     optimizer, named, other = make_adamw(0.01), make_parameters(), make_parameters(seed=3)

@@ -219,9 +219,9 @@ def test_export_leaves_the_old_folder_whole(luke_folder, tmp_path, monkeypatch):
     def no_space(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    for place in ("save_file", "os.replace", "os.fsync"):
+    for place in ("spacy_luke.checkpoint.files.save_file", "os.replace", "os.fsync"):
         with monkeypatch.context() as context:
-            context.setattr(f"spacy_luke.checkpoint.files.{place}", no_space)
+            context.setattr(place, no_space)
             with pytest.raises(OSError, match="No space left"):
                 write_huggingface(checkpoint, out)
         assert (out / "mark").exists()

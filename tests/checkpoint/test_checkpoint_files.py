@@ -220,9 +220,9 @@ def test_file_is_replaced_or_left(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt), files.write_atomically(path) as temporary:
         temporary.write_text("half")
         raise KeyboardInterrupt
-    for place in ("save_file", "os.replace", "os.fsync"):
+    for place in ("spacy_luke.checkpoint.files.save_file", "os.replace", "os.fsync"):
         with monkeypatch.context() as context:
-            context.setattr(f"spacy_luke.checkpoint.files.{place}", no_space)
+            context.setattr(place, no_space)
             with pytest.raises(OSError, match="No space left"):
                 files.save_tensors({"a": torch.zeros(3)}, path)
         assert torch.equal(files.read_tensors(path)["a"], torch.ones(3))

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from spacy_luke.checkpoint.names import (
+    PLAIN_DROPPED,
     archive_names,
     encoder_shapes,
     extra_queries,
@@ -103,7 +104,7 @@ def test_plain_tables_are_hugging_face(name):
     state = kind(kind.config_class(**sizes, intermediate_size=10, max_position_embeddings=12)).state_dict()
     config = EncoderConfig(**SIZES)
     table = plain_names(config, root=find_root(state, ("roberta.", "bert.", "")))
-    names = sort_names(state, table, entity_aware=True, plain=True)
+    names = sort_names(state, table, entity_aware=True, dropped=PLAIN_DROPPED)
     words = {ours for ours in encoder_shapes(config) if ".entities." not in ours} - set(extra_queries(config))
     heads = head_shapes(config)
     assert words <= set(names.mapped)

@@ -29,7 +29,8 @@ def write_tokenizer(folder, kind):
         pieces = BERT + CHARACTERS
         (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     elif kind == "roberta":
-        pieces = [*ROBERTA, *CHARACTERS, "<mask>"]
+        rest = sorted(set(pre_tokenizers.ByteLevel.alphabet()) - set(CHARACTERS))
+        pieces = [*ROBERTA, *CHARACTERS, *rest, "<mask>"]
         (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
         (folder / "merges.txt").write_text("#version: 0.2\n")
     else:

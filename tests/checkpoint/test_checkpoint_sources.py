@@ -70,6 +70,19 @@ def test_hub(monkeypatch, luke_folder, small_luke, write_small, weights):
     assert not any("bin" in pattern for pattern in asked[0][2] if pattern not in HUB_FILES)
 
 
+def test_hub_without_weights(monkeypatch, luke_folder):
+    """A base and a tokenizer are read for their small files only."""
+    asked = []
+
+    def snapshot_download(name, *, revision, allow_patterns):
+        asked.append(allow_patterns)
+        return str(luke_folder)
+
+    fake_hub(monkeypatch, snapshot_download)
+    assert find_source("studio-ousia/luke-base", weights=False) == luke_folder
+    assert asked == [HUB_FILES]
+
+
 def test_hub_out_of_reach(monkeypatch):
     def offline(*args, **kwargs):
         raise ConnectionError("no route")

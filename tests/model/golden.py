@@ -13,6 +13,20 @@ from spacy_luke.checkpoint.names import archive_names, luke_names
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
+# Pairs of parameters that are easily taken for one another.
+NAMED_SWAPS = {
+    ("layers.0.attention.e2e_query.weight", "layers.0.attention.e2w_query.weight"),
+    ("layers.0.attention.query.weight", "layers.0.attention.w2e_query.weight"),
+    ("layers.2.attention.e2w_query.bias", "layers.2.attention.w2e_query.bias"),
+    ("layers.1.attention.key.weight", "layers.1.attention.value.weight"),
+    ("layers.0.attention.key.bias", "layers.0.attention.query.bias"),
+    ("layers.0.up.weight", "layers.1.up.weight"),
+    ("layers.0.attention_norm.bias", "layers.0.output_norm.bias"),
+    ("entities.position.weight", "words.position.weight"),
+    ("entities.token_type.weight", "words.token_type.weight"),
+    ("entities.norm.weight", "words.norm.weight"),
+}
+
 
 def read_case(shared: Callable[[str], Any], name: str) -> "Case":
     """A case by its name: `luke_*` of the original code, `hf_luke_*` of transformers."""

@@ -1,14 +1,15 @@
 """Packed fused attention equals a plain loop over queries, heads and keys."""
 
+import functools
 import math
-from typing import List, Tuple
+from typing import List, Sequence, Tuple
 
 import pytest
 import torch
 from noise import COUNTS, LENGTHS, add_noise
 from torch import Tensor
 
-from spacy_luke.model.attention import Attention
+from spacy_luke.model.attention import FEW, Attention
 from spacy_luke.model.packing import entity_rows, pack, pack_pairs
 
 CPU = torch.device("cpu")
@@ -22,9 +23,12 @@ BATCHES = {
 }
 
 
-def attention_by_loop(attention: Attention, words: List[Tensor], entities: List[Tensor], *, one_way: bool) -> Tuple:
+def attention_by_loop(
+    attention: Attention, words: List[Tensor], entities: List[Tensor], *, one_way: bool, group: int = 1
+) -> Tuple:
     """Attention inside one window as in the paper: the query matrix depends on the kinds of both tokens, and every
-    score, weight and sum is written out. one_way: words see words; an entity sees words and itself."""
+    score, weight and sum is written out. one_way: words see words; an entity sees words and its group, so many
+    consecutive entities, itself among them."""
     tokens = [("w", x) for x in words] + [("e", x) for x in entities]
     width = D // H
     names = {"ww": "query", "we": "w2e_query", "ew": "e2w_query", "ee": "e2e_query"}
@@ -32,7 +36,8 @@ def attention_by_loop(attention: Attention, words: List[Tensor], entities: List[
     for i, (kind, x) in enumerate(tokens):
         seen = range(len(tokens))
         if one_way:
-            seen = [*range(len(words)), *([i] if kind == "e" else [])]
+            first = len(words) + (i - len(words)) // group * group
+            seen = [*range(len(words)), *(range(first, first + group) if kind == "e" else [])]
         joined = []
         for h in range(H):
             part = slice(h * width, (h + 1) * width)
@@ -49,21 +54,36 @@ def attention_by_loop(attention: Attention, words: List[Tensor], entities: List[
 
 
 @torch.no_grad()
-def expected(attention: Attention, words_ND: Tensor, entities_ED: Tensor, lengths, counts, *, one_way: bool) -> Tuple:
+def expected(
+    attention: Attention, words_ND: Tensor, entities_ED: Tensor, lengths, counts, *, one_way: bool, group: int = 1
+) -> Tuple:
     words, entities = [], []
     for w, e in zip(words_ND.split(list(lengths)), entities_ED.split(list(counts))):
-        x, y = attention_by_loop(attention, list(w), list(e), one_way=one_way)
+        x, y = attention_by_loop(attention, list(w), list(e), one_way=one_way, group=group)
         words, entities = words + x, entities + y
     return torch.stack(words), torch.stack(entities) if entities else entities_ED
 
 
 def make(name: str, aware: bool) -> Tuple:
-    attention = add_noise(Attention(D, H, entity_aware=aware, dropout=0.1).double(), seed=3)
     lengths, counts = BATCHES[name]
+    return *make_sizes(lengths, counts, aware), list(lengths), list(counts)
+
+
+def make_sizes(lengths: Sequence[int], counts: Sequence[int], aware: bool) -> Tuple:
+    attention = add_noise(Attention(D, H, entity_aware=aware, dropout=0.1).double(), seed=3)
     generator = torch.Generator().manual_seed(4)
     words = torch.randn(sum(lengths), D, generator=generator, dtype=torch.double)
     entities = torch.randn(sum(counts), D, generator=generator, dtype=torch.double)
-    return attention, words, entities, list(lengths), list(counts)
+    return attention, words, entities
+
+
+@functools.cache
+def expected_in_groups(name: str, group: int, aware: bool) -> Tuple[Tensor, Tensor]:
+    """Entities that see their group, and those that see themselves alone."""
+    lengths, counts = BATCHES[name][0], [group * n for n in BATCHES[name][1]]
+    inputs = make_sizes(lengths, counts, aware)
+    together, alone = (expected(*inputs, lengths, counts, one_way=True, group=n)[1] for n in (group, 1))
+    return together, alone
 
 
 def wasteful(monkeypatch, waste: float) -> None:
@@ -82,6 +102,9 @@ def test_full_equals_loop(monkeypatch, name, aware, waste, gradients):
     wanted = expected(attention, words, entities, lengths, counts, one_way=False)
     for g, w in zip(got, wanted, strict=True):
         torch.testing.assert_close(g.detach(), w, atol=1e-12, rtol=0)
+    with torch.set_grad_enabled(gradients):
+        last = attention.entities_last(words, entities, pack_pairs(lengths, counts, device=CPU))
+    torch.testing.assert_close(last.detach(), wanted[1], atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("gradients", [True, False])
@@ -101,6 +124,42 @@ def test_one_way_equals_loop(monkeypatch, name, aware, waste, gradients):
     torch.testing.assert_close(got_entities.detach(), wanted[1], atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("waste", [0.0, 0.3, 99.0])
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("group", [2, 3])
+@pytest.mark.parametrize("name", BATCHES)
+def test_groups_equal_loop(monkeypatch, name, group, aware, waste, gradients):
+    """Entities that see the words and each other, by twos and threes; some windows have many groups, some none."""
+    wasteful(monkeypatch, waste)
+    lengths, counts = BATCHES[name][0], [group * n for n in BATCHES[name][1]]
+    attention, words, entities = make_sizes(lengths, counts, aware)
+    packing = pack(lengths, device=CPU)
+    with torch.set_grad_enabled(gradients):
+        _, keys, values = attention.words_only(words, packing)
+        rows = entity_rows(packing, counts, device=CPU)
+        got = attention.entities_only(entities, keys, values, packing, rows, group_size=group)
+    wanted, alone = expected_in_groups(name, group, aware)
+    torch.testing.assert_close(got.detach(), wanted, atol=1e-12, rtol=0)
+    assert not sum(counts) or (wanted - alone).abs().max() > 1e-3  # a twin that knew no groups would be seen
+
+
+@pytest.mark.parametrize("waste", [0.0, 99.0])
+def test_gradients_of_groups(monkeypatch, waste):
+    """Through the queries, and the keys and values of words and of the other members, by finite differences."""
+    wasteful(monkeypatch, waste)
+    lengths, counts = [3, 2], [4, 2]
+    attention, words, entities = make_sizes(lengths, counts, True)
+    packing = pack(lengths, device=CPU)
+    rows = entity_rows(packing, counts, device=CPU)
+
+    def run(words: Tensor, entities: Tensor) -> Tensor:
+        _, keys, values = attention.words_only(words, packing)
+        return attention.entities_only(entities, keys, values, packing, rows, group_size=2)
+
+    torch.autograd.gradcheck(run, (words.requires_grad_(), entities.requires_grad_()), fast_mode=True)
+
+
 def test_loop_is_sensitive():
     """The twin tells the two modes and the four queries apart, so that the tests above can fail."""
     attention, words, entities, lengths, counts = make("ragged", True)
@@ -113,6 +172,12 @@ def test_loop_is_sensitive():
     assert min((a - b).abs().max() for a, b in zip(wanted, other)) > 1e-3
 
 
+def test_few_and_many_entities_are_exercised():
+    """Few are folded into the words' keys; the batches above have both."""
+    most = {max(counts) for _, counts in BATCHES.values() if any(counts)}
+    assert {n * H * FEW <= D for n in most} == {True, False}
+
+
 @pytest.mark.parametrize("waste", [0.0, 99.0])
 def test_masks_are_exercised(monkeypatch, waste):
     """On a CPU nothing is padded; with waste allowed, the tests above run masked groups."""
@@ -122,21 +187,23 @@ def test_masks_are_exercised(monkeypatch, waste):
         assert masked == ([True] if waste else [False] * len(masked))
 
 
+@pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize("waste", [0.0, 99.0])
 @pytest.mark.parametrize("aware", [True, False])
-def test_large_scores_stay_finite(monkeypatch, aware, waste):
+def test_large_scores_stay_finite(monkeypatch, aware, waste, group):
     """Scores of hundreds overflow nothing, in either mode."""
     wasteful(monkeypatch, waste)
-    attention, words, entities, lengths, counts = make("ragged", aware)
+    lengths, counts = LENGTHS, [group * n for n in COUNTS]
+    attention, words, entities = make_sizes(lengths, counts, aware)
     words, entities = 100 * words, 100 * entities
     packing = pack(lengths, device=CPU)
     with torch.no_grad():
         _, keys, values = attention.words_only(words, packing)
         rows = entity_rows(packing, counts, device=CPU)
-        one_way = attention.entities_only(entities, keys, values, packing, rows)
+        one_way = attention.entities_only(entities, keys, values, packing, rows, group_size=group)
         full = attention(words, entities, pack_pairs(lengths, counts, device=CPU))
     for got, mode in ((one_way, True), (full[1], False)):
-        wanted = expected(attention, words, entities, lengths, counts, one_way=mode)[1]
+        wanted = expected(attention, words, entities, lengths, counts, one_way=mode, group=group)[1]
         torch.testing.assert_close(got, wanted, atol=1e-8, rtol=1e-8)
 
 

@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 
 import pytest
 import torch
-from golden import Case, read_case
+from golden import NAMED_SWAPS, Case, read_case
 
 from spacy_luke.model.heads import SpanHead, cross_entropy
 from spacy_luke.model.packing import pack, pack_pairs
@@ -33,19 +33,6 @@ SPAN_HEADS = {
     "luke_ner_no_entity": "words",
     "hf_luke_entity_span_classification": "all",
     "hf_luke_span_lite": "all",
-}
-
-NAMED_SWAPS = {
-    ("layers.0.attention.e2e_query.weight", "layers.0.attention.e2w_query.weight"),
-    ("layers.0.attention.query.weight", "layers.0.attention.w2e_query.weight"),
-    ("layers.2.attention.e2w_query.bias", "layers.2.attention.w2e_query.bias"),
-    ("layers.1.attention.key.weight", "layers.1.attention.value.weight"),
-    ("layers.0.attention.key.bias", "layers.0.attention.query.bias"),
-    ("layers.0.up.weight", "layers.1.up.weight"),
-    ("layers.0.attention_norm.bias", "layers.0.output_norm.bias"),
-    ("entities.position.weight", "words.position.weight"),
-    ("entities.token_type.weight", "words.token_type.weight"),
-    ("entities.norm.weight", "words.norm.weight"),
 }
 
 

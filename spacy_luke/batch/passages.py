@@ -1,0 +1,152 @@
+"""A question and a passage become windows, and windows with their scores become answers.
+
+The input is the paper's (examples/legacy/reading_comprehension/utils/feature.py): [CLS] question [SEP][SEP] passage [SEP];
+with WordPiece, which is BERT's, one [SEP] in the middle and token type 1 from the passage on.
+
+N packed pieces of a batch, B windows, P pieces of a passage, E entity tokens, L pieces of a window.
+"""
+
+from dataclasses import dataclass
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .batches import batch_items
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around the passage in each window of a question. head: pieces before it, [CLS] included; sep: the piece
+    at the end; types: whether pieces have token types, and the passage's is 1."""
+
+    head: np.ndarray
+    sep: int
+    types: bool
+
+    def window(self, pieces: np.ndarray) -> Tuple[np.ndarray, Optional[np.ndarray]]:
+        """Pieces of a window, and their token types."""
+        types = None
+        if self.types:
+            types = np.repeat([0, 1], [len(self.head), len(pieces) + 1])
+        return np.concatenate([self.head, pieces, [self.sep]]), types
+
+
+def make_frame(question: np.ndarray, *, cls_id: int, sep_id: int, kind: str, token_types: int) -> Frame:
+    """kind: of the tokenizer; token_types: of the encoder."""
+    bert = kind == "wordpiece"
+    seps = [sep_id] if bert else [sep_id, sep_id]
+    return Frame(np.concatenate([[cls_id], question, seps]), sep_id, bert and token_types > 1)
+
+
+def stride_windows(total: int, *, room: int, stride: int) -> List[Tuple[int, int]]:
+    """Pieces [first, last) of a passage for each window, which begin `stride` pieces apart, as in the original code (its
+    `doc_stride`): neighbours share room - stride pieces."""
+    windows = []
+    for first in range(0, total, min(stride, room)):
+        windows.append((first, min(first + room, total)))
+        if windows[-1][1] == total:
+            break
+    return windows
+
+
+def best_context(windows: Sequence[Tuple[int, int]], total: int) -> np.ndarray:
+    """For each piece of the passage the window in which it has most context, the first of equal ones: (P,).
+
+    The context is the smaller of the pieces before and after it, plus a hundredth of the window's pieces.
+    """
+    best_P = np.full(total, -np.inf)
+    window_P = np.zeros(total, dtype=np.int64)
+    for b, (first, last) in enumerate(windows):
+        before = np.arange(last - first)
+        context = np.minimum(before, before[::-1]) + 0.01 * (last - first)
+        better = context > best_P[first:last]
+        best_P[first:last][better] = context[better]
+        window_P[first:last][better] = b
+    return window_P
+
+
+@dataclass(frozen=True)
+class PassageItem:
+    """A window of a question.
+
+    owner: the caller's number of the question; pieces, types: of the window; offset: its first piece of the passage;
+    first: that piece's number in the passage; starts_here: (L,), whether an answer may begin at a piece of the passage in
+    this window; rows_E, first_E, last_E, types_E: entity tokens, first and last piece in the window, both inclusive; gold:
+    first and last piece of the answer in the window, both inclusive, [CLS] where there is none.
+    """
+
+    owner: int
+    pieces: np.ndarray
+    types: Optional[np.ndarray]
+    offset: int
+    first: int
+    starts_here: np.ndarray
+    rows_E: np.ndarray
+    first_E: np.ndarray
+    last_E: np.ndarray
+    gold: Optional[Tuple[int, int]] = None
+
+    @property
+    def cost(self) -> int:
+        return len(self.pieces) + len(self.rows_E)
+
+
+@dataclass(frozen=True)
+class PassageBatch:
+    """Packed items."""
+
+    pieces_N: np.ndarray
+    types_N: Optional[np.ndarray]
+    lengths: Sequence[int]
+    counts: Sequence[int]
+    rows_E: np.ndarray
+    first_E: np.ndarray
+    last_E: np.ndarray
+    types_E: Optional[np.ndarray]
+    gold_B2: Optional[np.ndarray]
+    items: Sequence[PassageItem]
+
+
+def make_passage_batch(items: Sequence[PassageItem]) -> PassageBatch:
+    types_N = types_E = None
+    if items[0].types is not None:
+        types_N = np.concatenate([item.types for item in items])
+        types_E = np.concatenate([item.types[item.first_E] for item in items])
+    return PassageBatch(
+        pieces_N=np.concatenate([item.pieces for item in items]),
+        types_N=types_N,
+        lengths=[len(item.pieces) for item in items],
+        counts=[len(item.rows_E) for item in items],
+        rows_E=np.concatenate([item.rows_E for item in items]),
+        first_E=np.concatenate([item.first_E for item in items]),
+        last_E=np.concatenate([item.last_E for item in items]),
+        types_E=types_E,
+        gold_B2=np.array([item.gold for item in items]) if items[0].gold is not None else None,
+        items=tuple(items),
+    )
+
+
+def batch_passages(items: Iterable[PassageItem], *, size: int) -> Iterator[PassageBatch]:
+    """Batches of about `size` pieces and entity tokens; see `batch_items`."""
+    return batch_items(items, size=size, make=make_passage_batch)
+
+
+def best_spans(
+    item: PassageItem, logits_L2: np.ndarray, *, most: int, max_pieces: int
+) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The best answers of a window: scores (start logit + end logit), and pieces [first, last) of the passage.
+
+    An answer begins at a piece that has its best context in this window, and has at most `max_pieces` pieces. The original
+    code looks only among the 20 best starts and the 20 best ends of the window; here all are compared, which finds the
+    same best answer or a better one. Of equal scores the first and the shortest come first.
+    """
+    starts = np.flatnonzero(item.starts_here) + item.offset
+    end = len(logits_L2) - 1  # the last [SEP]
+    spans = starts[:, None] + np.arange(max_pieces)
+    scores = np.where(
+        spans < end, logits_L2[starts, 0][:, None] + logits_L2[np.minimum(spans, end), 1], -np.inf
+    ).ravel()
+    chosen = np.argsort(-scores, kind="stable")[:most]
+    chosen = chosen[scores[chosen] > -np.inf]
+    first = starts[chosen // max_pieces] - item.offset + item.first
+    return scores[chosen], first, first + chosen % max_pieces + 1

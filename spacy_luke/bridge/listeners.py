@@ -1,0 +1,296 @@
+"""Word states for spaCy's own components: what their listeners are given, and the gradients that they give back.
+
+N packed pieces of all windows, W words of all Docs, D model width, B windows of a Doc, L pieces of the longest.
+spacy-transformers is never imported here unless a pipeline has one of its listeners, which have imported it then.
+"""
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.tokens import Doc
+from thinc.api import Model, get_array_module
+from thinc.types import Floats2d, Ragged
+from thinc.util import torch2xp, xp2torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from ..batch.windows import plan_windows
+from ..batch.words import WordPlaces, place_words
+from ..text.tokenizer import PieceTokenizer
+from .cache import encode_words
+from .documents import read_document
+from .encoders import number_format, unshare
+from .wrapper import TorchShim, to_tensor
+
+
+@dataclass(frozen=True)
+class DocWindows:
+    """The windows of a Doc ([CLS] and [SEP] included), and where its words are in them."""
+
+    windows: List[np.ndarray]
+    places: WordPlaces
+
+    @property
+    def lengths(self) -> List[int]:
+        return [len(window) for window in self.windows]
+
+    @property
+    def words(self) -> int:
+        return len(self.places.counts_W)
+
+
+# ---- listeners
+
+
+def wants_words(node: Model) -> bool:
+    """Whether a node is spaCy's listener, which is given one vector for each word."""
+    return isinstance(node, Tok2VecListener)
+
+
+def wants_pieces(node: Model) -> bool:
+    """Whether a node is spacy-transformers' listener, which is given the states of all pieces."""
+    module = sys.modules.get("spacy_transformers.layers.listener")
+    return module is not None and isinstance(node, module.TransformerListener)
+
+
+def install_extensions() -> None:
+    """doc._.trf_data, which must be there in every process."""
+    if not Doc.has_extension("trf_data"):
+        Doc.set_extension("trf_data", default=None)
+
+
+def fit_width(listener: Model, width: int, *, component: str, owner: str) -> None:
+    """Tell a listener how wide its vectors are. Raises ValueError where its component was built for another width."""
+    if listener.has_dim("nO") is None:
+        listener.set_dim("nO", width)
+    elif listener.get_dim("nO") != width:
+        raise ValueError(
+            f"'{component}' listens to '{owner}' with width = {listener.get_dim('nO')}, but the word states of that "
+            f"encoder have {width} numbers. Set width = {width} in the listener of '{component}' (most often "
+            f"[components.{component}.model.tok2vec]) and add the component anew."
+        )
+
+
+def refuse_copy(model: Model, listener: Model, owner: Any) -> Model:
+    """For `nlp.replace_listeners`: components of this package can get a copy of the encoder, others cannot."""
+    if wants_words(listener) or wants_pieces(listener):
+        raise ValueError(
+            f"The listeners of spaCy's components cannot be replaced by a copy of '{owner.name}', which encodes windows "
+            f"and not Docs. Keep '{owner.name}' in the pipeline, and freeze it (frozen_components, with "
+            "annotating_components) where it must stay as it is."
+        )
+    return unshare(model)
+
+
+# ---- from Docs to word states
+
+
+def read_windows(doc: Doc, tokenizer: PieceTokenizer, *, room: int, overlap: int) -> DocWindows:
+    """The windows that components in one-way attention with document context have too, so that they are shared."""
+    document = read_document(doc, tokenizer)
+    windows = plan_windows(document, room=room, context="document", share=True, overlap=overlap)
+    ids_N = document.pieces.ids_N
+    pieces = [
+        np.concatenate([[tokenizer.cls_id], ids_N[start:end], [tokenizer.sep_id]])
+        for start, end in zip(windows.start_B.tolist(), windows.end_B.tolist())
+    ]
+    return DocWindows(pieces, place_words(document, windows))
+
+
+def encode_docs(shim: TorchShim, docs: Sequence[DocWindows], *, size: int) -> Tensor:
+    """States of the pieces of all windows, packed: (N, D), float32. size: pieces encoded at once."""
+    windows = [window for doc in docs for window in doc.windows]
+    states = [
+        encode_words(shim, np.concatenate(run), [len(x) for x in run]).states_ND.float() for run in _runs(windows, size)
+    ]
+    return torch.cat(states) if states else torch.zeros(0, shim.module.config.hidden_size, device=shim.device)
+
+
+def _runs(windows: Sequence[np.ndarray], size: int) -> Iterator[Sequence[np.ndarray]]:
+    first = held = 0
+    for i, window in enumerate(windows):
+        if held and held + len(window) > size:
+            yield windows[first:i]
+            first, held = i, 0
+        held += len(window)
+    if held:
+        yield windows[first:]
+
+
+def pool_words(states_ND: Tensor, docs: Sequence[DocWindows]) -> Tensor:
+    """The mean of each word's pieces, zeros for a word without pieces: (W, D)."""
+    rows, start = [], 0
+    for doc in docs:
+        lengths_B = np.array(doc.lengths, dtype=np.int64)
+        rows.append(doc.places.rows(start + np.cumsum(lengths_B) - lengths_B))
+        start += int(lengths_B.sum())
+    counts_W = np.concatenate([doc.places.counts_W for doc in docs]) if docs else np.empty(0, np.int64)
+    if not counts_W.sum():
+        return states_ND.new_zeros(len(counts_W), states_ND.shape[1])
+    device = states_ND.device
+    starts_W = to_tensor(np.cumsum(counts_W) - counts_W, device)
+    return F.embedding_bag(to_tensor(np.concatenate(rows), device), states_ND, starts_W, mode="mean")
+
+
+def split_words(words_WD: Tensor, docs: Sequence[DocWindows]) -> List[Floats2d]:
+    return [torch2xp(x.detach()) for x in words_WD.split([doc.words for doc in docs])]
+
+
+def split_pieces(states_ND: Tensor, docs: Sequence[DocWindows], tokenizer: PieceTokenizer) -> List[Any]:
+    """A TransformerData for each Doc, as spacy-transformers' own component makes them."""
+    parts = states_ND.detach().split([sum(doc.lengths) for doc in docs])
+    return [_transformer_data(x, doc, tokenizer) for x, doc in zip(parts, docs)]
+
+
+def _transformer_data(states_ND: Tensor, doc: DocWindows, tokenizer: PieceTokenizer) -> Any:
+    from spacy_transformers.data_classes import TransformerData, WordpieceBatch
+
+    if not doc.words:
+        return TransformerData.empty()
+    if not doc.windows:  # words, but none with pieces
+        return TransformerData.zeros(doc.words, states_ND.shape[1], xp=get_array_module(torch2xp(states_ND)))
+    longest = max(doc.lengths)
+    ids_BL = np.full((len(doc.windows), longest), tokenizer.pad_id)
+    mask_BL = np.arange(longest) < np.array(doc.lengths)[:, None]
+    ids_BL[mask_BL] = np.concatenate(doc.windows)
+    names = {i: tokenizer.backend.id_to_token(i) for i in np.unique(ids_BL).tolist()}
+    data = TransformerData.empty()
+    data.wordpieces = WordpieceBatch(
+        strings=[[names[i] for i in row] for row in ids_BL.tolist()],
+        input_ids=ids_BL,
+        attention_mask=mask_BL.astype(np.float32),
+        lengths=doc.lengths,
+        token_type_ids=None,
+    )
+    data.model_output["last_hidden_state"] = torch2xp(pad_sequence(states_ND.split(doc.lengths), batch_first=True))
+    rows_A = doc.places.rows(np.arange(len(doc.windows)) * longest)
+    data.align = Ragged(rows_A.astype("i"), doc.places.counts_W.astype("i"))
+    return data
+
+
+# ---- training
+
+
+class WordPass:
+    """The one pass over the words of an update, for all listeners.
+
+    Each listener gives back the gradient of its component's loss. When the last one has, or when no other can come any
+    more, the encoder's gradients are computed once, of their sum times `weight`, and added to `shim.sums`. losses: gets
+    the squared gradients under `name`, as spaCy's Tok2Vec has them. then: what waits for that, such as the optimizer's step.
+    """
+
+    closed = False
+    then: Optional[Callable[[], None]] = None
+
+    def __init__(
+        self,
+        node: Model,
+        docs: Sequence[DocWindows],
+        *,
+        size: int,
+        weight: float,
+        name: str,
+        losses: Dict[str, float],
+    ):
+        self.shim: TorchShim = node.shims[0]
+        self.docs, self.weight, self.name, self.losses = docs, weight, name, losses
+        learns = self.shim.trainable
+        with (
+            self.shim.running(is_train=learns),
+            number_format(node, self.shim, is_train=True),
+            contextlib.nullcontext() if learns else torch.no_grad(),
+        ):
+            self.states_ND = encode_docs(self.shim, docs, size=size)
+            self.words_WD = pool_words(self.states_ND, docs)
+        self.gradients: Dict[str, Tensor] = {}
+        self.listeners: List[Model] = []
+        self.waiting: List[Model] = []
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"closed": True}  # a graph cannot be copied
+
+    def feed(self, listeners: Sequence[Model], docs: Sequence[Doc], tokenizer: PieceTokenizer) -> None:
+        """Hand the listeners what their components will ask for."""
+        self.listeners, self.waiting = list(listeners), list(listeners)
+        words = split_words(self.words_WD, self.docs)
+        pieces = split_pieces(self.states_ND, self.docs, tokenizer) if any(map(wants_pieces, listeners)) else []
+        for listener in listeners:
+            outputs, take = (words, self.take_words) if wants_words(listener) else (pieces, self.take_pieces)
+            listener.receive(listener.get_batch_id(docs), outputs, partial(take, listener))
+        self.shim.pending = self
+
+    @property
+    def begun(self) -> bool:
+        """Whether gradients have come."""
+        return len(self.waiting) < len(self.listeners)
+
+    def take_words(self, listener: Model, d_words: Sequence[Floats2d]) -> List[Doc]:
+        """The callback of spaCy's listener. d_words: for each Doc (words, D)."""
+        self._expect(listener)
+        gradient = torch.cat([self._tensor(x).reshape(-1, self.words_WD.shape[1]) for x in d_words])
+        return self._take(listener, "words", gradient)
+
+    def take_pieces(self, listener: Model, d_pieces: Sequence[Any]) -> List[Doc]:
+        """The callback of spacy-transformers' listener. d_pieces: for each Doc that is not empty a TransformerData with
+        gradients (B, L, D)."""
+        self._expect(listener)
+        docs = [doc for doc in self.docs if doc.words]
+        parts = [
+            x[i, :length]
+            for doc, data in zip(docs, d_pieces, strict=True)
+            for x in [self._tensor(data.model_output["last_hidden_state"])]
+            for i, length in enumerate(doc.lengths)
+        ]
+        return self._take(listener, "pieces", torch.cat(parts) if parts else torch.zeros_like(self.states_ND))
+
+    def _tensor(self, array: Any) -> Tensor:
+        return xp2torch(array, requires_grad=False, device=self.states_ND.device)
+
+    def _expect(self, listener: Model) -> None:
+        if self.closed or listener not in self.waiting:
+            raise ValueError(
+                f"A listener of '{self.name}' gave back a gradient twice, or after the step. Expected one backprop for "
+                "each update of its component, before the pipeline's finish_update."
+            )
+
+    def _take(self, listener: Model, kind: str, gradient: Tensor) -> List[Doc]:
+        self.losses[self.name] += float((gradient**2).sum())
+        self.gradients[kind] = self.gradients[kind] + gradient if kind in self.gradients else gradient
+        self.waiting.remove(listener)
+        listener.receive(None, None, None)
+        if not self.waiting:
+            self.close()
+        return []
+
+    def close(self) -> None:
+        """Compute the encoder's gradients from those that have come, forget the graph, and do what waits for it."""
+        if self.closed:
+            return
+        self.closed, self.shim.pending = True, None
+        for listener in self.waiting:  # of components that learned nothing from these examples
+            listener.receive(None, None, None)
+        self._backprop()
+        del self.states_ND, self.words_WD
+        if self.then is not None:
+            self.then()
+
+    def _backprop(self) -> None:
+        outputs = {"pieces": self.states_ND, "words": self.words_WD}
+        kinds = [kind for kind in self.gradients if outputs[kind].requires_grad]
+        if not kinds or not self.weight:
+            return
+        names, parameters = zip(*self.shim.named_parameters())
+        found = torch.autograd.grad(
+            [outputs[kind] for kind in kinds], parameters, [self.gradients[kind] * self.weight for kind in kinds], allow_unused=True
+        )
+        sums = self.shim.sums
+        for name, gradient in zip(names, found):
+            if gradient is not None:
+                sums[name] = sums[name] + gradient if name in sums else gradient

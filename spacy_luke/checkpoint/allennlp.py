@@ -1,0 +1,116 @@
+"""Models that the authors fine-tuned with AllenNLP (studio-ousia/luke, examples/*/model.py).
+
+An archive (or serialization folder) holds the weights, the labels and the name of the base model, whose config,
+tokenizer and entity vocabulary are needed beside it.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+from ..model.config import EncoderConfig
+from .assemble import Checkpoint, read_entities, read_tokenizer
+from .configs import ARCHITECTURES, check_labels, luke_config
+from .files import read_json, read_tensors
+from .luke import build_checkpoint, switch_queries
+from .names import ALLENNLP_DROPPED, allennlp_names, find_root, sort_names
+
+WEIGHTS = ("weights.th", "best.th")  # of an archive, of a serialization folder
+EMBEDDER = "transformers-luke"
+# Registered models, our tasks, and the classifier's width in hidden sizes for each of their feature extractors.
+MODELS: Dict[str, Tuple[str, Dict[str, Optional[int]]]] = {
+    "span_ner": ("span_classification", {"token+entity": 3, "entity": 1}),
+    "entity_typing": ("entity_classification", {"entity": 1}),
+    "relation_classifier": ("entity_pair_classification", {"entity": 2}),
+    "transformers_qa": ("question_answering", {"embedder": None}),
+}
+ROOTS = ("feature_extractor.embedder.luke_model.", "embedder.token_embedder_tokens.luke_model.")
+
+
+def is_allennlp(data: Dict[str, Any]) -> bool:
+    """Whether a config.json is AllenNLP's."""
+    return isinstance(data.get("model"), dict) and "dataset_reader" in data and "model_type" not in data
+
+
+def read_allennlp(
+    folder: Path,
+    data: Dict[str, Any],
+    *,
+    base: Optional[Path],
+    entities: str,
+    entity_aware: Optional[bool],
+) -> Checkpoint:
+    """An AllenNLP model; see `read_checkpoint`. base: folder of the base model in Hugging Face's layout."""
+    task, width, embedder = _model_of(data["model"])
+    if base is None or not (base / "config.json").is_file():
+        raise ValueError(
+            f"{folder} is an AllenNLP model: it names its base model, {embedder.get('model_name')!r}, but holds neither "
+            "its config nor its tokenizer. Give that model, in Hugging Face's layout, as base."
+        )
+    settings = read_json(base / "config.json")
+    if settings.get("model_type") != "luke":
+        raise ValueError(f"The base {base} must be a LUKE, but its model_type is {settings.get('model_type')!r}.")
+    config = replace(luke_config(settings), entity_aware=bool(embedder.get("use_entity_aware_attention", False)))
+    config = switch_queries(config, entity_aware)
+    raw = read_tensors(_find_weights(folder))
+    table = allennlp_names(config, root=find_root(raw, ROOTS))
+    names = sort_names(raw, table, entity_aware=config.entity_aware, dropped=ALLENNLP_DROPPED)
+    checkpoint = build_checkpoint(
+        raw,
+        names,
+        config,
+        task=task,
+        labels=None if width is None else _read_labels(folder, data),
+        vocab=read_entities(base, rows=config.entity_vocab_size),
+        tokenizer=read_tokenizer(base, rows=config.vocab_size),
+        source=_source(settings, task, config),
+        entities=entities,
+        width=width,
+    )
+    if checkpoint.labels is not None:
+        check_labels(checkpoint.labels, len(checkpoint.tensors["head.classifier.weight"]))
+    return checkpoint
+
+
+def _model_of(model: Dict[str, Any]) -> Tuple[str, Optional[int], Dict[str, Any]]:
+    """Task, width of its classifier, and settings of the embedder."""
+    kind = model.get("type")
+    if kind not in MODELS:
+        raise ValueError(f"The AllenNLP model is of the type {kind!r}; expected one of {sorted(MODELS)}.")
+    task, widths = MODELS[kind]
+    if kind == "transformers_qa":
+        embedder = ((model.get("embedder") or {}).get("token_embedders") or {}).get("tokens") or {}
+        features: Any = "embedder"
+    else:
+        extractor = model.get("feature_extractor") or {}
+        embedder, features = extractor.get("embedder") or {}, extractor.get("type")
+    if features not in widths or embedder.get("type") != EMBEDDER:
+        raise ValueError(
+            f"The AllenNLP model {kind!r} has the features {features!r} of an embedder {embedder.get('type')!r}; expected "
+            f"{list(widths)} of {EMBEDDER!r}. Models without LUKE's entities cannot be read."
+        )
+    return task, widths[features], embedder
+
+
+def _find_weights(folder: Path) -> Path:
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+    there = sorted(path.name for path in folder.iterdir())
+    raise ValueError(f"No weights in {folder}: expected one of {list(WEIGHTS)}, but the folder holds {there}.")
+
+
+def _read_labels(folder: Path, data: Dict[str, Any]) -> List[str]:
+    path = folder / "vocabulary" / f"{data['model'].get('label_name_space', 'labels')}.txt"
+    if not path.is_file():
+        raise ValueError(f"Expected the labels of an AllenNLP model in {path}, one a line, but there is no such file.")
+    return path.read_text(encoding="utf8").removesuffix("\n").split("\n")
+
+
+def _source(settings: Dict[str, Any], task: str, config: EncoderConfig) -> Dict[str, Any]:
+    return {
+        **settings,
+        "kind": "huggingface",
+        "architectures": [ARCHITECTURES[task]],
+        "use_entity_aware_attention": config.entity_aware,
+    }

@@ -1,0 +1,161 @@
+"""Checkpoints of the original code: its archives, and what its fine-tuning saves (examples/legacy/*/main.py).
+
+Fine-tuning saves weights alone. Before it, each task appends rows to the word table, for pieces of its own, and cuts the
+entity table down to the special entities that it uses; neither is written anywhere, so both are known here.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from torch import Tensor
+
+from ..entities import EntityVocab
+from ..model.config import EncoderConfig
+from .assemble import Checkpoint, read_entities, read_tokenizer
+from .configs import archive_config, check_labels, luke_config
+from .files import find_weights, read_json, read_tensors
+from .luke import build_checkpoint, switch_queries
+from .names import SortedNames, archive_names, sort_names
+
+# Our name and theirs of the last rows of the word table. They begin as "@"; "@", "#"; "@", "#", "*".
+ADDED_PIECES = {
+    "entity_classification": (("<ent>", "[ENTITY]"),),
+    "entity_pair_classification": (("<ent>", "[HEAD]"), ("<ent2>", "[TAIL]")),
+    "cloze": (("[HIGHLIGHT]", "[HIGHLIGHT]"), ("[PLACEHOLDER]", "[PLACEHOLDER]"), ("<ent>", "[ENTITY]")),
+}
+# Entities of the tables that were cut down; question answering keeps the whole table.
+KEPT_ENTITIES = {
+    "entity_classification": ("[PAD]", "[MASK]"),
+    "entity_pair_classification": ("[PAD]", "[MASK]", "[MASK2]"),
+    "span_classification": ("[PAD]", "[MASK]"),
+    "cloze": ("[PAD]", "[MASK]"),
+}
+OWN_NAMES = {"typing": ("entity_classification", 1), "scorer": ("cloze", 2)}  # heads, their task and width
+NER_LABELS = ["NIL", "MISC", "PER", "ORG", "LOC"]  # the only ones that the original NER code has
+LABEL_FILE = "labels.txt"
+
+
+def read_original(
+    folder: Path,
+    *,
+    weights: Optional[Path] = None,
+    base: Optional[Path] = None,
+    entities: str,
+    entity_aware: Optional[bool],
+) -> Checkpoint:
+    """The original code's layout; see `read_checkpoint`.
+
+    weights: the file with them, where it is not one of the usual names. base: folder with metadata.json (or, in Hugging
+    Face's layout, config.json), entity vocabulary and tokenizer, for what `folder` lacks of these.
+    """
+    source, config = _settings([folder] if base is None else [folder, base])
+    config = switch_queries(config, entity_aware)
+    raw = read_tensors(weights or find_weights(folder))
+    names = sort_names(raw, archive_names(config), entity_aware=config.entity_aware)
+    task, width = _task(raw, names, config)
+    places = [folder] if base is None else [folder, base]
+    vocab = next((x for x in map(read_entities, places) if x is not None), None)
+    tokenizer = next((x for x in map(read_tokenizer, places) if x is not None), None)
+    if width is not None or task == "question_answering":
+        config = replace(config, vocab_size=_word_rows(raw, names, config, task, known=tokenizer is not None))
+    config, vocab, cut = _entity_rows(raw, names, config, task, vocab)
+    checkpoint = build_checkpoint(
+        raw,
+        names,
+        config,
+        task=task,
+        labels=_labels(folder, raw, names, task),
+        vocab=vocab,
+        tokenizer=tokenizer,
+        source=source,
+        entities=entities,
+        width=width,
+    )
+    if cut:
+        checkpoint.report.append(f"read the rows of the entity table as {', '.join(KEPT_ENTITIES[task])}")
+    return checkpoint
+
+
+def _settings(places: List[Path]) -> Tuple[Dict[str, Any], EncoderConfig]:
+    for folder in places:
+        if (folder / "metadata.json").is_file():
+            metadata = read_json(folder / "metadata.json")
+            return {**metadata, "kind": "archive"}, archive_config(metadata)
+    data = read_json(places[-1] / "config.json") if (places[-1] / "config.json").is_file() else {}
+    if data.get("model_type") != "luke":
+        raise ValueError(
+            f"Expected metadata.json, from the original code, in {' or '.join(map(str, places))}, or a base model in "
+            "Hugging Face's LUKE layout, but there is neither. Fine-tuning saves weights only: give the archive or folder "
+            "of the model that it began with as base."
+        )
+    source = {**data, "kind": "huggingface", "architectures": None}
+    # The original always fine-tunes with entity-aware attention.
+    return source, replace(luke_config(data), entity_aware=True)
+
+
+def _task(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig) -> Tuple[str, Optional[int]]:
+    """The task, and its classifier's width in hidden sizes."""
+    if "head.qa_outputs.weight" in names.mapped:
+        return "question_answering", None
+    theirs = names.mapped.get("head.classifier.weight")
+    if theirs is None:
+        heads = ("lm_head.bias", "entity_head.bias")
+        return ("masked_lm" if any(name in names.mapped for name in heads) else "encoder"), None
+    columns, bias = raw[theirs].shape[-1] if raw[theirs].dim() else 0, "head.classifier.bias" in names.mapped
+    head = theirs.partition(".")[0]
+    if head in OWN_NAMES and bias:
+        return OWN_NAMES[head]
+    if columns == 2 * config.hidden_size and not bias and head == "classifier":
+        return "entity_pair_classification", 2
+    if bias and columns in (config.hidden_size, 2 * config.hidden_size, 3 * config.hidden_size):
+        return "span_classification", columns // config.hidden_size
+    raise ValueError(
+        f"The checkpoint's {theirs} has {columns} columns and {'a' if bias else 'no'} bias, and the hidden size is "
+        f"{config.hidden_size}. Of the original's heads, that of relations has two hidden sizes and no bias, that of NER "
+        "one, two or three and a bias, and those of typing (typing.*) and ReCoRD (scorer.*) have a bias."
+    )
+
+
+def _word_rows(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig, task: str, *, known: bool) -> int:
+    """Rows of the word table, which fine-tuning has made longer. known: a tokenizer will say what they are."""
+    theirs = names.mapped.get("encoder.words.piece.weight")
+    if theirs is None or not raw[theirs].dim():
+        return config.vocab_size  # refused later, as missing or of a wrong shape
+    rows, added = raw[theirs].shape[0], len(ADDED_PIECES.get(task, ()))
+    return rows if known or rows == config.vocab_size + added else config.vocab_size
+
+
+def _entity_rows(
+    raw: Mapping[str, Tensor],
+    names: SortedNames,
+    config: EncoderConfig,
+    task: str,
+    vocab: Optional[EntityVocab],
+) -> Tuple[EncoderConfig, Optional[EntityVocab], bool]:
+    """Sizes and vocabulary of the entity table, and whether it was cut down by fine-tuning."""
+    theirs = names.mapped.get("encoder.entities.table.weight")
+    rows = raw[theirs].shape[0] if theirs is not None and raw[theirs].dim() else 0
+    kept = KEPT_ENTITIES.get(task, ())
+    whole = vocab is not None and len(vocab) == rows and set(kept) <= set(vocab.special_rows())
+    if kept and rows == len(kept) and not whole:
+        vocab = EntityVocab((name, row) for row, name in enumerate(kept))
+        return replace(config, entity_vocab_size=rows), vocab, True
+    if vocab is not None and len(vocab) > config.entity_vocab_size:
+        raise ValueError(
+            f"The entity vocabulary has {len(vocab)} rows, but by its config the entity table only has "
+            f"{config.entity_vocab_size}. Check that the vocabulary belongs to these weights."
+        )
+    return config, vocab, False
+
+
+def _labels(folder: Path, raw: Mapping[str, Tensor], names: SortedNames, task: str) -> Optional[List[str]]:
+    """From a file beside the weights, one a line; of NER the original's; otherwise not known."""
+    if task == "cloze" or "head.classifier.weight" not in names.mapped:
+        return None
+    count = raw[names.mapped["head.classifier.weight"]].shape[0]
+    if (folder / LABEL_FILE).is_file():
+        return check_labels((folder / LABEL_FILE).read_text(encoding="utf8").splitlines(), count)
+    if task == "span_classification" and count == len(NER_LABELS):
+        return list(NER_LABELS)
+    return None

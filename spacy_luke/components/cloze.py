@@ -1,0 +1,370 @@
+"""`luke_cloze`: which entity of a Doc fills the gap of a query (LUKE, EMNLP 2020, section 4.4)."""
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
+from torch import Tensor
+
+from ..annotations import PLACEHOLDER, Answer, ScoredSpan, get_queries, register_extensions
+from ..batch.entities import EntityBatch, EntityItem, batch_entities
+from ..batch.passages import make_frame, stride_windows
+from ..batch.windows import with_context
+from ..bridge.entities import create_entity_head
+from ..bridge.wrapper import to_tensor
+from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
+from ..model.heads import binary_cross_entropy
+from ..text.passages import encode_query, mark_candidates
+from ..text.tokenizer import PieceTokenizer
+from .base import LukeComponent, check_limits
+
+DEFAULT_MODEL = Config().from_str("""
+[model]
+@architectures = "spacy-luke.EntityClassifier.v1"
+attention = "full"
+features = "entity"
+bias = true
+
+[model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+trainable = true
+train_precision = "auto"
+predict_precision = "float32"
+""")["model"]
+HIGHLIGHT = "@highlight"  # what stands before each highlight of a ReCoRD passage
+
+Place = Tuple[int, int]  # characters [start, end)
+Query = Dict[str, Any]  # an item of doc._.luke_queries
+
+
+@dataclass(frozen=True)
+class ClozeInput:
+    """What windows are made by. window: pieces of one, all included; mask_row: of [MASK], which all entity tokens are."""
+
+    tokenizer: PieceTokenizer
+    token_types: int
+    window: int
+    stride: int
+    mask_row: int
+    highlight: int
+    placeholder: int
+    marker: int
+
+
+def query_items(
+    task: ClozeInput,
+    text: str,
+    query: Query,
+    candidates: Sequence[Place],
+    *,
+    owner: int,
+    gold: Optional[np.ndarray] = None,
+    lost: Optional[List[int]] = None,
+) -> Iterator[EntityItem]:
+    """The windows of a query, each with the placeholder and the candidates that it holds whole: the paper's input
+    (examples/legacy/entity_span_qa/utils.py).
+
+    gold: whether each candidate is right. A candidate that is longer than what neighbouring windows share has one of its
+    own. lost: gets the candidates that no window can hold. Raises ValueError for a query that is too long.
+    """
+    if not candidates:
+        return
+    asked, gap = _read_query(task, query)
+    passage = mark_candidates(
+        task.tokenizer, text, candidates, marker=task.marker, highlight=HIGHLIGHT, highlight_piece=task.highlight
+    )
+    frame = make_frame(
+        asked,
+        cls_id=task.tokenizer.cls_id,
+        sep_id=task.tokenizer.sep_id,
+        kind=task.tokenizer.kind,
+        token_types=task.token_types,
+    )
+    total, room = len(passage.ids_N), task.window - len(frame.head) - 1
+    windows = stride_windows(total, room=room, stride=task.stride)
+    held = [np.flatnonzero((passage.first_C >= a) & (passage.last_C <= b)) for a, b in windows]
+    alone = set(range(len(candidates))).difference(*(x.tolist() for x in held))
+    for c in sorted(alone):
+        own = (int(passage.first_C[c]), int(passage.last_C[c]))
+        if own[1] - own[0] <= room:
+            windows.append(with_context(own, (0, total), room))
+            held.append(np.array([c]))
+        elif lost is not None:
+            lost.append(c)
+    for (first, last), some in zip(windows, held):
+        if not len(some):
+            continue
+        pieces, types = frame.window(passage.ids_N[first:last])
+        shift = len(frame.head) - first
+        units = np.arange(1, len(some) + 1)
+        yield EntityItem(
+            owner,
+            pieces,
+            np.full(len(some) + 1, task.mask_row),
+            np.concatenate([[gap], passage.first_C[some] + shift]),
+            np.concatenate([[gap], passage.last_C[some] + shift - 1]),
+            np.stack([np.zeros_like(units), units], 1),
+            gold=None if gold is None else gold[some],
+            types=types,
+            number_U=some,
+        )
+
+
+def _read_query(task: ClozeInput, query: Query) -> Tuple[np.ndarray, int]:
+    """Pieces of a query, and the placeholder's place in a window."""
+    text = query["query"]
+    if text.count(PLACEHOLDER) != 1:
+        raise ValueError(f"A query must have {PLACEHOLDER} exactly once, but it is {text!r}.")
+    asked, place = encode_query(task.tokenizer, text, placeholder=PLACEHOLDER, piece=task.placeholder)
+    if len(asked) > (most := (task.window - 4) // 2):
+        raise ValueError(
+            f"The query {query.get('id', '')!r}, {text[:80]!r}, has {len(asked)} pieces, but it may have {most}, half of a "
+            "window. Shorten it."
+        )
+    return asked, place + 1
+
+
+@Language.factory(
+    "luke_cloze",
+    assigns=["doc._.luke_fillers"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "candidates": {"@misc": "spacy-luke.doc_ents.v1"},
+        "stride": 128,
+        "batch_size": 4096,
+        "scorer": {"@scorers": "spacy-luke.cloze_scorer.v1"},
+    },
+    default_score_weights={"cloze_f": 0.5, "cloze_em": 0.5},
+)
+def make_luke_cloze(
+    nlp: Language,
+    name: str,
+    model: Model,
+    candidates: Callable[[Doc], Iterable[Span]],
+    stride: int,
+    batch_size: int,
+    scorer: Optional[Callable[..., Any]],
+) -> "LukeCloze":
+    """Builds the component; see `LukeCloze` for the settings."""
+    return LukeCloze(
+        nlp.vocab,
+        model,
+        name,
+        candidates=candidates,
+        stride=stride,
+        batch_size=batch_size,
+        scorer=scorer,
+    )
+
+
+class LukeCloze(LukeComponent):
+    """Ranks the candidates for the gap, @placeholder, of each query of a Doc, `doc._.luke_queries`, in
+    `doc._.luke_fillers`, the best first, with their probabilities.
+
+    candidates: the candidates for queries that do not give theirs, such as spacy-luke.doc_ents.v1.
+    stride: pieces from the beginning of a window to that of the next one, where the Doc is longer than a window.
+    batch_size: pieces and entity tokens encoded at once.
+
+    Of a candidate in several windows the highest score counts. "@highlight" in the text stands before a highlight, as in
+    ReCoRD. Gold: "answers" of the reference's queries; those at the place of a candidate are learned.
+    """
+
+    noun = "luke_cloze"
+    prepare = (add_cloze_pieces,)
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "luke_cloze",
+        *,
+        candidates: Callable[[Doc], Iterable[Span]],
+        stride: int = 128,
+        batch_size: int = 4096,
+        scorer: Optional[Callable[..., Any]] = None,
+    ):
+        super().__init__(vocab, model, name, stride=stride, batch_size=batch_size)
+        self.candidates = candidates
+        self.scorer = scorer
+        register_extensions()
+        check_limits(stride=stride, batch_size=batch_size)
+
+    def input(self) -> ClozeInput:
+        config, tokenizer = self.encoder.module.config, self.tokenizer
+        ids = [tokenizer.piece_id(piece) for piece, _ in CLOZE_PIECES]
+        if None in ids:
+            raise ValueError(
+                f"'{self.name}' needs the pieces {[piece for piece, _ in CLOZE_PIECES]}, which the encoder's tokenizer does "
+                "not have: it was loaded before this component was added. Load its checkpoint again."
+            )
+        return ClozeInput(
+            tokenizer,
+            config.token_types,
+            config.max_window,
+            self.cfg["stride"],
+            self.special_row("[MASK]"),
+            *ids,
+        )
+
+    def candidates_of(self, doc: Doc, query: Query) -> List[Place]:
+        """Characters of a query's candidates, each once."""
+        given = query.get("candidates")
+        if given is None:
+            given = [(span.start_char, span.end_char) for span in self.candidates(doc)]
+        if wrong := [x for x in given if not 0 <= x[0] < x[1] <= len(doc.text)]:
+            raise ValueError(
+                f"The candidates of the query {query['query'][:80]!r} must be characters [start, end) of the Doc's "
+                f"{len(doc.text)}, but one is {list(wrong[0])}."
+            )
+        return list(dict.fromkeys((int(start), int(end)) for start, end in given))
+
+    # ---- prediction
+
+    def predict(self, docs: Iterable[Doc]) -> List[List[List[Tuple[int, int, float]]]]:
+        """For each Doc and each of its queries the candidates, characters [start, end), and their logits, the best first."""
+        docs = list(docs)
+        return self._score(docs, [get_queries(doc) for doc in docs])
+
+    def fill(self, doc: Doc, query: Union[str, Query]) -> Answer:
+        """The candidates for the gap of one query, which `doc._.luke_queries` need not have, the best first."""
+        query = {"query": query} if isinstance(query, str) else query
+        ((found,),) = self._score([doc], [[query]])
+        spans = [(doc.char_span(a, b, alignment_mode="expand"), score) for a, b, score in _rows(found)]
+        return Answer(query["query"], tuple(ScoredSpan(*x) for x in spans))
+
+    def _score(self, docs: List[Doc], queries: List[List[Query]]) -> List[List[List[Tuple[int, int, float]]]]:
+        asked = [(doc, query) for doc, some in zip(docs, queries) for query in some]
+        places = [self.candidates_of(doc, query) for doc, query in asked]
+        logits = [np.full(len(x), -np.inf) for x in places]
+        if any(places):
+            with self.predicting():
+                for batch in batch_entities(self._items(asked, places), size=self.cfg["batch_size"]):
+                    scores_U = self.model.predict(batch)[:, 0].cpu().numpy()
+                    for i, c, score in zip(batch.owner_U().tolist(), batch.number_U().tolist(), scores_U.tolist()):
+                        logits[i][c] = max(logits[i][c], score)
+        found = iter([_best_first(some, scores) for some, scores in zip(places, logits)])
+        return [[next(found) for _ in some] for some in queries]
+
+    def _items(self, asked: Sequence[Tuple[Doc, Query]], places: Sequence[List[Place]]) -> Iterator[EntityItem]:
+        task, lost = self.input(), []
+        for i, ((doc, query), candidates) in enumerate(zip(asked, places)):
+            missing: List[int] = []
+            yield from query_items(task, doc.text, query, candidates, owner=i, lost=missing)
+            lost += [doc.text[slice(*candidates[c])] for c in missing]
+        if lost:
+            warnings.warn(
+                f"'{self.name}': {len(lost)} of {sum(map(len, places))} candidates are longer than a window and get no "
+                f"score; the first is {lost[0][:80]!r}.",
+                stacklevel=2,
+            )
+
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[List[Tuple[int, int, float]]]]) -> None:
+        for doc, found in zip(docs, predictions):
+            if found or "luke_queries" in doc.user_data:
+                doc.user_data["luke_fillers"] = [_rows(some) for some in found]
+
+    # ---- training
+
+    def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
+        items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, Counter()))
+        return batch_entities(items, size=self.cfg["batch_size"])
+
+    def _gold_items(self, owner: int, example: Example, report: Counter) -> Iterator[EntityItem]:
+        """Windows of the queries of the reference that have gold answers. report: counts what is there and what is lost."""
+        doc = example.predicted
+        queries = [query for query in get_queries(example.reference) if "answers" in query]
+        if queries and doc.text != example.reference.text:
+            raise ValueError(
+                f"'{self.name}': the answers of a query are characters of the gold Doc's text, so the Doc must have the same "
+                f"text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
+            )
+        task = self.input() if queries else None
+        for query in queries:
+            candidates = self.candidates_of(doc, query)
+            answers: Set[Place] = {(start, end) for start, end in query["answers"]}
+            gold = np.array([place in answers for place in candidates], dtype=np.int64)
+            lost: List[int] = []
+            yield from query_items(task, doc.text, query, candidates, owner=owner, gold=gold, lost=lost)
+            missing = len(answers) - int(gold.sum())
+            report.update(queries=1, candidates=len(candidates), right=int(gold.sum()), answers=len(answers))
+            report.update({"answers are no candidates": missing} if missing else {})
+            report.update({"candidates are longer than a window": len(lost)} if lost else {})
+            report.update({} if gold.any() else {"queries have no right candidate": 1})
+
+    def loss_weight(self, batch: EntityBatch) -> float:
+        return float(len(batch.units_UK))
+
+    def get_loss(self, batch: EntityBatch, logits_U1: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+        loss, gradient_U = binary_cross_entropy(logits_U1[:, 0], to_tensor(batch.gold, logits_U1.device))
+        return loss, (gradient_U[:, None],)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        weights: Optional[Callable[[], Checkpoint]] = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint and make the head.
+
+        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the
+        head's fresh parameters.
+        """
+        validate_get_examples(get_examples, "LukeCloze.initialize")
+        checkpoint = self.load_weights(weights)
+        report: Counter = Counter()
+        for example in get_examples():
+            for _ in self._gold_items(0, example, report):
+                pass
+        queries, candidates, right, answers = (report.pop(x, 0) for x in ("queries", "candidates", "right", "answers"))
+        if not queries:
+            raise ValueError(
+                f"'{self.name}' found no queries with answers in the training data: expected doc._.luke_queries of gold "
+                'Docs, with "answers" as characters.'
+            )
+        if checkpoint is not None and checkpoint.task == "cloze" and self.model.attrs["features"] == "entity":
+            self.load_head(checkpoint)
+        else:
+            share = (right + 1) / (candidates + 2)
+            prior_L = np.array([np.log(share / (1 - share))])
+            create_entity_head(self.model, 1, states=2, seed=seed, prior_L=prior_L)
+        if report:
+            reasons = ", ".join(f"{n} {reason}" for reason, n in report.items())
+            warnings.warn(
+                f"'{self.name}': of {queries} queries with {candidates} candidates and {answers} answers in the training "
+                f"data, {reasons}; these cannot be found. Correct the data, or give the queries' candidates.",
+                stacklevel=2,
+            )
+
+    def load_head(self, checkpoint: Checkpoint) -> None:
+        """Take over a fine-tuned checkpoint's head."""
+        create_entity_head(self.model, 1, states=2)
+        self.fill_classifier(checkpoint)
+
+    def to_checkpoint(self) -> Checkpoint:
+        self.check_exportable()
+        checkpoint = self.with_classifier(super().to_checkpoint())
+        checkpoint.task = "cloze"
+        return checkpoint
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+        return {} if self.scorer is None else self.scorer(examples, **kwargs)
+
+
+def _best_first(places: Sequence[Place], logits: np.ndarray) -> List[Tuple[int, int, float]]:
+    rows = [(start, end, float(x)) for (start, end), x in zip(places, logits) if x > -np.inf]
+    return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
+
+
+def _rows(found: Sequence[Tuple[int, int, float]]) -> List[List[Any]]:
+    """Characters and probability of each candidate."""
+    return [[start, end, float(np.exp(-np.logaddexp(0, -logit)))] for start, end, logit in found]

@@ -1,0 +1,283 @@
+"""`entity_annotator`: names of entities found in a dictionary, by link probability (LUKE, EMNLP 2020, appendix C)."""
+
+from pathlib import Path
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Union
+
+import numpy as np
+import srsly
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from ..annotations import register_extensions
+from ..atomic import write_atomically
+from ..linking.build import build_store
+from ..linking.match import Filter, find_names, join_words
+from ..linking.names import check_case
+from ..linking.sources import is_dump
+from ..linking.store import MAGIC, MentionStore, float32
+
+FILE = "mentions"
+REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of setup.cfg
+BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
+
+
+class Link(NamedTuple):
+    """A name in a Doc, words [start, end), and an entity that it may mean."""
+
+    start: int
+    end: int
+    entity: str
+    link_probability: float
+    prior: float
+
+
+@Language.factory(
+    "entity_annotator",
+    assigns=["doc.spans"],
+    default_config={
+        "spans_key": "luke_links",
+        "label": "ENTITY",
+        "case": "exact",
+        "min_link_probability": 0.01,
+        "min_prior": 0.0,
+        "max_candidates": 1,
+        "max_words": 20,
+        "overlaps": False,
+        "annotate_ents": False,
+        "overwrite": False,
+    },
+)
+def make_entity_annotator(
+    nlp: Language,
+    name: str,
+    spans_key: str,
+    label: str,
+    case: str,
+    min_link_probability: float,
+    min_prior: float,
+    max_candidates: Optional[int],
+    max_words: Optional[int],
+    overlaps: bool,
+    annotate_ents: bool,
+    overwrite: bool,
+) -> "EntityAnnotator":
+    """Builds the component; see `EntityAnnotator` for the settings. What `spacy package` makes of the pipeline will ask
+    for the library that reads the store."""
+    needed = nlp.meta.setdefault("requirements", [])
+    if not any(line.startswith("marisa-trie") for line in needed):
+        needed.append(REQUIREMENT)
+    return EntityAnnotator(
+        nlp.vocab,
+        name,
+        spans_key=spans_key,
+        label=label,
+        case=case,
+        min_link_probability=min_link_probability,
+        min_prior=min_prior,
+        max_candidates=max_candidates,
+        max_words=max_words,
+        overlaps=overlaps,
+        annotate_ents=annotate_ents,
+        overwrite=overwrite,
+    )
+
+
+class EntityAnnotator(Pipe):
+    """Finds the longest names of a `MentionStore`, from the left, and writes the entities that they mean.
+
+    spans_key, label: the spans go to `doc.spans[spans_key]` with this label, the entity's title as `kb_id_`, and
+        `attrs["scores"]` (link probabilities) and `attrs["priors"]` (p(entity | name)).
+    case: "exact" or "casefold", how names are compared; the store must be built for it.
+    min_link_probability: names below are no mentions, and a shorter name may be one in their place.
+    min_prior: entities below are left out, and names whose best entity is below are no mentions.
+    max_candidates: entities for a name, the best first; null: all.
+    max_words: longest name in words of the Doc; null: no limit.
+    overlaps: whether names inside of and across others are found too.
+    annotate_ents: write `doc.ents` instead, and the link probability to `span._.luke_score`.
+    overwrite: whether `doc.ents` set by earlier components give way; otherwise names that overlap them are left out.
+
+    The settings are those of the pipeline's config, and so on disk there; the store is saved with the component.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        name: str = "entity_annotator",
+        *,
+        spans_key: str = "luke_links",
+        label: str = "ENTITY",
+        case: str = "exact",
+        min_link_probability: float = 0.01,
+        min_prior: float = 0.0,
+        max_candidates: Optional[int] = 1,
+        max_words: Optional[int] = 20,
+        overlaps: bool = False,
+        annotate_ents: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        for setting, value in (("min_link_probability", min_link_probability), ("min_prior", min_prior)):
+            if not 0 <= value <= 1:
+                raise ValueError(f"{setting} of '{name}' must be between 0 and 1, but it is {value}.")
+        for setting, limit in (("max_candidates", max_candidates), ("max_words", max_words)):
+            if limit is not None and limit < 1:
+                raise ValueError(f"{setting} of '{name}' must be at least 1, or null for no limit, but it is {limit}.")
+        if not label:
+            raise ValueError(f"label of '{name}' must not be empty: spaCy takes an entity without label for none.")
+        if annotate_ents and (overlaps or max_candidates != 1):
+            raise ValueError(
+                f"'{name}' has annotate_ents = true, overlaps = {str(overlaps).lower()} and max_candidates = "
+                f"{max_candidates}, but doc.ents holds one entity for a word. Set overlaps = false and max_candidates = 1, "
+                "or annotate_ents = false."
+            )
+        self.vocab = vocab
+        self.name = name
+        self.case = check_case(case)
+        self.names = Filter(min_link_probability, min_prior, max_words)
+        self.max_candidates = max_candidates
+        self.spans_key = spans_key
+        self.label = label
+        self.overlaps = overlaps
+        self.annotate_ents = annotate_ents
+        self.overwrite = overwrite
+        self._store: Optional[MentionStore] = None
+        vocab.strings.add(label)
+        register_extensions()
+
+    @property
+    def labels(self) -> tuple:
+        return (self.label,)
+
+    @property
+    def store(self) -> MentionStore:
+        """The names. Raises ValueError where there are none yet, and on setting a store built for another case."""
+        if self._store is None:
+            raise ValueError(
+                f"'{self.name}' has no names yet. Name a store or a table in [initialize.components.{self.name}] and call "
+                f"nlp.initialize(), set nlp.get_pipe({self.name!r}).store, or load a pipeline that has them."
+            )
+        return self._store
+
+    @store.setter
+    def store(self, store: MentionStore) -> None:
+        if store.case != self.case:
+            raise ValueError(
+                f"'{self.name}' has case = {self.case!r}, but the names are stored for {store.case!r}. Change the setting, "
+                f"or build them with `python -m spacy luke build-mentions --case {self.case}`."
+            )
+        self._store = store
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        store: Optional[Union[str, Path]] = None,
+    ) -> None:
+        """Read the names. store: a file of `spacy luke build-mentions`, or a table (.tsv, .csv, .jsonl; the columns are
+        described in `linking.tables`); None keeps those that are there. Raises ValueError where there are none."""
+        if store is not None:
+            self.store = self._read(Path(store))
+        elif self._store is None:
+            raise ValueError(
+                f"'{self.name}' needs names: set store in [initialize.components.{self.name}] to a file made by "
+                "`python -m spacy luke build-mentions`, or to a table (.tsv, .csv, .jsonl)."
+            )
+
+    def _read(self, path: Path) -> MentionStore:
+        if path.is_file():
+            with path.open("rb") as file:
+                start = file.read(len(MAGIC))
+            if start.split(b" ")[0] == MAGIC.split(b" ")[0]:
+                return MentionStore.open(path)
+            if is_dump(path):
+                raise ValueError(
+                    f"{path} is a dump, which takes long to read. Build a store from it, once, with "
+                    f"`python -m spacy luke build-mentions {path} OUT`, and name that one."
+                )
+        return build_store([path], case=self.case).store
+
+    def __call__(self, doc: Doc) -> Doc:
+        links = self.find(doc)
+        if self.annotate_ents:
+            self._set_ents(doc, links)
+            return doc
+        scores = np.array([link.link_probability for link in links], np.float32)
+        priors = np.array([link.prior for link in links], np.float32)
+        spans = [Span(doc, link.start, link.end, label=self.label, kb_id=link.entity) for link in links]
+        attrs = {"scores": scores, "priors": priors}
+        doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, attrs=attrs, spans=spans)
+        return doc
+
+    def find(self, doc: Doc) -> List[Link]:
+        """Names in the Doc from left to right with the entities that they may mean, the best first; it is not changed."""
+        store, min_prior = self.store, float32(self.names.min_prior)
+        words = join_words(((word.text, bool(word.whitespace_)) for word in doc), case=self.case)
+        links = []
+        for match in find_names(store, words, names=self.names, overlaps=self.overlaps):
+            start, end = words.number_W[match.start], words.number_W[match.end - 1] + 1
+            rate = store.link_probability_of(match.number)
+            for i, (entity, prior) in enumerate(store.candidates_of(match.number)):
+                if prior < min_prior or i == self.max_candidates:
+                    break
+                links.append(Link(start, end, entity, rate, prior))
+        return links
+
+    def _set_ents(self, doc: Doc, links: List[Link]) -> None:
+        found = [Span(doc, x.start, x.end, label=self.label, kb_id=x.entity) for x in links]
+        kept = list(doc.ents)
+        if self.overwrite:
+            kept = _apart(kept, found)
+        else:
+            found = _apart(found, kept)
+        doc.set_ents([*kept, *found])
+        scores = {(x.start, x.end): x.link_probability for x in links}
+        for span in found:
+            span._.luke_score = scores[span.start, span.end]
+
+    # ---- saving and loading: the store as it is; the settings are in the pipeline's config
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Write DIR/mentions, the whole store, atomically; an empty file where there are no names yet."""
+        path = Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        if self._store is None:
+            with write_atomically(path / FILE) as temporary:
+                temporary.write_bytes(b"")
+        else:
+            self._store.save(path / FILE)
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
+        """Map the store into memory. Raises ValueError where it is missing, truncated or built for another case."""
+        path = Path(path) / FILE
+        if path.is_file() and path.stat().st_size == 0:
+            self._store = None
+        else:
+            self.store = MentionStore.open(path)
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """As `to_disk`, in one bytestring of less than 4 GiB; larger stores go to disk."""
+        data = b"" if self._store is None else self._store.to_bytes()
+        if len(data) >= BYTES_LIMIT:
+            raise ValueError(
+                f"'{self.name}' holds {len(data):,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
+                "Use nlp.to_disk, which has no limit."
+            )
+        return srsly.msgpack_dumps({"store": data})
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
+        data: Any = srsly.msgpack_loads(bytes_data)["store"]
+        if data:
+            self.store = MentionStore(data, source=f"the bytes of '{self.name}'")
+        else:
+            self._store = None
+        return self
+
+
+def _apart(spans: List[Span], others: List[Span]) -> List[Span]:
+    """Those that have no word of the others."""
+    taken = {i for other in others for i in range(other.start, other.end)}
+    return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]

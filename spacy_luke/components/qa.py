@@ -1,0 +1,415 @@
+"""`luke_qa`: answers to questions, as spans of a Doc (LUKE, EMNLP 2020, section 4.5)."""
+
+import warnings
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Config, Model
+from torch import Tensor
+
+from ..annotations import Answer, ScoredSpan, get_questions, register_extensions
+from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
+from ..bridge.answers import create_answer_head
+from ..bridge.wrapper import to_tensor
+from ..checkpoint.checkpoint import Checkpoint
+from ..entities import EntityVocab
+from ..model.answers import start_end_cross_entropy
+from .base import LukeComponent, check_limits
+from .questions import (
+    Found,
+    Link,
+    Question,
+    QuestionInput,
+    ReadDoc,
+    different,
+    listed,
+    question_items,
+    ranked,
+    read_doc,
+)
+
+DEFAULT_MODEL = Config().from_str("""
+[model]
+@architectures = "spacy-luke.ExtractiveQA.v1"
+attention = "full"
+
+[model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+trainable = true
+train_precision = "auto"
+predict_precision = "float32"
+""")["model"]
+THRESHOLDS = 50  # that `tune` compares
+
+
+@Language.factory(
+    "luke_qa",
+    assigns=["doc._.luke_answers"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "entities": {"@misc": "spacy-luke.span_group.v1", "key": "luke_links"},
+        "entity_language": None,
+        "max_entities": 128,
+        "stride": 128,
+        "max_question_pieces": 64,
+        "cut_questions": False,
+        "max_answer_pieces": 30,
+        "n_best": 20,
+        "no_answer_threshold": None,
+        "batch_size": 4096,
+        "scorer": {"@scorers": "spacy-luke.qa_scorer.v1"},
+    },
+    default_score_weights={
+        "qa_f": 1.0,
+        "qa_em": 0.0,
+        "qa_has_answer_f": None,
+        "qa_has_answer_em": None,
+        "qa_no_answer_accuracy": None,
+    },
+)
+def make_luke_qa(
+    nlp: Language,
+    name: str,
+    model: Model,
+    entities: Optional[Callable[[Doc], Iterable[Span]]],
+    entity_language: Optional[str],
+    max_entities: int,
+    stride: int,
+    max_question_pieces: Optional[int],
+    cut_questions: bool,
+    max_answer_pieces: int,
+    n_best: int,
+    no_answer_threshold: Optional[float],
+    batch_size: int,
+    scorer: Optional[Callable[..., Any]],
+) -> "LukeQA":
+    """Builds the component; see `LukeQA` for the settings."""
+    return LukeQA(
+        nlp.vocab,
+        model,
+        name,
+        entities=entities,
+        entity_language=entity_language,
+        max_entities=max_entities,
+        stride=stride,
+        max_question_pieces=max_question_pieces,
+        cut_questions=cut_questions,
+        max_answer_pieces=max_answer_pieces,
+        n_best=n_best,
+        no_answer_threshold=no_answer_threshold,
+        batch_size=batch_size,
+        scorer=scorer,
+    )
+
+
+class LukeQA(LukeComponent):
+    """Answers the questions of a Doc, `doc._.luke_questions`, by spans of it, in `doc._.luke_answers`.
+
+    entities: the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary; null: none. Those
+        that the vocabulary lacks are left out. Those of a question are in its "entities", as [start, end, title].
+    entity_language: of the titles, where the vocabulary has several languages (mLUKE), such as "en".
+    max_entities: linked entities that a window has at most, those of the question and the first of the passage.
+    stride: pieces from the beginning of a window to that of the next one, where the Doc is longer than a window.
+    max_question_pieces: a longer question is an error; null: only one that leaves no room for max_answer_pieces.
+    cut_questions: read only the beginning of such a question, as the original code does, and warn.
+    max_answer_pieces: longest answer.
+    n_best: answers with different texts that are given.
+    no_answer_threshold: "no answer" is the answer where its score is better than that of the best span by more than this
+        (the original's 0.0 for SQuAD 2.0; `tune` finds the best one on dev data); null: there always is an answer.
+    batch_size: pieces and entities encoded at once.
+
+    The scores of answers are probabilities among those that are given ("no answer" too, where it is allowed), by the sum
+    of start and end logit. Gold: "answers" of the reference's questions, [] where there is none; of several the first one
+    in a window is learned.
+    """
+
+    noun = "luke_qa"
+    entity_rows = "all"
+    _vocabulary: Optional[Tuple[str, EntityVocab, Optional[Dict[int, int]]]] = None
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "luke_qa",
+        *,
+        entities: Optional[Callable[[Doc], Iterable[Span]]] = None,
+        entity_language: Optional[str] = None,
+        max_entities: int = 128,
+        stride: int = 128,
+        max_question_pieces: Optional[int] = 64,
+        cut_questions: bool = False,
+        max_answer_pieces: int = 30,
+        n_best: int = 20,
+        no_answer_threshold: Optional[float] = None,
+        batch_size: int = 4096,
+        scorer: Optional[Callable[..., Any]] = None,
+    ):
+        super().__init__(
+            vocab,
+            model,
+            name,
+            entity_language=entity_language,
+            max_entities=max_entities,
+            stride=stride,
+            max_question_pieces=max_question_pieces,
+            cut_questions=cut_questions,
+            max_answer_pieces=max_answer_pieces,
+            n_best=n_best,
+            no_answer_threshold=no_answer_threshold,
+            batch_size=batch_size,
+        )
+        self.entities = entities
+        self.scorer = scorer
+        register_extensions()
+        check_limits(
+            stride=stride,
+            max_question_pieces=max_question_pieces,
+            max_answer_pieces=max_answer_pieces,
+            n_best=n_best,
+            batch_size=batch_size,
+        )
+        if max_entities < 0:
+            raise ValueError(f"max_entities must be 0 or more, but it is {max_entities}.")
+
+    # ---- the encoder, whose entity table is known and stays as it is
+
+    def load_encoder(self, checkpoint: Checkpoint) -> None:
+        super().load_encoder(checkpoint)
+        self._freeze_entities()
+
+    def _restore(self, tensors: Dict[str, Tensor], metadata: Dict[str, str]) -> None:
+        super()._restore(tensors, metadata)
+        self._freeze_entities()
+
+    def _freeze_entities(self) -> None:
+        """As the original code does for this task: hardly any entity of the table occurs in the training data."""
+        if not self.shared and self.encoder.ready:
+            self.encoder.module.entities.table.weight.requires_grad_(False)
+
+    def entity_row(self, title: str) -> Optional[int]:
+        """Row of an entity in the module's table; None where it is not known."""
+        text = self.encoder.texts["entities"]
+        if self._vocabulary is None or self._vocabulary[0] is not text:
+            rows, vocab = self.encoder.settings["special_rows"], EntityVocab.from_json(text)
+            some = None if len(rows) == len(vocab) else {row: i for i, row in enumerate(rows)}
+            self._vocabulary = (text, vocab, some)
+        _, vocab, some = self._vocabulary
+        row = vocab.row(title, language=self.cfg["entity_language"])
+        return row if some is None or row is None else some.get(row)
+
+    def input(self) -> QuestionInput:
+        config = self.encoder.module.config
+        names = ("stride", "max_question_pieces", "cut_questions", "max_answer_pieces", "max_entities")
+        settings = {name: self.cfg[name] for name in names}
+        knows_entities = self.attention == "full" and self.cfg["max_entities"] > 0
+        return QuestionInput(
+            self.tokenizer,
+            config.token_types,
+            config.max_window,
+            row_of=self.entity_row if knows_entities else lambda title: None,
+            **settings,
+        )
+
+    def links(self, doc: Doc, task: QuestionInput) -> List[Link]:
+        """Linked entities of a Doc that are in the vocabulary."""
+        spans = [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
+        rows = [task.row_of(span.kb_id_) for span in spans]
+        return [(span.start_char, span.end_char, row) for span, row in zip(spans, rows) if row is not None]
+
+    def question_of(self, doc: Doc) -> Question:
+        """A question that is a Doc, with its linked entities, as an item for `doc._.luke_questions`."""
+        spans = [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
+        return {"question": doc.text, "entities": [[span.start_char, span.end_char, span.kb_id_] for span in spans]}
+
+    # ---- prediction
+
+    def predict(self, docs: Iterable[Doc]) -> List[List[Found]]:
+        """For each Doc what is found for each of its questions."""
+        docs = list(docs)
+        return self._find(docs, [get_questions(doc) for doc in docs])
+
+    def answer(self, doc: Doc, question: Union[str, Question, Doc]) -> Answer:
+        """The answers to one question, which `doc._.luke_questions` need not have. question: a string, an item as there, or
+        a Doc, whose linked entities are read too."""
+        asked = self.question_of(question) if isinstance(question, Doc) else question
+        asked = {"question": asked} if isinstance(asked, str) else asked
+        ((found,),) = self._find([doc], [[asked]])
+        spans = [(doc.char_span(a, b) if b > a else None, score) for a, b, score in self._rows(found)]
+        return Answer(asked["question"], tuple(ScoredSpan(*x) for x in spans))
+
+    def _find(self, docs: List[Doc], questions: List[List[Question]]) -> List[List[Found]]:
+        asked = [(doc, question) for doc, some in zip(docs, questions) for question in some]
+        spans: List[List[Tuple[int, int, float]]] = [[] for _ in asked]
+        nulls = np.full(len(asked), np.inf)
+        if asked:
+            with self.predicting():
+                reads: Dict[int, ReadDoc] = {}
+                for batch in batch_passages(self._items(asked, reads), size=self.cfg["batch_size"]):
+                    logits_N2 = self.model.predict(batch).cpu().numpy()
+                    for item, logits_L2 in zip(batch.items, np.split(logits_N2, np.cumsum(batch.lengths)[:-1])):
+                        doc, read = asked[item.owner][0], reads[id(asked[item.owner][0])]
+                        spans[item.owner] += self._window_spans(doc.text, read, item, logits_L2)
+                        nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
+        found = iter(
+            [
+                Found(different(doc.text, some, self.cfg["n_best"]), float(null))
+                for (doc, _), some, null in zip(asked, spans, nulls)
+            ]
+        )
+        return [[next(found) for _ in some] for some in questions]
+
+    def _items(self, asked: Sequence[Tuple[Doc, Question]], reads: Dict[int, ReadDoc]) -> Iterator[PassageItem]:
+        task, report = self.input(), Counter()
+        for i, (doc, question) in enumerate(asked):
+            if id(doc) not in reads:
+                reads[id(doc)] = read_doc(task, doc, self.links(doc, task))
+            yield from question_items(task, reads[id(doc)], question, owner=i, report=report)
+        if report:
+            warnings.warn(f"'{self.name}': {listed(report)}.", stacklevel=2)
+
+    def _window_spans(
+        self, text: str, read: ReadDoc, item: PassageItem, logits_L2: np.ndarray
+    ) -> List[Tuple[int, int, float]]:
+        """The best answers of a window, on word boundaries."""
+        n_best = self.cfg["n_best"]
+        table = best_spans(item, logits_L2, most=n_best**2, max_pieces=self.cfg["max_answer_pieces"])
+        spans = ((*read.characters(first, last), score) for score, first, last in zip(*(x.tolist() for x in table)))
+        return different(text, spans, n_best)
+
+    def _rows(self, found: Found) -> List[List[Any]]:
+        return ranked(found, most=self.cfg["n_best"], threshold=self.cfg["no_answer_threshold"])
+
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[Found]]) -> None:
+        for doc, found in zip(docs, predictions):
+            if found or "luke_questions" in doc.user_data:
+                doc.user_data["luke_answers"] = [self._rows(x) for x in found]
+
+    # ---- training
+
+    def batches(self, examples: List[Example]) -> Iterator[PassageBatch]:
+        task = self.input()
+        items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, task, Counter()))
+        return batch_passages(items, size=self.cfg["batch_size"])
+
+    def _gold_items(self, owner: int, example: Example, task: QuestionInput, report: Counter) -> Iterator[PassageItem]:
+        """Windows of the questions of the reference that have gold answers, or gold "no answer"."""
+        questions = [question for question in get_questions(example.reference) if "answers" in question]
+        if not questions:
+            return
+        doc = example.predicted
+        if doc.text != example.reference.text:
+            raise ValueError(
+                f"'{self.name}': the answers of a question are characters of the gold Doc's text, so the Doc must have the "
+                f"same text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
+            )
+        links = self.links(doc, task)
+        report["links"] += len(links)
+        read = read_doc(task, doc, links)
+        for question in questions:
+            report["questions"] += 1
+            report["questions without answer"] += not question["answers"]
+            yield from question_items(task, read, question, owner=owner, learn=True, report=report)
+
+    def loss_weight(self, batch: PassageBatch) -> float:
+        return float(len(batch.lengths))
+
+    def get_loss(self, batch: PassageBatch, logits_N2: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+        gold_B2 = to_tensor(batch.gold_B2, logits_N2.device)
+        loss, gradient = start_end_cross_entropy(logits_N2, batch.lengths, gold_B2)
+        return loss, (gradient,)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        weights: Optional[Callable[[], Checkpoint]] = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint and make the head.
+
+        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1 with entities = "all"; null keeps what the
+        encoder has. seed: of the head's fresh parameters.
+        """
+        validate_get_examples(get_examples, "LukeQA.initialize")
+        checkpoint = self.load_weights(weights)
+        task, report = self.input(), Counter()
+        linked = 0
+        for example in get_examples():
+            for _ in self._gold_items(0, example, task, report):
+                pass
+            linked += 0 if self.entities is None else sum(bool(x.kb_id_) for x in self.entities(example.predicted))
+        if not report["questions"]:
+            raise ValueError(
+                f"'{self.name}' found no questions with answers in the training data: expected doc._.luke_questions of gold "
+                'Docs, with "answers" as characters ([] where there is no answer).'
+            )
+        if checkpoint is not None and checkpoint.task == "question_answering":
+            self.load_head(checkpoint)
+        else:
+            create_answer_head(self.model, seed=seed)
+        self._warn(report, linked)
+
+    def _warn(self, report: Counter, linked: int) -> None:
+        """Say what of the training data is lost."""
+        known, _ = report.pop("links", 0), report.pop("questions")
+        answers, unanswered = report.pop("answers", 0), report.pop("questions without answer")
+        advice = []
+        if report := +report:
+            advice.append(
+                f"of {answers} answers of the training data, {listed(report)}; these cannot be found as they are"
+            )
+        if unanswered and self.cfg["no_answer_threshold"] is None:
+            advice.append(
+                f"{unanswered} questions have no answer, but no_answer_threshold = null always gives one; set it to 0.0"
+            )
+        if linked and not known and self.attention == "full":
+            advice.append(
+                f"none of {linked} linked entities is in the entity table, so they are not read; load the checkpoint with "
+                'entities = "all" (and luke_encoder with entity_rows = "all"), and set entity_language where its titles '
+                "have languages"
+            )
+        if advice:
+            warnings.warn(f"'{self.name}': {'. And: '.join(advice)}.", stacklevel=3)
+
+    def load_head(self, checkpoint: Checkpoint) -> None:
+        """Take over a fine-tuned checkpoint's head."""
+        create_answer_head(self.model)
+        names = ("qa_outputs.weight", "qa_outputs.bias")
+        self.model.shims[0].fill({name: checkpoint.tensors[f"head.{name}"] for name in names})
+
+    def to_checkpoint(self) -> Checkpoint:
+        checkpoint = super().to_checkpoint()
+        for name, x in self.model.shims[0].module.state_dict().items():
+            checkpoint.tensors[f"head.{name}"] = x.detach().cpu()
+        checkpoint.task = "question_answering"
+        return checkpoint
+
+    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
+        """Set the no_answer_threshold that gives the best F1 on examples, dev data never trained on, some of whose
+        questions have no answer. RETURNS: it and the F1 that it gives; of equal ones the nearest to 0."""
+        examples = [Example(example.predicted.copy(), example.reference) for example in examples]
+        for example in examples:
+            example.predicted.user_data["luke_questions"] = get_questions(example.reference)
+        found = self.predict(example.predicted for example in examples)
+        differences = np.array([x.difference for some in found for x in some if x.answers])
+        if self.scorer is None or not len(differences):
+            missing = "a scorer" if self.scorer is None else "questions in doc._.luke_questions of the examples"
+            raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
+        steps = np.quantile(differences, np.linspace(0, 1, THRESHOLDS), method="nearest")
+        best = (-1.0, 0.0, 0.0)
+        for threshold in sorted({0.0, float(steps[0]) - 1.0, *steps.tolist()}):
+            self.cfg["no_answer_threshold"] = threshold
+            self.set_annotations([example.predicted for example in examples], found)
+            best = max(best, (self.scorer(examples)["qa_f"], -abs(threshold), threshold))
+        self.cfg["no_answer_threshold"] = best[2]
+        return {"no_answer_threshold": best[2], "qa_f": best[0]}
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+        return {} if self.scorer is None else self.scorer(examples, **kwargs)

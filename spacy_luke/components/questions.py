@@ -1,0 +1,232 @@
+"""From a Doc and a question to the windows that are encoded, and from pieces back to words.
+
+P pieces of a passage, W words, E linked entities.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.tokens import Doc
+
+from ..batch.passages import PassageItem, best_context, make_frame, stride_windows
+from ..bridge.documents import word_edges
+from ..text.passages import Passage, encode_passage, encode_question
+from ..text.tokenizer import PieceTokenizer
+
+Link = Tuple[int, int, int]  # characters [start, end) and row of the entity
+Question = Dict[str, Any]  # an item of doc._.luke_questions
+
+
+@dataclass(frozen=True)
+class QuestionInput:
+    """What windows are made by. window: pieces of one, all included; row_of: of an entity, None of an unknown one."""
+
+    tokenizer: PieceTokenizer
+    token_types: int
+    window: int
+    stride: int
+    max_question_pieces: Optional[int]
+    cut_questions: bool
+    max_answer_pieces: int
+    max_entities: int
+    row_of: Callable[[str], Optional[int]]
+
+
+@dataclass(frozen=True)
+class ReadDoc:
+    """A Doc as a passage. length: characters of its text; starts_W, ends_W: those of its words; rows_E, first_E, last_E:
+    rows and pieces [first, last) of its links."""
+
+    passage: Passage
+    length: int
+    starts_W: np.ndarray
+    ends_W: np.ndarray
+    rows_E: np.ndarray
+    first_E: np.ndarray
+    last_E: np.ndarray
+
+    def words_around(self, start: int, end: int) -> Tuple[int, int]:
+        """Characters of the words that hold the characters [start, end)."""
+        first = max(int(np.searchsorted(self.starts_W, start, side="right")) - 1, 0)
+        last = max(int(np.searchsorted(self.starts_W, end - 1, side="right")) - 1, first)
+        return int(self.starts_W[first]), int(self.ends_W[last])
+
+    def characters(self, first: int, last: int) -> Tuple[int, int]:
+        """Characters of the words around pieces [first, last); empty where the pieces hold none."""
+        start, end = int(self.passage.starts_N[first]), int(self.passage.ends_N[last - 1])
+        return (start, start) if end <= start else self.words_around(start, end)
+
+
+def read_doc(task: QuestionInput, doc: Doc, links: Iterable[Link]) -> ReadDoc:
+    passage = encode_passage(task.tokenizer, doc.text)
+    starts_W, ends_W = word_edges(doc)
+    return ReadDoc(passage, len(doc.text), starts_W, ends_W, *_place_links(passage, links))
+
+
+def _place_links(passage: Passage, links: Iterable[Link]) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, and pieces [first, last), of links that have pieces, in order of their places."""
+    placed = [(*passage.place(start, end), row) for start, end, row in links]
+    table = np.array(sorted(x for x in placed if x[0] < x[1]), dtype=np.int64).reshape(-1, 3)
+    return table[:, 2], table[:, 0], table[:, 1]
+
+
+def question_items(
+    task: QuestionInput,
+    read: ReadDoc,
+    question: Question,
+    *,
+    owner: int,
+    learn: bool = False,
+    report: Optional[Counter] = None,
+) -> List[PassageItem]:
+    """The windows of a question; none where the Doc has no pieces.
+
+    learn: with the places of the answers, which the question must have then ([] where there is none). report: counts
+    what is wrong with question and answers. Raises ValueError for a question that is too long.
+    """
+    report = Counter() if report is None else report
+    asked, entities = _read_question(task, question, report)
+    frame = make_frame(
+        asked.ids_N,
+        cls_id=task.tokenizer.cls_id,
+        sep_id=task.tokenizer.sep_id,
+        kind=task.tokenizer.kind,
+        token_types=task.token_types,
+    )
+    ids, offset = read.passage.ids_N, len(frame.head)
+    windows = stride_windows(len(ids), room=task.window - offset - 1, stride=task.stride)
+    context_P = best_context(windows, len(ids))
+    answers = _find_answers(task, read, question, windows, report) if learn else None
+    items = []
+    for b, (first, last) in enumerate(windows):
+        pieces, types = frame.window(ids[first:last])
+        inside = np.flatnonzero((read.first_E >= first) & (read.last_E <= last))
+        shift = offset - first
+        rows_E = np.concatenate([entities[0], read.rows_E[inside]])
+        first_E = np.concatenate([entities[1] + 1, read.first_E[inside] + shift])
+        last_E = np.concatenate([entities[2], read.last_E[inside] + shift - 1])
+        if len(rows_E) > task.max_entities:
+            report["windows have more linked entities than max_entities"] += 1
+        most = slice(task.max_entities)
+        gold = None
+        if answers is not None:
+            held = [(a + shift, z + shift - 1) for a, z in answers if first <= a and z <= last]
+            gold = held[0] if held else (0, 0)
+        starts_here = context_P[first:last] == b
+        items.append(
+            PassageItem(
+                owner, pieces, types, offset, first, starts_here, rows_E[most], first_E[most], last_E[most], gold
+            )
+        )
+    return items
+
+
+def _read_question(
+    task: QuestionInput, question: Question, report: Counter
+) -> Tuple[Passage, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Pieces of a question, and rows and pieces [first, last) of its linked entities."""
+    text = question["question"]
+    asked = encode_question(task.tokenizer, text)
+    room = task.window - 4 - task.max_answer_pieces
+    most = room if task.max_question_pieces is None else min(room, task.max_question_pieces)
+    if len(asked.ids_N) > most and not task.cut_questions:
+        limit = f"max_question_pieces is {task.max_question_pieces}"
+        if most == room:
+            limit = (
+                f"a window of {task.window} with answers of max_answer_pieces = {task.max_answer_pieces} leaves {most}"
+            )
+        raise ValueError(
+            f"The question {question.get('id', '')!r}, {text[:80]!r}, has {len(asked.ids_N)} pieces, but {limit}. Shorten "
+            "it, raise that setting where it can be raised, or set cut_questions = true to read only its beginning."
+        )
+    if len(asked.ids_N) > most:
+        report["questions are cut"] += 1
+        asked = replace(asked, ids_N=asked.ids_N[:most], starts_N=asked.starts_N[:most], ends_N=asked.ends_N[:most])
+    links = []
+    for i, (start, end, title) in enumerate(question.get("entities") or []):
+        if not 0 <= start < end <= len(text):
+            raise ValueError(
+                f"Entity {i} of the question {text[:80]!r} must have characters [start, end) of its {len(text)}, but it "
+                f"has [{start}, {end})."
+            )
+        if (row := task.row_of(title)) is not None:
+            links.append((start, end, row))
+    return asked, _place_links(asked, links)
+
+
+def _find_answers(
+    task: QuestionInput, read: ReadDoc, question: Question, windows: Sequence[Tuple[int, int]], report: Counter
+) -> List[Tuple[int, int]]:
+    """Pieces [first, last) of a question's answers; counts those that are not found as they stand."""
+    places = []
+    for start, end in question["answers"]:
+        if not 0 <= start < end <= read.length:
+            raise ValueError(
+                f"An answer of the question {question['question'][:80]!r} must be characters [start, end) of the Doc's "
+                f"{read.length}, but it is [{start}, {end})."
+            )
+        first, last = read.passage.place(start, end)
+        report["answers"] += 1
+        if first == last:
+            report["answers hold nothing that the encoder sees"] += 1
+            continue
+        if not any(a <= first and last <= z for a, z in windows):
+            report["answers are in no window"] += 1
+            continue
+        if last - first > task.max_answer_pieces:
+            report["answers are longer than max_answer_pieces"] += 1
+        elif read.words_around(start, end) != (start, end):
+            report["answers do not begin and end with a word"] += 1
+        places.append((first, last))
+    return places
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is found for a question: characters [start, end) and score (start logit + end logit) of answers with different
+    texts, the best first; and the score of "no answer", the lowest of all windows. No answers where the Doc has no text."""
+
+    answers: Sequence[Tuple[int, int, float]]
+    null: float
+
+    @property
+    def difference(self) -> float:
+        """By how much "no answer" is better than the best answer."""
+        return self.null - self.answers[0][2] if self.answers else np.inf
+
+
+def ranked(found: Found, *, most: int, threshold: Optional[float]) -> List[List[Any]]:
+    """Characters and probability of each answer, [0, 0, p] for "no answer", the one that is given first.
+
+    As in the original code: the probabilities are those of the answers that are listed, "no answer" among them where there
+    is a threshold; it comes first where it is better than the best answer by more than that.
+    """
+    rows = [[a, b, score] for a, b, score in found.answers]
+    if not rows:
+        return [[0, 0, 1.0]]
+    if threshold is not None:
+        best, null = rows[0], [0, 0, found.null]
+        first = null if found.difference > threshold else best
+        rows = sorted([*rows, null], key=lambda row: -row[2])
+        kept = [row for i, row in enumerate(rows) if i < most or row is null]
+        rows = [first, *(row for row in kept if row is not first)]
+    weights = np.exp(np.array([row[2] for row in rows]) - max(row[2] for row in rows))
+    return [[a, b, float(p)] for (a, b, _), p in zip(rows, weights / weights.sum())]
+
+
+def different(text: str, spans: Iterable[Tuple[int, int, float]], most: int) -> List[Tuple[int, int, float]]:
+    """The best spans with different texts that are not blank; of equal scores the first in the text."""
+    chosen: Dict[str, Tuple[int, int, float]] = {}
+    for start, end, score in sorted(spans, key=lambda x: (-x[2], x[0], x[1])):
+        answer = text[start:end]
+        if answer.strip() and answer not in chosen:
+            chosen[answer] = (start, end, score)
+            if len(chosen) == most:
+                break
+    return list(chosen.values())
+
+
+def listed(report: Counter) -> str:
+    return ", ".join(f"{n} {reason}" for reason, n in report.items())

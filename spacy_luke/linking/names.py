@@ -1,0 +1,79 @@
+"""When two names are the same: Unicode form, blanks beside punctuation and, where wanted, case make no difference.
+
+A name's key is its text in form NFC, with a blank only between two words: "AT & T" and "AT&T" are one name, and so are
+"Ada 's" and "Ada's", since data sets and tokenizers differ in this.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Iterator, Tuple
+
+CASES = ("exact", "casefold")
+# Scripts written without blanks: each character is a word of its own.
+_ALONE = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    r"\U00020000-\U0003ffff"
+)
+
+
+def _word_characters() -> str:
+    """Letters, digits, the underscore, the marks on letters and the joiners between them, as ranges for a pattern."""
+    alone = re.compile(f"[{_ALONE}]")
+    codes = [
+        code
+        for code in range(0x10000)
+        if (chr(code).isalnum() or unicodedata.category(chr(code))[0] == "M" or chr(code) in "_\u200c\u200d")
+        and not alone.match(chr(code))
+    ]
+    ranges: list = []
+    for code in codes:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(rf"\u{first:04x}-\u{last:04x}" for first, last in ranges) + r"\U00010000-\U0001efff"
+
+
+_WORD = _word_characters()
+_NEEDLESS_BLANK = re.compile(f" (?![{_WORD}])|(?<![{_WORD}]) ")
+_UNIT = re.compile(f"[{_WORD}]+|\\S")
+_STARTS_WORD = re.compile(f"[{_WORD}]")
+_TRAIL = re.compile(f"(?:(?![\\d_])[{_WORD}])*")
+
+
+def check_case(case: str) -> str:
+    if case not in CASES:
+        raise ValueError(f"case must be one of {CASES}, but it is {case!r}.")
+    return case
+
+
+def key_of(text: str, *, case: str) -> str:
+    """The form of a name that is compared: NFC, one blank between words and none beside punctuation. casefold: as
+    `str.casefold`, otherwise the case counts."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    if case == "casefold":
+        text = text.casefold()
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", text)
+    text = " ".join(text.split())
+    return _NEEDLESS_BLANK.sub("", text) if " " in text else text
+
+
+@lru_cache(maxsize=1 << 15)
+def piece_of(word: str, case: str) -> Tuple[str, bool, bool]:
+    """The key of a word, and whether it begins and ends with a character of words: only between these is a blank."""
+    key = key_of(word, case=case)
+    return key, bool(key and _STARTS_WORD.match(key[0])), bool(key and _STARTS_WORD.match(key[-1]))
+
+
+def units(key: str) -> Iterator[Tuple[int, int]]:
+    """Words and single other characters of a key, [start, end): where names may begin and end without a tokenizer."""
+    return (match.span() for match in _UNIT.finditer(key))
+
+
+def letters_after(text: str, start: int) -> int:
+    """Where the letters that follow at `start` end: in wikitext, "[[bus]]es" is a link of the text "buses"."""
+    match = _TRAIL.match(text, start)
+    return match.end() if match else start

@@ -1,0 +1,262 @@
+"""Names with their link probabilities and candidate entities: millions of them in one file that is memory-mapped.
+
+    spacy_luke mentions 1                                  first line: what it is, and the version
+    {"case": "exact", "names": 3, ..., "sections": {...}}  second line: sizes, and [first byte, bytes] of each section
+    names, titles                                          two tries (marisa-trie), which number the names and the entities
+    link                                                   float32, for each name: times linked / times occurring
+    first                                                  uint32, for each name and one more: where its candidates begin
+    entities, priors                                       uint32 and float32, for each candidate, the best first
+
+Opening reads the two lines; a lookup reads the pages of the file that it needs, which all processes share.
+"""
+
+import json
+import mmap
+import struct
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ..atomic import write_atomically
+from .names import check_case, key_of
+
+MAGIC = b"spacy_luke mentions 1\n"
+ALIGNMENT = 64
+SECTIONS = ("names", "titles", "link", "first", "entities", "priors")
+
+
+class Candidate(NamedTuple):
+    """An entity that a name may mean, and p(entity | name)."""
+
+    entity: str
+    prior: float
+
+
+class MentionStore:
+    """Reads a store: a file (`open`), or its bytes. Nothing in it can be changed; `linking.build` makes new ones.
+
+    Raises ValueError for what is no store, not a whole one or one of another version, and ImportError without marisa-trie.
+    """
+
+    def __init__(self, data: Union[bytes, mmap.mmap], *, source: str = "the bytes") -> None:
+        self._data = memoryview(data)
+        self.header, start = _read_header(self._data, source)
+        sections = {name: self._data[a : a + n] for name, (a, n) in self.header["sections"].items()}
+        end = max(a + n for a, n in self.header["sections"].values())
+        if end != len(self._data) or start > min(a for a, _ in self.header["sections"].values()):
+            raise ValueError(
+                f"{source} is not a whole store of names: expected {end:,} bytes, but it has {len(self._data):,}. "
+                "Copy it again, or build it again."
+            )
+        try:
+            self._names, self._titles = (new_trie().map(sections[name]) for name in ("names", "titles"))
+            self._link, self._priors = sections["link"].cast("f"), sections["priors"].cast("f")
+            self._first, self._entities = sections["first"].cast("I"), sections["entities"].cast("I")
+            sizes = (len(self._names), len(self._titles), len(self._link), len(self._first) - 1, self._first[-1])
+        except (RuntimeError, TypeError, IndexError) as error:
+            raise ValueError(f"{source} is a damaged store of names ({error}). Build it again.") from error
+        names, candidates = self.header["names"], self.header["candidates"]
+        if sizes != (names, self.header["entities"], names, names, candidates) or {
+            len(self._entities),
+            len(self._priors),
+        } != {candidates}:
+            raise ValueError(f"{source} is a damaged store of names: its parts disagree in size. Build it again.")
+
+    @classmethod
+    def open(cls, path: Union[str, Path]) -> "MentionStore":
+        """A store in a file, memory-mapped: the file must not be written to, but it may be replaced or removed."""
+        path = Path(path)
+        if not path.is_file():
+            raise ValueError(f"Expected a store of names at {path}, but there is no such file.")
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise ValueError(f"{path} is empty; expected a store of names.")
+            return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), source=str(path))
+
+    def to_bytes(self) -> bytes:
+        """What `open` reads; the same store gives the same bytes."""
+        return self._data.tobytes()
+
+    def save(self, path: Union[str, Path]) -> None:
+        """Write the file, atomically: also over the one that this store is mapped from."""
+        with write_atomically(Path(path)) as temporary, temporary.open("wb") as file:
+            file.write(self._data)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Pickled with all it holds, so that it can be read on another machine."""
+        return type(self), (self.to_bytes(),)
+
+    @property
+    def case(self) -> str:
+        """Whether names are compared as they are ("exact") or without case ("casefold")."""
+        return self.header["case"]
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest name."""
+        return self.header["longest"]
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """What the builder noted: sources, numbers of pages and links."""
+        return dict(self.header["info"])
+
+    def __len__(self) -> int:
+        """Number of names."""
+        return self.header["names"]
+
+    def __iter__(self) -> Iterator[str]:
+        """All names in the form of keys (see `linking.names`), in an order that depends on the names alone."""
+        return iter(self._names.iterkeys())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.number_of(name) is not None
+
+    def __repr__(self) -> str:
+        return f"MentionStore({len(self):,} names, {self.header['entities']:,} entities, case={self.case!r})"
+
+    def candidates(self, name: str) -> List[Candidate]:
+        """The entities that a name may mean, the most frequent first; [] for an unknown name."""
+        number = self.number_of(name)
+        return [] if number is None else list(self.candidates_of(number))
+
+    def link_probability(self, name: str) -> float:
+        """Times linked / times occurring (LUKE paper, appendix C); 0.0 for an unknown name."""
+        number = self.number_of(name)
+        return 0.0 if number is None else self._link[number]
+
+    def entities(self) -> Iterator[str]:
+        """All titles, in an order that depends on the titles alone."""
+        return iter(self._titles.iterkeys())
+
+    # ---- by a name's number, for those that look up many
+
+    def number_of(self, name: str) -> Optional[int]:
+        return self._names.get(key_of(name, case=self.case))
+
+    def numbers_of_prefixes(self, key: str) -> Iterator[Tuple[str, int]]:
+        """Names that a key begins with, and their numbers, the shortest first."""
+        return self._names.iter_prefixes_with_ids(key)
+
+    def link_probability_of(self, number: int) -> float:
+        return self._link[number]
+
+    def best_prior_of(self, number: int) -> float:
+        """p(entity | name) of the first candidate."""
+        return self._priors[self._first[number]]
+
+    def candidates_of(self, number: int) -> Iterator[Candidate]:
+        for i in range(self._first[number], self._first[number + 1]):
+            yield Candidate(self._titles.restore_key(self._entities[i]), self._priors[i])
+
+
+def pack_store(
+    keys: Sequence[str],
+    titles: Sequence[str],
+    *,
+    link_N: np.ndarray,
+    count_N: np.ndarray,
+    entity_C: np.ndarray,
+    prior_C: np.ndarray,
+    case: str,
+    info: Dict[str, Any],
+) -> bytes:
+    """The bytes of a store. keys: names in the form of `key_of`, in order and each once; titles: the same of entities.
+
+    link_N, count_N: link probability and number of candidates (one at least) of each name; entity_C, prior_C: index
+    among `titles` and p(entity | name) of each candidate, name after name, the best first.
+    """
+    names, entities = new_trie(keys), new_trie(titles)
+    number_N = np.fromiter((names[key] for key in keys), np.int64, len(keys))
+    number_T = np.fromiter((entities[title] for title in titles), np.int64, len(titles))
+    if len(entity_C) >= 2**32:
+        raise ValueError(
+            f"A store holds fewer than 2 ** 32 candidates, but there are {len(entity_C):,}; drop rare ones."
+        )
+    order_N = np.argsort(number_N)  # the trie numbers names in an order of its own
+    first_N = np.cumsum(count_N, dtype=np.int64) - count_N
+    sizes_N = count_N[order_N]
+    new_first = np.concatenate([[0], np.cumsum(sizes_N, dtype=np.int64)])
+    source_C = np.repeat(first_N[order_N] - new_first[:-1], sizes_N) + np.arange(len(entity_C))
+    sections = {
+        "names": names.tobytes(),
+        "titles": entities.tobytes(),
+        "link": link_N[order_N].astype(np.float32).tobytes(),
+        "first": new_first.astype(np.uint32).tobytes(),
+        "entities": number_T[entity_C[source_C]].astype(np.uint32).tobytes(),
+        "priors": prior_C[source_C].astype(np.float32).tobytes(),
+    }
+    header = {
+        "byteorder": sys.byteorder,
+        "candidates": len(entity_C),
+        "case": check_case(case),
+        "entities": len(titles),
+        "info": info,
+        "longest": max(map(len, keys), default=0),
+        "names": len(keys),
+    }
+    return _join(header, sections)
+
+
+def float32(x: float) -> float:
+    """The number that a store holds for x: a threshold must be rounded as what it is compared with."""
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+
+def _join(header: Dict[str, Any], sections: Dict[str, bytes]) -> bytes:
+    room = len(json.dumps(header, ensure_ascii=False).encode("utf8")) + 100 * len(sections)
+    start = -(-(len(MAGIC) + room) // ALIGNMENT) * ALIGNMENT
+    places, end = {}, start
+    for name, data in sections.items():
+        begin = -(-end // ALIGNMENT) * ALIGNMENT
+        places[name], end = (begin, len(data)), begin + len(data)
+    line = json.dumps({**header, "sections": places}, ensure_ascii=False).encode("utf8")
+    file = bytearray(end)
+    file[: len(MAGIC)] = MAGIC
+    file[len(MAGIC) : start] = line.ljust(start - len(MAGIC) - 1) + b"\n"
+    for name, (begin, size) in places.items():
+        file[begin : begin + size] = sections[name]
+    return bytes(file)
+
+
+def _read_header(data: memoryview, source: str) -> Tuple[Dict[str, Any], int]:
+    magic, version = MAGIC.rsplit(b" ", 1)
+    begin = bytes(data[:100]).split(b"\n")[0]
+    if not begin.startswith(magic + b" "):
+        raise ValueError(
+            f"{source} is no store of names: it begins with {begin[:40]!r}. Build one with "
+            "`python -m spacy luke build-mentions`."
+        )
+    if begin + b"\n" != MAGIC:
+        raise ValueError(
+            f"{source} is a store of names of version {begin[len(magic) + 1 :].decode(errors='replace')}, but this "
+            f"spacy_luke reads version {version.decode().strip()}. Build it again."
+        )
+    size = 1 << 12
+    while b"\n" not in (line := bytes(data[len(MAGIC) : size])) and size < len(data):
+        size *= 2
+    try:
+        header = json.loads(line.split(b"\n")[0])
+        if header["byteorder"] != sys.byteorder:
+            raise ValueError(f"it was built on a {header['byteorder']}-endian machine")
+        _ = header["candidates"], header["entities"], header["info"], header["longest"], header["names"]
+        check_case(header["case"])
+        if set(header["sections"]) != set(SECTIONS):
+            raise ValueError(f"it has the parts {sorted(header['sections'])}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{source} is a damaged store of names ({error}). Build it again.") from error
+    return header, len(MAGIC) + line.index(b"\n") + 1
+
+
+def new_trie(keys: Sequence[str] = ()) -> Any:
+    """A trie of marisa-trie. Raises ImportError, with what to install, where the library is missing."""
+    try:
+        from marisa_trie import Trie
+    except ImportError as error:
+        raise ImportError(
+            'Stores of names need the library marisa-trie: pip install "spacy-luke[annotator]", or '
+            "pip install marisa-trie."
+        ) from error
+    return Trie(keys)

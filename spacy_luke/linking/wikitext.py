@@ -1,0 +1,170 @@
+"""Running text and links of an article's wikitext, as far as names need it: no templates, tables, references, files.
+
+Malformed markup is common and never an error: brackets without a partner are left out.
+"""
+
+import html
+import re
+from dataclasses import dataclass
+from typing import FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
+from urllib.parse import unquote
+
+from .names import letters_after
+
+# The English names are understood in all languages.
+NAMESPACES = (
+    "media special talk user wikipedia project file image mediawiki template help category portal book draft module "
+    "topic timedtext gadget"
+).split()
+# Other projects; languages are told by their form.
+PROJECTS = (
+    "wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage species wikispecies "
+    "commons c m meta metawikipedia d wikidata mw mediawikiwiki w wikipedia foundation wikimedia phab bugzilla incubator "
+    "simple doi"
+).split()
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_DROPPED = (
+    "ref|math|chem|gallery|timeline|code|pre|source|syntaxhighlight|score|imagemap|hiero|templatedata|graph|maplink|"
+    "mapframe|inputbox|references"
+)
+_ELEMENT = re.compile(rf"<(/?)({_DROPPED})\b[^<>]*?(/?)>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_BRACES = re.compile(r"\{\{|\}\}|^[ \t:*#;]*\{\||^[ \t]*\|\}(?!\})", re.MULTILINE)
+_BRACKETS = re.compile(r"\[\[|\]\]")
+_EXTERNAL = re.compile(r"\[(?:https?:|ftps?:|mailto:|news:|irc:|//)[^\s\[\]]*[ \t]*([^\[\]\n]*)\]", re.IGNORECASE)
+_BARE = re.compile(r"\bhttps?://\S+")
+_QUOTES = re.compile(r"'{2,}")
+_SWITCH = re.compile(r"__[A-Z]+__")
+_LINE = re.compile(r"^(?:[ \t]*[*#:;]+[ \t]*|=+[ \t]*(?=[^=]))|(?<![ \t=])[ \t]*=+[ \t]*$|^-{4,}", re.MULTILINE)
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?")
+_BAD_TARGET = re.compile(r"[\n\[\]{}<>|]")
+
+
+class Link(NamedTuple):
+    """The text of a link as it is shown, and the title that it leads to."""
+
+    text: str
+    title: str
+
+
+class Article(NamedTuple):
+    """Text, a paragraph a line, and its links in order."""
+
+    text: str
+    links: List[Link]
+
+
+@dataclass(frozen=True)
+class Wiki:
+    """What a dump says about its wiki: names of the namespaces in lower case; whether titles begin with a capital."""
+
+    namespaces: FrozenSet[str] = frozenset(NAMESPACES)
+    capital: bool = True
+
+    @classmethod
+    def of(cls, namespaces: Iterable[str], *, capital: bool) -> "Wiki":
+        return cls(frozenset([*NAMESPACES, *(name.lower() for name in namespaces if name)]), capital)
+
+    def title(self, target: str) -> str:
+        """The title in the form that pages have: no section, blanks for underscores, a capital at the beginning."""
+        target = unquote(target) if "%" in target else target
+        target = " ".join(target.partition("#")[0].replace("_", " ").split())
+        return target[:1].upper() + target[1:] if self.capital else target
+
+
+def read_article(wikitext: str, wiki: Wiki = Wiki()) -> Article:
+    """Text and links of an article. Links of files, categories and other languages are not shown and so not there."""
+    text = _COMMENT.sub("", wikitext)
+    text = _without_braces(_without_elements(text))
+    text = _SWITCH.sub("", _QUOTES.sub("", _TAG.sub("", text)))
+    text = _BARE.sub("", _EXTERNAL.sub(r"\1", text))
+    text = _LINE.sub("", text)
+    return _read_links(html.unescape(text), wiki)
+
+
+def _without_elements(text: str) -> str:
+    """The text without <ref> and the like and what they hold; of one that is never closed only the tag goes."""
+    tags = [(match, match.group(2).lower()) for match in _ELEMENT.finditer(text)]
+    last_end = {name: match.start() for match, name in tags if match.group(1)}
+    kept, end, inside = [], 0, ""
+    for match, name in tags:
+        closing, alone = match.group(1), match.group(3)
+        if inside:
+            if closing and name == inside:
+                end, inside = match.end(), ""
+            continue
+        kept.append(text[end : match.start()])
+        end = match.end()
+        if not closing and not alone and last_end.get(name, -1) > match.start():
+            inside = name
+    return "".join([*kept, text[end:]])
+
+
+def _without_braces(text: str) -> str:
+    """The text without {{templates}} and {| tables |}, also nested; a brace without a partner stays."""
+    opened: List[Tuple[int, bool]] = []
+    holes: List[Tuple[int, int]] = []
+    for match in _BRACES.finditer(text):
+        token = match.group().strip(" \t:*#;")
+        if token in ("{{", "{|"):
+            opened.append((match.start(), token == "{|"))
+            continue
+        is_table = token == "|}"
+        while opened and opened[-1][1] != is_table and is_table:
+            opened.pop()  # a template that was left open inside of a table
+        if opened and opened[-1][1] == is_table:
+            start, _ = opened.pop()
+            while holes and holes[-1][0] >= start:
+                holes.pop()
+            holes.append((start, match.end()))
+    kept, end = [], 0
+    for start, stop in holes:
+        kept.append(text[end:start])
+        end = stop
+    return "".join([*kept, text[end:]])
+
+
+def _read_links(text: str, wiki: Wiki) -> Article:
+    parts: List[str] = []
+    links: List[Link] = []
+    opened: List[Tuple[int, int]] = []  # how many parts and links there were at each [[
+    end = 0
+    for match in _BRACKETS.finditer(text):
+        parts.append(text[end : match.start()])
+        end = match.end()
+        if match.group() == "[[":
+            opened.append((len(parts), len(links)))
+        elif opened:
+            n_parts, n_links = opened.pop()
+            inside = "".join(parts[n_parts:])
+            trail = letters_after(text, end)
+            shown, title = _read_link(inside, wiki)
+            if shown is None:  # a file with its caption, a category, another language
+                del parts[n_parts:], links[n_links:]
+                continue
+            if title is not None:
+                shown, end = shown + text[end:trail], trail
+                links[n_links:] = [Link(" ".join(shown.split()), title)]
+            parts[n_parts:] = [shown]
+    return Article("".join([*parts, text[end:]]), links)
+
+
+def _read_link(inside: str, wiki: Wiki) -> Tuple[Optional[str], Optional[str]]:
+    """What of "target|text" is shown (None: nothing), and the title of the article that it leads to (None: no article)."""
+    target, bar, shown = inside.partition("|")
+    shown = shown if shown.strip() else target.lstrip(" :")
+    if _BAD_TARGET.search(target) or "\n" in shown.strip():
+        return inside, None
+    colon = target.lstrip().startswith(":")
+    target = target.lstrip(" :")
+    prefix, found, rest = target.partition(":")
+    prefix = prefix.strip().replace("_", " ")
+    if found and prefix.lower() in wiki.namespaces:
+        return (shown, None) if colon or prefix.lower() in ("wikipedia", "user", "special", "help") else (None, None)
+    if found and not rest.startswith((" ", "_")):
+        if prefix.lower() in PROJECTS:
+            return shown, None
+        if _LANGUAGE.fullmatch(prefix):
+            return (shown, None) if colon or bar else (None, None)
+    title = wiki.title(target)
+    return (shown, title) if title else (shown, None)

@@ -1,0 +1,109 @@
+"""Question answering and cloze heads are equal to the reference implementations; and the comparison sees every fault."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from golden import Case, read_case
+
+from spacy_luke.model.answers import AnswerHead, start_end_cross_entropy
+from spacy_luke.model.heads import EntityHead, binary_cross_entropy
+
+QA = ["luke_squad", "hf_luke_question_answering"]
+
+
+def qa_error(case: Case) -> float:
+    """Greatest error of start and end logits at real words."""
+    head = AnswerHead(case.config.hidden_size).eval()
+    head.load_state_dict(case.head)
+    with torch.no_grad():
+        logits = head(case.encoder()(case.windows(), case.mentions())[0])
+    return max(case.word_error(f"{name}_logits", logits[:, i]) for i, name in enumerate(("start", "end")))
+
+
+def cloze_logits(case: Case) -> torch.Tensor:
+    """Logits of the real candidates, (U,): each window's first entity is the placeholder, the others are candidates."""
+    head = EntityHead(case.config.hidden_size, 1, states=2).eval()
+    head.load_state_dict(case.head)
+    windows, mentions = case.windows(), case.mentions()
+    units, start = [], 0
+    for count in mentions.counts:
+        units += [(start, start + i) for i in range(1, count)]
+        start += count
+    words, entities = case.encoder()(windows, mentions)
+    return head(words, mentions.first_E, mentions.last_E, entities, torch.tensor(units))[:, 0]
+
+
+def cloze_error(case: Case) -> float:
+    real = case.real_entities[:, 1:]
+    with torch.no_grad():
+        return float((cloze_logits(case) - case.outputs["logits"][real]).abs().max())
+
+
+@pytest.mark.parametrize("name", QA)
+def test_start_and_end(shared, name):
+    case = read_case(shared, name)
+    assert qa_error(case) <= case.tolerance
+
+
+@pytest.mark.parametrize("name", QA)
+def test_loss_of_answers(shared, name):
+    """From the reference's own logits, padding among them as there; it ignores places beyond the end, which we never make."""
+    case = read_case(shared, name)
+    means = []
+    for side in ("start", "end"):
+        losses = [
+            start_end_cross_entropy(logits[:, None].expand(-1, 2), [len(logits)], torch.stack([place, place])[None])[0]
+            for logits, place in zip(case.outputs[f"{side}_logits"], case.inputs[f"{side}_positions"])
+            if place < len(logits)
+        ]
+        assert losses
+        means.append(sum(losses) / len(losses))
+    assert sum(means) / 2 == pytest.approx(float(case.outputs["loss"]), abs=case.tolerance)
+
+
+def test_candidates(shared):
+    case = read_case(shared, "luke_record")
+    assert cloze_error(case) <= case.tolerance
+    labels = case.inputs["labels"][case.real_entities[:, 1:]]
+    with torch.no_grad():
+        loss, _ = binary_cross_entropy(cloze_logits(case), labels)
+    assert loss / len(labels) == pytest.approx(float(case.outputs["loss"]), abs=case.tolerance)
+
+
+@pytest.mark.parametrize("name", [*QA, "luke_record"])
+def test_swapped_parameters_are_seen(shared, name):
+    """In a case where heads and encoder agree, each of these faults is seen."""
+    case = read_case(shared, name)
+    error = cloze_error if name == "luke_record" else qa_error
+    matrix = "classifier.weight" if name == "luke_record" else "qa_outputs.weight"
+    halves = case.head[matrix].chunk(2, 1 if name == "luke_record" else 0)
+    faults = [replace(case, head={**case.head, matrix: torch.cat(halves[::-1], 1 if name == "luke_record" else 0)})]
+    for one, other in (
+        ("layers.0.attention.e2e_query.weight", "layers.0.attention.e2w_query.weight"),
+        ("layers.0.attention.query.weight", "layers.0.attention.w2e_query.weight"),
+        ("layers.1.attention.key.weight", "layers.1.attention.value.weight"),
+        ("layers.0.up.weight", "layers.1.up.weight"),
+        ("entities.position.weight", "words.position.weight"),
+        ("entities.norm.weight", "words.norm.weight"),
+    ):
+        assert case.state[one].shape == case.state[other].shape
+        faults.append(replace(case, state={**case.state, one: case.state[other], other: case.state[one]}))
+    assert all(error(fault) > 10 * case.tolerance for fault in faults)
+
+
+@pytest.mark.parametrize("lengths", [[5], [3, 7, 4], [1, 6]])
+def test_loss_is_that_of_torch(lengths):
+    torch.manual_seed(len(lengths))
+    logits = torch.randn(sum(lengths), 2, requires_grad=True)
+    gold = torch.stack([torch.tensor([torch.randint(n, ()).item() for n in lengths]) for _ in range(2)], 1)
+    loss, gradient = start_end_cross_entropy(logits, lengths, gold)
+    expected = sum(
+        F.cross_entropy(part[None, :, i], gold[b, i][None]) / 2
+        for b, part in enumerate(logits.split(lengths))
+        for i in range(2)
+    )
+    expected.backward()
+    assert loss == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert torch.allclose(gradient, logits.grad, atol=1e-6)
