@@ -140,7 +140,9 @@ def _asked(doc: Doc, given: Iterable[Any], field: str) -> List[Dict[str, Any]]:
     for i, item in enumerate(given):
         item = {field: item} if isinstance(item, str) else item
         if not isinstance(item, dict) or not isinstance(item.get(field), str) or not item[field].strip():
-            raise ValueError(f"Item {i} must be a string or a dict with {field!r}, text that is not blank; got {item!r}.")
+            raise ValueError(
+                f"Item {i} must be a string or a dict with {field!r}, text that is not blank; got {item!r}."
+            )
         item = dict(item)
         for name in ("candidates", "answers"):
             if item.get(name) is None:

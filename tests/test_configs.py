@@ -1,18 +1,25 @@
-"""Every file in configs/ is complete, valid, and trains two steps offline with a tiny checkpoint."""
+"""Every file in configs/ is complete and valid; each trains two steps offline with a tiny checkpoint, the small ones on
+the sample corpus."""
 
 from pathlib import Path
 
 import pytest
 import spacy
 from spacy.cli.train import train
-from spacy.tokens import DocBin
+from spacy.language import Language
+from spacy.tokens import Doc, Span
 from spacy.util import load_config, load_model_from_config
 from tiny import make_checkpoint
 
+from spacy_luke.annotations import set_pairs, set_queries, set_questions, set_relations
 from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.jsonl import JsonlCorpus
 
-CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.cfg"))
+ROOT = Path(__file__).parents[1]
+CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
 TEXT = [("Ada", "B-PER"), ("Lovelace", "I-PER"), ("lived", "O"), ("in", "O"), ("London", "B-LOC"), (".", "O")]
+LABELS = {"luke_ner": ("LOC", "PER"), "luke_typer": ("person", "place"), "luke_relation": ("lives_in",)}
 
 
 def flatten(config, path=""):
@@ -24,33 +31,68 @@ def flatten(config, path=""):
     return leaves
 
 
-@pytest.fixture(scope="module")
-def overrides(tmp_path_factory):
-    """Data of two sentences and a checkpoint of noise, in place of what the configs name."""
-    folder = tmp_path_factory.mktemp("configs")
-    checkpoint = make_checkpoint(max_positions=300)
-    write_huggingface(checkpoint, folder / "tiny")
+def make_gold(nlp: Language) -> Doc:
+    """Two sentences with all that any component learns."""
     words, tags = zip(*TEXT * 2, strict=True)
+    starts = [i % len(TEXT) == 0 for i in range(len(words))]
+    doc = Doc(nlp.vocab, words=words, sent_starts=starts, ents=list(tags), tags=["NN"] * len(words))
+    doc.spans["sc"] = [*doc.ents, Span(doc, 1, 2, "PER")]
+    types = {"PER": "person", "LOC": "place"}
+    doc.spans["luke_types"] = [Span(doc, span.start, span.end, types[span.label_]) for span in doc.ents]
+    set_relations(doc, [(doc.ents[0], doc.ents[1], "lives_in"), (doc.ents[2], doc.ents[3], "lives_in")])
+    place = (doc.ents[1].start_char, doc.ents[1].end_char)
+    set_questions(doc, [{"question": "Where did she live?", "answers": [place]}])
+    candidates = [(span.start_char, span.end_char) for span in doc.ents]
+    set_queries(doc, [{"query": "Ada lived in @placeholder.", "candidates": candidates, "answers": [place]}])
+    return doc
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the configs name, small: data, a checkpoint of noise, names of entities."""
+    folder = tmp_path_factory.mktemp("configs")
+    write_huggingface(make_checkpoint(max_positions=300), folder / "tiny")
     nlp = spacy.blank("en")
-    doc = spacy.tokens.Doc(
-        nlp.vocab, words=words, sent_starts=[i % len(TEXT) == 0 for i in range(len(words))], ents=list(tags)
-    )
-    doc.spans["sc"] = [*doc.ents, spacy.tokens.Span(doc, 1, 2, "PER")]
-    DocBin(docs=[doc] * 3).to_disk(folder / "data.spacy")
-    return {
-        "paths.weights": str(folder / "tiny"),
-        "paths.train": str(folder / "data.spacy"),
-        "paths.dev": str(folder / "data.spacy"),
+    gold = make_gold(nlp)
+    write_docbin([gold] * 3, folder / "data.spacy")
+    paired = make_gold(nlp)
+    set_pairs(paired, [(paired.ents[head], paired.ents[tail]) for head, tail in ((0, 1), (1, 0), (2, 3))])
+    write_docbin([paired] * 3, folder / "pairs.spacy")
+    sample = JsonlCorpus(ROOT / "assets/sample/dev.jsonl", overlaps="outermost")
+    write_docbin(list(sample.docs(nlp))[:3], folder / "sample.spacy")
+    (folder / "names.tsv").write_text("name\tentity\tcount\toccurrences\nLondon\tJapan\t5\t10\n", encoding="utf8")
+    return folder
+
+
+def overrides(path, folder):
+    """Settings that make a config small."""
+    config = load_config(path, interpolate=False)
+    settings = {
+        "paths.weights": folder / "tiny",
         "system.gpu_allocator": None,
         "training.max_steps": 2,
         "training.eval_frequency": 1,
         "training.logger.progress_bar": None,
-        "components.luke_ner.model.encoder.train_precision": "float32",
     }
+    data = "sample" if path.stem in ("joint_small", "cloze_small", "qa_small") else "data"
+    data = "pairs" if "tacred" in path.stem else data
+    settings |= {f"paths.{part}": folder / f"{data}.spacy" for part in ("train", "dev")}
+    if "mentions" in config["paths"]:
+        settings["paths.mentions"] = folder / "names.tsv"
+    if data == "sample" and "luke_ner" in config["components"]:  # the tiny tokenizer makes many pieces of a word
+        settings["components.luke_ner.max_span_pieces"] = None
+    if "tagger" in config["components"]:
+        settings["components.tagger.model.tok2vec.width"] = 32
+    for name, component in config["components"].items():
+        model = component.get("model", {})
+        for key, at in ((model, "model"), (model.get("encoder", {}), "model.encoder")):
+            if "train_precision" in key:
+                settings[f"components.{name}.{at}.train_precision"] = "float32"
+    return {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()}
 
 
 def test_there_are_configs():
-    assert len(CONFIGS) >= 5
+    assert len(CONFIGS) >= 14
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -63,20 +105,61 @@ def test_complete(path):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_setting_of_ours_has_a_comment(path):
-    lines = path.read_text(encoding="utf8").splitlines()
-    start, end = lines.index("[components.luke_ner]"), lines.index("[corpora]")
-    assert lines[0].startswith("# ")
-    assert sum(line.startswith("#") for line in lines[start:end]) >= 10
+def test_every_component_has_comments(path):
+    text = path.read_text(encoding="utf8")
+    assert text.startswith("# ")
+    sections = text.split("\n[components]\n")[1].split("\n[corpora]\n")[0]
+    for name in load_config(path)["nlp"]["pipeline"]:
+        if not name.startswith(("luke_", "entity_")):
+            continue
+        part = "".join(x for x in sections.split("\n[") if x.startswith((f"components.{name}]", f"components.{name}.")))
+        assert sum(line.startswith("#") for line in part.splitlines()) >= 6, name
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_trains_two_steps(path, overrides, tmp_path, capsys):
-    train(path, tmp_path, overrides=overrides)
+def test_the_head_names_the_file(path):
+    """The commands at the top are those of this config."""
+    head = path.read_text(encoding="utf8").split("\n\n[")[0].splitlines()
+    lines = [line for line in head if "spacy train " in line or "luke train " in line]
+    assert all(f"configs/{path.name}" in line for line in lines)
+
+
+@pytest.mark.parametrize("path", [path for path in CONFIGS if "small" not in path.stem], ids=lambda path: path.stem)
+def test_schedule_fits_the_epochs(path):
+    """Warm-up is 6 % of all steps, and the rate falls to nothing with the last one."""
+    config = load_config(path)
+    rate = config["training"]["optimizer"]["learn_rate"]
+    assert rate["warmup_steps"] == pytest.approx(0.06 * rate["total_steps"], abs=1)
+    assert rate["total_steps"] % config["training"]["max_epochs"] == 0
+    assert config["training"]["eval_frequency"] <= rate["total_steps"] / config["training"]["max_epochs"] * 2
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_trains_two_steps(path, folder, tmp_path, capsys):
+    train(path, tmp_path, overrides=overrides(path, folder))
     assert "Saved pipeline" in capsys.readouterr().out
     nlp = spacy.load(tmp_path / "model-last")
-    assert nlp.get_pipe("luke_ner").labels == ("LOC", "PER")
-    doc = nlp("Ada Lovelace lived in London.")
-    assert doc.has_annotation("SENT_START")
+    small = "sample" in overrides(path, folder)["paths.train"]
+    for name, labels in LABELS.items():
+        if name in nlp.pipe_names and not small:
+            assert nlp.get_pipe(name).labels == labels
+        elif name in nlp.pipe_names:
+            assert len(nlp.get_pipe(name).labels) >= 4
+    doc = nlp(make_asked(nlp))
+    if "sentencizer" in nlp.pipe_names:
+        assert doc.has_annotation("SENT_START")
     if "nested" in path.stem:
         assert len(doc.spans["sc"].attrs["scores"]) == len(doc.spans["sc"])
+    if "luke_qa" in nlp.pipe_names:
+        assert len(doc._.luke_answers) == 1
+    if "luke_cloze" in nlp.pipe_names:
+        assert len(doc._.luke_fillers) == 1
+    if "luke_relation" in nlp.pipe_names:
+        assert "luke_relations" in doc.user_data
+
+
+def make_asked(nlp):
+    doc = nlp.make_doc("Ada Lovelace lived in London.")
+    set_questions(doc, ["Where?"])
+    set_queries(doc, ["She lived in @placeholder."])
+    return doc

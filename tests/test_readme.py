@@ -11,12 +11,15 @@ from test_project import find_command
 from tiny import make_checkpoint
 
 from spacy_luke.bridge.encoders import build_luke_encoder
-from spacy_luke.bridge.spans import build_span_classifier
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.bridge.spans import build_span_classifier
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.sources import make_checkpoint_loader
 from spacy_luke.cli.convert import build_pipeline
+from spacy_luke.components.cloze import make_luke_cloze
+from spacy_luke.components.entity_annotator import make_entity_annotator
 from spacy_luke.components.ner import make_luke_ner
+from spacy_luke.components.qa import make_luke_qa
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -78,6 +81,9 @@ def test_the_map_is_whole():
         ("`spacy-luke.LukeEncoder.v1`", build_luke_encoder, set()),
         ("`spacy-luke.checkpoint.v1`", make_checkpoint_loader, set()),
         ("`spacy-luke.AdamW.v1`", make_adamw, set()),
+        ("Settings of `entity_annotator`", make_entity_annotator, {"nlp", "name"}),
+        ("Settings of `luke_qa`", make_luke_qa, {"nlp", "name"}),
+        ("Settings of `luke_cloze`", make_luke_cloze, {"nlp", "name"}),
     ],
 )
 def test_settings_are_all_there(title, function, unlisted):

@@ -46,12 +46,18 @@ def build_luke_encoder(
 
 
 @registry.architectures("spacy-luke.SharedEncoder.v1")
-def build_shared_encoder(upstream: str = "*") -> Model[List[Ints1d], List[Floats2d]]:
+def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> Model[List[Ints1d], List[Floats2d]]:
     """The encoder of the pipeline's `luke_encoder` component, in the place of an own one.
 
     upstream: that component's name; "*" for any. It must come earlier in the pipeline.
+    weight: what the component's loss counts in what the encoder learns, beside those of others. Its head learns all the
+        same. Losses are means, of a typer those of sums over all types, so that it may outweigh others.
     """
-    attrs = {"upstream": upstream, "train_precision": "float32", "predict_precision": "float32"}
+    if weight <= 0:
+        raise ValueError(
+            f"weight must be above 0, but it is {weight}. To keep the encoder as it is, freeze luke_encoder."
+        )
+    attrs = {"upstream": upstream, "weight": weight, "train_precision": "float32", "predict_precision": "float32"}
     wanted = "luke_encoder" if upstream == "*" else f"luke_encoder named {upstream!r}"
     shim = TorchShim(_build_encoder, absent=NOT_LINKED.format(wanted=wanted))
     return Model(ENCODER, encode_windows, attrs=attrs, shims=[shim], init=init_with_example)

@@ -288,7 +288,10 @@ class WordPass:
             return
         names, parameters = zip(*self.shim.named_parameters())
         found = torch.autograd.grad(
-            [outputs[kind] for kind in kinds], parameters, [self.gradients[kind] * self.weight for kind in kinds], allow_unused=True
+            [outputs[kind] for kind in kinds],
+            parameters,
+            [self.gradients[kind] * self.weight for kind in kinds],
+            allow_unused=True,
         )
         sums = self.shim.sums
         for name, gradient in zip(names, found):

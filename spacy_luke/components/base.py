@@ -331,14 +331,15 @@ class LukeComponent(TrainablePipe):
         total = float(sum(self.loss_weight(batch) for batch in batches))
         weight = total or 1.0
         # Several updates before a step give the mean of all their losses; of a shared encoder, which others add gradients
-        # to, the mean of their means.
-        scale = weight if self.shared else 1.0
+        # to, the mean of their means, each as much as its component counts.
+        share = self.encoder_node.attrs["weight"] if self.shared else total
+        scale = weight / share if self.shared else 1.0
         for batch in batches:
             outputs, backprop = self.model.begin_update(batch)
             loss, gradients = self.get_loss(batch, outputs)
             backprop(*(None if x is None else x / scale for x in gradients))
             losses[self.name] += loss / weight
-        self._divisor += 1.0 if self.shared else total
+        self._divisor += share
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses

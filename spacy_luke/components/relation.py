@@ -348,7 +348,12 @@ class LukeRelation(LukeComponent):
                 missing["have a head that is their tail"] += 1
             elif (head, tail) not in number:
                 known = head in mentions and tail in mentions
-                missing["are not proposed by the suggester" if known else "have a head or tail that is no mention"] += 1
+                if given is not None:
+                    missing["are not among the given pairs"] += 1
+                else:
+                    missing[
+                        "are not proposed by the suggester" if known else "have a head or tail that is no mention"
+                    ] += 1
             else:
                 labels = relations.setdefault(number[head, tail], [])
                 if label in labels:
@@ -399,15 +404,16 @@ class LukeRelation(LukeComponent):
             )
         seen: Counter = Counter()
         missing: Counter = Counter()
-        pairs = 0
+        pairs = total = 0
         task = self.input()
         for example in get_examples():
             question, relations, reasons = self._read_gold(example)
+            total += sum(map(len, relations.values())) + reasons.total()
             lost: List[int] = []
             for _ in unit_items(task, example.predicted, question.mentions, question.pairs_P2, owner=0, lost=lost):
                 pass
             if gone := [number for number in lost if number in relations]:
-                reasons["have mentions without pieces, or longer than a window"] += len(gone)
+                reasons["have mentions without pieces, or longer than a window"] += sum(len(relations[x]) for x in gone)
             missing.update(reasons)
             seen.update(label for labels_ in relations.values() for label in labels_)
             pairs += len(question.pairs_P2)
@@ -424,7 +430,7 @@ class LukeRelation(LukeComponent):
         else:
             self.create_head(seed=seed, prior_L=self._prior(seen, pairs))
         advice = "Correct the data, or change getter, suggester or multi_label."
-        self.warn_missing(missing, seen.total() + missing.total(), what="gold relations", advice=advice)
+        self.warn_missing(missing, total, what="gold relations", advice=advice)
 
     def _prior(self, seen: Counter, pairs: int) -> np.ndarray:
         """Log-odds, or log-shares, of each class."""

@@ -129,16 +129,14 @@ class Attention(nn.Module):
         entities_ED: Tensor,
         k_NHK: Tensor,
         v_NHK: Tensor,
-        words: Packing,
-        rows: Sequence[Tensor],
+        rows: Sequence[Tuple[Group, Tensor]],
         *,
         group_size: int = 1,
     ) -> Tensor:
         """Each entity sees the words of its window and its own group (mode "one_way"; as PL-Marker's levitated markers).
 
         k_NHK, v_NHK: keys and values of the words (NW, H, K), from `words_only`.
-        words: packing of the words; rows: for each of its groups the packed entity rows (B, S) of its windows, -1
-            where there is none (`entity_rows`).
+        rows: groups of windows, with the packed entity rows (B, S) of these, -1 where there is none (`entity_rows`).
         group_size: so many consecutive entities (G) see one another; 1: an entity sees itself alone.
         RETURNS: (NE, D) after the output projection.
         """
@@ -148,9 +146,7 @@ class Attention(nn.Module):
         own_EHG, own_v_EHGK = self._group_scores(entities_ED, to_group(entities_ED), group_size)
         scale = q_EHK.shape[-1] ** -0.5
         results, order = [], []
-        for group, rows_BS in zip(words.groups, rows, strict=True):
-            if rows_BS.shape[1] == 0:
-                continue
+        for group, rows_BS in rows:
             real_BS = rows_BS >= 0
             safe_BS = rows_BS.clamp(min=0)
             q_BHSK, own_BHSGK = q_EHK[safe_BS].transpose(1, 2), own_v_EHGK[safe_BS].transpose(1, 2)
@@ -175,7 +171,9 @@ class Attention(nn.Module):
 
     def _group_scores(self, entities_ED: Tensor, query_ED: Tensor, size: int) -> Tuple[Tensor, Tensor]:
         """Scaled scores of each entity for the G members of its group (NE, H, G), and their values (NE, H, G, K)."""
-        groups = [self._heads(x).unflatten(0, (-1, size)) for x in (query_ED, self.key(entities_ED), self.value(entities_ED))]
+        groups = [
+            self._heads(x).unflatten(0, (-1, size)) for x in (query_ED, self.key(entities_ED), self.value(entities_ED))
+        ]
         q_nGHK, k_nGHK, v_nGHK = groups
         scores_EHG = torch.einsum("nghk,nohk->ngho", q_nGHK, k_nGHK).flatten(0, 1) * q_nGHK.shape[-1] ** -0.5
         values_EHGK = v_nGHK.transpose(1, 2)[:, None].expand(-1, size, -1, -1, -1).flatten(0, 1)

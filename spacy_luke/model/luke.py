@@ -185,7 +185,7 @@ class LukeEncoder(nn.Module):
         rows = entity_rows(words.packing, mentions.counts, device=mentions.entities_E.device)
         x_ED = self.entities(mentions)
         for layer, keys, values in zip(self.layers, words.keys, words.values):
-            attended = layer.attention.entities_only(x_ED, keys, values, words.packing, rows, group_size=group_size)
+            attended = layer.attention.entities_only(x_ED, keys, values, rows, group_size=group_size)
             x_ED = layer.finish(x_ED, attended)
         return x_ED
 

@@ -13,6 +13,9 @@ import torch
 from torch import Tensor
 
 
+ENTITY_WASTE = 0.5  # padding of a call's entities that is tolerated, as a share of the real ones
+
+
 @dataclass(frozen=True)
 class Group:
     """Windows [first, last) attended in one call. `rows_BL` are packed rows; where `real_BL` is None nothing is
@@ -76,21 +79,38 @@ def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, d
     return Packing(groups, inverse_N, first_lengths, second_lengths)
 
 
-def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device) -> List[Tensor]:
-    """For each group of windows the packed entity rows of its windows, (B, S), -1 where there is none.
+def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device) -> List[Tuple[Group, Tensor]]:
+    """Windows that have entities, in groups, with their packed entity rows (B, S), -1 where there is none.
 
-    counts: entities of each window; the entities of all windows are consecutive rows.
+    counts: entities of each window; the entities of all windows are consecutive rows. Windows of one group that have
+    very different numbers of entities are taken apart.
     """
     starts = [0]
     for count in counts:
         starts.append(starts[-1] + count)
     tables = []
     for group in packing.groups:
-        sizes_B = torch.tensor(counts[group.first : group.last])
-        column_S = torch.arange(int(sizes_B.max()))
-        rows_BS = torch.tensor(starts[group.first : group.last])[:, None] + column_S
-        tables.append(torch.where(column_S < sizes_B[:, None], rows_BS, -1).to(device))
+        for a, b in choose_groups(counts[group.first : group.last], waste=ENTITY_WASTE):
+            sizes_B = torch.tensor(counts[group.first + a : group.first + b])
+            column_S = torch.arange(int(sizes_B.max()))
+            if len(column_S):
+                rows_BS = torch.tensor(starts[group.first + a : group.first + b])[:, None] + column_S
+                rows_BS = torch.where(column_S < sizes_B[:, None], rows_BS, -1).to(device)
+                tables.append((_part(group, a, b), rows_BS))
     return tables
+
+
+def _part(group: Group, first: int, last: int) -> Group:
+    """The windows [first, last) of a group, counted in it."""
+    if (first, last) == (0, len(group.rows_BL)):
+        return group
+    return Group(
+        group.first + first,
+        group.first + last,
+        group.rows_BL[first:last],
+        None if group.real_BL is None else group.real_BL[first:last],
+        None if group.start is None else group.start + first * group.rows_BL.shape[1],
+    )
 
 
 def _pack(rows: List[Tensor], *, device: torch.device, contiguous: bool) -> Tuple[Tuple[Group, ...], Optional[Tensor]]:

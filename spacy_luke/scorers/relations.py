@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from spacy.scorer import PRFScore
@@ -34,11 +35,13 @@ def make_relation_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[
 
     spans_key: entities, whose labels the strict score compares, are in doc.spans[spans_key]; None: in doc.ents.
     """
+    return partial(_score, spans_key)  # not a function in here, which could not be pickled
 
-    def score(examples: Iterable[Example], *, none: Optional[str] = None, **kwargs: Any) -> Dict[str, Any]:
-        return score_relations(examples, none=none, spans_key=spans_key)
 
-    return score
+def _score(
+    spans_key: Optional[str], examples: Iterable[Example], *, none: Optional[str] = None, **kwargs: Any
+) -> Dict[str, Any]:
+    return score_relations(examples, none=none, spans_key=spans_key)
 
 
 def score_relations(

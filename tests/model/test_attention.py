@@ -118,7 +118,7 @@ def test_one_way_equals_loop(monkeypatch, name, aware, waste, gradients):
     with torch.set_grad_enabled(gradients):
         got_words, keys, values = attention.words_only(words, packing)
         rows = entity_rows(packing, counts, device=CPU)
-        got_entities = attention.entities_only(entities, keys, values, packing, rows)
+        got_entities = attention.entities_only(entities, keys, values, rows)
     wanted = expected(attention, words, entities, lengths, counts, one_way=True)
     torch.testing.assert_close(got_words.detach(), wanted[0], atol=1e-12, rtol=0)
     torch.testing.assert_close(got_entities.detach(), wanted[1], atol=1e-12, rtol=0)
@@ -138,7 +138,7 @@ def test_groups_equal_loop(monkeypatch, name, group, aware, waste, gradients):
     with torch.set_grad_enabled(gradients):
         _, keys, values = attention.words_only(words, packing)
         rows = entity_rows(packing, counts, device=CPU)
-        got = attention.entities_only(entities, keys, values, packing, rows, group_size=group)
+        got = attention.entities_only(entities, keys, values, rows, group_size=group)
     wanted, alone = expected_in_groups(name, group, aware)
     torch.testing.assert_close(got.detach(), wanted, atol=1e-12, rtol=0)
     assert not sum(counts) or (wanted - alone).abs().max() > 1e-3  # a twin that knew no groups would be seen
@@ -155,7 +155,7 @@ def test_gradients_of_groups(monkeypatch, waste):
 
     def run(words: Tensor, entities: Tensor) -> Tensor:
         _, keys, values = attention.words_only(words, packing)
-        return attention.entities_only(entities, keys, values, packing, rows, group_size=2)
+        return attention.entities_only(entities, keys, values, rows, group_size=2)
 
     torch.autograd.gradcheck(run, (words.requires_grad_(), entities.requires_grad_()), fast_mode=True)
 
@@ -200,7 +200,7 @@ def test_large_scores_stay_finite(monkeypatch, aware, waste, group):
     with torch.no_grad():
         _, keys, values = attention.words_only(words, packing)
         rows = entity_rows(packing, counts, device=CPU)
-        one_way = attention.entities_only(entities, keys, values, packing, rows, group_size=group)
+        one_way = attention.entities_only(entities, keys, values, rows, group_size=group)
         full = attention(words, entities, pack_pairs(lengths, counts, device=CPU))
     for got, mode in ((one_way, True), (full[1], False)):
         wanted = expected(attention, words, entities, lengths, counts, one_way=mode, group=group)[1]
@@ -217,7 +217,7 @@ def test_dropout_only_in_training(mode):
         if mode == "full":
             return attention(words, entities, pairs)[1]
         _, keys, values = attention.words_only(words, packing)
-        return attention.entities_only(entities, keys, values, packing, entity_rows(packing, counts, device=CPU))
+        return attention.entities_only(entities, keys, values, entity_rows(packing, counts, device=CPU))
 
     torch.manual_seed(0)
     attention.dropout = 0.5

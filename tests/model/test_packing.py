@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.model.packing import choose_groups, entity_rows, pack, pack_pairs, tolerated_waste
+from spacy_luke.model.packing import ENTITY_WASTE, choose_groups, entity_rows, pack, pack_pairs, tolerated_waste
 
 CPU = torch.device("cpu")
 FIXED = settings(derandomize=True, deadline=None, max_examples=100)
@@ -63,7 +63,37 @@ def check(function, arguments, total, waste):
 
 def test_entity_rows():
     packing = pack([4, 4, 2], device=CPU)
-    tables = entity_rows(packing, [2, 0, 3], device=CPU)
-    assert [x.tolist() for x in tables] == [[[0, 1], [-1, -1]], [[2, 3, 4]]]
-    tables = entity_rows(packing, [0, 0, 1], device=CPU)
-    assert [tuple(x.shape) for x in tables] == [(2, 0), (1, 1)]
+    tables = entity_rows(packing, [2, 1, 3], device=CPU)
+    assert [x.tolist() for _, x in tables] == [[[0, 1], [2, -1]], [[3, 4, 5]]]
+    ((group, table),) = entity_rows(packing, [0, 0, 1], device=CPU)
+    assert (group.first, group.last, table.tolist()) == (2, 3, [[0]])
+    assert entity_rows(packing, [0, 0, 0], device=CPU) == []
+
+
+@FIXED
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0, 0, 1, 2, 40])), min_size=1, max_size=9),
+    st.sampled_from([0.0, 0.5, 9.0]),
+)
+def test_entity_rows_lose_nothing(windows, waste):
+    """Each entity once, with its window's rows; windows with few entities are not padded to those with many."""
+    lengths, counts = zip(*windows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spacy_luke.model.packing.tolerated_waste", lambda device: waste)
+        packing = pack(lengths, device=CPU)
+    window_E = [b for b, count in enumerate(counts) for _ in range(count)]
+    row = [sum(lengths[:b]) for b in range(len(lengths))]
+    found = []
+    for group, table in entity_rows(packing, counts, device=CPU):
+        real = table[table >= 0].tolist()
+        found += real
+        assert table.numel() <= (1 + ENTITY_WASTE) * len(real)
+        assert len(table) == len(group.rows_BL) == group.last - group.first
+        for b, words, entities in zip(range(group.first, group.last), group.rows_BL.tolist(), table.tolist()):
+            assert words[: lengths[b]] == list(range(row[b], row[b] + lengths[b]))
+            assert all(window_E[e] == b for e in entities if e >= 0)
+        if group.real_BL is not None:
+            assert group.real_BL.sum(1).tolist() == list(lengths[group.first : group.last])
+        if group.start is not None:
+            assert group.rows_BL.flatten().tolist() == list(range(group.start, group.start + group.rows_BL.numel()))
+    assert found == list(range(sum(counts)))

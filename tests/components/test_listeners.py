@@ -1,0 +1,484 @@
+"""spaCy's own components on LUKE's word states: what they are given, what the encoder learns of them."""
+
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.cli.train import train
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from thinc.api import Adam
+from tiny import SENTENCES, make_checkpoint, make_wordpiece
+
+from spacy_luke.batch.windows import plan_windows
+from spacy_luke.bridge.documents import read_document
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.model.luke import LukeEncoder, Windows
+
+WIDTH = 32  # of the tiny encoder
+SHARED = {"encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}
+LONG = " ".join(SENTENCES) + " Ghana " + "Lagos" * 40 + " " + " ".join(reversed(SENTENCES * 3))
+
+
+def has_transformers():
+    try:
+        import spacy_transformers  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+NEEDED = pytest.mark.skipif(not has_transformers(), reason="spacy-transformers is not installed")
+KINDS = ["words", pytest.param("pieces", marks=NEEDED)]
+
+
+def listener(kind, width=WIDTH, upstream="*"):
+    if kind == "words":
+        return {"@architectures": "spacy.Tok2VecListener.v1", "width": width, "upstream": upstream}
+    return {
+        "@architectures": "spacy-transformers.TransformerListener.v1",
+        "grad_factor": 1.0,
+        "pooling": {"@layers": "reduce_mean.v1"},
+        "upstream": upstream,
+    }
+
+
+def textcat_model(kind):
+    """By the mean of the words."""
+    return {
+        "@architectures": "spacy.TextCatReduce.v1",
+        "tok2vec": listener(kind),
+        "exclusive_classes": True,
+        "use_reduce_first": False,
+        "use_reduce_last": False,
+        "use_reduce_max": False,
+        "use_reduce_mean": True,
+    }
+
+
+def settings(name, kind):
+    if name == "luke_ner":
+        return {"overlap": 32, "max_span_words": 3, "model": SHARED}
+    if name == "parser":
+        return {"min_action_freq": 1, "model": {"tok2vec": listener(kind)}}
+    if name == "textcat":
+        return {"model": textcat_model(kind)}
+    return {"model": {"tok2vec": listener(kind)}} if name not in ("sentencizer", "textcat_multilabel") else {}
+
+
+def make_examples(nlp):
+    examples = []
+    for i, text in enumerate(SENTENCES):
+        doc = nlp.make_doc(text)
+        first = [token.text[0].isupper() for token in doc]
+        tags = ["." if x.is_punct else "NAME" if name else "WORD" for x, name in zip(doc, first)]
+        gold = {
+            "tags": tags,
+            "morphs": ["Case=Up" if name else "" for name in first],
+            "pos": ["PROPN" if name else "X" for name in first],
+            "heads": [max(k - 1, 0) for k in range(len(doc))],
+            "deps": ["ROOT", *["after"] * (len(doc) - 1)],
+            "sent_starts": [1, *[-1] * (len(doc) - 1)],
+            "cats": {"rain": float(i == 3), "people": float(i != 3)},
+            "entities": [(0, len(doc[:2].text), "PER")] if i < 3 else [],
+        }
+        example = Example.from_dict(doc, gold)
+        example.reference.spans["sc"] = [Span(example.reference, 0, 1 + i % 2, "PER")]
+        examples.append(example)
+    return examples
+
+
+def make_pipeline(*names, kind="words", weights=make_checkpoint, **encoder):
+    """An initialised pipeline of a luke_encoder and components after it."""
+    nlp = spacy.blank("en")
+    model = {"train_precision": "float32", **encoder.pop("model", {})}
+    owner = nlp.add_pipe("luke_encoder", config={"overlap": 32, "model": model, **encoder})
+    for name in names:
+        nlp.add_pipe(name, config=settings(name, kind))
+    examples = make_examples(nlp)
+    owner.initialize(lambda: examples, nlp=nlp, weights=weights)
+    nlp.initialize(lambda: examples)
+    return nlp, owner, examples
+
+
+def parameters(owner):
+    return {name: p.detach().clone() for name, p in owner.encoder.module.named_parameters()}
+
+
+def changed(owner, before):
+    return {name for name, p in owner.encoder.module.named_parameters() if not torch.equal(p, before[name])}
+
+
+def word_states(owner, doc):
+    """The plain way: each window alone, each word in a loop."""
+    document = read_document(doc, owner.tokenizer)
+    room = owner.encoder.module.config.max_window - 2
+    windows = plan_windows(document, room=room, context="document", share=True, overlap=owner.cfg["overlap"])
+    states = []
+    for a, b in zip(windows.start_B, windows.end_B):
+        ids = [owner.tokenizer.cls_id, *document.pieces.ids_N[a:b].tolist(), owner.tokenizer.sep_id]
+        states.append(owner.encoder.module.encode_words(Windows(torch.tensor(ids), [len(ids)])).states_ND)
+    rows = []
+    for first, last in zip(document.pieces.first_W.tolist(), document.pieces.last_W.tolist()):
+        homes = [np.flatnonzero((windows.core_start_B <= x) & (x < windows.core_end_B))[0] for x in range(first, last)]
+        homes = [homes[0] if x < windows.end_B[homes[0]] else home for x, home in zip(range(first, last), homes)]
+        found = [states[k][x - windows.start_B[k] + 1] for x, k in zip(range(first, last), homes)]
+        rows.append(torch.stack(found).mean(0) if found else torch.zeros(owner.encoder.module.config.hidden_size))
+    return torch.stack(rows)
+
+
+def pooled(doc):
+    """Word vectors as TransformerListener makes them."""
+    from spacy_transformers.layers.trfs2arrays import trfs2arrays
+    from thinc.api import reduce_mean
+
+    return trfs2arrays(reduce_mean(), 1.0).predict([doc._.trf_data])[0]
+
+
+# ---- what is given
+
+
+@pytest.mark.parametrize("text", [SENTENCES[0], LONG, "Lagos" * 60], ids=["short", "long", "one word"])
+def test_words_are_the_mean_of_their_pieces(text):
+    nlp, owner, _ = make_pipeline("tagger")
+    doc = nlp(text)
+    assert doc.tensor.shape == (len(doc), WIDTH)
+    assert np.allclose(doc.tensor, word_states(owner, doc).detach().numpy(), atol=1e-5)
+
+
+@NEEDED
+@pytest.mark.parametrize("text", [SENTENCES[0], LONG, "Lagos" * 60], ids=["short", "long", "one word"])
+def test_transformer_data_gives_the_same_words(text):
+    nlp, owner, _ = make_pipeline("tagger", kind="pieces")
+    doc = nlp(text)
+    data = doc._.trf_data
+    assert np.allclose(pooled(doc), word_states(owner, doc).detach().numpy(), atol=1e-5)
+    assert data.model_output.last_hidden_state.shape == (*data.wordpieces.input_ids.shape, WIDTH)
+    assert data.wordpieces.attention_mask.sum(1).tolist() == data.wordpieces.lengths
+    assert data.wordpieces.strings[0][0] == "<s>"
+    again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert np.array_equal(pooled(again), pooled(doc))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_without_pieces_are_zeros(kind):
+    nlp, _, _ = make_pipeline("tagger", kind=kind, weights=lambda: make_checkpoint(tokenizer=make_wordpiece()))
+    docs = [Doc(nlp.vocab, words=words) for words in (["ada", "\x07", "london"], ["\x07", "\x08"], [])]
+    for doc in [nlp.get_pipe("luke_encoder")(doc) for doc in docs[:2]]:
+        words = doc.tensor if kind == "words" else pooled(doc)
+        assert [bool(row.any()) for row in words] == [word.text.isalpha() for word in doc]
+    assert [len(doc) for doc in nlp.pipe(docs)] == [3, 2, 0]
+    examples = [
+        Example.from_dict(Doc(nlp.vocab, words=[x.text for x in doc]), {"tags": ["NAME"] * len(doc)}) for doc in docs
+    ]
+    assert nlp.update(examples, sgd=make_adamw())["tagger"] > 0
+    assert nlp.update(examples[1:], sgd=make_adamw())["tagger"] > 0
+    assert nlp.update(examples[2:], sgd=make_adamw())["tagger"] == 0
+
+
+def test_nothing_is_set_where_nobody_listens():
+    nlp, _, _ = make_pipeline("luke_ner")
+    doc = nlp(SENTENCES[0])
+    assert doc.tensor.size == 0
+    assert not doc.has_extension("trf_data") or doc._.trf_data is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_are_read_once_with_luke_components(kind):
+    nlp, owner, _ = make_pipeline("luke_ner", "tagger", kind=kind)
+    cache = owner.encoder.cache
+    cache.clear()
+    cache.encoded = cache.reused = 0
+    list(nlp.pipe([*SENTENCES, " ".join(SENTENCES * 3)], batch_size=2))
+    assert cache.encoded == cache.reused > 0
+
+
+def test_an_upstream_of_another_name():
+    nlp, owner, examples = make_pipeline()
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": listener("words", upstream="somebody")}})
+    assert owner.listeners == []
+    nlp.add_pipe("senter", config={"model": {"tok2vec": listener("words", upstream="luke_encoder")}})
+    assert owner.listening_components == ["senter"]
+
+
+# ---- learning
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_learn_save_and_load(kind, tmp_path):
+    """A tagger, a textcat and luke_ner, one encoder: all learn, and everything comes back from disk."""
+    nlp, owner, examples = make_pipeline("luke_ner", "tagger", "textcat", kind=kind)
+    before, optimizer = parameters(owner), make_adamw(learn_rate=4e-3)
+    for i in range(300):
+        losses = nlp.update(examples, sgd=optimizer)
+        scores = (
+            nlp.evaluate(make_examples(nlp)) if i % 20 == 19 else dict.fromkeys(["tag_acc", "cats_score", "ents_f"])
+        )
+        if scores["tag_acc"] == scores["cats_score"] == scores["ents_f"] == 1.0:
+            break
+    assert scores["tag_acc"] == scores["cats_score"] == scores["ents_f"] == 1.0
+    assert losses["luke_encoder"] > 0
+    assert {"words.piece.weight", "layers.0.attention.query.weight", "layers.1.down.bias"} <= changed(owner, before)
+    texts = [*SENTENCES, "", LONG, " "]
+    docs = [nlp(text) for text in texts]
+    nlp.to_disk(tmp_path)
+    other = spacy.load(tmp_path)
+    ways = [nlp.pipe(texts, batch_size=n) for n in (1, 3, 100)]
+    ways += [other.pipe(texts), spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes()).pipe(texts)]
+    ways += [other.pipe(texts, n_process=2, batch_size=2)]
+    for way in ways:
+        for expected, found in zip(docs, way, strict=True):
+            assert [x.tag_ for x in found] == [x.tag_ for x in expected]
+            assert [x.label_ for x in found.ents] == [x.label_ for x in expected.ents]
+            if len(found):  # spaCy's textcat gives an empty Doc other scores beside Docs than alone
+                assert found.cats == pytest.approx(expected.cats, abs=1e-4)
+            assert np.allclose(found.tensor, expected.tensor, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["tagger", "morphologizer", "senter", "parser", "ner", "spancat", "textcat"])
+def test_all_of_spacys_components(name, kind):
+    nlp, owner, examples = make_pipeline(name, kind=kind)
+    before, optimizer = parameters(owner), make_adamw(learn_rate=2e-3)
+    losses = [nlp.update(examples, sgd=optimizer)[name] for _ in range(25)]
+    assert losses[-1] < losses[0]
+    assert changed(owner, before)
+    assert len(nlp(LONG))
+    assert len(list(nlp.pipe(["", *SENTENCES]))) == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_pass_for_all_listeners(kind, monkeypatch):
+    nlp, owner, examples = make_pipeline("tagger", "textcat", "senter", kind=kind)
+    passes, encode = [], LukeEncoder.encode_words
+    monkeypatch.setattr(LukeEncoder, "encode_words", lambda *args: passes.append(1) or encode(*args))
+    nlp.update(examples, sgd=make_adamw())
+    assert len(passes) == 1
+    assert owner.encoder.pending is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", [SENTENCES[0], LONG], ids=["short", "long"])
+def test_gradients_are_those_of_plain_autograd(kind, text):
+    """Two listeners give back noise; the encoder's gradients are those of its sum with the word states."""
+    nlp, owner, _ = make_pipeline("tagger", "senter", kind=kind)
+    docs = [nlp.make_doc(x) for x in (SENTENCES[1], "", text)]
+    owner.update([Example.from_dict(doc, {}) for doc in docs], losses={})
+    noise = [np.random.default_rng(i).normal(size=(len(doc), WIDTH)).astype("f") for i, doc in enumerate(docs)]
+    for name in ("tagger", "senter"):
+        states, backprop = nlp.get_pipe(name).model.get_ref("tok2vec").begin_update(docs)
+        assert [x.shape[0] for x in states] == [len(doc) for doc in docs]
+        backprop([x.copy() for x in noise])
+    sums = dict(owner.encoder.sums)
+    total = sum((word_states(owner, doc) * torch.from_numpy(x)).sum() for doc, x in zip(docs, noise) if len(doc))
+    (2 * total).backward()
+    for name, p in owner.encoder.module.named_parameters():
+        if p.grad is not None:
+            assert torch.allclose(sums.pop(name), p.grad, rtol=1e-3, atol=1e-3), name
+    assert not sums
+
+
+class Collector:
+    """An optimizer that keeps the gradients it is given, and changes nothing."""
+
+    def __init__(self):
+        self.found = {}
+
+    def __call__(self, key, weights, gradient, **settings):
+        self.found.setdefault(key[1], []).append(np.array(gradient))
+        return weights, gradient * 0
+
+
+def gradients(names, *, parts=1, order=None, **kwargs):
+    """What the encoder's step has after an update by `parts` parts, as `spacy train` does it."""
+    nlp, owner, examples = make_pipeline(*names)
+    size = len(examples) // parts
+    for i in range(parts):
+        nlp.update(examples[i * size : (i + 1) * size], sgd=False, **kwargs)
+    collector = Collector()
+    owner.finish_update(collector)
+    found = {name: xs[0] for name, xs in collector.found.items()}
+    assert all(len(xs) == 1 for xs in collector.found.values())
+    assert found
+    return found
+
+
+def assert_sum(found, *parts):
+    for name, gradient in found.items():
+        total = sum(part[name] for part in parts if name in part)
+        assert np.allclose(gradient, total, rtol=1e-3, atol=1e-5), name
+
+
+def test_gradients_of_all_components_are_added():
+    alone = [gradients([name]) for name in ("tagger", "luke_ner", "textcat")]
+    assert_sum(gradients(["tagger", "luke_ner", "textcat"]), *alone)
+    assert_sum(gradients(["luke_ner", "textcat", "tagger"]), *alone)
+
+
+def test_gradients_are_summed_over_updates_and_luke_losses_averaged():
+    """spaCy's convention for its own: several updates before a step are as one of all their examples."""
+    whole = gradients(["tagger"])
+    assert_sum(gradients(["tagger"], parts=4), whole)
+    luke = gradients(["luke_ner"], parts=2)
+    assert_sum(gradients(["luke_ner", "tagger"], parts=2), luke, whole)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("names", [["luke_ner", "tagger"], ["tagger", "luke_ner"], ["tagger", "luke_ner", "textcat"]])
+@pytest.mark.parametrize("make_optimizer", [make_adamw, Adam], ids=["AdamW", "Adam"])
+def test_nlp_update_with_an_optimizer_in_any_order(names, kind, make_optimizer):
+    nlp, owner, examples = make_pipeline(*names, kind=kind)
+    optimizer, before = make_optimizer(learn_rate=1e-3), parameters(owner)
+    nlp.update(examples, sgd=optimizer)
+    assert changed(owner, before)  # already now, and not with the next update
+    assert owner.encoder.pending is None
+    assert not owner.encoder.has_gradients
+    nlp.update(examples, sgd=optimizer)
+
+
+# ---- frozen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_frozen_encoder_stays_as_it_is(kind):
+    nlp, owner, examples = make_pipeline("luke_ner", "tagger", "textcat", kind=kind)
+    optimizer, before = make_adamw(learn_rate=1e-2), parameters(owner)
+    losses = [
+        nlp.update(examples, sgd=optimizer, exclude=["luke_encoder"], annotates=["luke_encoder"]) for _ in range(30)
+    ]
+    assert not changed(owner, before)
+    assert losses[-1]["tagger"] < losses[0]["tagger"]
+    assert losses[-1]["textcat"] < losses[0]["textcat"]
+    nlp.update(examples, sgd=optimizer)
+    assert changed(owner, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_encoder_that_is_not_trainable(kind):
+    nlp, owner, examples = make_pipeline("luke_ner", "tagger", kind=kind, model={"trainable": False})
+    optimizer, before = make_adamw(learn_rate=1e-2), parameters(owner)
+    losses = [nlp.update(examples, drop=0.2, sgd=optimizer)["tagger"] for _ in range(30)]
+    assert losses[-1] < losses[0]
+    assert not changed(owner, before)
+
+
+def test_a_frozen_encoder_that_annotates_nothing_is_an_error():
+    nlp, _, examples = make_pipeline("tagger")
+    with pytest.raises(ValueError, match="E203"):
+        nlp.update(examples, sgd=make_adamw(), exclude=["luke_encoder"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("frozen", ["tagger", "textcat"])
+@pytest.mark.parametrize("sgd", [True, False])
+def test_a_frozen_listener(frozen, kind, sgd):
+    """It gives nothing back; the others' gradients are not lost, wherever it stands."""
+    nlp, owner, examples = make_pipeline("tagger", "textcat", "luke_ner", kind=kind)
+    optimizer, before = make_adamw(learn_rate=1e-3), parameters(owner)
+    other = "textcat" if frozen == "tagger" else "tagger"
+    frozen_before = nlp.get_pipe(frozen).model.to_bytes()
+    for _ in range(3):
+        losses = nlp.update(examples, sgd=optimizer if sgd else False, exclude=[frozen])
+        if not sgd:  # as in `spacy train`
+            for _, component in nlp.pipeline:
+                component.finish_update(optimizer)
+            assert owner.encoder.pending is None
+    assert losses[other] > 0
+    assert losses["luke_encoder"] > 0
+    assert changed(owner, before)
+    assert nlp.get_pipe(frozen).model.to_bytes() == frozen_before
+    nlp.update(examples, sgd=optimizer)  # thawed
+    assert owner.encoder.pending is None
+    nlp.update(examples, sgd=optimizer, exclude=[frozen])
+    doc = pickle.loads(pickle.dumps(nlp))(SENTENCES[0])  # while a pass still waits
+    assert [x.tag_ for x in doc] == [x.tag_ for x in nlp(SENTENCES[0])]
+
+
+def test_examples_without_gold():
+    """A component that has nothing to learn from a batch gives nothing back."""
+    nlp, owner, examples = make_pipeline("ner", "tagger")
+    plain = [Example.from_dict(nlp.make_doc(text), {}) for text in SENTENCES]
+    optimizer = make_adamw(learn_rate=1e-3)
+    for batch in (plain, examples, plain):
+        nlp.update(batch, sgd=False)
+        for _, component in nlp.pipeline:
+            component.finish_update(optimizer)
+
+
+# ---- bad input
+
+
+def test_a_listener_of_another_width():
+    nlp, owner, examples = make_pipeline()
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": listener("words", width=96)}})
+    message = r"'tagger' listens to 'luke_encoder' with width = 96, .* have 32 numbers. Set width = 32"
+    with pytest.raises(ValueError, match=message):
+        nlp.initialize(lambda: examples)
+    with pytest.raises(ValueError, match=message):
+        nlp(SENTENCES[0])
+
+
+def test_listeners_cannot_be_replaced_but_luke_encoders_can():
+    nlp, _, _ = make_pipeline("tagger", "luke_ner")
+    with pytest.raises(ValueError, match="cannot be replaced by a copy of 'luke_encoder'"):
+        nlp.replace_listeners("luke_encoder", "tagger", ["model.tok2vec"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gradient_that_comes_twice(kind):
+    nlp, owner, examples = make_pipeline("tagger", "senter", kind=kind)
+    docs = [example.predicted for example in examples]
+    owner.update(examples, losses={})
+    node = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    _, backprop = node.begin_update(docs)
+    taken = owner.listeners[0]._backprop
+    noise = [np.ones((len(doc), WIDTH), dtype="f") for doc in docs]
+    backprop(noise)
+    with pytest.raises(ValueError, match="gave back a gradient twice, or after the step"):
+        taken(noise)
+
+
+def test_wrong_settings():
+    nlp = spacy.blank("en")
+    for name in ("overlap", "batch_size"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1"):
+            nlp.add_pipe("luke_encoder", config={name: 0})
+
+
+# ---- spacy train
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("frozen", [[], ["luke_encoder"]], ids=["trained", "frozen"])
+def test_spacy_train(kind, frozen, tmp_path, capsys):
+    nlp = spacy.blank("en")
+    write_huggingface(make_checkpoint(), tmp_path / "tiny")
+    DocBin(docs=[x.reference for x in make_examples(nlp)], store_user_data=True).to_disk(tmp_path / "data.spacy")
+    nlp.add_pipe("luke_encoder", config={"overlap": 32})
+    for name in ("luke_ner", "tagger", "textcat"):
+        nlp.add_pipe(name, config=settings(name, kind))
+    config = nlp.config
+    config["initialize"]["components"]["luke_encoder"] = {
+        "weights": {"@misc": "spacy-luke.checkpoint.v1", "path": str(tmp_path / "tiny")}
+    }
+    config["paths"].update(train=str(tmp_path / "data.spacy"), dev=str(tmp_path / "data.spacy"))
+    config["training"].update(
+        max_steps=4, eval_frequency=2, accumulate_gradient=2, annotating_components=["luke_encoder"]
+    )
+    if frozen:  # what is frozen is not initialised either, and comes from another pipeline
+        other, owner, _ = make_pipeline()
+        other.to_disk(tmp_path / "other")
+        config["components"]["luke_encoder"] = {"source": str(tmp_path / "other")}
+        config["initialize"]["components"].pop("luke_encoder")
+        config["training"]["frozen_components"] = frozen
+    config["training"]["optimizer"] = {"@optimizers": "spacy-luke.AdamW.v1", "learn_rate": 1e-3}
+    config.to_disk(tmp_path / "train.cfg")
+    train(tmp_path / "train.cfg", tmp_path / "out")
+    assert "Saved pipeline" in capsys.readouterr().out
+    trained = spacy.load(tmp_path / "out" / "model-last")
+    assert trained(SENTENCES[0]).cats
+    if frozen:
+        assert not changed(trained.get_pipe("luke_encoder"), parameters(owner))

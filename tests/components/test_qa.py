@@ -1,0 +1,449 @@
+"""`luke_qa`: windows, answers and "no answer", linked entities, checkpoints."""
+
+import json
+
+import pytest
+import spacy
+import torch
+from asked import asked_doc, gold_doc, make_examples, make_pipeline, trained
+from safetensors.torch import load_file
+from spacy.tokens import Span
+from spacy.training import Example
+from tiny import ENTITIES, SENTENCES, make_checkpoint
+
+from spacy_luke.batch.passages import PassageItem, make_passage_batch
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
+from spacy_luke.components.questions import Found, different, ranked
+from spacy_luke.entities import EntityVocab
+
+QUESTION = "Who lived in London?"
+LONG = " ".join([*SENTENCES[1:], *SENTENCES[1:], SENTENCES[0]])
+
+
+def make_qa(**config):
+    return make_pipeline("luke_qa", **config)
+
+
+def link(doc, *words):
+    """Linked entities of a Doc: the words are titles."""
+    places = [(doc.text.index(word), doc.text.index(word) + len(word)) for word in words]
+    doc.spans["luke_links"] = [
+        Span(doc, span.start, span.end, label="ENTITY", kb_id=word)
+        for word, span in zip(words, (doc.char_span(*place) for place in places))
+    ]
+    return doc
+
+
+def items_of(qa, doc, question, *, learn=False):
+    gold = {"question": question, "answers": []} if isinstance(question, str) else question
+    reference = doc.copy()
+    reference.user_data["luke_questions"] = [gold]
+    if learn:
+        return [item for batch in qa.batches([Example(doc, reference)]) for item in batch.items]
+    return list(qa._items([(doc, gold)], {}))
+
+
+def only_warning(caught):
+    (warning,) = caught
+    return str(warning.message)
+
+
+# ---- answers
+
+
+def test_answer_without_asking_the_doc():
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    doc = nlp.make_doc(SENTENCES[0])
+    by_string, by_item, by_doc = (
+        qa.answer(doc, x) for x in (QUESTION, {"question": QUESTION, "id": "x"}, nlp.make_doc(QUESTION))
+    )
+    assert by_string.text == "Ada Lovelace"
+    assert by_string.span == doc[0:2]
+    assert by_string == by_item == by_doc
+    assert doc.user_data == {}
+    scores = [x.score for x in by_string.spans]
+    assert sum(scores) == pytest.approx(1)
+    assert scores == sorted(scores, reverse=True)
+    assert len({x.text for x in by_string.spans}) == len(by_string.spans) == 21  # n_best, and "no answer"
+    assert qa.answer(nlp.make_doc(SENTENCES[3]), "Who came?").span is None
+
+
+def test_answers_of_a_long_doc():
+    """The answer is learned and found in whatever window has it, and its place is that in the Doc."""
+    nlp = spacy.blank("en")
+    gold = nlp.make_doc(LONG)
+    start = LONG.index("Ada Lovelace")
+    gold.user_data["luke_questions"] = [{"question": QUESTION, "answers": [[start, start + 12]]}]
+    examples = [Example(nlp.make_doc(LONG), gold)]
+    nlp, qa = make_qa(examples=examples)
+    assert len(items_of(qa, nlp.make_doc(LONG), QUESTION)) > 3
+    optimizer = make_adamw(learn_rate=4e-3)
+    for _ in range(150):
+        if qa.update(examples, sgd=optimizer)["luke_qa"] < 0.02:
+            break
+    answer = qa.answer(nlp.make_doc(LONG), QUESTION)
+    assert (answer.text, answer.span.start_char) == ("Ada Lovelace", start)
+
+
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_n_best(n_best):
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    doc = nlp.make_doc(SENTENCES[0])
+    every = qa.answer(doc, QUESTION)
+    qa.cfg["n_best"] = n_best
+    some = qa.answer(doc, QUESTION)
+    assert some.span == every.span
+    assert n_best <= len(some.spans) <= n_best + 1
+    qa.cfg["no_answer_threshold"] = None
+    assert [x.text for x in qa.answer(doc, QUESTION).spans] == [x.text for x in every.spans if x.span][:n_best]
+
+
+def test_threshold_of_no_answer():
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    doc, none = nlp.make_doc(SENTENCES[0]), nlp.make_doc(SENTENCES[3])
+    qa.cfg["no_answer_threshold"] = None
+    assert qa.answer(none, "Who came?").text
+    assert all(x.span is not None for x in qa.answer(none, "Who came?").spans)
+    qa.cfg["no_answer_threshold"] = 100.0
+    assert qa.answer(none, "Who came?").text
+    assert None in [x.span for x in qa.answer(none, "Who came?").spans]
+    qa.cfg["no_answer_threshold"] = -100.0
+    assert qa.answer(doc, QUESTION).span is None
+    assert qa.answer(doc, QUESTION).spans[1].text == "Ada Lovelace"
+
+
+@pytest.mark.parametrize(
+    ("answers", "null", "threshold", "most", "expected"),
+    [
+        ([], 0.0, None, 2, [(0, 0)]),
+        ([(1, 2, 3.0)], 4.0, None, 2, [(1, 2)]),
+        ([(1, 2, 3.0)], 4.0, 0.0, 2, [(0, 0), (1, 2)]),
+        ([(1, 2, 3.0)], 4.0, 1.0, 2, [(1, 2), (0, 0)]),  # not better by more than 1
+        ([(1, 2, 3.0)], 4.0, 0.0, 1, [(0, 0)]),
+        ([(1, 2, 3.0)], 4.0, 2.0, 1, [(1, 2), (0, 0)]),
+        ([(1, 2, 3.0), (3, 4, 2.0), (5, 6, 1.0)], 2.5, 0.0, 2, [(1, 2), (0, 0)]),
+        ([(1, 2, 3.0), (3, 4, 2.0), (5, 6, 1.0)], 0.5, 0.0, 2, [(1, 2), (3, 4), (0, 0)]),
+        ([(1, 2, 3.0), (3, 4, 2.0)], 2.5, -1.0, 3, [(0, 0), (1, 2), (3, 4)]),
+    ],
+)
+def test_ranking(answers, null, threshold, most, expected):
+    rows = ranked(Found(answers, null), most=most, threshold=threshold)
+    assert [(a, b) for a, b, _ in rows] == expected
+    assert sum(p for _, _, p in rows) == pytest.approx(1)
+
+
+def test_equal_texts_are_one_answer():
+    spans = [(0, 2, 1.0), (6, 8, 3.0), (3, 5, 2.0), (5, 6, 9.0), (0, 5, 1.0)]
+    assert different("ab cd ab", spans, 9) == [(6, 8, 3.0), (3, 5, 2.0), (0, 5, 1.0)]
+    assert different("ab cd ab", spans, 1) == [(6, 8, 3.0)]
+
+
+def test_threshold_is_tuned():
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    examples = make_examples(nlp)
+    qa.cfg["no_answer_threshold"] = -100.0
+    assert nlp.evaluate(make_examples(nlp))["qa_f"] == pytest.approx(1 / 5)
+    tuned = qa.tune(examples)
+    assert tuned == {"no_answer_threshold": 0.0, "qa_f": 1.0}
+    assert qa.cfg["no_answer_threshold"] == 0.0
+    assert all("luke_answers" not in example.predicted.user_data for example in examples)
+    assert nlp.evaluate(make_examples(nlp))["qa_f"] == 1.0
+    with pytest.raises(ValueError, match=r"needs questions in doc\._\.luke_questions"):
+        qa.tune([])
+
+
+# ---- windows and what is learned
+
+
+def test_gold_places():
+    nlp, qa = make_qa()
+    doc = nlp.make_doc(LONG)
+    start = LONG.index("Ada Lovelace")
+    items = items_of(qa, doc, {"question": QUESTION, "answers": [[start, start + 12]]}, learn=True)
+    backend = qa.tokenizer.backend
+    texts = [backend.decode(item.pieces[item.gold[0] : item.gold[1] + 1].tolist()).strip() for item in items]
+    assert set(texts) == {"Ada Lovelace", ""}
+    assert {item.gold for item, text in zip(items, texts) if not text} == {(0, 0)}
+    unanswerable = items_of(qa, doc, QUESTION, learn=True)
+    assert {item.gold for item in unanswerable} == {(0, 0)}
+    assert [item.pieces.tolist() for item in items_of(qa, doc, QUESTION)] == [
+        item.pieces.tolist() for item in sorted(unanswerable, key=lambda item: item.first)
+    ]
+
+
+def test_first_answer_of_a_window_is_learned():
+    nlp, qa = make_qa()
+    doc = nlp.make_doc(SENTENCES[0])
+    places = [[22, 28], [0, 12]]
+    ((first, second),) = (
+        [items_of(qa, doc, {"question": "?", "answers": x}, learn=True)[0].gold for x in (places, places[::-1])],
+    )
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("da Lovel", "1 answers do not begin and end with a word"),
+        ("Ada Lovelace lived in London near the Royal Society", "1 answers are longer than max_answer_pieces"),
+        (" ", "1 answers hold nothing that the encoder sees"),
+    ],
+)
+def test_answers_that_cannot_be_found(words, message):
+    nlp = spacy.blank("en")
+    gold = gold_doc(nlp, 0)
+    start = gold.text.index(words)
+    gold.user_data["luke_questions"] = [{"question": "?", "answers": [[start, start + len(words)]]}]
+    with pytest.warns(UserWarning, match=message) as caught:
+        make_qa(examples=[Example(nlp.make_doc(gold.text), gold)], max_answer_pieces=8)
+    assert "of 1 answers of the training data" in only_warning(caught)
+
+
+def test_answers_in_no_window():
+    nlp = spacy.blank("en")
+    gold = nlp.make_doc(LONG)
+    gold.user_data["luke_questions"] = [{"question": "?", "answers": [[3, 180], [0, len(LONG)]]}]
+    with pytest.warns(UserWarning, match="2 answers are in no window"):
+        make_qa(examples=[Example(nlp.make_doc(LONG), gold)])
+
+
+def test_questions_without_answer_and_no_threshold():
+    with pytest.warns(UserWarning, match="1 questions have no answer, but no_answer_threshold = null") as caught:
+        make_qa(no_answer_threshold=None)
+    assert "cannot be found" not in only_warning(caught)
+
+
+@pytest.mark.parametrize("place", [[3, 3], [-1, 4], [0, 1000]])
+def test_answers_outside_of_the_text(place):
+    nlp = spacy.blank("en")
+    gold = gold_doc(nlp, 0)
+    gold.user_data["luke_questions"] = [{"question": "Where?", "answers": [place]}]
+    with pytest.raises(ValueError, match=r"An answer of the question 'Where\?' must be characters"):
+        make_qa(examples=[Example(nlp.make_doc(gold.text), gold)])
+
+
+def test_long_questions():
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    doc = nlp.make_doc(SENTENCES[0])
+    question = "Who lived in London " * 5
+    with pytest.raises(ValueError, match=r"has [0-9]+ pieces, but max_question_pieces is 20.*cut_questions = true"):
+        qa.cfg["max_question_pieces"] = 20
+        qa.answer(doc, question)
+    qa.cfg["max_question_pieces"] = None
+    with pytest.raises(ValueError, match="a window of 64 with answers of max_answer_pieces = 20 leaves 40"):
+        qa.answer(doc, question)
+    qa.cfg["cut_questions"] = True
+    with pytest.warns(UserWarning, match="1 questions are cut"):
+        assert len(qa.answer(doc, question).spans) > 1
+
+
+@pytest.mark.parametrize("question", [{"question": 3}, {"question": " "}, {}, [], ["Who?"]])
+def test_questions_that_are_none(question):
+    nlp, _ = make_qa(initialize=False)
+    with pytest.raises(ValueError, match="Item 0 must be a string or a dict"):
+        nlp.make_doc("A")._.luke_questions = [question]
+
+
+# ---- linked entities
+
+
+def test_entities_are_read():
+    nlp, qa = make_qa()
+    doc = link(nlp.make_doc(SENTENCES[1]), "Ghana", "Accra", "Bank")
+    question = qa.question_of(link(nlp.make_doc("Is Accra in Japan?"), "Japan", "Accra"))
+    assert question["entities"] == [[12, 17, "Japan"], [3, 8, "Accra"]]
+    (item,) = items_of(qa, doc, question)
+    assert item.rows_E.tolist() == [ENTITIES[x] for x in ("Accra", "Japan", "Ghana", "Accra")]
+    pieces = [item.pieces[a : b + 1].tolist() for a, b in zip(item.first_E, item.last_E)]
+    words = [qa.tokenizer.backend.decode(x).strip() for x in pieces]
+    assert words == ["Accra", "Japan", "Ghana", "Accra"]
+
+
+def test_entities_matter_where_words_see_them():
+    answers = {}
+    for attention in ("full", "one_way"):
+        nlp, qa = make_qa(attention=attention)
+        doc = nlp.make_doc(SENTENCES[1])
+        answers[attention] = [qa.answer(doc, "Where?"), qa.answer(link(doc, "Ghana", "Accra"), "Where?")]
+        assert bool(len(items_of(qa, doc, "Where?")[0].rows_E)) == (attention == "full")
+    (without, linked), (same, again) = answers["full"], answers["one_way"]
+    assert without.score != pytest.approx(linked.score, abs=1e-4)
+    assert same == again
+    assert without.score == pytest.approx(same.score, abs=1e-5)  # without entities there is nothing to be seen
+
+
+def test_entities_are_those_of_the_window():
+    nlp, qa = make_qa()
+    doc = link(nlp.make_doc(LONG), "Ghana", "Accra")
+    for item in items_of(qa, doc, "Who?"):
+        for row, a, b in zip(item.rows_E, item.first_E, item.last_E):
+            word = qa.tokenizer.backend.decode(item.pieces[a : b + 1].tolist()).strip()
+            assert ENTITIES[word] == row
+
+
+def test_most_entities_of_a_window():
+    nlp, qa = make_qa(max_entities=1)
+    doc = link(nlp.make_doc(SENTENCES[1]), "Ghana", "Accra")
+    with pytest.warns(UserWarning, match="1 windows have more linked entities than max_entities"):
+        (item,) = items_of(qa, doc, "Who?")
+    assert item.rows_E.tolist() == [ENTITIES["Ghana"]]
+    nlp, qa = make_qa(max_entities=0)
+    assert not len(items_of(qa, doc, "Who?")[0].rows_E)
+
+
+def test_other_getters_and_languages():
+    names = [(f"en:{name}" if row in (2, 4, 6) else name, row) for name, row in ENTITIES.items()]
+    checkpoint = make_checkpoint()
+    checkpoint.entities = EntityVocab(names)
+    getter = {"@misc": "spacy-luke.doc_ents.v1"}
+    nlp, qa = make_qa(weights=lambda: checkpoint, entity_language="en", entities=getter)
+    doc = nlp.make_doc(SENTENCES[1])
+    doc.ents = [Span(doc, 7, 8, label="LOC", kb_id="Ghana"), Span(doc, 9, 10, label="LOC")]
+    assert items_of(qa, doc, "Who?")[0].rows_E.tolist() == [4]
+    nlp, qa = make_qa(weights=lambda: checkpoint, entities=None)
+    assert not len(items_of(qa, doc, "Who?")[0].rows_E)
+
+
+@pytest.mark.parametrize("place", [[0, 0, "Ghana"], [3, 99, "Ghana"]])
+def test_entities_outside_of_the_question(place):
+    nlp, qa = make_qa()
+    with pytest.raises(ValueError, match="Entity 0 of the question 'Who' must have characters"):
+        qa.answer(nlp.make_doc(SENTENCES[0]), {"question": "Who", "entities": [place]})
+
+
+def test_entities_that_the_table_lacks():
+    """A checkpoint of which only special rows were read."""
+    checkpoint = make_checkpoint(entity_size=12)
+    rows = sorted(checkpoint.entities.special_rows().values())
+    checkpoint.tensors["encoder.entities.table.weight"] = checkpoint.tensors["encoder.entities.table.weight"][rows]
+    checkpoint.entities = checkpoint.entities.restricted(rows)
+    nlp = spacy.blank("en")
+    gold = gold_doc(nlp, 1)
+    examples = [Example(link(asked_doc(nlp, gold), "Ghana", "Accra"), gold)]
+    with pytest.warns(UserWarning, match="none of 2 linked entities is in the entity table"):
+        _, qa = make_qa(weights=lambda: checkpoint, examples=examples)
+    assert qa.entity_row("Ghana") is None
+
+
+def test_entities_are_saved(tmp_path):
+    nlp, qa = make_qa()
+    doc = link(nlp.make_doc(SENTENCES[1]), "Ghana", "Accra")
+    expected = qa.answer(doc, "Where?").score
+    nlp.to_disk(tmp_path)
+    again = spacy.load(tmp_path)
+    doc = link(again.make_doc(SENTENCES[1]), "Ghana", "Accra")
+    assert again.get_pipe("luke_qa").answer(doc, "Where?").score == expected
+
+
+def test_table_stays_as_it_is():
+    nlp, qa = make_qa()
+    before = qa.encoder.module.entities.table.weight.detach().clone()
+    gold = gold_doc(nlp, 1)
+    example = Example(link(asked_doc(nlp, gold), "Ghana", "Accra"), gold)
+    dense = qa.encoder.module.entities.dense.weight.detach().clone()
+    qa.update([example], sgd=make_adamw(learn_rate=1e-2))
+    assert torch.equal(before, qa.encoder.module.entities.table.weight)
+    assert not torch.equal(dense, qa.encoder.module.entities.dense.weight)
+
+
+# ---- one encoder for several components
+
+
+@pytest.mark.parametrize("entity_rows", ["special", "all"])
+def test_shared_encoder(entity_rows, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_encoder", config={"entity_rows": entity_rows, "model": {"train_precision": "float32"}})
+    shared = {"@architectures": "spacy-luke.SharedEncoder.v1"}
+    for name, settings in (
+        ("luke_qa", {"stride": 16, "max_question_pieces": 28, "max_answer_pieces": 20, "no_answer_threshold": 0.0}),
+        ("luke_cloze", {"stride": 16}),
+    ):
+        nlp.add_pipe(name, config={**settings, "model": {"encoder": shared}})
+    nlp.get_pipe("luke_encoder").initialize(lambda: make_examples(nlp), nlp=nlp, weights=make_checkpoint)
+    for name in ("luke_qa", "luke_cloze"):
+        nlp.get_pipe(name).initialize(lambda: make_examples(nlp), nlp=nlp)
+    optimizer = make_adamw(learn_rate=4e-3)
+    for _ in range(150):
+        losses = nlp.update(make_examples(nlp), sgd=optimizer)
+        if max(losses["luke_qa"], losses["luke_cloze"]) < 0.02:
+            break
+    scores = nlp.evaluate(make_examples(nlp))
+    assert (scores["qa_f"], scores["cloze_f"]) == (1.0, 1.0)
+    nlp.to_disk(tmp_path)
+    again = spacy.load(tmp_path)
+    assert again.evaluate(make_examples(again))["qa_f"] == 1.0
+    assert again.get_pipe("luke_qa").entity_row("Ghana") == (ENTITIES["Ghana"] if entity_rows == "all" else None)
+
+
+# ---- checkpoints
+
+
+def test_import_and_export(shared, tmp_path):
+    """A fine-tuned checkpoint of transformers: the same logits, and all its tensors again when it is exported."""
+    folder = shared("golden/hf_luke_question_answering")
+    nlp, qa = make_qa(weights=lambda: read_checkpoint(folder), max_question_pieces=None)
+    io, data = load_file(folder / "io.safetensors"), json.loads((folder / "io.json").read_text("utf8"))
+    items = []
+    for b, mask in enumerate(io["inputs/attention_mask"].bool()):
+        real = io["inputs/entity_attention_mask"][b].bool()
+        places = io["inputs/entity_position_ids"][b][real]
+        pieces = io["inputs/input_ids"][b][mask].numpy()
+        rows, first, last = io["inputs/entity_ids"][b][real], places[:, 0], places.max(1).values
+        items.append(PassageItem(b, pieces, None, 1, 0, pieces > 0, rows.numpy(), first.numpy(), last.numpy()))
+    logits = qa.model.predict(make_passage_batch(items))
+    real = io["inputs/attention_mask"].bool()
+    expected = torch.stack([io[f"outputs/{side}_logits"][real] for side in ("start", "end")], -1)
+    assert (logits - expected).abs().max() <= max(1e-5, 10 * data["float32_vs_float64_max_abs_diff"])
+    write_huggingface(qa.to_checkpoint(), tmp_path / "out")
+    ours, theirs = load_file(tmp_path / "out/model.safetensors"), load_file(folder / "model.safetensors")
+    assert set(ours) == set(theirs)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    again = read_checkpoint(tmp_path / "out")
+    assert again.task == "question_answering"
+    doc = nlp.make_doc("Ada lived in London.")
+    other_nlp, other = make_qa(weights=lambda: again, max_question_pieces=None)
+    assert other.answer(other_nlp.make_doc(doc.text), "Who?").score == qa.answer(doc, "Who?").score
+
+
+def test_head_of_a_checkpoint_is_kept():
+    """A fine-tuned head is trained on; a fresh one depends on the seed alone."""
+    checkpoint = make_checkpoint()
+    checkpoint.task = "question_answering"
+    checkpoint.tensors["head.qa_outputs.weight"] = torch.full((2, 32), 0.25)
+    checkpoint.tensors["head.qa_outputs.bias"] = torch.tensor([1.0, 2.0])
+    _, qa = make_qa(weights=lambda: checkpoint)
+    assert qa.model.shims[0].module.qa_outputs.bias.tolist() == [1.0, 2.0]
+    exported = qa.to_checkpoint()
+    assert exported.task == "question_answering"
+    assert torch.equal(exported.tensors["head.qa_outputs.weight"], checkpoint.tensors["head.qa_outputs.weight"])
+    assert torch.equal(
+        exported.tensors["encoder.entities.table.weight"], checkpoint.tensors["encoder.entities.table.weight"]
+    )
+    fresh = [make_qa()[1].model.shims[0].module.qa_outputs.weight for _ in range(2)]
+    assert torch.equal(*fresh)
+    assert not torch.equal(fresh[0], torch.full((2, 32), 0.25))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("n_best", 0, "n_best must be at least 1"),
+        ("max_answer_pieces", 0, "max_answer_pieces must be at least 1"),
+        ("max_question_pieces", 0, "max_question_pieces must be at least 1"),
+        ("max_entities", -1, "max_entities must be 0 or more, but it is -1"),
+    ],
+)
+def test_settings(setting, value, message):
+    with pytest.raises(ValueError, match=message):
+        make_qa(initialize=False, **{setting: value})
+
+
+def test_attention_is_checked():
+    with pytest.raises(ValueError, match="attention must be one of"):
+        make_qa(initialize=False, attention="two_way")

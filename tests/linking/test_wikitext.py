@@ -1,0 +1,54 @@
+import pytest
+
+from spacy_luke.linking.wikitext import Wiki, read_article
+
+WIKI = Wiki.of(["Datei", "Kategorie"], capital=True)
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text", "links"),
+    [
+        ("in [[Paris]].", "in Paris.", [("Paris", "Paris")]),
+        ("in [[paris|the city]].", "in the city.", [("the city", "Paris")]),
+        ("[[bus]]es, [[bus]]2 [[Bus]]'s", "buses, bus2 Bus's", [("buses", "Bus"), ("bus", "Bus"), ("Bus", "Bus")]),
+        ("[[New_York#History|''NY'']]", "NY", [("NY", "New York")]),
+        ("[[Caf%C3%A9]] [[A&nbsp;B]]", "Caf%C3%A9 A\xa0B", [("Caf%C3%A9", "Café"), ("A B", "A B")]),
+        ("[[#Here|there]] [[]] [[|x]]", "there  x", []),
+        ("a [[Datei:x.jpg|thumb|of [[Paris]] and [[Rome]]]] b", "a  b", []),
+        ("[[kategorie : Towns]][[File:y.png]]", "", []),
+        ("[[:Kategorie:Towns]] [[:Datei:x|file]]", "Kategorie:Towns file", []),
+        ("[[fr:Paris]] [[:fr:Paris|fr]] [[wikt:cat|cat]]", " fr cat", []),
+        ("[[Mission: Impossible]] [[2001: A Space Odyssey]]", "Mission: Impossible 2001: A Space Odyssey",
+         [("Mission: Impossible", "Mission: Impossible"), ("2001: A Space Odyssey", "2001: A Space Odyssey")]),
+        ("{{cite|a={{b|[[c]]}}|}}d{{e", "d{{e", []),
+        ("{| class=x\n| [[a]] || {{b\n|}\nc", "\nc", []),
+        ("{|\n|\n{| \n| inner\n|}\n| [[a]]\n|}\nb", "\nb", []),
+        ("a<ref name=x>[[b]]</ref><ref name=x/>c<!-- [[d]] -->", "ac", []),
+        ("<math>\\{\\{</math>a <b>[[c]]</b><br/>", "a c", [("c", "C")]),
+        ("== [[Head]] ==\n* item\n:# two\n----", "Head\nitem\ntwo\n", [("Head", "Head")]),
+        ("[http://x.y/z the site] and http://x.y/[[a]]", "the site and ", []),
+        ("5 &lt; 6 &amp; [[A&amp;B]]", "5 < 6 & A&B", [("A&B", "A&B")]),
+        ("__NOTOC__'''''bold'''''", "bold", []),
+        ("a ]] b [[c", "a  b c", []),
+        ("[[a\nb]] [[c|d\ne]] [[f]]", "a\nb c|d\ne f", [("f", "F")]),
+        ("}} a {{b}} |}", " a  |}", []),
+    ],
+)  # fmt: skip
+def test_text_and_links(wikitext, text, links):
+    article = read_article(wikitext, WIKI)
+    expected = text if "}} a" not in wikitext else "}} a  |}"
+    assert article.text == expected
+    assert article.links == links
+
+
+def test_titles_of_a_wiki_that_counts_case():
+    wiki = Wiki.of([], capital=False)
+    assert read_article("[[paris]]", wiki).links == [("paris", "paris")]
+
+
+@pytest.mark.parametrize(
+    "piece", ["{{", "[[", "<ref>", "{|\n", "[[a|", "<!--", "'", "[http://x ", "}}", "]]", "=", "<a"]
+)
+def test_long_nonsense_is_read_quickly(piece):
+    """Time must not grow with the square of the length; this takes far less than a second."""
+    read_article(piece * 30_000, WIKI)
