@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 PAGE := output/entities.html
 MODEL := training/ner_small/model-best
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
-DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf "transformers>=5"
+DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf marisa-trie "transformers>=5"
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 
 define NEXT
