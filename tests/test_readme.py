@@ -10,16 +10,21 @@ from spacy.util import registry
 from test_project import find_command
 from tiny import make_checkpoint
 
-from spacy_luke.bridge.encoders import build_luke_encoder
+from spacy_luke.bridge.encoders import build_luke_encoder, build_shared_encoder
+from spacy_luke.bridge.entities import build_entity_classifier
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.spans import build_span_classifier
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.sources import make_checkpoint_loader
 from spacy_luke.cli.convert import build_pipeline
 from spacy_luke.components.cloze import make_luke_cloze
+from spacy_luke.components.encoder import make_luke_encoder
 from spacy_luke.components.entity_annotator import make_entity_annotator
+from spacy_luke.components.mentions import make_pairs
 from spacy_luke.components.ner import make_luke_ner
 from spacy_luke.components.qa import make_luke_qa
+from spacy_luke.components.relation import make_luke_relation
+from spacy_luke.components.typer import make_luke_typer
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -81,6 +86,12 @@ def test_the_map_is_whole():
         ("`spacy-luke.LukeEncoder.v1`", build_luke_encoder, set()),
         ("`spacy-luke.checkpoint.v1`", make_checkpoint_loader, set()),
         ("`spacy-luke.AdamW.v1`", make_adamw, set()),
+        ("Settings of `luke_typer`", make_luke_typer, {"nlp", "name"}),
+        ("Settings of `luke_relation`", make_luke_relation, {"nlp", "name"}),
+        ("Settings of `luke_encoder`", make_luke_encoder, {"nlp", "name"}),
+        ("`spacy-luke.EntityClassifier.v1`", build_entity_classifier, set()),
+        ("`spacy-luke.SharedEncoder.v1`", build_shared_encoder, set()),
+        ("`spacy-luke.pairs.v1`", make_pairs, set()),
         ("Settings of `entity_annotator`", make_entity_annotator, {"nlp", "name"}),
         ("Settings of `luke_qa`", make_luke_qa, {"nlp", "name"}),
         ("Settings of `luke_cloze`", make_luke_cloze, {"nlp", "name"}),

@@ -43,6 +43,7 @@ class TorchShim(Shim):
     what they share of word states; examples, those that the owner was updated with last, and updates, how often since the
     last step; sums, gradients that are summed over these updates and not averaged, by the parameter's name; pending, the
     pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
+    replaced: whether other values stand in place of the parameters.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class TorchShim(Shim):
         self.sums: Dict[str, Tensor] = {}
         self.pending: Optional[Any] = None
         self.learning = True
+        self.replaced = False
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "examples": None, "sums": {}, "pending": None}
@@ -139,14 +141,20 @@ class TorchShim(Shim):
 
     @contextlib.contextmanager
     def use_params(self, params: Dict[Any, Any]) -> Iterator[None]:
-        """Other values, such as an optimizer's averages, in place of the parameters for a while."""
+        """Other values, such as an optimizer's averages, in place of the parameters for a while. Of the components that
+        share a module the first does it for all, as `nlp.use_params` leaves them in the order in which it entered them."""
+        if self.replaced:
+            yield
+            return
         parameters = [(self.id, name, p) for name, p in self.named_parameters() if (self.id, name) in params]
         before = [p.detach().clone() for _, _, p in parameters]
+        self.replaced = True
         try:
             for node, name, p in parameters:
                 _set_value(p, xp2torch(params[node, name], requires_grad=False))
             yield
         finally:
+            self.replaced = False
             for (_, _, p), value in zip(parameters, before):
                 _set_value(p, value)
 

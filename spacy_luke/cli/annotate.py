@@ -35,8 +35,7 @@ def annotate_cli(
         nlp = spacy.load(pipeline)
         ner = _find_ner(nlp, component)
         doc = _make_doc(nlp, text.read_text(encoding="utf8"), question, query)
-        with msg.loading(f"Reading {text} ..."):
-            doc = nlp(doc)
+        doc = nlp(doc)
     except (ValueError, OSError) as error:
         msg.fail("Nothing was annotated.", str(error), exits=1)
     found = _read(nlp, doc, ner)

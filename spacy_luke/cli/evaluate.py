@@ -220,7 +220,7 @@ def _label_rows(per_label: Dict[str, Dict[str, float]], counts: Counter, rows: i
         if label in shown
     ]
     if left := len(per_label) - len(shown):
-        table.append((f"({left:,} other labels)", "", "", "", ""))
+        table.append((f"({left:,} other label{'s' if left > 1 else ''})", "", "", "", ""))
     return table
 
 

@@ -40,8 +40,7 @@ def tune_cli(
         nlp = spacy.load(pipeline)
         proc = _find_tunable(nlp, component)
         before = dict(proc.cfg)
-        with msg.loading(f"Reading {data} ..."):
-            found = proc.tune(_prepare(nlp, proc, read_gold(nlp, data, sentences=gold_sentences)))
+        found = proc.tune(_prepare(nlp, proc, read_gold(nlp, data, sentences=gold_sentences)))
         changed = {key: value for key, value in found.items() if key in before}
         _save(nlp, proc, changed, Path(pipeline), output)
     except (ValueError, OSError) as error:

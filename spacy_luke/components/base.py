@@ -94,12 +94,16 @@ class LukeComponent(TrainablePipe):
             return checkpoint
         if not self.encoder.ready:
             name = self.encoder.owner if self.shared else self.name
+            frozen = (
+                f" Or is '{name}' in frozen_components? spaCy does not initialise those: set trainable = false in "
+                f"[components.{name}.model] instead, or source it from a saved pipeline."
+            )
             raise ValueError(
                 f"'{name}' needs a checkpoint. Expected for example\n"
                 f"[initialize.components.{name}.weights]\n"
                 '@misc = "spacy-luke.checkpoint.v1"\n'
                 'path = "studio-ousia/luke-base"\n'
-                "in the config, where path is a folder, a tar.gz or a hub name; none was given."
+                f"in the config, where path is a folder, a tar.gz or a hub name; none was given.{frozen if self.shared else ''}"
             )
         return None
 
@@ -322,7 +326,8 @@ class LukeComponent(TrainablePipe):
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         shim = self.encoder
-        shim.learning = not self.shared or shim.examples is examples
+        _ = shim.module  # raises: nothing is loaded, or linked
+        shim.learning = shim.trainable and (not self.shared or shim.examples is examples)
         examples = list(examples)
         validate_examples(examples, f"{type(self).__name__}.update")
         for part in shims_of(self.model).values():

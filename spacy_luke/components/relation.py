@@ -200,6 +200,7 @@ class LukeRelation(LukeComponent):
             overlap=self.cfg["overlap"],
             rows=[self.special_row("[MASK]"), self.special_row("[MASK2]")],
             markers=[self.marker("<ent>"), self.marker("<ent2>")] if full else [],
+            tokens=self.cfg["batch_size"],
             pairwise=full or self.cfg["tokens"] == "pair",
         )
 

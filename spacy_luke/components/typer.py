@@ -170,6 +170,7 @@ class LukeTyper(LukeComponent):
             overlap=self.cfg["overlap"],
             rows=[self.special_row("[MASK]")],
             markers=[self.marker("<ent>")] if full else [],
+            tokens=self.cfg["batch_size"],
         )
 
     # ---- prediction

@@ -16,8 +16,6 @@ from ..bridge.documents import read_document, word_edges
 from ..text.segments import Cutter, CutText
 from ..text.tokenizer import PieceTokenizer
 
-UNITS_AT_ONCE = 4096  # of a window that many units share, so that memory does not grow with the number of pairs
-
 
 @dataclass(frozen=True)
 class Input:
@@ -31,6 +29,7 @@ class Input:
     overlap: int
     rows: Sequence[int]
     markers: Sequence[int]
+    tokens: int  # entity tokens of a window that are encoded at once, so that memory does not grow with the units
     pairwise: bool = True  # with one_way: entity tokens for each unit; otherwise one for each mention in each place
 
 
@@ -113,8 +112,9 @@ def _shared_windows(
         held = np.flatnonzero(holder_U == b)
         pieces = _with_ends(task, document.pieces.ids_N[windows.start_B[b] : windows.end_B[b]])
         offset = 1 - windows.start_B[b]
-        for a in range(0, len(held), UNITS_AT_ONCE):
-            number_U = held[a : a + UNITS_AT_ONCE]
+        most = max(task.tokens // len(task.rows), 1)
+        for a in range(0, len(held), most):
+            number_U = held[a : a + most]
             token_M, rows, tokens_UK = _tokens(task, units_UK[number_U])
             items.append(
                 EntityItem(

@@ -12,7 +12,6 @@ from typing import List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
-
 ENTITY_WASTE = 0.5  # padding of a call's entities that is tolerated, as a share of the real ones
 
 

@@ -292,17 +292,22 @@ class Collector:
         return weights, gradient * 0
 
 
-def gradients(names, *, parts=1, order=None, **kwargs):
+def gradients(names, *, parts=1, **encoder):
     """What the encoder's step has after an update by `parts` parts, as `spacy train` does it."""
-    nlp, owner, examples = make_pipeline(*names)
+    nlp, owner, examples = make_pipeline(*names, **encoder)
+    for name in {"tagger", "textcat"} & set(names):  # whose output layers begin as zeros and let no gradient through
+        for node in nlp.get_pipe(name).model.walk():
+            if node.has_param("W"):
+                noise = np.random.default_rng(0).normal(size=node.get_param("W").shape)
+                node.set_param("W", noise.astype("f"))
     size = len(examples) // parts
     for i in range(parts):
-        nlp.update(examples[i * size : (i + 1) * size], sgd=False, **kwargs)
+        nlp.update(examples[i * size : (i + 1) * size], sgd=False)
     collector = Collector()
     owner.finish_update(collector)
     found = {name: xs[0] for name, xs in collector.found.items()}
     assert all(len(xs) == 1 for xs in collector.found.values())
-    assert found
+    assert any(x.any() for x in found.values())
     return found
 
 
@@ -422,9 +427,27 @@ def test_a_listener_of_another_width():
 
 
 def test_listeners_cannot_be_replaced_but_luke_encoders_can():
-    nlp, _, _ = make_pipeline("tagger", "luke_ner")
+    nlp, owner, examples = make_pipeline("tagger", "luke_ner")
     with pytest.raises(ValueError, match="cannot be replaced by a copy of 'luke_encoder'"):
         nlp.replace_listeners("luke_encoder", "tagger", ["model.tok2vec"])
+    nlp.replace_listeners("luke_encoder", "luke_ner", ["model.encoder"])
+    ner = nlp.get_pipe("luke_ner")
+    assert not ner.shared
+    before = parameters(ner)
+    nlp.update(examples, sgd=make_adamw(learn_rate=1e-3), exclude=["luke_ner"])
+    nlp.update(examples, sgd=make_adamw(learn_rate=1e-3), exclude=["luke_ner"])
+    assert changed(owner, before)
+    assert not changed(ner, before)
+
+
+def test_the_weight_of_listeners():
+    """It concerns what the encoder learns of listeners, and nothing else."""
+    luke, tagger = gradients(["luke_ner"]), gradients(["tagger"])
+    half = {name: x / 2 for name, x in tagger.items()}
+    assert_sum(gradients(["luke_ner", "tagger"], listener_weight=0.5), luke, half)
+    assert_sum(gradients(["luke_ner", "tagger"], listener_weight=0.0), luke)
+    with pytest.raises(ValueError, match="listener_weight must be 0 or more, but it is -1"):
+        spacy.blank("en").add_pipe("luke_encoder", config={"listener_weight": -1})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,5 +1,6 @@
 """Groups of windows that share an attention call."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,0 +1,186 @@
+"""Word states that components share: equal to those encoded anew, and forgotten when anything changes."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thinc.api import Adam
+
+from spacy_luke.bridge.cache import WordCache, encode_words
+from spacy_luke.bridge.encoders import build_luke_encoder, number_format
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.luke import Windows
+
+FIXED = settings(derandomize=True, deadline=None, max_examples=60)
+CONFIG = EncoderConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
+
+
+def make_shim(capacity=1000, seed=0):
+    torch.manual_seed(seed)
+    model = build_luke_encoder(train_precision="float32")
+    shim = model.shims[0]
+    shim.create({"config": CONFIG.to_dict()})
+    shim.cache = WordCache(capacity)
+    return model, shim
+
+
+def window(number, size=None):
+    chosen = np.random.default_rng(number)
+    return np.concatenate([[0], chosen.integers(3, 30, size or 3 + number % 4), [2]])
+
+
+def run(shim, numbers, types=None):
+    windows = [window(i) for i in numbers]
+    lengths = [len(x) for x in windows]
+    with torch.inference_mode():
+        return encode_words(shim, np.concatenate(windows), lengths, types), lengths
+
+
+def check(shim, numbers):
+    """States, keys and values as those of the same windows without a cache, and a packing that fits them."""
+    words, lengths = run(shim, numbers)
+    pieces = torch.from_numpy(np.concatenate([window(i) for i in numbers]))
+    with torch.inference_mode():
+        expected = shim.module.encode_words(Windows(pieces, lengths))
+    for name in ("keys", "values"):
+        for got, wanted in zip(getattr(words, name), getattr(expected, name), strict=True):
+            torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(words.states_ND, expected.states_ND, atol=1e-5, rtol=1e-5)
+    assert list(words.packing.lengths) == lengths
+
+
+@FIXED
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), max_size=6), st.sampled_from([0, 6, 13, 30, 999]))
+def test_equal_to_encoding_anew(calls, capacity):
+    """Windows that were held, are new, stand twice in one call, or are forgotten in the very call that asks for them."""
+    _, shim = make_shim(capacity)
+    for numbers in calls:
+        check(shim, numbers)
+        cache = shim.cache
+        assert cache.held == sum(len(x.states_ND) for x in cache.windows.values()) <= capacity
+    asked = sum(len(window(i)) for numbers in calls for i in numbers)
+    assert shim.cache.encoded + shim.cache.reused == asked
+
+
+def test_the_last_used_are_held():
+    _, shim = make_shim(len(window(0)) + len(window(4)))
+    assert len(window(0)) == len(window(4)) == len(window(8))
+    run(shim, [0])
+    run(shim, [4])
+    run(shim, [0])
+    run(shim, [8])
+    before = shim.cache.encoded
+    run(shim, [0, 8])
+    assert shim.cache.encoded == before
+    run(shim, [4])
+    assert shim.cache.encoded == before + len(window(4))
+
+
+def test_more_at_once_than_is_held():
+    _, shim = make_shim(20)
+    check(shim, [1, 2, 3, 4, 5])
+    assert not shim.cache.windows
+    check(shim, [1])
+    check(shim, [1, 2, 3, 4, 5])
+    assert shim.cache.held <= 20
+
+
+def steps(shim, optimizer):
+    for p in shim.module.parameters():
+        p.grad = torch.ones_like(p)
+    shim.finish_update(optimizer)
+
+
+CHANGES = {
+    "adamw": lambda model, shim: steps(shim, make_adamw(learn_rate=0.1)),
+    "thinc": lambda model, shim: steps(shim, Adam(0.1)),
+    "fill": lambda model, shim: shim.fill(make_shim(seed=1)[1].module.state_dict()),
+    "bytes": lambda model, shim: shim.from_bytes(make_shim(seed=1)[1].to_bytes()),
+    "model": lambda model, shim: model.from_bytes(make_shim(seed=1)[0].to_bytes()),
+    "in_place": lambda model, shim: [torch.nn.init.normal_(p) for p in shim.module.parameters()],
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_never_stale(name):
+    model, shim = make_shim()
+    run(shim, [1, 2])
+    CHANGES[name](model, shim)
+    before = shim.cache.encoded
+    check(shim, [1, 2])
+    assert shim.cache.encoded > before
+
+
+def test_many_loads():
+    """A module may come to lie where a forgotten one lay."""
+    data = [make_shim(seed=i)[1].to_bytes() for i in range(5)]
+    _, shim = make_shim()
+    for i in range(20):
+        shim.from_bytes(data[i % 5])
+        if i % 2:
+            shim.from_bytes(data[(i + 1) % 5])
+        check(shim, [1, 2])
+
+
+def test_other_values_for_a_while():
+    _, shim = make_shim()
+    run(shim, [1])
+    averages = {(shim.id, name): torch.zeros_like(p).numpy() for name, p in shim.named_parameters()}
+    with shim.use_params(averages):
+        assert not run(shim, [1])[0].states_ND.any()
+    check(shim, [1])
+
+
+def test_number_formats_are_apart():
+    model, shim = make_shim()
+    full, _ = run(shim, [1])
+    model.attrs["predict_precision"] = "bfloat16"
+    with number_format(model, shim, is_train=False):
+        short, _ = run(shim, [1])
+    model.attrs["predict_precision"] = "float32"
+    with number_format(model, shim, is_train=False):
+        again, _ = run(shim, [1])
+    assert not torch.equal(short.states_ND.float(), full.states_ND)
+    assert short.keys[0].dtype == torch.bfloat16
+    assert torch.equal(again.states_ND, full.states_ND)
+
+
+def test_states_of_a_prediction_serve_no_training():
+    """Those of inference mode may not be saved for a backward pass; a frozen encoder's states in training are others."""
+    model, shim = make_shim()
+    run(shim, [1])
+    weight = torch.ones(16, requires_grad=True)
+    with number_format(model, shim, is_train=True), torch.no_grad():
+        words = encode_words(shim, window(1), [len(window(1))])
+    (words.states_ND * weight).sum().backward()
+    assert weight.grad.any()
+    check(shim, [1])
+
+
+def test_gradients_go_past_it():
+    _, shim = make_shim()
+    run(shim, [1])
+    words = encode_words(shim, window(1), [len(window(1))])
+    words.states_ND.sum().backward()
+    assert shim.module.words.piece.weight.grad.abs().sum() > 0
+    assert shim.cache.reused == 0
+
+
+def test_token_types_go_past_it():
+    _, shim = make_shim()
+    run(shim, [1])
+    run(shim, [1], types=np.zeros(len(window(1)), np.int64))
+    assert shim.cache.reused == 0
+
+
+def test_copies_hold_nothing():
+    _, shim = make_shim(77)
+    run(shim, [1])
+    for other in (copy.deepcopy(shim.cache), pickle.loads(pickle.dumps(shim.cache)), copy.deepcopy(shim).cache):
+        assert (other.capacity, other.held, len(other.windows)) == (77, 0, 0)
+    assert shim.cache.held

@@ -1,0 +1,83 @@
+"""A pipeline of noise with every component of the package, and gold documents that say what it says."""
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from tiny import SENTENCES, make_checkpoint
+
+from spacy_luke.annotations import set_queries, set_questions
+
+QUESTION, QUERY = "Who left Berlin?", "The village @placeholder was empty."
+COMPONENTS = ("luke_ner", "luke_typer", "luke_relation", "luke_qa", "luke_cloze")
+SETTINGS = {
+    "luke_ner": {"overlap": 32, "max_span_words": 3},
+    "luke_typer": {"overlap": 32, "always_best": True},
+    "luke_relation": {"overlap": 32, "none": None},
+    "luke_qa": {"stride": 16, "no_answer_threshold": 0.0, "entities": None},
+    "luke_cloze": {"stride": 16},
+}
+
+
+def make_gold(nlp: Language, text: str) -> Doc:
+    """Something to initialise from."""
+    doc = nlp.make_doc(text)
+    doc.set_ents([Span(doc, 0, 2, "PER"), Span(doc, 4, 5, "LOC")])
+    doc.spans["luke_types"] = [Span(doc, 0, 2, "person"), Span(doc, 4, 5, "place"), Span(doc, 4, 5, "city")]
+    doc._.luke_relations = [(doc.ents[0], doc.ents[1], "near")]
+    places = [(span.start_char, span.end_char) for span in doc.ents]
+    set_questions(doc, [{"question": QUESTION, "answers": places[:1]}, {"question": "Why?", "answers": []}])
+    set_queries(doc, [{"query": QUERY, "candidates": places, "answers": places[:1]}])
+    return doc
+
+
+def make_pipeline(*names: str, **changes: dict) -> Language:
+    """names: of components, all where none are named; changes: settings of them."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("luke_encoder", config={"model": {"train_precision": "float32"}})
+    for name in names or COMPONENTS:
+        model = {"attention": "one_way", "encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}
+        nlp.add_pipe(name, config={"model": model, **SETTINGS[name], **changes.get(name, {})})
+    examples = []
+    for text in SENTENCES[:3]:
+        gold = make_gold(nlp, text)
+        given = nlp.get_pipe("sentencizer")(nlp.make_doc(text))
+        given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
+        examples.append(Example(given, gold))
+    for name, component in nlp.pipeline:
+        if name == "luke_encoder":
+            component.initialize(lambda: examples, nlp=nlp, weights=lambda: make_checkpoint(max_positions=130))
+        elif name.startswith("luke_"):
+            component.initialize(lambda: examples, nlp=nlp)
+    if "luke_ner" in nlp.pipe_names:  # a head of noise finds next to nothing
+        head = nlp.get_pipe("luke_ner").model.shims[0].module
+        head.classifier.bias.data[0] -= 6
+    return nlp
+
+
+def annotate(nlp: Language, texts=SENTENCES) -> list:
+    docs = []
+    for text in texts:
+        doc = nlp.make_doc(text)
+        if "luke_qa" in nlp.pipe_names:
+            set_questions(doc, [QUESTION, "Why?"])
+        if "luke_cloze" in nlp.pipe_names:
+            set_queries(doc, [QUERY])
+        docs.append(doc)
+    return list(nlp.pipe(docs))
+
+
+def as_gold(doc: Doc) -> Doc:
+    """The predictions of a Doc as gold."""
+    gold = doc.copy()
+    gold.spans["luke_types"] = [
+        Span(gold, span.start, span.end, label) for span in doc.ents for label in (span._.luke_types or {"": 1.0})
+    ]
+    for asked, found in (("luke_questions", "luke_answers"), ("luke_queries", "luke_fillers")):
+        rows = gold.user_data.pop(found, [])
+        items = zip(gold.user_data.get(asked, []), rows)
+        gold.user_data[asked] = [
+            {**item, "answers": [list(x[:2]) for x in best[:1] if x[1] > x[0]]} for item, best in items
+        ]
+    return gold
