@@ -1,4 +1,4 @@
-# make run [TEXT=file.txt]   train the small model, score it, package it, annotate a text
+# make run [TEXT=file.txt]   train the small pipeline, score it, package it, annotate a text
 # make test                  style checks and the quick tests
 # make test-slow             the tests that need minutes or gigabytes
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
@@ -13,8 +13,11 @@ PYTHON ?= python3
 TEXT ?= assets/article.txt
 VENV := .venv
 BIN := $(VENV)/bin
-PAGE := output/entities.html
-MODEL := training/ner_small/model-best
+PAGE := output/page.html
+MODEL := training/all_small
+# For the article; of another text: make run TEXT=file.txt ASK='-q "Who ...?" -q "When ...?"'
+ASK ?= $(if $(filter assets/article.txt,$(TEXT)),-q "Who was born on Gotland?" -q "When was Vasterling born?" \
+	-q "Who lost the globe at cards?" -q "What does Göran Klintberg sell?" -q "How tall is the museum?")
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
 DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf marisa-trie "transformers>=5"
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
@@ -22,12 +25,12 @@ PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 define NEXT
 
 What to try next:
-  make run TEXT=your.txt                        the same model on a text of yours
-  $(BIN)/python -m spacy luke annotate $(MODEL) your.txt --output output/yours.html
-  $(BIN)/python -m spacy project run ner-nested-small    names inside names
+  make run TEXT=your.txt                        the same pipeline on a text of yours
+  $(BIN)/python -m spacy luke annotate $(MODEL) your.txt --output output/yours.html --question "Who ...?"
+  $(BIN)/python -m spacy project run ner-nested-small    names inside names; others in project.yml
   $(BIN)/python -m spacy luke train configs/ner_small.cfg -o training/mine --paths.train MINE.spacy --paths.dev DEV.spacy
-  pip install packages/en_luke_ner_small-0.1.0-py3-none-any.whl    use the trained model anywhere:
-    import spacy; nlp = spacy.load("en_luke_ner_small")
+  pip install packages/en_luke_small-0.1.0-py3-none-any.whl    use the trained pipeline anywhere:
+    import spacy; nlp = spacy.load("en_luke_small")
   README.md                                     the larger LUKE models, GPUs, settings, conversion
 endef
 export NEXT
@@ -36,8 +39,8 @@ export NEXT
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.run
-	$(BIN)/python -m spacy project run ner-small
-	$(BIN)/python -m spacy luke annotate $(MODEL) "$(TEXT)" --output $(PAGE)
+	$(BIN)/python -m spacy project run all-small
+	$(BIN)/python -m spacy luke annotate $(MODEL) "$(TEXT)" --output $(PAGE) $(ASK)
 	@echo "$$NEXT"
 
 test: $(VENV)/.dev

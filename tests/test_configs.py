@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.cli._util import app as spacy_app
 from spacy.cli.train import train
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import load_config, load_model_from_config
 from tiny import make_checkpoint
+from typer.testing import CliRunner
 
 from spacy_luke.annotations import set_pairs, set_queries, set_questions, set_relations
 from spacy_luke.checkpoint.checkpoint import write_huggingface
@@ -17,7 +19,8 @@ from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.jsonl import JsonlCorpus
 
 ROOT = Path(__file__).parents[1]
-CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
+ASSEMBLED = ROOT / "configs/all_small.cfg"
+CONFIGS = sorted(path for path in (ROOT / "configs").glob("*.cfg") if path != ASSEMBLED)
 TEXT = [("Ada", "B-PER"), ("Lovelace", "I-PER"), ("lived", "O"), ("in", "O"), ("London", "B-LOC"), (".", "O")]
 LABELS = {"luke_ner": ("LOC", "PER"), "luke_typer": ("person", "place"), "luke_relation": ("lives_in",)}
 
@@ -156,6 +159,25 @@ def test_trains_two_steps(path, folder, tmp_path, capsys):
         assert len(doc._.luke_fillers) == 1
     if "luke_relation" in nlp.pipe_names:
         assert "luke_relations" in doc.user_data
+
+
+def test_parts_are_assembled(folder, tmp_path, capsys):
+    """What two configs train becomes one pipeline, which says what they say."""
+    for name in ("joint_small", "qa_small"):
+        path = ROOT / f"configs/{name}.cfg"
+        train(path, tmp_path / name, overrides=overrides(path, folder))
+    paths = ("--paths.joint", tmp_path / "joint_small/model-last", "--paths.qa", tmp_path / "qa_small/model-last")
+    result = CliRunner().invoke(spacy_app, ["assemble", str(ASSEMBLED), str(tmp_path / "all"), *map(str, paths)])
+    assert result.exit_code == 0, result.output
+    capsys.readouterr()
+    nlp, joint, qa = (spacy.load(tmp_path / part) for part in ("all", "joint_small/model-last", "qa_small/model-last"))
+    doc = nlp(make_asked(nlp))
+    assert doc.user_data["luke_answers"] == qa(make_asked(qa)).user_data["luke_answers"]
+    expected = joint(make_asked(joint))
+    assert [(e.text, e.label_, e._.luke_types) for e in doc.ents] == [
+        (e.text, e.label_, e._.luke_types) for e in expected.ents
+    ]
+    assert doc.user_data["luke_relations"] == expected.user_data["luke_relations"]
 
 
 def make_asked(nlp):

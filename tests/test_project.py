@@ -8,6 +8,7 @@ import pytest
 import spacy
 import typer.main
 from spacy.cli._util import app as spacy_app
+from spacy.util import load_config
 from weasel.cli.run import project_run
 from weasel.util.config import load_project_config
 
@@ -43,7 +44,8 @@ def test_paths_exist_or_are_made_before(workflow):
 
 
 def test_every_command_has_its_workflow():
-    assert set(COMMANDS) == {name for names in PROJECT["workflows"].values() for name in names}
+    inside = {name for names in PROJECT["workflows"].values() for name in names}
+    assert set(COMMANDS) == {*inside, "package"}  # of whatever has been trained
 
 
 @pytest.mark.parametrize("words", SCRIPTS, ids=" ".join)
@@ -59,25 +61,52 @@ def test_commands_and_options_exist(words):
         assert not word.startswith("--") or word in known or (trains and "." in word), f"{command.name} has no {word}"
 
 
-@pytest.mark.parametrize("name", ["ner_conll03_base", "ner_conll03_large", "ner_conll03_one_way"])
-def test_the_configs_that_may_be_chosen_exist(name):
-    assert PROJECT["vars"]["config"].startswith("ner_conll03_")
-    commands = load_project_config(ROOT, overrides={"vars.config": name})["commands"]
-    (train,) = (command for command in commands if command["name"] == "train")
-    assert (ROOT / train["deps"][0]).is_file()
-    assert name in train["deps"][0]
+@pytest.mark.parametrize(
+    ("variable", "value", "command"),
+    [
+        *(("config", f"ner_conll03_{name}", "train") for name in ("base", "large", "one_way")),
+        *(("joint", name, "train-joint") for name in ("conll04", "scierc")),
+        ("trained", "joint_small", "package"),
+    ],
+)
+def test_the_choices_of_variables_exist(variable, value, command):
+    project = load_project_config(ROOT, overrides={f"vars.{variable}": value})
+    (found,) = (x for x in project["commands"] if x["name"] == command)
+    assert value in found["deps"][0]
+    if command != "package":
+        assert (ROOT / found["deps"][0]).is_file()
+        folders = {str(Path(path).parent) for path in found["deps"] if path.startswith("corpus/")}
+        config = load_config(ROOT / found["deps"][0])
+        assert folders == {str(Path(config["paths"][part]).parent) for part in ("train", "dev")}
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name.startswith("train")])
+def test_what_is_trained_on_is_what_the_config_names(name):
+    (path,) = (path for path in COMMANDS[name]["deps"] if path.endswith(".cfg"))
+    paths = load_config(ROOT / path)["paths"]
+    given = {paths[key] for key in ("train", "dev", "mentions") if key in paths}
+    assert set(COMMANDS[name]["deps"]) == {path, *given}
+    assert COMMANDS[name]["outputs"] == [f"training/{Path(path).stem}/model-best"]
 
 
 @pytest.mark.parametrize("dest", ASSETS)
-def test_assets_have_licence_and_checksum(dest, shared):
-    asset = ASSETS[dest]
-    assert "Licence" in asset["description"]
-    path = ROOT / dest if "sample" in dest else shared(f"data/conll2003/{Path(dest).name}")
-    assert hashlib.md5(path.read_bytes()).hexdigest() == asset["checksum"]
+def test_assets_have_their_licence(dest):
+    assert "Licence" in ASSETS[dest]["description"]
 
 
-def test_conll_is_never_downloaded():
-    assert not any("url" in asset or "git" in asset for asset in ASSETS.values())
+@pytest.mark.parametrize("dest", [dest for dest in ASSETS if "checksum" in ASSETS[dest] and "url" not in ASSETS[dest]])
+def test_checksums_of_assets(dest, shared):
+    folder, name = Path(dest).parts[1:]
+    folders = {"conll03": "conll2003", "open_entity": "open_entity_ernie"}
+    name = f"conll04_{name}" if folder == "conll04" else name
+    path = ROOT / dest if folder == "sample" else shared(f"data/{folders.get(folder, folder)}/{name}")
+    assert hashlib.md5(path.read_bytes()).hexdigest() == ASSETS[dest]["checksum"]
+
+
+def test_only_what_may_be_shared_is_downloaded():
+    downloaded = {dest: asset for dest, asset in ASSETS.items() if "url" in asset or "git" in asset}
+    assert {Path(dest).parent.name for dest in downloaded} == {"squad"}
+    assert all("CC BY-SA" in asset["description"] and "checksum" in asset for asset in downloaded.values())
 
 
 def test_the_first_small_steps_run(tmp_path, capfd):

@@ -117,9 +117,9 @@ def test_registered_names_exist(name):
 def test_python_runs(tmp_path, monkeypatch):
     """All blocks in order, with a checkpoint of noise in the place of the one on the hub."""
     monkeypatch.chdir(tmp_path)
-    trained = tmp_path / "training" / "ner_small"
-    trained.mkdir(parents=True)
-    build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(trained / "model-best")
+    trained = tmp_path / "training"
+    trained.mkdir()
+    build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(trained / "all_small")
     write_huggingface(make_checkpoint(max_positions=300), tmp_path / "tiny")
     names: dict = {}
     for kind, block in BLOCKS:

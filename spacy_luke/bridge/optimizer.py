@@ -20,7 +20,8 @@ class AdamW(Optimizer):
     """A Thinc optimizer that steps torch parameters with torch.optim.AdamW, and other components' with Thinc's Adam.
 
     group_rates: multiples of the learning rate by regular expression of the parameter's name, the first that is found
-    counts; layer_decay: each encoder layer learns at this share of the rate of the layer above it.
+    counts; names of spaCy's components are W, b and the like. layer_decay: each encoder layer learns at this share of
+    the rate of the layer above it.
     """
 
     def __init__(
@@ -47,6 +48,9 @@ class AdamW(Optimizer):
     def step_schedules(self) -> None:
         self.schedule_steps += 1
         super().step_schedules()
+
+    def __call__(self, key: Tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0) -> Tuple[Any, Any]:
+        return super().__call__(key, weights, gradient, lr_scale=lr_scale * self.group_rate(str(key[1])))
 
     def step(self, key: str, parameters: List[Tuple[str, nn.Parameter]]) -> None:
         """One step of the parameters that have gradients, which are then dropped.
@@ -90,9 +94,12 @@ class AdamW(Optimizer):
             self.steppers[key] = stepper
         return stepper
 
+    def group_rate(self, name: str) -> float:
+        return next((rate for pattern, rate in self.group_rates.items() if pattern.search(name)), 1.0)
+
     def multiple(self, name: str, depth: int) -> float:
         """The share of the learning rate for a parameter; depth: layers of the encoder."""
-        rate = next((rate for pattern, rate in self.group_rates.items() if pattern.search(name)), 1.0)
+        rate = self.group_rate(name)
         layer = _layer(name)
         if layer >= 0:
             rate *= self.layer_decay ** (depth - 1 - layer)
@@ -134,7 +141,8 @@ def make_adamw(
 
     learn_rate: a number or a Thinc schedule such as warmup_linear.v1.
     grad_clip: greatest global norm of a component's gradient, 0 for none.
-    group_rates: multiples of the rate by pattern of the parameter's name, such as {"^head": 5.0}.
+    group_rates: multiples of the rate by pattern of the parameter's name, such as {"^head": 5.0}; "^.$" are the
+        parameters of spaCy's components.
     layer_decay: rate of a layer as a share of the rate of the layer above it, 1 for equal rates.
     """
     return AdamW(

@@ -6,7 +6,7 @@ Reading `Findings` off a Doc is here too, since the tables in the terminal show 
 import unicodedata
 from dataclasses import dataclass
 from html import escape
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from spacy.displacy import DependencyRenderer, EntityRenderer, SpanRenderer
 from spacy.tokens import Doc, Span
@@ -14,9 +14,9 @@ from spacy.tokens import Doc, Span
 from ..annotations import Answer, Relation, get_answers, get_fillers, get_relations
 
 COLORS = ["#8fd3e8", "#f8c66d", "#b8a9f5", "#a9dcb0", "#f2a38c", "#e7d96b", "#a3c4f3", "#e3a5d1", "#c3d68a", "#d4bfa6"]
-SLOT = 40  # pixels; the words of a drawing take an odd number of slots each, and stand in the middle one
-CHARACTER = 8.2  # pixels of one in a drawing
-NEAR = 4  # words around a mention that a drawing of a long sentence keeps
+SLOT = 16  # pixels; the words of a drawing take an odd number of slots each, and stand in the middle one
+CHARACTER = 7.3  # pixels of one in a drawing
+NEAR = 3  # words around a mention that a drawing of a long sentence keeps
 OTHERS = 3  # answers that are listed beside the best
 CONTEXT = 30  # words around an answer where the Doc has no sentences
 
@@ -48,6 +48,7 @@ mark.entity {{ padding: .22em .4em; margin: 0 .12em; -webkit-box-decoration-brea
 .answer mark {{ background: #ffe27a; padding: .12em .25em; }}
 .others, .score {{ font-size: .85em; }}
 figure {{ margin: 0 0 1.2rem; padding: .9rem .6rem 0; border: 1px solid #e4e8ee; border-radius: .5rem; overflow-x: auto; }}
+figure svg {{ display: block; margin-bottom: -1.9rem; }}
 .displacy-word {{ font-size: 14px; }}
 .displacy-tag {{ font-size: 11px; font-weight: 700; fill: #5a6675; }}
 .displacy-arrow {{ color: #2d6cb5; }}
@@ -183,6 +184,13 @@ def _mark(span: Span, score: Optional[float]) -> Dict[str, str]:
     }
 
 
+class _Arcs(DependencyRenderer):
+    """displaCy's dep style, with room for a label under each arc however narrow the words are."""
+
+    def get_levels(self, arcs: List[Dict[str, Any]]) -> Dict[Tuple[int, int, str], int]:
+        return {key: 5 * level for key, level in super().get_levels(arcs).items()}
+
+
 # ---- answers
 
 
@@ -227,7 +235,7 @@ def _relations(found: Findings) -> Iterator[str]:
     groups: Dict[Tuple[int, int], List[Relation]] = {}
     for relation in found.relations:
         groups.setdefault(_stretch(relation), []).append(relation)
-    renderer = DependencyRenderer(
+    renderer = _Arcs(
         {
             "distance": SLOT,
             "word_spacing": 34,
@@ -298,7 +306,7 @@ def _outer(mentions: Dict[Tuple[int, int], Span]) -> Dict[Tuple[int, int], str]:
 
 def _slots(text: str) -> int:
     width = sum(2 if unicodedata.east_asian_width(x) in "WF" else 1 for x in text) * CHARACTER + 6
-    return int(width // SLOT) | 1
+    return -int(-width // SLOT) | 1
 
 
 def _arcs(relations: Sequence[Relation], slot_of: Dict[Tuple[int, int], int]) -> Iterator[Dict[str, object]]:

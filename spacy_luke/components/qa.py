@@ -55,6 +55,7 @@ THRESHOLDS = 50  # that `tune` compares
         "entities": {"@misc": "spacy-luke.span_group.v1", "key": "luke_links"},
         "entity_language": None,
         "max_entities": 128,
+        "window": None,
         "stride": 128,
         "max_question_pieces": 64,
         "cut_questions": False,
@@ -79,6 +80,7 @@ def make_luke_qa(
     entities: Optional[Callable[[Doc], Iterable[Span]]],
     entity_language: Optional[str],
     max_entities: int,
+    window: Optional[int],
     stride: int,
     max_question_pieces: Optional[int],
     cut_questions: bool,
@@ -96,6 +98,7 @@ def make_luke_qa(
         entities=entities,
         entity_language=entity_language,
         max_entities=max_entities,
+        window=window,
         stride=stride,
         max_question_pieces=max_question_pieces,
         cut_questions=cut_questions,
@@ -114,6 +117,8 @@ class LukeQA(LukeComponent):
         that the vocabulary lacks are left out. Those of a question are in its "entities", as [start, end, title].
     entity_language: of the titles, where the vocabulary has several languages (mLUKE), such as "en".
     max_entities: linked entities that a window has at most, those of the question and the first of the passage.
+    window: pieces of a window, the question included; null: as many as the encoder reads. Where training passages are
+        short and Docs are long, small windows make the two alike, and windows without the answer are learned from.
     stride: pieces from the beginning of a window to that of the next one, where the Doc is longer than a window.
     max_question_pieces: a longer question is an error; null: only one that leaves no room for max_answer_pieces.
     cut_questions: read only the beginning of such a question, as the original code does, and warn.
@@ -141,6 +146,7 @@ class LukeQA(LukeComponent):
         entities: Optional[Callable[[Doc], Iterable[Span]]] = None,
         entity_language: Optional[str] = None,
         max_entities: int = 128,
+        window: Optional[int] = None,
         stride: int = 128,
         max_question_pieces: Optional[int] = 64,
         cut_questions: bool = False,
@@ -156,6 +162,7 @@ class LukeQA(LukeComponent):
             name,
             entity_language=entity_language,
             max_entities=max_entities,
+            window=window,
             stride=stride,
             max_question_pieces=max_question_pieces,
             cut_questions=cut_questions,
@@ -168,6 +175,7 @@ class LukeQA(LukeComponent):
         self.scorer = scorer
         register_extensions()
         check_limits(
+            window=window,
             stride=stride,
             max_question_pieces=max_question_pieces,
             max_answer_pieces=max_answer_pieces,
@@ -208,10 +216,16 @@ class LukeQA(LukeComponent):
         names = ("stride", "max_question_pieces", "cut_questions", "max_answer_pieces", "max_entities")
         settings = {name: self.cfg[name] for name in names}
         knows_entities = self.attention == "full" and self.cfg["max_entities"] > 0
+        window = config.max_window if self.cfg["window"] is None else self.cfg["window"]
+        if window > config.max_window:
+            raise ValueError(
+                f"'{self.name}' has window = {window}, but its encoder reads {config.max_window} pieces at once. Set it to at "
+                "most that, or to null."
+            )
         return QuestionInput(
             self.tokenizer,
             config.token_types,
-            config.max_window,
+            window,
             row_of=self.entity_row if knows_entities else lambda title: None,
             **settings,
         )

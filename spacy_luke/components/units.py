@@ -47,7 +47,7 @@ def unit_items(
 
     mentions: words [start, end); units_UK: mentions of each unit; gold: of the units. With "full" each unit has a window
     of its own, marked; with "one_way" a window serves all units whose mentions it holds, and units whose mentions no
-    window holds get one of their own. lost: gets the numbers of units that cannot be encoded: a mention without pieces,
+    window holds, being farther apart than half of one, get one of their own. lost: gets the numbers of units that cannot be encoded: a mention without pieces,
     or mentions that do not fit into a window.
     """
     if not len(units_UK):
@@ -95,7 +95,8 @@ def _shared_windows(
     owner: int,
     gold: Optional[np.ndarray],
 ) -> Tuple[List[EntityItem], np.ndarray]:
-    """Windows that serve several units, and the units that none of them holds."""
+    """Windows that serve several units, and the units that none of them holds: those of `plan_windows`, and where a unit
+    crosses these, windows at fixed places in between, so that which one reads a unit depends on no other unit."""
     windows = plan_windows(document, room=task.room, context=task.context, share=True, overlap=task.overlap)
     first_M, last_M = _pieces(document, mentions_M2)
     if not len(windows):
@@ -107,11 +108,21 @@ def _shared_windows(
         ends = last_M[units_UK] <= windows.end_B[home_U][:, None]
         holder_U[(begins & ends & (last_M > first_M)[units_UK]).all(1)] = -2
         holder_U = np.where(holder_U == -2, home_U, holder_U)
+    start_B, end_B = windows.start_B, windows.end_B
+    if task.context == "document":
+        total, step = len(document.pieces.ids_N), max(task.room // 4, 1)
+        begin_U, size_U = first_M[units_UK].min(1), last_M[units_UK].max(1) - first_M[units_UK].min(1)
+        crossing_U = (holder_U < 0) & (last_M > first_M)[units_UK].all(1) & (size_U <= task.room // 2)
+        middle_U = begin_U - (task.room - size_U) // 2  # where a window would begin that had the unit in its middle
+        starts_U = np.clip((middle_U + step // 2) // step * step, 0, max(total - task.room, 0))
+        starts, place_U = np.unique(starts_U[crossing_U], return_inverse=True)
+        holder_U[crossing_U] = len(start_B) + place_U.reshape(-1)
+        start_B, end_B = np.append(start_B, starts), np.append(end_B, np.minimum(starts + task.room, total))
     items = []
     for b in np.unique(holder_U[holder_U >= 0]).tolist():
         held = np.flatnonzero(holder_U == b)
-        pieces = _with_ends(task, document.pieces.ids_N[windows.start_B[b] : windows.end_B[b]])
-        offset = 1 - windows.start_B[b]
+        pieces = _with_ends(task, document.pieces.ids_N[start_B[b] : end_B[b]])
+        offset = 1 - start_B[b]
         most = max(task.tokens // len(task.rows), 1)
         for a in range(0, len(held), most):
             number_U = held[a : a + most]

@@ -139,6 +139,17 @@ def test_layer_decay_and_group_rates_multiply():
     assert optimizer.multiple("head.classifier.weight", 2) == 1.0
 
 
+def test_group_rates_of_thinc_parameters():
+    """spaCy's components call theirs W and b; layer_decay is for encoders of this package."""
+    steps = {}
+    for name in ("W", "bias_of_a_torch_module.layers.0"):
+        optimizer = make_adamw(0.01, weight_decay=0.0, layer_decay=0.5, group_rates={"^.$": 3.0})
+        weights, _ = optimizer((1, name), np.zeros((2, 2), "f"), np.ones((2, 2), "f"))
+        steps[name] = -float(weights[0, 0])
+    first, second = steps.values()
+    assert first == pytest.approx(3 * second, rel=1e-4)
+
+
 def schedule():
     return warmup_linear(0.01, warmup_steps=2, total_steps=8)
 

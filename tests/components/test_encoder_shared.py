@@ -635,6 +635,6 @@ def test_exact_resume(config_path, tmp_path):
             )
         return {x.parent.name: x.read_bytes() for x in (folder / "model-last").rglob("model.safetensors")}
 
-    whole = run(tmp_path / "whole", steps=6)
-    run(tmp_path / "parts", steps=3)
-    assert run(tmp_path / "parts", steps=6, resume=True) == whole
+    whole = run(tmp_path / "whole", steps=4)
+    run(tmp_path / "parts", steps=2)
+    assert run(tmp_path / "parts", steps=4, resume=True) == whole

@@ -87,6 +87,24 @@ def test_answers_of_a_long_doc():
     assert (answer.text, answer.span.start_char) == ("Ada Lovelace", start)
 
 
+def test_small_windows():
+    """They hold the question whole, cover the Doc, and give it the answers of their own."""
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    doc = nlp.make_doc(SENTENCES[0])
+    (whole,) = items_of(qa, doc, QUESTION)
+    qa.cfg["window"] = window = len(whole.pieces) - 5
+    small = items_of(qa, doc, QUESTION)
+    assert len(small) > 1
+    assert max(len(item.pieces) for item in small) <= window
+    assert {item.offset for item in small} == {whole.offset}
+    end = max(item.first + len(item.pieces) - item.offset - 1 for item in small)
+    assert end == len(whole.pieces) - whole.offset - 1
+    qa.cfg["window"] = 1000
+    with pytest.raises(ValueError, match=r"window = 1000, but its encoder reads 64 pieces"):
+        items_of(qa, doc, QUESTION)
+
+
 @pytest.mark.parametrize("n_best", [1, 3])
 def test_n_best(n_best):
     nlp = trained("luke_qa")
@@ -434,6 +452,7 @@ def test_head_of_a_checkpoint_is_kept():
     ("setting", "value", "message"),
     [
         ("n_best", 0, "n_best must be at least 1"),
+        ("window", 0, "window must be at least 1"),
         ("max_answer_pieces", 0, "max_answer_pieces must be at least 1"),
         ("max_question_pieces", 0, "max_question_pieces must be at least 1"),
         ("max_entities", -1, "max_entities must be 0 or more, but it is -1"),

@@ -113,7 +113,27 @@ def test_one_way(nlp, tokenizer, context, room, pairwise, tokens):
         for number, texts in read(tokenizer, item):
             assert [x.strip() for x in texts] == [doc[slice(*MENTIONS[m])].text for m in PAIRS[number]]
     if room == 400 and tokens == 1000:
-        assert len([item for item in items if len(item.number_U) > 1]) == (1 if context == "document" else 3)
+        assert len([item for item in items if len(item.number_U) > 1]) == (1 if context == "document" else 2)
+
+
+@pytest.mark.parametrize("room", [40, 62, 90])
+def test_windows_between_windows(nlp, tokenizer, room):
+    """Near mentions that no planned window holds share windows at fixed places, and have context on both sides."""
+    doc = nlp.make_doc(" ".join([TEXT] * 6))
+    mentions = [(i, i + 1) for i in range(0, len(doc), 2)]
+    units = np.array([[a, a + d] for a in range(len(mentions)) for d in (1, 2, 3) if a + d < len(mentions)])
+    task = make_input(tokenizer, attention="one_way", room=room, overlap=4)
+    items = list(unit_items(task, doc, mentions, units, owner=0))
+    assert sorted(n for item in items for n in item.number_U.tolist()) == list(range(len(units)))
+    pieces = sum(len(tokenizer.encode(x)[0]) for x in [doc.text])
+    shared = [item for item in items if len(item.number_U) > 1]
+    assert sum(len(item.pieces) for item in shared) < 6 * pieces
+    assert len({item.pieces.tobytes() for item in items}) < len(units) / 2
+    for item in items:
+        for number, texts in read(tokenizer, item):
+            assert [x.strip() for x in texts] == [doc[slice(*mentions[m])].text for m in units[number]]
+            alone = list(unit_items(task, doc, mentions, units[number : number + 1], owner=0))
+            assert np.array_equal(alone[0].pieces, item.pieces)  # whichever else is asked
 
 
 def test_words_are_not_marked_in_one_way(nlp, tokenizer):

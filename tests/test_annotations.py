@@ -1,0 +1,127 @@
+"""Relations, pairs, questions and answers in user_data, read as Spans."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_luke.annotations import Relation, register_extensions
+
+TEXT = "Ada Lovelace lived in London"
+
+
+@pytest.fixture(autouse=True)
+def extensions():
+    register_extensions()
+
+
+@pytest.fixture
+def doc():
+    doc = spacy.blank("en").make_doc(TEXT)
+    doc.set_ents([Span(doc, 0, 2, label="PER", kb_id="Q7259")])
+    return doc
+
+
+def test_relations(doc):
+    assert doc._.luke_relations == []
+    doc._.luke_relations = [(doc[0:2], doc[4:5], "lives_in"), Relation(doc[4:5], doc[0:1], "knows", 0.25)]
+    assert doc.user_data["luke_relations"] == [[0, 12, 22, 28, "lives_in", 1.0], [22, 28, 0, 3, "knows", 0.25]]
+    first, second = doc._.luke_relations
+    assert (first.head.text, first.tail.text, first.label, first.score) == ("Ada Lovelace", "London", "lives_in", 1.0)
+    assert (first.head.label_, first.head.kb_id_) == ("PER", "Q7259")  # the Doc's entity
+    assert (second.tail.text, second.tail.label_) == ("Ada", "")
+    doc._.luke_relations = []
+    assert doc._.luke_relations == []
+
+
+def test_pairs(doc):
+    assert doc._.luke_pairs is None
+    doc._.luke_pairs = []
+    assert doc._.luke_pairs == []
+    doc._.luke_pairs = [(doc[0:2], doc[4:5]), (doc[4:5], doc[4:5])]
+    assert [(a.text, b.text) for a, b in doc._.luke_pairs] == [("Ada Lovelace", "London"), ("London", "London")]
+    assert doc._.luke_pairs[0][0].label_ == "PER"
+
+
+def test_they_survive(doc):
+    doc._.luke_relations = [(doc[0:2], doc[4:5], "lives_in")]
+    doc._.luke_pairs = [(doc[0:2], doc[4:5])]
+    expected = str(doc._.luke_relations), str(doc._.luke_pairs)
+    vocab = spacy.blank("de").vocab
+    copies = [Doc(vocab).from_bytes(doc.to_bytes()), doc.copy()]
+    copies += DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes()).get_docs(vocab)
+    for copy in copies:
+        assert (str(copy._.luke_relations), str(copy._.luke_pairs)) == expected
+
+
+def test_words_may_change(doc):
+    """Places are characters, so that words can be merged and divided."""
+    doc._.luke_relations = [(doc[0:2], doc[4:5], "lives_in")]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.merge(doc[3:4])
+    assert [(x.head.text, x.tail.text) for x in doc._.luke_relations] == [("Ada Lovelace", "London")]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[2:4])
+    assert doc._.luke_relations[0].tail.text == "in London"  # the words that have these characters
+
+
+def test_spans_of_another_doc(doc):
+    other = spacy.blank("en").make_doc(TEXT)
+    with pytest.raises(ValueError, match="The span 'London' belongs to another Doc"):
+        doc._.luke_relations = [(doc[0:2], other[4:5], "lives_in")]
+    with pytest.raises(ValueError, match="belongs to another Doc"):
+        doc._.luke_pairs = [(other[0:2], doc[4:5])]
+
+
+@pytest.mark.parametrize("place", [[22, 900], [900, 905], [28, 29], [-3, 2]])
+def test_places_outside_the_text(doc, place):
+    doc.user_data["luke_relations"] = [[0, 3, *place, "x", 1.0]]
+    with pytest.raises(ValueError, match=rf"characters \[{place[0]}, {place[1]}\), but the Doc's text has 28"):
+        _ = doc._.luke_relations
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("luke_questions", "Who?", "Expected a list of questions, but got one str"),
+        ("luke_questions", {"question": "Who?"}, "Expected a list of questions, but got one dict"),
+        ("luke_questions", ["Who?", " "], "Item 1 must be a string or a dict with 'question'"),
+        ("luke_questions", [3], "Item 0 must be a string or a dict with 'question'.* got 3"),
+        (
+            "luke_questions",
+            [{"question": "Who?", "answers": [[0, 99]]}],
+            r"answers must be .* has 28, but one is \[0, 99\]",
+        ),
+        ("luke_questions", [{"question": "Who?", "answers": [[3, 3]]}], r"one is \[3, 3\]"),
+        ("luke_queries", ["Who lived in London"], "Query 0 must have @placeholder exactly once"),
+        ("luke_queries", ["@placeholder and @placeholder"], "Query 0 must have @placeholder exactly once"),
+    ],
+)
+def test_wrong_questions(doc, name, given, message):
+    with pytest.raises(ValueError, match=message):
+        setattr(doc._, name, given)
+
+
+def test_questions_and_answers(doc):
+    assert doc._.luke_questions == []
+    assert doc._.luke_answers == []
+    doc._.luke_questions = ["Who?", {"id": "x", "question": "Where?", "answers": ((22, 28),), "candidates": None}]
+    assert doc._.luke_questions == [
+        {"id": "0", "question": "Who?"},
+        {"id": "x", "question": "Where?", "answers": [[22, 28]]},
+    ]
+    doc.user_data["luke_answers"] = [[[0, 12, 0.75], [0, 3, 0.25]], [[0, 0, 0.9], [22, 28, 0.1]]]
+    who, where = doc._.luke_answers
+    assert (who.question, who.text, who.span.text, who.score) == ("Who?", "Ada Lovelace", "Ada Lovelace", 0.75)
+    assert (where.text, where.span, where.score) == ("", None, 0.9)
+    assert where.spans[1].text == "London"
+
+
+def test_own_extensions_stay():
+    Doc.set_extension("luke_relations", default=3, force=True)
+    try:
+        register_extensions()
+        assert spacy.blank("en").make_doc("x")._.luke_relations == 3
+    finally:
+        Doc.remove_extension("luke_relations")
+        register_extensions()
