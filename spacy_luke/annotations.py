@@ -7,11 +7,16 @@ it survives `Doc.to_bytes`, DocBin and other processes. The extensions `doc._.lu
     luke_pairs      [[head_start, head_end, tail_start, tail_end], ...]: pairs that shall be classified, where they are given
     luke_questions  [{"id", "question", "answers": [[start, end], ...]}, ...]; answers only of gold, [] where there is none
     luke_queries    [{"id", "query", "candidates": [[start, end], ...], "answers": [[start, end], ...]}, ...]
+    luke_knowledge  [[start, end, id, score], ...]: entities of a knowledge graph that are given as input, not gold
+    luke_candidates [[start, end, [[id, prior], ...]], ...]: entities that a data set proposes for a mention; input, not gold,
+                    in an order that says nothing (doc._.luke_candidates_given)
+    luke_linked     [[start, end, [[id, prior, score], ...]], ...]: what a linker considered, best first (span._.luke_candidates)
+    luke_second     where the second of two texts begins that one Doc holds, as in GLUE's pairs
     luke_answers, luke_fillers  for each question or query [[start, end, score], ...], the best first; "no answer": [0, 0, score]
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from spacy.tokens import Doc, Span
 
@@ -26,6 +31,14 @@ class Relation:
     tail: Span
     label: str
     score: float = 1.0
+
+
+class LinkCandidate(NamedTuple):
+    """An entity proposed for a mention, with its prior p(entity | mention) and a linker's score."""
+
+    id: str
+    prior: float
+    score: float
 
 
 @dataclass(frozen=True)
@@ -61,14 +74,17 @@ class Answer:
 
 
 def register_extensions() -> None:
-    """Make `doc._.luke_relations`, `luke_pairs`, `luke_questions`, `luke_queries`, `luke_answers`, `luke_fillers` and
-    `span._.luke_score`, `span._.luke_types` known to spaCy; those that others have set under these names stay."""
+    """Make `doc._.luke_relations`, `luke_pairs`, `luke_questions`, `luke_queries`, `luke_knowledge`,
+    `luke_candidates_given`, `luke_second`, `luke_answers`, `luke_fillers` and `span._.luke_score`, `span._.luke_types`,
+    `span._.luke_candidates` known to spaCy; those that others have set under these names stay."""
     for name, (getter, setter) in EXTENSIONS.items():
         if not Doc.has_extension(name):
             Doc.set_extension(name, getter=getter, setter=setter)
     for name in ("luke_score", "luke_types"):
         if not Span.has_extension(name):
             Span.set_extension(name, default=None)
+    if not Span.has_extension("luke_candidates"):
+        Span.set_extension("luke_candidates", getter=get_candidates)
 
 
 def get_relations(doc: Doc) -> List[Relation]:
@@ -125,6 +141,57 @@ def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
     doc.user_data["luke_queries"] = asked
 
 
+def get_knowledge(doc: Doc) -> List[List[Any]]:
+    """[start, end, id, score] of each given entity of a knowledge graph."""
+    return [list(row) for row in doc.user_data.get("luke_knowledge", [])]
+
+
+def set_knowledge(doc: Doc, rows: Iterable[Any]) -> None:
+    """rows: (start, end, id) or (start, end, id, score), characters of the text; a score that is left out is 1."""
+    size = len(doc.text)
+    doc.user_data["luke_knowledge"] = [_known_row(size, i, row) for i, row in enumerate(rows)]
+
+
+def get_candidates_given(doc: Doc) -> Optional[List[List[Any]]]:
+    """[start, end, [[id, prior], ...]] of each mention with given candidates; None where none are given."""
+    rows = doc.user_data.get("luke_candidates")
+    return None if rows is None else [[a, b, [list(one) for one in candidates]] for a, b, candidates in rows]
+
+
+def set_candidates_given(doc: Doc, rows: Optional[Iterable[Any]]) -> None:
+    """rows: (start, end, [(id, prior), ...]), characters of the text; they are sorted by place and id, and None takes them
+    away. A mention may have none ([]); the priors of one need not sum to 1."""
+    if rows is None:
+        doc.user_data.pop("luke_candidates", None)
+        return
+    doc.user_data["luke_candidates"] = sorted(_candidates_row(doc, i, row) for i, row in enumerate(rows))
+
+
+def get_candidates(span: Span) -> List[LinkCandidate]:
+    """What a linker considered for exactly this mention, best first; [] where it did not link it."""
+    place = (span.start_char, span.end_char)
+    rows = span.doc.user_data.get("luke_linked", [])
+    found = next((candidates for a, b, candidates in rows if (a, b) == place), [])
+    return [LinkCandidate(*candidate) for candidate in found]
+
+
+def get_second(doc: Doc) -> Optional[int]:
+    """Character at which the second text of a pair begins; None of a single text."""
+    return doc.user_data.get("luke_second")
+
+
+def set_second(doc: Doc, start: Optional[int]) -> None:
+    if start is None:
+        doc.user_data.pop("luke_second", None)
+        return
+    if not isinstance(start, int) or isinstance(start, bool) or not 0 <= start <= len(doc.text):
+        raise ValueError(
+            f"luke_second must be the character at which the second text begins, from 0 to {len(doc.text)}, or None, but "
+            f"it is {start!r}."
+        )
+    doc.user_data["luke_second"] = start
+
+
 def get_answers(doc: Doc) -> List[Answer]:
     return _answers(doc, [q["question"] for q in get_questions(doc)], "luke_answers")
 
@@ -159,6 +226,40 @@ def _asked(doc: Doc, given: Iterable[Any], field: str) -> List[Dict[str, Any]]:
     return asked
 
 
+def _known_row(size: int, number: int, row: Any) -> List[Any]:
+    try:
+        start, end, name, *rest = row
+        (score,) = rest or (1.0,)
+        good = isinstance(name, str) and bool(name) and 0 <= int(start) < int(end) <= size
+        row = [int(start), int(end), name, float(score)]
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(
+            f"Given entity {number} must be [start, end, id] or [start, end, id, score] with characters [start, end) of the "
+            f"Doc's text, which has {size}, and an id that is not empty; got {row!r:.80}."
+        )
+    return row
+
+
+def _candidates_row(doc: Doc, number: int, row: Any) -> List[Any]:
+    try:
+        start, end, candidates = row
+        candidates = sorted([name, float(prior)] for name, prior in candidates)
+        names = [name for name, _ in candidates]
+        good = 0 <= int(start) < int(end) <= len(doc.text)
+        good = good and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)
+        good = good and all(0 <= prior < float("inf") for _, prior in candidates)
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(
+            f"Given candidates {number} must be [start, end, [[id, prior], ...]] with characters [start, end) of the Doc's "
+            f"text, which has {len(doc.text)}, ids that are not empty and differ, and priors from 0; got {row!r:.120}."
+        )
+    return [int(start), int(end), candidates]
+
+
 def _answers(doc: Doc, questions: Sequence[str], key: str) -> List[Answer]:
     found = doc.user_data.get(key)
     if found is None:
@@ -190,6 +291,9 @@ EXTENSIONS: Dict[str, Tuple[Any, Any]] = {
     "luke_pairs": (get_pairs, set_pairs),
     "luke_questions": (get_questions, set_questions),
     "luke_queries": (get_queries, set_queries),
+    "luke_knowledge": (get_knowledge, set_knowledge),
+    "luke_candidates_given": (get_candidates_given, set_candidates_given),
+    "luke_second": (get_second, set_second),
     "luke_answers": (get_answers, None),
     "luke_fillers": (get_fillers, None),
 }

@@ -60,6 +60,16 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def link_or_copy(source: Path, target: Path) -> None:
+    """A hard link shares the file's mode too, so files that this user may not write are copied."""
+    try:
+        if not os.access(source, os.W_OK):
+            raise PermissionError(source)
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 def _swap(new: Path, folder: Path, old: Path) -> None:
     had_old = folder.exists()
     if had_old:

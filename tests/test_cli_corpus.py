@@ -153,3 +153,48 @@ def test_spacy_finds_the_command(shared, tmp_path):
     assert result.returncode == 0, result.stderr
     assert "447 documents, 97,797 words 6,703 sentences" in flatten(result.stdout.replace("\x1b[0m", ""))
     assert len(read(tmp_path / "all.spacy")) == 447
+
+
+def test_parts_and_pairs_of_ids(run, tmp_path):
+    data = {
+        label: [
+            {"tokens": ["a", "b", str(i)], "h": ["a", f"Q{i}", [[0]]], "t": ["b", f"{label}{i}", [[1]]]}
+            for i in range(10)
+        ]
+        for label in ("P1", "P2")
+    }
+    pairs = tmp_path / "pairs.tsv"
+    code, text, output = run(
+        "-f", "fewrel", "--part", "dev", "--seed", "3", "--shares", "0.5,0.2,0.3", "--pair-ids", str(pairs),
+        text=json.dumps(data),
+    )  # fmt: skip
+    assert code == 0, text
+    for expected in ("4 documents", "4 relations, 4 given pairs", "8 given entities", "4 pairs of ids"):
+        assert expected in text
+    rows = [line.split("\t") for line in pairs.read_text(encoding="utf8").splitlines()]
+    docs = read(output)
+    assert sorted(row[2] for row in rows) == ["P1", "P1", "P2", "P2"]
+    assert {(row[0], row[1]) for row in rows} == {tuple(e.kb_id_ for e in doc.ents) for doc in docs}
+    for arguments, message in [
+        (["--seed", "3"], "has no use for seed without part"),
+        (["--part", "all"], "part must be one of"),
+        (["--part", "dev", "--shares", "a"], "shares must be three numbers with commas"),
+    ]:
+        code, text, _ = run("-f", "fewrel", *arguments, text=json.dumps(data))
+        assert code == 1
+        assert message in text
+    code, text, _ = run("-f", "wnut", "--part", "dev")
+    assert code == 1
+    assert "The format wnut has no use for part" in text
+
+
+def test_glue(run):
+    content = "index\tsentence1\tsentence2\tlabel\n0\tA b.\tC.\t1\n1\tD.\tE.\t0\n2\tF.\tG.\t1\n"
+    code, text, output = run("-f", "glue", "--task", "wnli", text=content)
+    assert code == 0, text
+    for expected in ("3 documents", "3 categories, 3 documents with a second text", "entailment 2"):
+        assert expected in text
+    assert "mentions" not in text
+    assert [doc.user_data["luke_second"] for doc in read(output)] == [5, 3, 3]
+    code, text, _ = run("-f", "glue", text=content)
+    assert (code, "needs a task" in text) == (1, True)

@@ -37,7 +37,12 @@ def saved(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [("luke_typer", "threshold"), ("luke_relation", "threshold"), ("luke_qa", "no_answer_threshold")],
+    [
+        ("luke_ner", "none_bias"),
+        ("luke_typer", "threshold"),
+        ("luke_relation", "threshold"),
+        ("luke_qa", "no_answer_threshold"),
+    ],
 )
 def test_a_new_pipeline(saved, tmp_path, name, key):
     result, text = run(saved / "pipeline", saved / "dev.spacy", "--component", name, "--output", tmp_path / "tuned")
@@ -55,7 +60,7 @@ def test_a_new_pipeline(saved, tmp_path, name, key):
 
 
 def test_in_place(tmp_path):
-    nlp = make_pipeline("luke_ner", "luke_typer", luke_typer={"threshold": 0.98})
+    nlp = make_pipeline("luke_typer", luke_typer={"threshold": 0.98})
     nlp.to_disk(tmp_path / "pipeline")
     gold = nlp.make_doc(SENTENCES[0])
     gold.spans["luke_types"] = [Span(gold, 0, 2, "person"), Span(gold, 0, 2, "city")]
@@ -73,8 +78,8 @@ def test_in_place(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "The components with a threshold are ['luke_typer', 'luke_relation', 'luke_qa']. Expected one"),
-        (("--component", "luke_ner"), "'luke_ner' has no threshold to tune"),
+        ((), "The components with a threshold are ['luke_ner', 'luke_typer', 'luke_relation', 'luke_qa']. Expected"),
+        (("--component", "luke_cloze"), "'luke_cloze' has no threshold to tune"),
         (("--component", "typer"), "no LUKE component 'typer'"),
     ],
 )

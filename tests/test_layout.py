@@ -13,13 +13,14 @@ ROOT = Path(spacy_luke.__file__).parent
 # A part may import parts of lower rows; parts of one row never import each other.
 ROWS = [
     ["cli"],
-    ["components", "readers", "scorers", "training"],
+    ["components", "readers", "scorers", "training", "pretraining"],
     ["annotations"],
     ["bridge"],
     ["checkpoint"],
     ["model"],
     ["batch"],
-    ["text", "entities", "linking"],
+    ["graph", "linking"],
+    ["text", "entities", "knowledge"],
     ["atomic", "records"],
 ]
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
@@ -27,8 +28,9 @@ RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 ROOMS = {
     "spacy": ["cli", "components", "readers", "scorers", "training", "annotations", "bridge", "checkpoint.sources"],
     "thinc": ["cli", "components", "training", "bridge"],
-    "torch": ["components", "training", "bridge", "checkpoint", "model"],
+    "torch": ["components", "training", "pretraining", "bridge", "checkpoint", "model", "graph"],
     "marisa_trie": ["linking"],
+    "pykeen": ["graph"],
     "transformers": [],
     "seqeval": [],
 }

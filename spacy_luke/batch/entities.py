@@ -60,6 +60,10 @@ class EntityBatch:
         """Owner of each unit."""
         return np.repeat([item.owner for item in self.items], [len(item.units_UK) for item in self.items])
 
+    def window_U(self) -> np.ndarray:
+        """Window of each unit."""
+        return np.repeat(np.arange(len(self.items)), [len(item.units_UK) for item in self.items])
+
     def number_U(self) -> np.ndarray:
         """The caller's number of each unit."""
         return np.concatenate([np.arange(len(x.units_UK)) if x.number_U is None else x.number_U for x in self.items])

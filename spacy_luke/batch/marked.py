@@ -3,6 +3,7 @@
 K mentions; numbers of pieces are those of a `CutText`.
 """
 
+from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -13,17 +14,25 @@ from .windows import with_context
 Stretch = Tuple[int, int]
 
 
-def mark_window(
-    text: CutText, *, room: int, limit: Stretch, markers: Sequence[int]
-) -> Optional[Tuple[np.ndarray, List[int], List[int]]]:
+@dataclass(frozen=True)
+class MarkedWindow:
+    """pieces: (n,), markers included, [CLS] and [SEP] not; first_K, last_K: of each mention, both inclusive, markers
+    included; numbers: (n,) which piece of the text each is, -1 of a marker; they ascend."""
+
+    pieces: np.ndarray
+    first_K: List[int]
+    last_K: List[int]
+    numbers: np.ndarray
+
+
+def mark_window(text: CutText, *, room: int, limit: Stretch, markers: Sequence[int]) -> Optional[MarkedWindow]:
     """The pieces around mentions, as many as fit, each mention between two markers of its own (LUKE, sections 4.1, 4.2).
 
     room: pieces of a window, [CLS] and [SEP] not counted. limit: pieces [first, last) that context may come from; the
     mentions lie inside. markers: a piece for each mention, or none at all. Mentions that are farther apart than a window
     are read in two stretches, one around each.
 
-    RETURNS: the pieces, and the first and last piece of each mention, both inclusive, markers included; None where the
-    mentions do not fit into a window, or one has no pieces.
+    RETURNS: None where the mentions do not fit into a window, or one has no pieces.
     """
     edges = list(zip(text.first_K, text.last_K, strict=True))
     if any(first >= last for first, last in edges):
@@ -31,22 +40,25 @@ def mark_window(
     stretches = _stretches(edges, limit, room - 2 * len(markers))
     if stretches is None:
         return None
-    parts, first_K, last_K, done = [], [0] * len(edges), [0] * len(edges), 0
+    parts, numbers, first_K, last_K, done = [], [], [0] * len(edges), [0] * len(edges), 0
     for begin, end, members in stretches:
         at = begin
         for piece, is_end, k in _edges_in_order(edges, members):
             parts.append(text.ids(at, piece))
+            numbers.append(np.arange(at, piece))
             done, at = done + piece - at, piece
             if markers:
                 parts.append(np.array([markers[k]]))
+                numbers.append(np.array([-1]))
                 done += 1
             if is_end:
                 last_K[k] = done - 1
             else:
                 first_K[k] = done - len(markers[:1])
         parts.append(text.ids(at, end))
+        numbers.append(np.arange(at, end))
         done += end - at
-    return np.concatenate(parts), first_K, last_K
+    return MarkedWindow(np.concatenate(parts), first_K, last_K, np.concatenate(numbers))
 
 
 def _stretches(edges: Sequence[Stretch], limit: Stretch, room: int) -> Optional[List[Tuple[int, int, List[int]]]]:

@@ -38,10 +38,7 @@ def build_luke_encoder(
     for name in (train_precision, predict_precision):
         choose_precision(name, torch.device("cpu"))
     shim = TorchShim(_build_encoder, trainable=trainable)
-    attrs = {
-        "train_precision": train_precision,
-        "predict_precision": predict_precision,
-    }
+    attrs = {"kind": "luke", "train_precision": train_precision, "predict_precision": predict_precision}
     return Model(ENCODER, encode_windows, attrs=attrs, shims=[shim], init=init_with_example)
 
 
@@ -57,7 +54,8 @@ def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> Model[List
         raise ValueError(
             f"weight must be above 0, but it is {weight}. To keep the encoder as it is, freeze luke_encoder."
         )
-    attrs = {"upstream": upstream, "weight": weight, "train_precision": "float32", "predict_precision": "float32"}
+    attrs = {"upstream": upstream, "weight": weight, "kind": None}
+    attrs.update(train_precision="float32", predict_precision="float32")
     wanted = "luke_encoder" if upstream == "*" else f"luke_encoder named {upstream!r}"
     shim = TorchShim(_build_encoder, absent=NOT_LINKED.format(wanted=wanted))
     return Model(ENCODER, encode_windows, attrs=attrs, shims=[shim], init=init_with_example)
@@ -66,7 +64,7 @@ def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> Model[List
 def share_encoder(node: Model, upstream: Model) -> None:
     """Let a stand-in run the module of the upstream's encoder."""
     node._shims[0] = upstream.shims[0]
-    for name in ("train_precision", "predict_precision"):
+    for name in ("kind", "train_precision", "predict_precision"):
         node.attrs[name] = upstream.attrs[name]
 
 
@@ -100,7 +98,7 @@ def encode_windows(
     lengths = [len(x) for x in windows]
     with shim.running(is_train=is_train) as encoder, number_format(model, shim, is_train=is_train):
         pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])
-        states_ND = encoder.encode_words(Windows(pieces, lengths)).states_ND.float()
+        states_ND = encoder.word_states(Windows(pieces, lengths)).float()
 
     def backprop(d_states: List[Floats2d]) -> List[Ints1d]:
         gradient = torch.cat([xp2torch(x, requires_grad=False, device=shim.device) for x in d_states])

@@ -6,9 +6,10 @@ spacy-transformers is never imported here unless a pipeline has one of its liste
 
 import contextlib
 import sys
+import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -21,21 +22,26 @@ from thinc.util import torch2xp, xp2torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..batch.windows import plan_windows
+from ..batch.windows import Document, plan_windows
 from ..batch.words import WordPlaces, place_words
 from ..text.tokenizer import PieceTokenizer
 from .cache import encode_words
 from .documents import read_document
 from .encoders import number_format, unshare
+from .ernie import encode_known
 from .wrapper import TorchShim, to_tensor
 
 
 @dataclass(frozen=True)
 class DocWindows:
-    """The windows of a Doc ([CLS] and [SEP] included), and where its words are in them."""
+    """The windows of a Doc ([CLS] and [SEP] included), and where its words are in them. rows, at: for an ERNIE encoder, of
+    each window the rows of its known entities and their pieces. types: of a pair of texts, the token type of each piece."""
 
     windows: List[np.ndarray]
     places: WordPlaces
+    rows: Optional[List[np.ndarray]] = None
+    at: Optional[List[np.ndarray]] = None
+    types: Optional[List[np.ndarray]] = None
 
     @property
     def lengths(self) -> List[int]:
@@ -92,36 +98,108 @@ def refuse_copy(model: Model, listener: Model, owner: Any) -> Model:
 # ---- from Docs to word states
 
 
-def read_windows(doc: Doc, tokenizer: PieceTokenizer, *, room: int, overlap: int) -> DocWindows:
-    """The windows that components in one-way attention with document context have too, so that they are shared."""
+def read_windows(
+    doc: Doc,
+    tokenizer: PieceTokenizer,
+    *,
+    room: int,
+    overlap: int,
+    find: Optional[Callable[[Doc, Document], Tuple[np.ndarray, np.ndarray]]] = None,
+) -> DocWindows:
+    """The windows that components in one-way attention with document context have too, so that they are shared.
+
+    find: for an ERNIE encoder, the pieces of a Doc that have an entity, and the entities' rows. Only then a Doc with a
+    second text (`luke_second`) is one window [CLS] text [SEP] second [SEP] with the token types 0 and 1, as BERT reads
+    pairs; one that is too long for it is read as one text, with a warning.
+    """
     document = read_document(doc, tokenizer)
+    split = None if find is None else _second_piece(doc, document, room=room)
+    if find is not None and split is not None:
+        return _read_pair(document, tokenizer, split, find(doc, document))
     windows = plan_windows(document, room=room, context="document", share=True, overlap=overlap)
     ids_N = document.pieces.ids_N
     pieces = [
         np.concatenate([[tokenizer.cls_id], ids_N[start:end], [tokenizer.sep_id]])
         for start, end in zip(windows.start_B.tolist(), windows.end_B.tolist())
     ]
-    return DocWindows(pieces, place_words(document, windows))
+    places = place_words(document, windows)
+    if find is None:
+        return DocWindows(pieces, places)
+    piece_E, row_E = find(doc, document)
+    edges = list(zip(windows.start_B.tolist(), windows.end_B.tolist()))
+    inside = [(piece_E >= start) & (piece_E < end) for start, end in edges]
+    at = [piece_E[mask] - start + 1 for mask, (start, _) in zip(inside, edges)]
+    return DocWindows(pieces, places, [row_E[mask] for mask in inside], at)
+
+
+def _second_piece(doc: Doc, document: Document, *, room: int) -> Optional[int]:
+    """The piece that the second text of a pair begins with, None for a single text and for a pair that is too long."""
+    second = doc.user_data.get("luke_second")
+    total = len(document.pieces.ids_N)
+    if second is None or not total:
+        return None
+    before = [word for word in doc if word.idx < second]
+    if before and before[-1].idx + len(before[-1]) > second:
+        raise ValueError(
+            f"doc._.luke_second must be a character where a word begins, but {second} lies inside {before[-1].text!r}, "
+            f"which begins at {before[-1].idx}. Put a blank between the two texts."
+        )
+    if total + 1 > room:
+        warnings.warn(
+            f"A pair of texts has {total} pieces, but a window holds {room - 1} and the [SEP] between them: it is read as "
+            f"one text, without token types. It begins {doc.text[:40]!r}.",
+            stacklevel=2,
+        )
+        return None
+    first_W, last_W = document.pieces.first_W[len(before) :], document.pieces.last_W[len(before) :]
+    found = first_W[last_W > first_W]
+    return int(found[0]) if len(found) else total
+
+
+def _read_pair(
+    document: Document, tokenizer: PieceTokenizer, split: int, known: Tuple[np.ndarray, np.ndarray]
+) -> DocWindows:
+    """The one window of a pair whose second text begins with the piece `split`."""
+    ids_N, first_W, last_W = document.pieces.ids_N, document.pieces.first_W, document.pieces.last_W
+    (piece_E, row_E), sep = known, [tokenizer.sep_id]
+    pieces_N = np.concatenate([[tokenizer.cls_id], ids_N[:split], sep, ids_N[split:], sep])
+    types_N = (np.arange(len(pieces_N)) > split + 1).astype(np.int64)
+    counts_W = last_W - first_W
+    piece_A = np.repeat(first_W - np.cumsum(counts_W) + counts_W, counts_W) + np.arange(counts_W.sum())
+    places = WordPlaces(np.zeros_like(piece_A), piece_A + 1 + (piece_A >= split), counts_W)
+    return DocWindows([pieces_N], places, [row_E], [piece_E + 1 + (piece_E >= split)], [types_N])
 
 
 def encode_docs(shim: TorchShim, docs: Sequence[DocWindows], *, size: int) -> Tensor:
     """States of the pieces of all windows, packed: (N, D), float32. size: pieces encoded at once."""
     windows = [window for doc in docs for window in doc.windows]
-    states = [
-        encode_words(shim, np.concatenate(run), [len(x) for x in run]).states_ND.float() for run in _runs(windows, size)
-    ]
-    return torch.cat(states) if states else torch.zeros(0, shim.module.config.hidden_size, device=shim.device)
+    has_known = any(doc.rows is not None for doc in docs)
+    rows = [x for doc in docs for x in doc.rows or []]
+    at = [x for doc in docs for x in doc.at or []]
+    types = [x for doc in docs for x in doc.types or [None] * len(doc.windows)]
+    states = []
+    for run in _runs([len(window) for window in windows], size):
+        pieces, lengths = np.concatenate(windows[run]), [len(x) for x in windows[run]]
+        if has_known:
+            counts = [len(x) for x in rows[run]]
+            known = (np.concatenate(rows[run]), np.concatenate(at[run]), counts)
+            types_N = np.concatenate([np.zeros(n, np.int64) if x is None else x for n, x in zip(lengths, types[run])])
+            states.append(encode_known(shim, pieces, lengths, *known, types_N))
+        else:
+            states.append(encode_words(shim, pieces, lengths).states_ND)
+    empty = torch.zeros(0, shim.module.config.hidden_size, device=shim.device)
+    return torch.cat(states).float() if states else empty
 
 
-def _runs(windows: Sequence[np.ndarray], size: int) -> Iterator[Sequence[np.ndarray]]:
+def _runs(lengths: Sequence[int], size: int) -> Iterator[slice]:
     first = held = 0
-    for i, window in enumerate(windows):
-        if held and held + len(window) > size:
-            yield windows[first:i]
+    for i, length in enumerate(lengths):
+        if held and held + length > size:
+            yield slice(first, i)
             first, held = i, 0
-        held += len(window)
+        held += length
     if held:
-        yield windows[first:]
+        yield slice(first, len(lengths))
 
 
 def pool_words(states_ND: Tensor, docs: Sequence[DocWindows]) -> Tensor:

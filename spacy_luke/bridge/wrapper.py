@@ -38,6 +38,7 @@ class TorchShim(Shim):
     build: makes the module from `settings`, a dict of JSON values. absent: what is said where there is no module.
     texts: documents that belong to the module (tokenizer, entity vocabulary), by name.
     kept: tensors that are stored with it but never used or trained (a full entity table, for export), by name.
+    vectors: of known entities (an EntityVectors store), which the component that owns the module stores beside it.
 
     Of an encoder that several components share: owner, the component that stores it and names its optimizer state; cache,
     what they share of word states; examples, those that the owner was updated with last, and updates, how often since the
@@ -56,6 +57,7 @@ class TorchShim(Shim):
         self.settings: Dict[str, Any] = {}
         self.texts: Dict[str, str] = {}
         self.kept: Dict[str, Tensor] = {}
+        self.vectors: Optional[Any] = None
         self.owner: Optional[str] = None
         self.cache: Optional[Any] = None
         self.examples: Optional[Any] = None

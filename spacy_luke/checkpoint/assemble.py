@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Container, Dict, List, Mapping, Optional, Tuple
+from typing import Any, ClassVar, Container, Dict, List, Mapping, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -38,7 +38,7 @@ def resolve_ties(raw: Mapping[str, Tensor], names: SortedNames, *, rows: Optiona
             same = torch.equal(one, two)
         if not same:
             raise ValueError(
-                f"{theirs!r} must equal {names.mapped[ours]!r}, as LUKE ties the two, but they differ (shapes "
+                f"{theirs!r} must equal {names.mapped[ours]!r}, as the model ties the two, but they differ (shapes "
                 f"{tuple(one.shape)} and {tuple(two.shape)}). Untied decoders are not supported; remove one of the two."
             )
         report.append(f"dropped {theirs}: tied to {names.mapped[ours]}")
@@ -116,11 +116,14 @@ def lacks_queries(names: SortedNames, config: EncoderConfig) -> bool:
     return bool(queries) and not any(name in names.mapped for name in queries)
 
 
-def read_tokenizer(folder: Path, *, rows: Optional[int] = None) -> Optional[PieceTokenizer]:
-    """The folder's tokenizer; None where it has no file of one. rows: of the word table, which its pieces must fit."""
+def read_tokenizer(
+    folder: Path, *, rows: Optional[int] = None, defaults: Optional[Dict[str, Any]] = None
+) -> Optional[PieceTokenizer]:
+    """The folder's tokenizer; None where it has no file of one. rows: of the word table, which its pieces must fit;
+    defaults: of tokenizer_config.json."""
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         return None
-    tokenizer = PieceTokenizer.from_folder(folder)
+    tokenizer = PieceTokenizer.from_folder(folder, defaults=defaults)
     if rows is not None and len(tokenizer) > rows:
         raise ValueError(
             f"The tokenizer in {folder} has {len(tokenizer)} pieces, but the word table only has {rows} rows. "
@@ -165,3 +168,4 @@ class Checkpoint:
     task: str = "encoder"
     source: Dict[str, Any] = field(default_factory=dict)
     report: List[str] = field(default_factory=list)
+    kind: ClassVar[str] = "luke"

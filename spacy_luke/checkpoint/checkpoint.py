@@ -8,6 +8,7 @@ from ..text.tokenizer import PieceTokenizer
 from .allennlp import is_allennlp, read_allennlp
 from .assemble import NO_TOKENIZER, Checkpoint
 from .configs import PLAIN_TYPES, check_labels
+from .ernie import ErnieCheckpoint
 from .export import write_huggingface
 from .files import WEIGHT_FILES, open_archive, read_json
 from .luke import read_luke
@@ -80,7 +81,7 @@ def read_checkpoint(
         if matrix is None or checkpoint.task == "cloze":
             raise ValueError(f"Labels are given, but {source} has no classifier of labels (task {checkpoint.task!r}).")
         checkpoint.labels = check_labels(labels, len(matrix))
-    _put_none_first(checkpoint)
+    put_none_first(checkpoint, task=checkpoint.task)
     return checkpoint
 
 
@@ -155,8 +156,9 @@ def _complete(checkpoint: Checkpoint) -> None:
         add_special_entities(checkpoint)
 
 
-def _put_none_first(checkpoint: Checkpoint) -> None:
-    labels, known = checkpoint.labels or [], NONE_LABELS.get(checkpoint.task, ())
+def put_none_first(checkpoint: Union[Checkpoint, ErnieCheckpoint], *, task: str) -> None:
+    """Move a label that means "none" in a task, and its part of the classifier, to the front."""
+    labels, known = checkpoint.labels or [], NONE_LABELS.get(task, ())
     if not labels or labels[0] in known or not (found := [label for label in known if label in labels]):
         return
     first = labels.index(found[0])

@@ -1,13 +1,14 @@
-"""Others' config.json and metadata.json <-> EncoderConfig."""
+"""Others' config.json, metadata.json and ernie_config.json <-> EncoderConfig and ErnieConfig."""
 
 from collections import Counter
 from typing import Any, Dict, List, Optional, Sequence
 
 from ..model.config import EncoderConfig
+from ..model.ernie import ErnieConfig
 
 PLAIN_TYPES = ("roberta", "xlm-roberta", "bert")
 
-# Hugging Face's classes and our names of the tasks; the last is the original's, for which Hugging Face has none.
+# Hugging Face's classes and our names of the tasks; the last two are the original's, for which Hugging Face has none.
 TASKS = {
     "LukeModel": "encoder",
     "LukeForMaskedLM": "masked_lm",
@@ -18,6 +19,7 @@ TASKS = {
     "LukeForTokenClassification": "token_classification",
     "LukeForSequenceClassification": "sequence_classification",
     "LukeForEntitySpanQA": "cloze",
+    "LukeForEntityDisambiguation": "entity_disambiguation",
 }
 ARCHITECTURES = {task: name for name, task in TASKS.items()}
 # The classifier's features, in hidden sizes.
@@ -72,8 +74,7 @@ def plain_config(
 ) -> EncoderConfig:
     """From the config.json of a plain RoBERTa, XLM-R or BERT."""
     kind = data.get("model_type")
-    if data.get("position_embedding_type", "absolute") != "absolute":
-        raise ValueError(f"position_embedding_type must be 'absolute', but it is {data['position_embedding_type']!r}.")
+    _check_positions(data)
     return EncoderConfig(
         **_common(data),
         entity_vocab_size=entity_vocab_size,
@@ -132,6 +133,56 @@ def huggingface_config(
     return dict(sorted(data.items()))
 
 
+def ernie_config(
+    data: Dict[str, Any], *, layer_kinds: Sequence[str], entity_size: int, entity_heads: int
+) -> ErnieConfig:
+    """From the words' part of an ernie_config.json (thunlp/ERNIE), or the config.json of a plain BERT."""
+    _check_positions(data)
+    return ErnieConfig(
+        **_common(data),
+        layer_kinds=tuple(layer_kinds),
+        entity_size=entity_size,
+        entity_heads=entity_heads,
+        fusion=data.get("fusion", "code"),
+    )
+
+
+def original_ernie_config(
+    config: ErnieConfig, *, labels: Optional[List[str]], source: Dict[str, Any]
+) -> Dict[str, Any]:
+    """An ernie_config.json. Keys that the original does not know are there only where they say what it would not expect."""
+    if config.position_offset:
+        raise ValueError(
+            f"The original's ERNIE counts positions from 0, so it cannot express an encoder that counts from "
+            f"{config.position_offset}."
+        )
+    data: Dict[str, Any] = {}
+    if source.get("kind") == "ernie":
+        data.update((key, value) for key, value in source.items() if key != "kind")
+    data.update(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        intermediate_size=config.intermediate_size,
+        hidden_act=config.activation,
+        hidden_dropout_prob=config.dropout,
+        attention_probs_dropout_prob=config.attention_dropout,
+        max_position_embeddings=config.max_positions,
+        type_vocab_size=config.token_types,
+        initializer_range=config.initializer_range,
+        layer_types=list(config.layer_kinds),
+    )
+    expected = {"entity_size": 100, "entity_heads": 4, "fusion": "code", "layer_norm_eps": 1e-12}
+    for key, value in expected.items():
+        own = getattr(config, "norm_eps" if key == "layer_norm_eps" else key)
+        if own != value or key in data:
+            data[key] = own
+    if labels is not None:
+        data["id2label"] = {str(i): label for i, label in enumerate(labels)}
+    return data
+
+
 def named_task(data: Dict[str, Any]) -> Optional[str]:
     """The task of the class that config.json names, None where it names none. Raises ValueError for other classes."""
     named = data.get("architectures") or []
@@ -146,7 +197,7 @@ def find_task(data: Dict[str, Any], heads: Dict[str, int], *, hidden_size: int) 
     heads: "lm_head", "entity_head", "qa_outputs", "classifier" -> columns of its matrix.
     """
     task = named_task(data)
-    if task in CLASSIFIER_WIDTHS or task == "question_answering":
+    if task in CLASSIFIER_WIDTHS or task in ("question_answering", "entity_disambiguation"):
         return str(task)
     if "qa_outputs" in heads:
         return "question_answering"
@@ -205,6 +256,11 @@ def _common(data: Dict[str, Any]) -> Dict[str, Any]:
         "attention_dropout": float(data.get("attention_probs_dropout_prob", 0.1)),
         "initializer_range": float(data.get("initializer_range", 0.02)),
     }
+
+
+def _check_positions(data: Dict[str, Any]) -> None:
+    if data.get("position_embedding_type", "absolute") != "absolute":
+        raise ValueError(f"position_embedding_type must be 'absolute', but it is {data['position_embedding_type']!r}.")
 
 
 def _size(data: Dict[str, Any], key: str) -> int:

@@ -29,9 +29,10 @@ LUKE_ROOTS = ("luke.", "")
 
 
 def read_luke(folder: Path, data: Dict[str, Any], *, entities: str, entity_aware: Optional[bool]) -> Checkpoint:
-    """Hugging Face's layout; see `read_checkpoint`."""
-    named_task(data)
+    """Hugging Face's layout; see `read_checkpoint`. The original's entity disambiguation has it too, with BERT's words."""
     config = switch_queries(luke_config(data), entity_aware)
+    if named_task(data) == "entity_disambiguation":
+        config = replace(config, position_offset=0)
     raw = read_tensors(find_weights(folder))
     names = sort_names(raw, luke_names(config, root=find_root(raw, LUKE_ROOTS)), entity_aware=config.entity_aware)
     heads = {}
@@ -43,7 +44,7 @@ def read_luke(folder: Path, data: Dict[str, Any], *, entities: str, entity_aware
     labels = None
     if "classifier" in heads and task != "cloze":
         labels = find_labels(data, raw[names.mapped["head.classifier.weight"]].shape[0])
-    return build_checkpoint(
+    checkpoint = build_checkpoint(
         raw,
         names,
         config,
@@ -54,6 +55,18 @@ def read_luke(folder: Path, data: Dict[str, Any], *, entities: str, entity_aware
         source={**data, "kind": "huggingface"},
         entities=entities,
     )
+    if "entity_mask" in checkpoint.tensors:
+        _move_mask(checkpoint)
+    return checkpoint
+
+
+def _move_mask(checkpoint: Checkpoint) -> None:
+    """Put the parameter that stands for [MASK] into the table's row, which the original never reads."""
+    vector = checkpoint.tensors.pop("entity_mask")
+    if checkpoint.entities is None:
+        raise ValueError("The checkpoint has a mask_embedding, but no entity vocabulary that names the row of [MASK].")
+    checkpoint.tensors["encoder.entities.table.weight"][checkpoint.entities.mask_row] = vector
+    checkpoint.report.append("moved mask_embedding to the row of [MASK]")
 
 
 def switch_queries(config: EncoderConfig, entity_aware: Optional[bool]) -> EncoderConfig:

@@ -7,7 +7,7 @@ dropped for a reason, or unknown.
 
 import re
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Sequence, Tuple
 
 from ..model.config import EncoderConfig
 
@@ -61,6 +61,8 @@ ENTITY_HEAD: Table = (
     ("entity_predictions.transform.LayerNorm.{p}", "entity_head.norm.{p}"),
     ("entity_predictions.bias", "entity_head.bias"),
 )
+# Of the original's entity disambiguation (examples/entity_disambiguation/model.py), beside the entity embeddings.
+MASK_VECTOR: Table = (("entity_embeddings.mask_embedding", "entity_mask"),)
 TASK_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
 # Heads of the original code (examples/legacy/*/model.py) that have names of their own.
 ORIGINAL_HEADS: Table = (("typing.{p}", "head.classifier.{p}"), ("scorer.{p}", "head.classifier.{p}"))
@@ -90,7 +92,7 @@ QUERIES_DROPPED = ((r".*\.(w2e|e2w|e2e)_query\.(weight|bias)", "an extra query, 
 
 def luke_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
     """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or ""."""
-    rooted = _encoder_table(config) + POOLER
+    rooted = _encoder_table(config) + POOLER + MASK_VECTOR
     return {**_expand(rooted, config, root=root), **_expand(LM_HEAD + ENTITY_HEAD + TASK_HEADS, config)}
 
 
@@ -158,6 +160,7 @@ def head_shapes(config: EncoderConfig) -> Dict[str, Dict[str, Tuple[int, ...]]]:
             **{f"entity_head.{name}": (e,) for name in vectors},
             "entity_head.bias": (config.entity_vocab_size,),
         },
+        "entity_mask": {"entity_mask": (e,)},
     }
 
 
@@ -214,10 +217,14 @@ def _encoder_table(config: EncoderConfig) -> Table:
 
 
 def _expand(table: Table, config: EncoderConfig, *, root: str = "") -> Dict[str, str]:
+    return expand(table, layers=range(config.num_layers), root=root)
+
+
+def expand(table: Table, *, layers: Sequence[int], root: str = "") -> Dict[str, str]:
     """Fill in {i}, the layer, and {p}, weight or bias."""
     names = {}
     for theirs, ours in table:
-        for i in range(config.num_layers if "{i}" in theirs else 1):
+        for i in layers if "{i}" in theirs else (0,):
             for p in ("weight", "bias") if "{p}" in theirs else ("",):
                 names[root + theirs.format(i=i, p=p)] = ours.format(i=i, p=p)
     return names
@@ -225,8 +232,8 @@ def _expand(table: Table, config: EncoderConfig, *, root: str = "") -> Dict[str,
 
 def _modern(name: str) -> str:
     """Names converted from TensorFlow call the parameters of LayerNorm gamma and beta."""
-    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
-    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+    name = re.sub(r"(LayerNorm(_ent)?)\.gamma$", r"\1.weight", name)
+    return re.sub(r"(LayerNorm(_ent)?)\.beta$", r"\1.bias", name)
 
 
 def _some(names: List[str]) -> str:

@@ -7,12 +7,16 @@ from typing import Callable, List, Optional, Sequence
 
 from spacy.util import registry
 
+from ..knowledge.vectors import EntityVectors
 from .checkpoint import Checkpoint, read_checkpoint
+from .ernie import ErnieCheckpoint, read_ernie
 
 PACKAGE = "package:"
+ERNIE_SIZE = 100  # numbers of an entity vector in the paper
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 HUB_FILES = [
     "config.json",
+    "ernie_config.json",
     "metadata.json",
     "entity_vocab.*",
     "tokenizer.json",
@@ -60,6 +64,42 @@ def make_checkpoint_loader(
             entity_start=entity_start,
             seed=seed,
         )
+
+    return load_checkpoint
+
+
+@registry.misc("spacy-luke.ernie_checkpoint.v1")
+def make_ernie_loader(
+    path: str,
+    vectors: Optional[str] = None,
+    layer_kinds: Optional[List[str]] = None,
+    entity_size: Optional[int] = None,
+    entity_heads: int = 4,
+    labels: Optional[List[str]] = None,
+    seed: int = 0,
+) -> Callable[[], ErnieCheckpoint]:
+    """A function that reads an ERNIE checkpoint, or a BERT to begin one from; nothing is read, or asked of the hub, before
+    it is called.
+
+    path: see `find_source`. vectors: the same, for a folder of entity vectors (`spacy luke build-vectors`); null: none, for
+    components that read no entities. entity_size: null is the vectors' width, or 100. The rest: see `read_ernie`.
+    """
+
+    def load_checkpoint() -> ErnieCheckpoint:
+        folder = None if vectors is None else find_source(vectors, weights=False)
+        size = entity_size
+        if size is None:
+            size = ERNIE_SIZE if folder is None else EntityVectors.open(folder).size
+        checkpoint = read_ernie(
+            find_source(path),
+            layer_kinds=layer_kinds,
+            entity_size=size,
+            entity_heads=entity_heads,
+            labels=labels,
+            seed=seed,
+        )
+        checkpoint.vectors = folder
+        return checkpoint
 
     return load_checkpoint
 

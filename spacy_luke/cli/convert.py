@@ -10,9 +10,13 @@ from spacy.language import Language
 from wasabi import msg
 
 from ..atomic import write_folder_atomically
-from ..checkpoint.checkpoint import Checkpoint, read_checkpoint
+from ..checkpoint.checkpoint import NONE_LABELS, Checkpoint, put_none_first, read_checkpoint
+from ..checkpoint.ernie import ErnieCheckpoint, is_ernie, read_ernie
 from ..checkpoint.sources import find_source
 from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
+from ..components.ernie import CLASSIFIER as ERNIE_MODEL
+from ..components.linker import DEFAULT_MODEL as LINKER_MODEL
+from ..components.loading import AnyCheckpoint
 from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL
 from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
@@ -44,6 +48,29 @@ def cloze_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
     return {"model": _entity_model(checkpoint, CLOZE_MODEL)}
 
 
+def linker_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+    overlap = min(128, checkpoint.config.max_window // 2)
+    return {"model": {**LINKER_MODEL, "attention": "full", "prior": False}, "split": "simple", "overlap": overlap}
+
+
+def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+    return {"model": _ernie_model(checkpoint), "threshold": 0.5, **_ernie_input(checkpoint)}
+
+
+def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+    pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
+    none = checkpoint.labels[0] if checkpoint.labels[0] in NONE_LABELS["entity_pair_classification"] else None
+    return {"model": _ernie_model(checkpoint), "suggester": pairs, "none": none, **_ernie_input(checkpoint)}
+
+
+def _ernie_model(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+    return {**ERNIE_MODEL, "bias": "head.classifier.bias" in checkpoint.tensors}
+
+
+def _ernie_input(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+    return {"context": "document", **({"knowledge": None} if checkpoint.vectors is None else {})}
+
+
 def _entity_model(checkpoint: Checkpoint, default: Dict[str, Any]) -> Dict[str, Any]:
     bias = "head.classifier.bias" in checkpoint.tensors
     return {**default, "attention": "full", "features": "entity", "bias": bias}
@@ -54,37 +81,40 @@ def _context(checkpoint: Checkpoint) -> Dict[str, Any]:
     return {"context": "document", "overlap": min(128, checkpoint.config.max_window // 2)}
 
 
+TYPES, RELATES = (f"It {does} doc.ents: give it some, or put luke_ner before it." for does in ("types", "relates"))
 # What each kind of fine-tuned checkpoint becomes: the component, the settings of the paper, and what it asks of a Doc.
-PAPER: Dict[str, Tuple[str, Callable[[Checkpoint], Dict[str, Any]], str]] = {
+PAPER: Dict[str, Tuple[str, Callable[[Any], Dict[str, Any]], str]] = {
     "span_classification": ("luke_ner", ner_settings, "It finds doc.ents."),
-    "entity_classification": (
-        "luke_typer",
-        typer_settings,
-        "It types doc.ents: give it some, or put luke_ner before it.",
-    ),
-    "entity_pair_classification": (
-        "luke_relation",
-        relation_settings,
-        "It relates doc.ents: give it some, or put luke_ner before it.",
-    ),
+    "entity_classification": ("luke_typer", typer_settings, TYPES),
+    "entity_pair_classification": ("luke_relation", relation_settings, RELATES),
     "question_answering": ("luke_qa", qa_settings, "It answers doc._.luke_questions."),
     "cloze": (
         "luke_cloze",
         cloze_settings,
         "It fills the gaps of doc._.luke_queries by doc.ents, or by their candidates.",
     ),
+    "entity_disambiguation": (
+        "luke_linker",
+        linker_settings,
+        "It links doc.ents by their candidates in doc._.luke_candidates_given, or from the set_kb of the component.",
+    ),
+}
+ERNIE: Dict[str, Tuple[str, Callable[[Any], Dict[str, Any]], str]] = {
+    "entity_classification": ("ernie_typer", ernie_typer_settings, TYPES),
+    "pair_classification": ("ernie_relation", ernie_relation_settings, RELATES),
 }
 
 
-def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: Dict[str, Any] = {}) -> Language:  # noqa: B006
+def build_pipeline(checkpoint: AnyCheckpoint, *, language: str = "en", config: Dict[str, Any] = {}) -> Language:  # noqa: B006
     """A pipeline that predicts what the checkpoint's own code predicts: sentence boundaries, then the task.
 
     config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
     that this package knows, or whose labels are not known.
     """
-    if checkpoint.task not in PAPER:
+    known = ERNIE if checkpoint.kind == "ernie" else PAPER
+    if checkpoint.task not in known:
         raise ValueError(
-            f"Expected a checkpoint fine-tuned for one of {sorted(PAPER)}, but this one is for {checkpoint.task!r}. "
+            f"Expected a checkpoint fine-tuned for one of {sorted(known)}, but this one is for {checkpoint.task!r}. "
             "To train from it, name it in [initialize.components.NAME.weights] of a training config."
         )
     matrix = checkpoint.tensors.get("head.classifier.weight")
@@ -93,7 +123,7 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: Dict
             f"The checkpoint does not say what its {len(matrix)} labels are. Give them in the order of its training: "
             "--labels a,b,c or --labels FILE, one a line."
         )
-    name, settings, _ = PAPER[checkpoint.task]
+    name, settings, _ = known[checkpoint.task]
     nlp = spacy.blank(language)
     nlp.add_pipe("sentencizer")
     paper = settings(checkpoint)
@@ -123,8 +153,9 @@ def convert_cli(
         None, help="What fine-tuning began with, for weights alone and for AllenNLP models"
     ),
     tokenizer: Optional[str] = typer.Option(None, help="Folder or hub name of the tokenizer, where there is none"),
+    vectors: Optional[Path] = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
 ) -> None:
-    """Turn a fine-tuned LUKE checkpoint into a spaCy pipeline that predicts the same."""
+    """Turn a fine-tuned LUKE or ERNIE checkpoint into a spaCy pipeline that predicts the same."""
     try:
         if output.exists() and not (output / "meta.json").is_file() and (output.is_file() or any(output.iterdir())):
             raise ValueError(
@@ -132,13 +163,22 @@ def convert_cli(
                 "empty folder."
             )
         with msg.loading(f"Reading {source} ..."):
-            checkpoint = read_checkpoint(
-                find_source(source),
-                entities=entities,
-                labels=None if labels is None else read_label_list(labels),
-                base=None if base is None else find_source(base, weights=False),
-                tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
-            )
+            found = find_source(source)
+            names = None if labels is None else read_label_list(labels)
+            if is_ernie(found):
+                checkpoint: AnyCheckpoint = read_ernie(found, labels=names)
+                checkpoint.vectors = vectors
+                put_none_first(checkpoint, task="entity_pair_classification")
+            elif vectors is not None:
+                raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
+            else:
+                checkpoint = read_checkpoint(
+                    found,
+                    entities=entities,
+                    labels=names,
+                    base=None if base is None else find_source(base, weights=False),
+                    tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
+                )
             config = {} if context is None else {"context": context}
             nlp = build_pipeline(checkpoint, language=language, config=config)
             with write_folder_atomically(output) as folder:
@@ -148,12 +188,13 @@ def convert_cli(
     for line in checkpoint.report:
         msg.info(line)
     msg.good(f"Saved {' > '.join(nlp.pipe_names)}{_with_labels(checkpoint)} to {output}")
-    msg.text(f"{PAPER[checkpoint.task][2]} python -c \"import spacy; nlp = spacy.load('{output}')\"")
+    uses = (ERNIE if checkpoint.kind == "ernie" else PAPER)[checkpoint.task][2]
+    msg.text(f"{uses} python -c \"import spacy; nlp = spacy.load('{output}')\"")
 
 
-def _with_labels(checkpoint: Checkpoint, *, most: int = 50) -> str:
+def _with_labels(checkpoint: AnyCheckpoint, *, most: int = 50) -> str:
     labels = checkpoint.labels or []
-    if checkpoint.task in ("span_classification", "entity_pair_classification"):
+    if checkpoint.kind == "luke" and checkpoint.task in ("span_classification", "entity_pair_classification"):
         labels = labels[1:]
     more = f" and {len(labels) - most} more" if len(labels) > most else ""
     return f" with labels {labels[:most]}{more}" if labels else ""

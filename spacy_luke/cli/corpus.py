@@ -1,7 +1,7 @@
-"""`python -m spacy luke corpus`: files with gold mentions, types, relations or questions -> DocBin."""
+"""`python -m spacy luke corpus`: files with gold mentions, types, relations, links, questions or categories -> DocBin."""
 
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Union
 
@@ -11,13 +11,17 @@ from spacy.tokens import Doc
 from wasabi import msg
 
 from ..readers.columns import ColumnCorpus
-from ..readers.datasets import DATASETS, dataset_docs
+from ..readers.datasets import DATASETS, read_dataset
 from ..readers.docbin import write_docbin
 from ..readers.formats import FORMATS, layout_of
 from ..readers.jsonl import JsonlCorpus
+from ..readers.records import Record, make_doc
+from ..readers.splits import PARTS, divide_records, write_pair_ids
+from ..readers.wned import NIL
 
 FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
 LONGEST_TABLE = 50  # labels
+DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
 
 
 def corpus_command(
@@ -49,6 +53,16 @@ def corpus_command(
     mention_pairs: Optional[str] = typer.Option(
         None, help="docred: all pairs of mentions carry a relation, or the first."
     ),
+    task: Optional[str] = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
+    damaged: Optional[str] = typer.Option(None, help="glue: lines that are no lines: error, or skip with a warning."),
+    part: Optional[str] = typer.Option(
+        None, help=f"Of relations without parts of their own: {', '.join(PARTS)}, the same shares of each relation."
+    ),
+    seed: Optional[int] = typer.Option(None, help="What --part shuffles by, 0."),
+    shares: Optional[str] = typer.Option(None, help="Of the three parts, 0.8,0.1,0.1."),
+    links: Optional[Path] = typer.Option(None, help="aida: WNED's XML with the titles, e.g. aida-testb.xml."),
+    candidates: Optional[Path] = typer.Option(None, help="aida: PPRforNED's candidates, the folder or its archive."),
+    pair_ids: Optional[Path] = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""
     layout = {
@@ -67,18 +81,32 @@ def corpus_command(
         "spans_field": spans_field,
         "text": text,
         "mention_pairs": mention_pairs,
+        "task": task,
+        "damaged": damaged,
+        "links": links,
+        "candidates": candidates,
+        "part": part,
+        "seed": seed,
+        "shares": shares,
+        "pair_ids": pair_ids,
     }
+    written: Optional[List[Record]] = None if pair_ids is None else []
     counts: Counter = Counter()
-    labels: Dict[str, Counter] = {name: Counter() for name in ("mentions", "types", "relations")}
+    labels: Dict[str, Counter] = {name: Counter() for name in ("mentions", "types", "relations", "categories")}
     try:
         settings = _used_settings(format, layout, other)
-        docs = _read_docs(inputs, format, lang=lang, spans_key=spans_key, settings=settings, counts=counts)
+        docs = _read_docs(
+            inputs, format, lang=lang, spans_key=spans_key, settings=settings, counts=counts, written=written
+        )
         files = write_docbin(_count(islice(docs, limit), counts, labels, spans_key), output, shard_words=shard_words)
+        n_pairs = 0 if written is None else write_pair_ids(written, pair_ids)
     except (ValueError, OSError) as error:
         msg.fail("Nothing was written.", str(error), exits=1)
     where = "" if len(files) == 1 else f" ({len(files)} files)"
     msg.good(f"{output}{where}: {counts['documents']:,} documents, {counts['words']:,} words")
     _report(counts, labels)
+    if n_pairs:
+        msg.good(f"{pair_ids}: {n_pairs:,} pairs of ids")
 
 
 def _used_settings(format: str, layout: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, Any]:
@@ -91,9 +119,11 @@ def _used_settings(format: str, layout: Dict[str, Any], other: Dict[str, Any]) -
         useful = {"align", "overlaps", "spans_field"}
     else:
         useful = {"overlaps", *DATASETS[format].settings, *(["align"] if DATASETS[format].has_text else [])}
+        useful |= {"part", "pair_ids"} | ({"seed", "shares"} if other["part"] else set())
     given = {name: value for name, value in {**layout, **other}.items() if value is not None}
     if useless := [name for name in given if name not in useful]:
-        raise ValueError(f"The format {format} has no use for {', '.join(useless)}.")
+        without = " without part" if {"seed", "shares"} & set(useless) and "part" in useful else ""
+        raise ValueError(f"The format {format} has no use for {', '.join(useless)}{without}.")
     return given
 
 
@@ -105,16 +135,44 @@ def _read_docs(
     spans_key: Optional[str],
     settings: Dict[str, Any],
     counts: Counter,
+    written: Optional[List[Record]],
 ) -> Iterator[Doc]:
+    """Docs of all inputs. written: gets the records of a data set whose Docs are taken."""
     nlp = spacy.blank(lang)
+    if format in DATASETS:
+        own = {name: settings[name] for name in DOC_SETTINGS if name in settings}
+        for record in _records(inputs, format, settings, counts):
+            doc = make_doc(nlp, record, spans_key=spans_key, counts=counts, **own)
+            if written is not None:
+                written.append(record)
+            yield doc
+        return
     for path in inputs:
         if format == "jsonl":
             yield from JsonlCorpus(path, spans_key=spans_key, counts=counts, **settings).docs(nlp)
-        elif format in DATASETS:
-            yield from dataset_docs(nlp, path, format=format, spans_key=spans_key, counts=counts, **settings)
         else:
             columns = ColumnCorpus(path, layout=layout_of(format, **settings), spans_key=spans_key)
             yield from columns.docs(nlp.vocab)
+
+
+def _records(inputs: List[Path], format: str, settings: Dict[str, Any], counts: Counter) -> Iterable[Record]:
+    """Those of all inputs, or of the part that is asked for."""
+    own = {name: settings[name] for name in DATASETS[format].settings if name in settings}
+    records = chain.from_iterable(read_dataset(path, format=format, **own) for path in inputs)
+    if "part" not in settings:
+        return records
+    division = {"seed": settings.get("seed"), "shares": _numbers(settings.get("shares"))}
+    division = {name: value for name, value in division.items() if value is not None}
+    return divide_records(records, part=settings["part"], counts=counts, **division)
+
+
+def _numbers(shares: Optional[str]) -> Optional[List[float]]:
+    try:
+        return None if shares is None else [float(share) for share in shares.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"shares must be three numbers with commas, such as 0.8,0.1,0.1, but it is {shares!r}."
+        ) from None
 
 
 def _count(docs: Iterable[Doc], counts: Counter, labels: Dict[str, Counter], spans_key: Optional[str]) -> Iterator[Doc]:
@@ -124,11 +182,18 @@ def _count(docs: Iterable[Doc], counts: Counter, labels: Dict[str, Counter], spa
         counts["sentences"] += sum(1 for _ in doc.sents) if doc.has_annotation("SENT_START") else 0
         entities = doc.ents if spans_key is None else doc.spans.get(spans_key, [])
         labels["mentions"].update(span.label_ for span in entities)
+        linked = doc.spans["luke_links"] if "luke_links" in doc.spans else entities
+        counts["linked"] += sum(span.kb_id_ not in ("", NIL) for span in linked)
+        counts["nil"] += sum(span.kb_id_ == NIL for span in linked)
         if "luke_types" in doc.spans:
             typed = list(doc.spans["luke_types"])
             counts["typed"] += len({(span.start, span.end) for span in typed})
             counts["without types"] += sum(not span.label_ for span in typed)
             labels["types"].update(span.label_ for span in typed if span.label_)
+        if doc.cats:
+            labels["categories"].update([max(doc.cats, key=doc.cats.__getitem__)])
+        counts["second texts"] += "luke_second" in doc.user_data
+        counts["given entities"] += len(doc.user_data.get("luke_knowledge", []))
         labels["relations"].update(row[4] for row in doc.user_data.get("luke_relations", []))
         counts["pairs"] += len(doc.user_data.get("luke_pairs", []))
         for name in ("luke_questions", "luke_queries"):
@@ -144,18 +209,38 @@ def _report(counts: Counter, labels: Dict[str, Counter]) -> None:
     if counts["sentences"]:
         msg.text(f"{counts['sentences']:,} sentences")
     asked = counts["luke_questions"] + counts["luke_queries"]
+    other = counts["typed"] or asked or labels["categories"] or counts["second texts"]
     besides = {
-        "mentions": [(counts["left out"], "left out that lie inside or across others")],
-        "types": [(counts["typed"], "mentions with types or none"), (counts["without types"], "of them without any")],
-        "relations": [(counts["pairs"], "given pairs"), (counts["equal relations"], "equal ones counted once")],
+        "mentions": [
+            (counts["left out"], "left out that lie inside or across others"),
+            (counts["linked mentions inside or across others"], 'inside or across others, in doc.spans["luke_links"]'),
+        ],
+        "types": [
+            (counts["typed"], "mentions with types or none"),
+            (counts["without types"], "of them without any"),
+            (counts["empty mentions"], "without a character, left out"),
+        ],
+        "relations": [
+            (counts["pairs"], "given pairs"),
+            (counts["equal relations"], "equal ones counted once"),
+            (counts["equal records"], "equal records of the files taken once"),
+        ],
+        "categories": [(counts["second texts"], "documents with a second text")],
     }
     for name, found in labels.items():
-        if found or any(n for n, _ in besides[name]) or (name == "mentions" and not counts["typed"] and not asked):
+        if found or any(n for n, _ in besides[name]) or (name == "mentions" and not other):
             rest = "".join(f", {n:,} {what}" for n, what in besides[name] if n)
             msg.text(f"{found.total():,} {name}{rest}")
             msg.table([(label, f"{n:,}") for label, n in found.most_common(LONGEST_TABLE)], aligns=("l", "r"))
             if len(found) > LONGEST_TABLE:
                 msg.text(f"and {len(found) - LONGEST_TABLE:,} other labels")
+    if counts["linked"] or counts["nil"]:
+        msg.text(f"{counts['linked']:,} mentions of entities of a knowledge base, {counts['nil']:,} of others ({NIL})")
+    for name, n in counts.items():
+        if name.startswith("notes: ") and n:
+            msg.text(f"{n:,} {name.removeprefix('notes: ')}")
+    if counts["given entities"]:
+        msg.text(f"{counts['given entities']:,} given entities")
     for key, name in (("luke_questions", "questions"), ("luke_queries", "queries")):
         if counts[key]:
             unanswerable = counts[f"{key} unanswerable"]

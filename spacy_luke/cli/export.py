@@ -1,4 +1,4 @@
-"""`spacy luke export`: a pipeline's model goes back to the Hugging Face layout."""
+"""`spacy luke export`: a pipeline's model goes back to the Hugging Face layout, or to that of ERNIE's authors."""
 
 from pathlib import Path
 from typing import Optional
@@ -8,6 +8,7 @@ import typer
 from wasabi import msg
 
 from ..checkpoint.checkpoint import write_huggingface
+from ..checkpoint.ernie import write_ernie
 from ..components.base import LukeComponent, find_component
 
 
@@ -16,11 +17,11 @@ def export_cli(
     output: Path = typer.Argument(..., help="Folder of the checkpoint; it is replaced as a whole"),
     component: Optional[str] = typer.Option(None, help="Name of the component, where there are several"),
 ) -> None:
-    """Write a component's model so that transformers' LUKE classes read it."""
+    """Write a component's model so that transformers' LUKE classes, or ERNIE's original code, read it."""
     try:
         proc = find_component(spacy.load(pipeline), LukeComponent, component)
         checkpoint = proc.to_checkpoint()
-        write_huggingface(checkpoint, output)
+        (write_ernie if checkpoint.kind == "ernie" else write_huggingface)(checkpoint, output)
     except (ValueError, OSError) as error:
         msg.fail("Nothing was written.", str(error), exits=1)
     if proc.model.attrs["attention"] != "full":

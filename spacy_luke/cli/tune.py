@@ -1,4 +1,4 @@
-"""`spacy luke tune`: the threshold of a component that is best on dev data, set in the saved pipeline."""
+"""`spacy luke tune`: the threshold of a component, or its bias, that is best on dev data, set in the saved pipeline."""
 
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -30,7 +30,8 @@ def tune_cli(
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
-    """Find the best threshold on dev data, of types, of relations (with multi_label) or of "no answer", and save it.
+    """Find the best threshold on dev data, of entities (none_bias), types, relations (with multi_label) or "no answer", and
+    save it.
 
     Mentions and pairs are the gold ones; only the threshold changes.
     """
@@ -70,13 +71,15 @@ def _find_tunable(nlp: Language, name: Optional[str]) -> Any:
     if name is not None:
         proc = find_component(nlp, LukeComponent, name)
         if not hasattr(proc, "tune"):
-            raise ValueError(f"'{name}' has no threshold to tune; luke_typer, luke_relation and luke_qa have.")
+            raise ValueError(
+                f"'{name}' has no threshold to tune; luke_ner, luke_typer, luke_relation and luke_qa have."
+            )
         return proc
     found = [proc for proc in luke_components(nlp) if hasattr(proc, "tune") and not _has_one_label(proc)]
     if len(found) != 1:
         raise ValueError(
-            f"The components with a threshold are {[proc.name for proc in found]}. Expected one (luke_typer, luke_qa, or "
-            "luke_relation with multi_label), or --component to name it."
+            f"The components with a threshold are {[proc.name for proc in found]}. Expected one (luke_ner, luke_typer, "
+            "luke_qa, or luke_relation with multi_label), or --component to name it."
         )
     return found[0]
 

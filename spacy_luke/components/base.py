@@ -1,10 +1,25 @@
 """What all components share: weights from checkpoints, one file on disk, updates that accumulate."""
 
 import json
+import logging
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple, Type, TypeVar, Union
+from typing import (
+    Any,
+    Callable,
+    ContextManager,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+)
 
 import srsly
 import torch
@@ -16,15 +31,22 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer
 
+from ..bridge.documents import read_document
 from ..bridge.encoders import ENCODER, is_linked, is_shared, number_format
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
 from ..checkpoint.files import read_tensors, write_atomically
-from ..entities import EntityVocab
-from ..model.config import EncoderConfig
+from ..knowledge.vectors import EntityVectors
 from ..text.tokenizer import PieceTokenizer
+from .knowledge import ALIGNMENTS, KnownGetter
+from .known import KnownEntities
+from .loading import AnyCheckpoint, load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint, unpack_vectors
 
+logger = logging.getLogger("spacy")
+KINDS = {"luke": "LUKE's (spacy-luke.LukeEncoder.v1)", "ernie": "ERNIE's (spacy-luke.ErnieEncoder.v1)"}
+LOADERS = {"luke": "spacy-luke.checkpoint.v1", "ernie": "spacy-luke.ernie_checkpoint.v1"}
+VECTORS = "entity_vectors"  # folder beside the file
 FILE = "model.safetensors"
 PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 METADATA = "spacy_luke"  # where the file has what is not a tensor, as JSON
@@ -38,6 +60,7 @@ class LukeComponent(TrainablePipe):
     entity_rows = "special"  # or "all": rows of the entity table that the model needs
     special_entities: Tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
     prepare: Tuple[Callable[[Checkpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
+    knowledge: Optional[KnownGetter] = None  # entities of a Doc that an ERNIE encoder knows
     _tokenizer: Optional[Tuple[str, PieceTokenizer]] = None  # read from the encoder's texts when it is needed
     _divisor = 0.0  # of the gradients since the last step
 
@@ -58,6 +81,15 @@ class LukeComponent(TrainablePipe):
     def own_shims(self) -> Dict[str, TorchShim]:
         shims = shims_of(self.model)
         return {name: shim for name, shim in shims.items() if not (self.shared and name == ENCODER)}
+
+    @property
+    def own_vectors(self) -> Optional[EntityVectors]:
+        """Entity vectors of an encoder that is its own."""
+        return None if self.shared else self.encoder.vectors
+
+    def take_vectors(self, vectors: EntityVectors) -> None:
+        """Those that were stored beside it."""
+        self.encoder.vectors = vectors
 
     @property
     def attention(self) -> str:
@@ -107,71 +139,53 @@ class LukeComponent(TrainablePipe):
             )
         return None
 
-    def load_encoder(self, checkpoint: Checkpoint) -> None:
-        """Take over a checkpoint's encoder, tokenizer and entity vocabulary.
-
-        The module gets the special rows of the entity table only, unless `entity_rows` is "all". Other rows that the
-        checkpoint brings are kept beside it, unread, and go with the pipeline when it is saved or exported.
-        """
-        if checkpoint.tokenizer is None or checkpoint.entities is None:
-            missing = "tokenizer" if checkpoint.tokenizer is None else "entity vocabulary"
+    def load_encoder(self, checkpoint: AnyCheckpoint) -> None:
+        """Take over a checkpoint's encoder, tokenizer and entities, or vectors of entities: see `load_luke`, `load_ernie`."""
+        kind = self.encoder_node.attrs["kind"]
+        if kind != checkpoint.kind:
             raise ValueError(
-                f"The checkpoint has no {missing}. Expected its files beside the weights (tokenizer.json, or "
-                "vocab.json and merges.txt, or vocab.txt, or sentencepiece.bpe.model; and entity_vocab.json)."
+                f"The encoder of '{self.name}' is {KINDS[kind]}, but the checkpoint was read for {KINDS[checkpoint.kind]}. "
+                f"Expected {LOADERS[kind]} in [initialize.components.{self.name}.weights]."
             )
+        if kind == "ernie":
+            load_ernie(self.encoder, checkpoint)
+            return
         for add in self.prepare:
             add(checkpoint)
-        config, tensors, entities = checkpoint.config, dict(checkpoint.tensors), checkpoint.entities
-        table = tensors["encoder.entities.table.weight"]
-        for name in self.special_entities:
-            if name not in entities.special_rows():  # the paper's [MASK2] begins as a copy of [MASK] (section 4.2)
-                row, mask = len(entities), entities.mask_row  # tables may be longer than their vocabulary
-                table = torch.cat([table[:row], table[mask : mask + 1], table[row + 1 :]])
-                entities = entities.with_entity(name)
-        special = entities.special_rows()
-        rows = sorted(set(special.values())) if self.entity_rows == "special" else list(range(len(table)))
-        kept = {"pooler." + k: tensors[f"pooler.{k}"] for k in ("weight", "bias") if f"pooler.{k}" in tensors}
-        tensors["encoder.entities.table.weight"] = table
-        if len(rows) < len(table):
-            kept["entities.table.weight"] = table
-            tensors["encoder.entities.table.weight"] = table[rows].clone()
-        small = EncoderConfig.from_dict({**config.to_dict(), "entity_vocab_size": len(rows)})
-        shim = self.encoder
-        shim.create(
-            {
-                "config": small.to_dict(),
-                "special_rows": rows,
-                "mask_row": rows.index(entities.mask_row),
-                "specials": {name: rows.index(row) for name, row in special.items()},
-                "source": checkpoint.source,
-            }
-        )
-        prefix = "encoder."
-        shim.fill({name[len(prefix) :]: x for name, x in tensors.items() if name.startswith(prefix)})
-        shim.kept = kept
-        shim.texts = {"tokenizer": checkpoint.tokenizer.to_json(), "entities": entities.to_json()}
+        load_luke(self.encoder, checkpoint, special=self.special_entities, every_row=self.entity_rows == "all")
 
-    def to_checkpoint(self) -> Checkpoint:
-        """The reverse of `load_encoder`, for export: the encoder with the whole entity table that is there."""
-        shim = self.encoder
-        tensors = {f"encoder.{name}": x.detach().cpu() for name, x in shim.module.state_dict().items()}
-        kept = dict(shim.kept)
-        config = dict(shim.settings["config"])
-        if "entities.table.weight" in kept:
-            table = kept.pop("entities.table.weight").clone()
-            table[shim.settings["special_rows"]] = tensors["encoder.entities.table.weight"]
-            tensors["encoder.entities.table.weight"] = table
-            config["entity_vocab_size"] = len(table)
-        return Checkpoint(
-            config=EncoderConfig.from_dict(config),
-            tensors={**tensors, **kept},
-            tokenizer=self.tokenizer,
-            entities=EntityVocab.from_json(shim.texts["entities"]),
-            labels=None,
-            task="encoder",
-            source=shim.settings["source"],
-            report=[],
+    def to_checkpoint(self) -> AnyCheckpoint:
+        """The reverse of `load_encoder`, for export."""
+        make = make_ernie_checkpoint if self.encoder_node.attrs["kind"] == "ernie" else make_luke_checkpoint
+        return make(self.encoder, self.tokenizer)
+
+    @property
+    def known(self) -> Optional[KnownEntities]:
+        """What finds the entities of Docs that an ERNIE encoder knows; None where it is given none."""
+        if self.knowledge is None or self.encoder_node.attrs["kind"] != "ernie":
+            return None
+        return KnownEntities(self.knowledge, self.cfg["alignment"], self.encoder.vectors)
+
+    def check_knowledge(self, get_examples: Callable[[], Iterable[Example]]) -> None:
+        """At initialisation: say how many of the examples' entities have a vector. Raises ValueError where there are no
+        vectors, warns where none of the entities has one."""
+        if self.knowledge is None or self.encoder_node.attrs["kind"] != "ernie":
+            return
+        if self.encoder.vectors is None:
+            raise ValueError(
+                f"'{self.name}' reads entities of Docs (setting knowledge), but its encoder has no entity vectors. Expected "
+                'vectors = "FOLDER" in the checkpoint\'s loader (see `spacy luke build-vectors`), or knowledge = null.'
+            )
+        counts: Counter = Counter()
+        for example in get_examples():
+            doc = example.predicted
+            self.known.find(doc, read_document(doc, self.tokenizer), counts=counts)
+        said = f"'{self.name}': of {counts.total()} entities of the training data " + ", ".join(
+            f"{n} {what}" for what, n in sorted(counts.items())
         )
+        if counts.total() and not counts["have a vector"]:
+            warnings.warn(f"{said}. Are their ids those of the vectors' file?", stacklevel=3)
+        logger.info(said)
 
     def predicting(self) -> ContextManager[None]:
         """Around the passes of one prediction; an encoder without weights raises here already."""
@@ -289,6 +303,8 @@ class LukeComponent(TrainablePipe):
         return checkpoint
 
     def check_exportable(self, features: str = "entity") -> None:
+        if self.encoder_node.attrs["kind"] == "ernie":
+            return  # its one kind of head is the original's
         if (found := self.model.attrs["features"]) != features:
             raise ValueError(
                 f"The head of '{self.name}' reads features = {found!r}, but that of other LUKE code reads {features!r}. "
@@ -401,6 +417,8 @@ class LukeComponent(TrainablePipe):
         with write_atomically(path / FILE) as temporary:
             save_file(tensors, temporary, metadata)
             temporary.chmod(path.stat().st_mode & 0o666)  # save_file lets nobody else read it
+        if self.own_vectors is not None:
+            self.own_vectors.save(path / VECTORS)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "LukeComponent":
         """Raises ValueError, naming the file, where it is missing, truncated, or not a pipeline's."""
@@ -414,22 +432,29 @@ class LukeComponent(TrainablePipe):
                 f"[initialize.components.{self.name}.weights], or convert it with `spacy luke convert`."
             )
         self._restore(tensors, metadata)
+        if (folder := path.parent / VECTORS).is_dir():
+            self.take_vectors(EntityVectors.open(folder))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """As `to_disk`, in one bytestring of less than 4 GiB; larger pipelines go to disk."""
         tensors, metadata = self._stored()
+        files = {} if self.own_vectors is None else {x.name: x for x in self.own_vectors.path.iterdir()}
         size = sum(x.numel() * x.element_size() for x in tensors.values())
+        size += sum(file.stat().st_size for file in files.values())
         if size >= BYTES_LIMIT:
             raise ValueError(
                 f"'{self.name}' holds {size:,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
                 "Use nlp.to_disk, which has no limit."
             )
-        return srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors)})
+        vectors = {name: file.read_bytes() for name, file in files.items()}
+        return srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors), VECTORS: vectors})
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeComponent":
         message = srsly.msgpack_loads(bytes_data)
         self._restore(load(message["tensors"]), message["metadata"])
+        if vectors := message.get(VECTORS):
+            self.take_vectors(unpack_vectors(vectors))
         return self
 
 
@@ -443,6 +468,19 @@ def _by_words(stream: Iterable[Doc], *, words: int, docs: int) -> Iterator[List[
             held = []
     if held:
         yield held
+
+
+def check_alignment(alignment: str) -> None:
+    if alignment not in ALIGNMENTS:
+        raise ValueError(f"alignment must be one of {ALIGNMENTS}, but it is {alignment!r}.")
+
+
+def check_markers(markers: Sequence[str], n: int) -> List[str]:
+    if len(markers) != n or not all(isinstance(x, str) and x for x in markers):
+        raise ValueError(
+            f"markers must be a list of {n} piece(s), such as {['<ent>', '<ent2>'][:n]}, but it is {markers!r}."
+        )
+    return list(markers)
 
 
 def check_limits(**limits: Optional[int]) -> None:

@@ -2,12 +2,14 @@
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer
 
+from ..batch.windows import Document
 from ..bridge.cache import WordCache
 from ..bridge.encoders import ENCODER, is_shared, share_encoder
 from ..bridge.listeners import (
@@ -25,7 +27,9 @@ from ..bridge.listeners import (
     wants_words,
 )
 from ..checkpoint.checkpoint import Checkpoint
-from .base import LukeComponent, check_limits, step_shared
+from .base import LukeComponent, check_alignment, check_limits, step_shared
+from .knowledge import KnownGetter
+from .known import KnownFinder
 
 DEFAULT_MODEL = Config().from_str("""
 [model]
@@ -37,17 +41,17 @@ predict_precision = "float32"
 ENTITY_ROWS = ("special", "all")
 
 
-@Language.factory(
-    "luke_encoder",
-    default_config={
-        "model": DEFAULT_MODEL,
-        "entity_rows": "special",
-        "shared_pieces": 8192,
-        "overlap": 128,
-        "batch_size": 4096,
-        "listener_weight": 1.0,
-    },
-)
+DEFAULT_CONFIG = {
+    "model": DEFAULT_MODEL,
+    "entity_rows": "special",
+    "shared_pieces": 8192,
+    "overlap": 128,
+    "batch_size": 4096,
+    "listener_weight": 1.0,
+}
+
+
+@Language.factory("luke_encoder", default_config=DEFAULT_CONFIG)
 def make_luke_encoder(
     nlp: Language,
     name: str,
@@ -85,6 +89,8 @@ class LukeEncoderOwner(LukeComponent):
     gradients of their losses are summed, as always in spaCy, also over several updates before a step.
 
     entity_rows: "special", or "all" rows of the entity table, which components with known entities need.
+    knowledge, alignment: of an ERNIE encoder, the entities that listeners' Docs are encoded with, such as
+        spacy-luke.linked_ents.v1 (null: none), and where they stand (see `align_known`).
     shared_pieces: windows of so many pieces in all are held for the components that follow; they need twice as many
         numbers a piece as the encoder has layers times its width (about 70 KB of a base model); 0 holds none.
     overlap: for listeners, least context in pieces where a document is longer than a window. Windows are shared with
@@ -105,6 +111,8 @@ class LukeEncoderOwner(LukeComponent):
         name: str = "luke_encoder",
         *,
         entity_rows: str = "special",
+        knowledge: Optional[KnownGetter] = None,
+        alignment: str = "characters",
         shared_pieces: int = 8192,
         overlap: int = 128,
         batch_size: int = 4096,
@@ -118,9 +126,17 @@ class LukeEncoderOwner(LukeComponent):
         check_limits(overlap=overlap, batch_size=batch_size)
         if listener_weight < 0:
             raise ValueError(f"listener_weight must be 0 or more, but it is {listener_weight}.")
+        check_alignment(alignment)
         super().__init__(
-            vocab, model, name, overlap=overlap, batch_size=batch_size, listener_weight=float(listener_weight)
+            vocab,
+            model,
+            name,
+            alignment=alignment,
+            overlap=overlap,
+            batch_size=batch_size,
+            listener_weight=float(listener_weight),
         )
+        self.knowledge = knowledge
         self.listener_map: Dict[str, List[Model]] = {}
         self.encoder.cache = WordCache(shared_pieces)
         self.encoder.owner = name
@@ -181,7 +197,12 @@ class LukeEncoderOwner(LukeComponent):
 
     def read(self, docs: Iterable[Doc]) -> List[DocWindows]:
         room, overlap = self.encoder.module.config.max_window - 2, self.cfg["overlap"]
-        return [read_windows(doc, self.tokenizer, room=room, overlap=overlap) for doc in docs]
+        find = self._find_known if self.encoder_node.attrs["kind"] == "ernie" else None
+        return [read_windows(doc, self.tokenizer, room=room, overlap=overlap, find=find) for doc in docs]
+
+    def _find_known(self, doc: Doc, document: Document) -> Tuple[np.ndarray, np.ndarray]:
+        found = KnownFinder(self.known, doc, document).find(())
+        return found.pieces_E, found.rows_E
 
     # ---- the pipe
 
@@ -262,4 +283,5 @@ class LukeEncoderOwner(LukeComponent):
         """Load the checkpoint. weights: a loader of one, such as spacy-luke.checkpoint.v1; null keeps what is there."""
         validate_get_examples(get_examples, "LukeEncoderOwner.initialize")
         self.load_weights(weights)
+        self.check_knowledge(get_examples)
         self.word_listeners()

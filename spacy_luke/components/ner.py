@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_get_examples
@@ -41,18 +42,21 @@ train_precision = "auto"
 predict_precision = "float32"
 """)["model"]
 NO_LABEL = "NIL"
+BIAS_LIMIT = 6.0  # of the biases that `tune` tries, in steps of a quarter
 WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability."""
+    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability, and by
+    how much that logit is above the one of "none"."""
 
     start_E: np.ndarray
     end_E: np.ndarray
     label_E: np.ndarray
     logit_E: np.ndarray
     probability_E: np.ndarray
+    margin_E: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class Survey:
         "max_span_words": None,
         "suggester": None,
         "spans_key": None,
+        "none_bias": 0.0,
         "overwrite": False,
         "batch_size": 4096,
         "scorer": {"@scorers": "spacy-luke.ner_scorer.v1"},
@@ -98,6 +103,7 @@ def make_luke_ner(
     max_span_words: Optional[int],
     suggester: Optional[Callable[..., Any]],
     spans_key: Optional[str],
+    none_bias: float,
     overwrite: bool,
     batch_size: int,
     scorer: Optional[Callable[..., Any]],
@@ -113,6 +119,7 @@ def make_luke_ner(
         max_span_words=max_span_words,
         suggester=suggester,
         spans_key=spans_key,
+        none_bias=none_bias,
         overwrite=overwrite,
         batch_size=batch_size,
         scorer=scorer,
@@ -128,6 +135,8 @@ class LukeNER(LukeComponent):
     suggester: a function of spaCy's `misc` registry that proposes the spans instead, such as spacy.ngram_suggester.v1.
     spans_key: null writes entities without overlap to `doc.ents`, the best first; a name writes all of them, nested or
         overlapping, to `doc.spans[spans_key]` with their probabilities in `attrs["scores"]`.
+    none_bias: added to the logit of "no entity" in predictions; below 0 more is found, above 0 less. `tune` finds the best
+        one on dev data; the paper's is 0.
     overwrite: whether `doc.ents` set by earlier components give way; otherwise entities that overlap them are left out.
     batch_size: pieces and spans encoded at once.
     """
@@ -146,6 +155,7 @@ class LukeNER(LukeComponent):
         max_span_words: Optional[int] = None,
         suggester: Optional[Callable[..., Any]] = None,
         spans_key: Optional[str] = None,
+        none_bias: float = 0.0,
         overwrite: bool = False,
         batch_size: int = 4096,
         scorer: Optional[Callable[..., Any]] = None,
@@ -159,6 +169,7 @@ class LukeNER(LukeComponent):
             max_span_pieces=max_span_pieces,
             max_span_words=max_span_words,
             spans_key=spans_key,
+            none_bias=float(none_bias),
             overwrite=overwrite,
             batch_size=batch_size,
             labels=[],
@@ -243,21 +254,25 @@ class LukeNER(LukeComponent):
     # ---- prediction
 
     def predict(self, docs: Iterable[Doc]) -> List[Predictions]:
-        docs = list(docs)
+        return self._predict(list(docs), self.cfg["none_bias"])
+
+    def _predict(self, docs: Sequence[Doc], none_bias: float) -> List[Predictions]:
         found: List[List[np.ndarray]] = [[] for _ in docs]
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
             for batch in batch_items(items, size=self.cfg["batch_size"]):
-                for owner, rows in self._read(batch, self.model.predict(batch)):
+                for owner, rows in self._read(batch, self.model.predict(batch), none_bias):
                     found[owner].append(rows)
-        empty = np.empty((0, 5))
+        empty = np.empty((0, 6))
         tables = [np.concatenate(x) if x else empty for x in found]
         tables = [x[np.lexsort((x[:, 1], x[:, 0]))] for x in tables]
-        return [Predictions(*(x[:, i].astype(np.int64) for i in range(3)), x[:, 3], x[:, 4]) for x in tables]
+        return [Predictions(*(x[:, i].astype(np.int64) for i in range(3)), *x[:, 3:].T) for x in tables]
 
-    def _read(self, batch: SpanBatch, scores: SpanScores) -> Iterator[Tuple[int, np.ndarray]]:
-        """For each document of the batch a row (start, end, class, logit, probability) for each span found."""
+    def _read(self, batch: SpanBatch, scores: SpanScores, none_bias: float) -> Iterator[Tuple[int, np.ndarray]]:
+        """For each document of the batch a row (start, end, class, logit, probability, margin) for each span found."""
         logits_KL = scores.logits_KL
+        if none_bias:
+            logits_KL = torch.cat([logits_KL[:, :1] + none_bias, logits_KL[:, 1:]], 1)
         label_K = logits_KL.argmax(-1)
         some_K = label_K > 0
         kept = scores.kept_K[some_K].cpu().numpy()
@@ -266,7 +281,9 @@ class LukeNER(LukeComponent):
         best = label_K[some_K, None]
         logit = logits_KL[some_K].gather(1, best)[:, 0].cpu().numpy()
         probability = logits_KL[some_K].softmax(-1).gather(1, best)[:, 0].cpu().numpy()
-        rows = np.stack([batch.start_E[kept], batch.end_E[kept], best[:, 0].cpu().numpy(), logit, probability], 1)
+        margin = logit - (logits_KL[some_K, 0].cpu().numpy() - none_bias)
+        label = best[:, 0].cpu().numpy()
+        rows = np.stack([batch.start_E[kept], batch.end_E[kept], label, logit, probability, margin], 1)
         owner = batch.owner_E()[kept]
         for i in np.unique(owner).tolist():
             yield i, rows[owner == i]
@@ -413,6 +430,32 @@ class LukeNER(LukeComponent):
             limits = {"max_pieces": self.cfg["max_span_pieces"], "max_words": self.cfg["max_span_words"]}
             unreachable.update(obstacles(document, windows, aligned, **limits))
         return Survey(seen, unreachable, candidates, encoded)
+
+    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
+        """Set the none_bias that gives the best F1 on examples, dev data never trained on. RETURNS: it and the F1; of equal
+        ones the nearest to 0."""
+        examples = [example for example in examples if self.gold(example) is not None]
+        found = self._predict([example.predicted for example in examples], -BIAS_LIMIT)
+        golds, total = [], 0
+        for example in examples:
+            golds.append({(*place, label) for place, label in self.gold(example).items() if label > 0})
+            reference = example.reference
+            spans = reference.ents if self.cfg["spans_key"] is None else reference.spans[self.cfg["spans_key"]]
+            total += len({(span.start, span.end, span.label) for span in spans})  # also those that cannot be predicted
+        if not total:
+            raise ValueError("Expected examples with gold entities to tune on, but found none.")
+        best = (-1.0, 0.0, 0.0)
+        for bias in np.arange(-BIAS_LIMIT, BIAS_LIMIT + 0.1, 0.25).round(2).tolist():
+            right = given = 0
+            for one, gold in zip(found, golds):
+                chosen = np.flatnonzero(one.margin_E > bias)
+                if self.cfg["spans_key"] is None:
+                    chosen = chosen[greedy_flat(one.start_E[chosen], one.end_E[chosen], one.logit_E[chosen])]
+                rows = np.stack([one.start_E, one.end_E, one.label_E], 1)[chosen].tolist()
+                right, given = right + sum(tuple(row) in gold for row in rows), given + len(rows)
+            best = max(best, (2 * right / (given + total), -abs(bias), bias))
+        self.cfg["none_bias"] = best[2]
+        return {"none_bias": best[2], "ents_f": best[0]}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         if self.scorer is None:

@@ -21,7 +21,8 @@ from ..bridge.entities import create_entity_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
-from .base import LukeComponent, check_limits
+from .base import LukeComponent, check_alignment, check_limits, check_markers
+from .knowledge import KnownGetter
 from .mentions import align_mention
 from .units import Input, unit_items
 
@@ -61,31 +62,35 @@ class Found:
     probability_R: np.ndarray
 
 
+DEFAULT_CONFIG = {
+    "model": DEFAULT_MODEL,
+    "getter": {"@misc": "spacy-luke.doc_ents.v1"},
+    "suggester": {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": 100, "types": None},
+    "context": "document",
+    "overlap": 128,
+    "none": "no_relation",
+    "multi_label": False,
+    "threshold": 0.5,
+    "tokens": "pair",
+    "batch_size": 4096,
+    "scorer": {"@scorers": "spacy-luke.relation_scorer.v1"},
+}
+SCORE_WEIGHTS = {
+    "relations_f": 1.0,
+    "relations_p": 0.0,
+    "relations_r": 0.0,
+    "relations_macro_f": 0.0,
+    "relations_strict_f": 0.0,
+    "relations_accuracy": 0.0,
+    "relations_per_type": None,
+}
+
+
 @Language.factory(
     "luke_relation",
     assigns=["doc._.luke_relations"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "getter": {"@misc": "spacy-luke.doc_ents.v1"},
-        "suggester": {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": 100, "types": None},
-        "context": "document",
-        "overlap": 128,
-        "none": "no_relation",
-        "multi_label": False,
-        "threshold": 0.5,
-        "tokens": "pair",
-        "batch_size": 4096,
-        "scorer": {"@scorers": "spacy-luke.relation_scorer.v1"},
-    },
-    default_score_weights={
-        "relations_f": 1.0,
-        "relations_p": 0.0,
-        "relations_r": 0.0,
-        "relations_macro_f": 0.0,
-        "relations_strict_f": 0.0,
-        "relations_accuracy": 0.0,
-        "relations_per_type": None,
-    },
+    default_config=DEFAULT_CONFIG,
+    default_score_weights=SCORE_WEIGHTS,
 )
 def make_luke_relation(
     nlp: Language,
@@ -126,6 +131,9 @@ class LukeRelation(LukeComponent):
     getter: the mentions of a Doc, such as spacy-luke.doc_ents.v1.
     suggester: the ordered pairs (head, tail) that are classified, such as spacy-luke.pairs.v1. A Doc with given pairs
         (`doc._.luke_pairs`) has these instead, and the getter is not asked.
+    markers: the piece around a head, and that around a tail, of full attention.
+    knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where they
+        stand, "characters" or the original's "whitespace" (see `align_known`).
     context: "document" surrounds mentions by as much of their document as fits, "sentence" by their sentences.
     overlap: least context in pieces where a document is longer than a window (one-way attention).
     none: name of the class for "no relation"; null: every pair has one.
@@ -147,6 +155,9 @@ class LukeRelation(LukeComponent):
         *,
         getter: Callable[[Doc], Iterable[Span]],
         suggester: Callable[[Doc, Sequence[Span]], Any],
+        markers: Sequence[str] = ("<ent>", "<ent2>"),
+        knowledge: Optional[KnownGetter] = None,
+        alignment: str = "characters",
         context: str = "document",
         overlap: int = 128,
         none: Optional[str] = "no_relation",
@@ -160,6 +171,8 @@ class LukeRelation(LukeComponent):
             vocab,
             model,
             name,
+            markers=check_markers(markers, 2),
+            alignment=alignment,
             context=context,
             overlap=overlap,
             none=none,
@@ -171,6 +184,8 @@ class LukeRelation(LukeComponent):
         )
         self.getter = getter
         self.suggester = suggester
+        self.knowledge = knowledge
+        check_alignment(alignment)
         self.scorer = scorer
         register_extensions()
         if context not in CONTEXTS:
@@ -191,17 +206,18 @@ class LukeRelation(LukeComponent):
         create_entity_head(self.model, len(self.classes), states=2, seed=seed, prior_L=prior_L)
 
     def input(self) -> Input:
-        full = self.attention == "full"
+        full, entities = self.attention == "full", self.encoder_node.attrs["kind"] == "luke"
         return Input(
             tokenizer=self.tokenizer,
             attention=self.attention,
             room=self.encoder.module.config.max_window - 2,
             context=self.cfg["context"],
             overlap=self.cfg["overlap"],
-            rows=[self.special_row("[MASK]"), self.special_row("[MASK2]")],
-            markers=[self.marker("<ent>"), self.marker("<ent2>")] if full else [],
+            rows=[self.special_row("[MASK]"), self.special_row("[MASK2]")] if entities else [],
+            markers=[self.marker(x) for x in self.cfg["markers"]] if full else [],
             tokens=self.cfg["batch_size"],
             pairwise=full or self.cfg["tokens"] == "pair",
+            known=self.known,
         )
 
     # ---- prediction
@@ -398,6 +414,7 @@ class LukeRelation(LukeComponent):
         """
         validate_get_examples(get_examples, "LukeRelation.initialize")
         checkpoint = self.load_weights(weights)
+        self.check_knowledge(get_examples)
         if self.cfg["none"] is not None and self.cfg["none"] in (labels or []):
             raise ValueError(
                 f"The labels given for '{self.name}' hold its name for no relation, {self.cfg['none']!r}. Leave it out, or "
@@ -421,7 +438,7 @@ class LukeRelation(LukeComponent):
         rows = checkpoint.labels if checkpoint is not None and checkpoint.task == "entity_pair_classification" else None
         fits = (
             rows is not None
-            and self.model.attrs["features"] == "entity"
+            and self.model.attrs["features"] in ("entity", "pooled")
             and self.classes[:1] == [None]
             and set(labels or seen) <= set(rows[1:])
         )
@@ -442,8 +459,12 @@ class LukeRelation(LukeComponent):
         return np.log(share_L / (1 - share_L)) if self.cfg["multi_label"] else np.log(share_L)
 
     def load_head(self, checkpoint: Checkpoint) -> None:
-        """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no relation."""
-        self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
+        """Take over a fine-tuned checkpoint's labels and classifier. Index 0 of its labels means no relation, unless `none`
+        is null."""
+        if self.classes[:1] == [None]:
+            self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
+        else:
+            self.cfg["labels"] = list(checkpoint.labels)
         self.create_head()
         self.fill_classifier(checkpoint)
 
@@ -452,7 +473,7 @@ class LukeRelation(LukeComponent):
         checkpoint = self.with_classifier(super().to_checkpoint())
         none = [self.cfg["none"] or "no_relation"] if self.classes[0] is None else []
         checkpoint.labels = [*none, *self.labels]
-        checkpoint.task = "entity_pair_classification"
+        checkpoint.task = "pair_classification" if checkpoint.kind == "ernie" else "entity_pair_classification"
         return checkpoint
 
     def tune(self, examples: Sequence[Example]) -> Dict[str, float]:

@@ -20,7 +20,8 @@ from ..bridge.entities import create_entity_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import multi_label_cross_entropy
-from .base import LukeComponent, check_limits
+from .base import LukeComponent, check_alignment, check_limits, check_markers
+from .knowledge import KnownGetter
 from .mentions import SpanGroupGetter, align_mention
 from .units import Input, unit_items
 
@@ -42,29 +43,33 @@ GOLD_KEY = "luke_types"
 Mention = Tuple[int, int]
 
 
+DEFAULT_CONFIG = {
+    "model": DEFAULT_MODEL,
+    "getter": {"@misc": "spacy-luke.doc_ents.v1"},
+    "context": "document",
+    "overlap": 128,
+    "threshold": 0.5,
+    "always_best": False,
+    "set_label": False,
+    "focus": 0.0,
+    "batch_size": 4096,
+    "scorer": {"@scorers": "spacy-luke.typing_scorer.v1"},
+}
+SCORE_WEIGHTS = {
+    "types_micro_f": 1.0,
+    "types_micro_p": 0.0,
+    "types_micro_r": 0.0,
+    "types_macro_f": 0.0,
+    "types_strict": 0.0,
+    "types_per_type": None,
+}
+
+
 @Language.factory(
     "luke_typer",
     assigns=["span._.luke_types"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "getter": {"@misc": "spacy-luke.doc_ents.v1"},
-        "context": "document",
-        "overlap": 128,
-        "threshold": 0.5,
-        "always_best": False,
-        "set_label": False,
-        "focus": 0.0,
-        "batch_size": 4096,
-        "scorer": {"@scorers": "spacy-luke.typing_scorer.v1"},
-    },
-    default_score_weights={
-        "types_micro_f": 1.0,
-        "types_micro_p": 0.0,
-        "types_micro_r": 0.0,
-        "types_macro_f": 0.0,
-        "types_strict": 0.0,
-        "types_per_type": None,
-    },
+    default_config=DEFAULT_CONFIG,
+    default_score_weights=SCORE_WEIGHTS,
 )
 def make_luke_typer(
     nlp: Language,
@@ -101,6 +106,9 @@ class LukeTyper(LukeComponent):
     """Gives each mention the types that hold for it, with their probabilities, in `span._.luke_types`.
 
     getter: the mentions of a Doc, such as spacy-luke.doc_ents.v1 or spacy-luke.span_group.v1.
+    markers: the piece around a mention, of full attention.
+    knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where they
+        stand, "characters" or the original's "whitespace" (see `align_known`).
     context: "document" surrounds a mention by as much of its document as fits, "sentence" by its sentence.
     overlap: least context in pieces where a document is longer than a window (one-way attention).
     threshold: least probability of a type; the paper's "logit above 0" is 0.5. `tune` finds the best one on dev data.
@@ -124,6 +132,9 @@ class LukeTyper(LukeComponent):
         name: str = "luke_typer",
         *,
         getter: Callable[[Doc], Iterable[Span]],
+        markers: Sequence[str] = ("<ent>",),
+        knowledge: Optional[KnownGetter] = None,
+        alignment: str = "characters",
         context: str = "document",
         overlap: int = 128,
         threshold: float = 0.5,
@@ -137,6 +148,8 @@ class LukeTyper(LukeComponent):
             vocab,
             model,
             name,
+            markers=check_markers(markers, 1),
+            alignment=alignment,
             context=context,
             overlap=overlap,
             threshold=threshold,
@@ -147,6 +160,8 @@ class LukeTyper(LukeComponent):
             labels=[],
         )
         self.getter = getter
+        self.knowledge = knowledge
+        check_alignment(alignment)
         self.scorer = scorer
         register_extensions()
         if context not in CONTEXTS:
@@ -161,16 +176,17 @@ class LukeTyper(LukeComponent):
         create_entity_head(self.model, len(self.labels), states=1, seed=seed, prior_L=prior_L)
 
     def input(self) -> Input:
-        full = self.attention == "full"
+        full, entities = self.attention == "full", self.encoder_node.attrs["kind"] == "luke"
         return Input(
             tokenizer=self.tokenizer,
             attention=self.attention,
             room=self.encoder.module.config.max_window - 2,
             context=self.cfg["context"],
             overlap=self.cfg["overlap"],
-            rows=[self.special_row("[MASK]")],
-            markers=[self.marker("<ent>")] if full else [],
+            rows=[self.special_row("[MASK]")] if entities else [],
+            markers=[self.marker(x) for x in self.cfg["markers"]] if full else [],
             tokens=self.cfg["batch_size"],
+            known=self.known,
         )
 
     # ---- prediction
@@ -269,6 +285,7 @@ class LukeTyper(LukeComponent):
         """
         validate_get_examples(get_examples, "LukeTyper.initialize")
         checkpoint = self.load_weights(weights)
+        self.check_knowledge(get_examples)
         seen: Counter = Counter()
         missing: Counter = Counter()
         total = 0
@@ -307,7 +324,7 @@ class LukeTyper(LukeComponent):
         return checkpoint
 
     def _is_paper(self) -> bool:
-        return self.model.attrs["features"] == "entity"
+        return self.model.attrs["features"] in ("entity", "pooled")
 
     def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
         """Set the threshold that gives the best loose micro F1 on examples, dev data never trained on. RETURNS: it and

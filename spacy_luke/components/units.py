@@ -15,12 +15,14 @@ from ..batch.windows import Document, plan_windows
 from ..bridge.documents import read_document, word_edges
 from ..text.segments import Cutter, CutText
 from ..text.tokenizer import PieceTokenizer
+from .known import KnownEntities, KnownFinder
 
 
 @dataclass(frozen=True)
 class Input:
     """What a task gives the encoder beside words: for each of the K places of a unit the row of its entity token
-    ([MASK], [MASK2]) and, where the text is marked, the piece around its mention."""
+    ([MASK], [MASK2]) and, where the text is marked, the piece around its mention. An ERNIE encoder has no such tokens
+    (rows is empty), but gets the known entities of the text."""
 
     tokenizer: PieceTokenizer
     attention: str
@@ -31,6 +33,7 @@ class Input:
     markers: Sequence[int]
     tokens: int  # entity tokens of a window that are encoded at once, so that memory does not grow with the units
     pairwise: bool = True  # with one_way: entity tokens for each unit; otherwise one for each mention in each place
+    known: Optional[KnownEntities] = None
 
 
 def unit_items(
@@ -47,8 +50,8 @@ def unit_items(
 
     mentions: words [start, end); units_UK: mentions of each unit; gold: of the units. With "full" each unit has a window
     of its own, marked; with "one_way" a window serves all units whose mentions it holds, and units whose mentions no
-    window holds, being farther apart than half of one, get one of their own. lost: gets the numbers of units that cannot be encoded: a mention without pieces,
-    or mentions that do not fit into a window.
+    window holds, being farther apart than half of one, get one of their own. lost: gets the numbers of units that
+    cannot be encoded: a mention without pieces, or mentions that do not fit into a window.
     """
     if not len(units_UK):
         return
@@ -58,6 +61,7 @@ def unit_items(
         items, alone = _shared_windows(task, document, np.array(mentions), units_UK, owner=owner, gold=gold)
         yield from items
     cutter = None
+    finder = KnownFinder(task.known, doc, document)
     for u in alone.tolist():
         places = [mentions[m] for m in units_UK[u]]
         if task.attention == "full":
@@ -72,15 +76,20 @@ def unit_items(
             if lost is not None:
                 lost.append(u)
             continue
-        pieces, first_K, last_K = window
+        rows_E, first_E, last_E = np.array(task.rows, dtype=np.int64), np.array(window.first_K), np.array(window.last_K)
+        if not task.rows:  # ERNIE: the entities of the text that are in the window, not tokens of the unit
+            known = finder.find(places)
+            numbers = [text.number(piece) for piece in known.pieces_E.tolist()]
+            rows_E, first_E = known.inside(numbers, window.numbers)
+            last_E = first_E
         yield EntityItem(
             owner,
-            _with_ends(task, pieces),
-            np.array(task.rows),
-            np.array(first_K) + 1,
-            np.array(last_K) + 1,
+            _with_ends(task, window.pieces),
+            rows_E,
+            first_E + 1,
+            last_E + 1,
             np.arange(len(task.rows))[None],
-            group=len(task.rows) if task.pairwise else 1,
+            group=max(len(task.rows), 1) if task.pairwise else 1,
             gold=None if gold is None else gold[u : u + 1],
             number_U=np.array([u]),
         )

@@ -7,7 +7,7 @@ names found in the first. Pages are read one by one; memory grows with the numbe
 import re
 from array import array
 from pathlib import Path
-from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 from xml.etree.ElementTree import Element, iterparse
 
 from .counts import MentionCounts
@@ -85,11 +85,14 @@ def count_dumps(
     return found
 
 
+def names_of_title(title: str) -> List[str]:
+    """A title, and the title without what is in brackets at its end."""
+    match = _QUALIFIER.fullmatch(title)
+    return [title, match[1]] if match else [title]
+
+
 def _add_title(counts: MentionCounts, page: Page) -> None:
-    names = [page.title]
-    if match := _QUALIFIER.fullmatch(page.title):
-        names.append(match[1])
-    for name in names:
+    for name in names_of_title(page.title):
         if (number := counts.add_name(name)) is not None:
             counts.add_link(number, page.title if page.redirect is None else page.redirect)
             counts.add_total(number, total=1, linked=0, occurring=0)

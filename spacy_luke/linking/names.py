@@ -40,6 +40,9 @@ _NEEDLESS_BLANK = re.compile(f" (?![{_WORD}])|(?<![{_WORD}]) ")
 _UNIT = re.compile(f"[{_WORD}]+|\\S")
 _STARTS_WORD = re.compile(f"[{_WORD}]")
 _TRAIL = re.compile(f"(?:(?![\\d_])[{_WORD}])*")
+_BETWEEN = re.compile(f"(?:(?![{_ALONE}])[^{_WORD}]|_)+")
+_ASCII_BETWEEN = re.compile("[^A-Za-z0-9]+")
+_POSSESSIVE = re.compile("(?<=.)(?:['\u2019\u02bc][sS]|(?<=[sS])['\u2019\u02bc])$", re.DOTALL)
 
 
 def check_case(case: str) -> str:
@@ -59,6 +62,24 @@ def key_of(text: str, *, case: str) -> str:
             text = unicodedata.normalize("NFC", text)
     text = " ".join(text.split())
     return _NEEDLESS_BLANK.sub("", text) if " " in text else text
+
+
+def letters_of(key: str) -> str:
+    """A key without blanks and punctuation: "U.S." and "US" have the same."""
+    return (_ASCII_BETWEEN if key.isascii() else _BETWEEN).sub("", key)
+
+
+def title_case_of(key: str) -> str:
+    """An all-caps key with a capital at the beginning of each word alone, as deep-ed's and mulrel-nel's
+    `modify_uppercase_phrase`; any other key as it is."""
+    if key != key.upper():
+        return key
+    return " ".join(word[:1] + word[1:].lower() for word in key.split(" "))
+
+
+def without_possessive(key: str) -> str:
+    """A key without the 's or the apostrophe of a possessive at its end."""
+    return _POSSESSIVE.sub("", key)
 
 
 @lru_cache(maxsize=1 << 15)

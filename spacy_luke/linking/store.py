@@ -10,12 +10,13 @@
 Opening reads the two lines; a lookup reads the pages of the file that it needs, which all processes share.
 """
 
+import io
 import json
 import mmap
 import struct
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -136,6 +137,10 @@ class MentionStore:
     def number_of(self, name: str) -> Optional[int]:
         return self._names.get(key_of(name, case=self.case))
 
+    def number_of_key(self, key: str) -> Optional[int]:
+        """As `number_of`, of a name that is in the form of keys already."""
+        return self._names.get(key)
+
     def numbers_of_prefixes(self, key: str) -> Iterator[Tuple[str, int]]:
         """Names that a key begins with, and their numbers, the shortest first."""
         return self._names.iter_prefixes_with_ids(key)
@@ -146,6 +151,22 @@ class MentionStore:
     def best_prior_of(self, number: int) -> float:
         """p(entity | name) of the first candidate."""
         return self._priors[self._first[number]]
+
+    def name_of(self, number: int) -> str:
+        """The key of a name."""
+        return self._names.restore_key(number)
+
+    def entity_number_of(self, entity: str) -> Optional[int]:
+        """The number of an entity: from 0, and as many as there are titles."""
+        return self._titles.get(entity)
+
+    def entity_of(self, number: int) -> str:
+        return self._titles.restore_key(number)
+
+    def numbers_of(self, number: int) -> List[Tuple[int, float]]:
+        """The candidates of a name as numbers of entities and p(entity | name), the best first."""
+        start, end = self._first[number], self._first[number + 1]
+        return list(zip(self._entities[start:end].tolist(), self._priors[start:end].tolist(), strict=True))
 
     def candidates_of(self, number: int) -> Iterator[Candidate]:
         for i in range(self._first[number], self._first[number + 1]):
@@ -171,6 +192,30 @@ def pack_store(
     names, entities = new_trie(keys), new_trie(titles)
     number_N = np.fromiter((names[key] for key in keys), np.int64, len(keys))
     number_T = np.fromiter((entities[title] for title in titles), np.int64, len(titles))
+    file = io.BytesIO()
+    write_store(
+        file, names, entities, number_N=number_N, link_N=link_N, count_N=count_N, entity_C=number_T[entity_C],
+        prior_C=prior_C, case=case, longest=max(map(len, keys), default=0), info=info,
+    )  # fmt: skip
+    return file.getvalue()
+
+
+def write_store(
+    file: BinaryIO,
+    names: Any,
+    entities: Any,
+    *,
+    number_N: np.ndarray,
+    link_N: np.ndarray,
+    count_N: np.ndarray,
+    entity_C: np.ndarray,
+    prior_C: np.ndarray,
+    case: str,
+    longest: int,
+    info: Dict[str, Any],
+) -> None:
+    """As `pack_store`, to an open file, of tries that are there: number_N (N,) is the number of each name in `names`,
+    and entity_C (C,) are numbers of `entities`. longest: characters of the longest name."""
     if len(entity_C) >= 2**32:
         raise ValueError(
             f"A store holds fewer than 2 ** 32 candidates, but there are {len(entity_C):,}; drop rare ones."
@@ -183,21 +228,21 @@ def pack_store(
     sections = {
         "names": names.tobytes(),
         "titles": entities.tobytes(),
-        "link": link_N[order_N].astype(np.float32).tobytes(),
-        "first": new_first.astype(np.uint32).tobytes(),
-        "entities": number_T[entity_C[source_C]].astype(np.uint32).tobytes(),
-        "priors": prior_C[source_C].astype(np.float32).tobytes(),
+        "link": link_N[order_N].astype(np.float32).data,
+        "first": new_first.astype(np.uint32).data,
+        "entities": entity_C[source_C].astype(np.uint32).data,
+        "priors": prior_C[source_C].astype(np.float32).data,
     }
     header = {
         "byteorder": sys.byteorder,
         "candidates": len(entity_C),
         "case": check_case(case),
-        "entities": len(titles),
+        "entities": len(entities),
         "info": info,
-        "longest": max(map(len, keys), default=0),
-        "names": len(keys),
+        "longest": longest,
+        "names": len(names),
     }
-    return _join(header, sections)
+    _write(file, header, {name: memoryview(data).cast("B") for name, data in sections.items()})
 
 
 def float32(x: float) -> float:
@@ -205,20 +250,20 @@ def float32(x: float) -> float:
     return struct.unpack("f", struct.pack("f", x))[0]
 
 
-def _join(header: Dict[str, Any], sections: Dict[str, bytes]) -> bytes:
+def _write(file: BinaryIO, header: Dict[str, Any], sections: Dict[str, memoryview]) -> None:
     room = len(json.dumps(header, ensure_ascii=False).encode("utf8")) + 100 * len(sections)
     start = -(-(len(MAGIC) + room) // ALIGNMENT) * ALIGNMENT
     places, end = {}, start
     for name, data in sections.items():
         begin = -(-end // ALIGNMENT) * ALIGNMENT
-        places[name], end = (begin, len(data)), begin + len(data)
+        places[name], end = (begin, data.nbytes), begin + data.nbytes
     line = json.dumps({**header, "sections": places}, ensure_ascii=False).encode("utf8")
-    file = bytearray(end)
-    file[: len(MAGIC)] = MAGIC
-    file[len(MAGIC) : start] = line.ljust(start - len(MAGIC) - 1) + b"\n"
+    file.write(MAGIC + line.ljust(start - len(MAGIC) - 1) + b"\n")
+    end = start
     for name, (begin, size) in places.items():
-        file[begin : begin + size] = sections[name]
-    return bytes(file)
+        file.write(bytes(begin - end))
+        file.write(sections[name])
+        end = begin + size
 
 
 def _read_header(data: memoryview, source: str) -> Tuple[Dict[str, Any], int]:

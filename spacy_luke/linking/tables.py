@@ -15,7 +15,7 @@ import io
 import json
 from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from .counts import MentionCounts
 from .sources import open_source
@@ -31,34 +31,29 @@ Row = Tuple[int, Dict[str, Any]]
 def count_table(path: Union[str, Path], counts: MentionCounts, *, progress: bool = False) -> Dict[str, int]:
     """Add a table's names to `counts`, and say how many rows it has. ValueError names the line that is not as expected."""
     path = Path(path)
-    kind = Path(path.name.lower().removesuffix(".gz").removesuffix(".bz2")).suffix
-    if kind not in KINDS:
-        raise ValueError(f"{path} is no XML, and its name does not say which table it is: expected one of {KINDS}.")
-    readers = {".tsv": _read_tsv, ".csv": _read_csv, ".jsonl": _read_jsonl}
     known: Dict[str, List[Any]] = {}  # the name's number, sum of its weights, its rate
     columns: Optional[Tuple[str, Optional[str]]] = None
     rows = 0
-    with open_source(path, progress=progress) as file:
-        for line, row in readers[kind](path, file):
-            rows += 1
-            try:
-                columns = columns or _columns(row)
-                name, entity, weight, rate = _values(row, *columns)
-            except ValueError as error:
-                raise ValueError(f"{path}, line {line}: {error}") from error
-            if name not in known:
-                known[name] = [counts.add_name(name), 0.0, rate]
-            state = known[name]
-            state[1] += weight
-            if state[2] != rate:
-                raise ValueError(
-                    f"{path}, line {line}: the name {name!r} has {columns[1]} {rate}, but {state[2]} in an earlier line; "
-                    "expected the same in all its lines."
-                )
-            if columns[0] == "probability" and state[1] > 1 + SLACK:
-                raise ValueError(f"{path}, line {line}: the probabilities of the name {name!r} sum up to {state[1]:g}.")
-            if state[0] is not None:
-                counts.add_link(state[0], entity, weight)
+    for line, row in read_table(path, progress=progress):
+        rows += 1
+        try:
+            columns = columns or _columns(row)
+            name, entity, weight, rate = _values(row, *columns)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error}") from error
+        if name not in known:
+            known[name] = [counts.add_name(name), 0.0, rate]
+        state = known[name]
+        state[1] += weight
+        if state[2] != rate:
+            raise ValueError(
+                f"{path}, line {line}: the name {name!r} has {columns[1]} {rate}, but {state[2]} in an earlier line; "
+                "expected the same in all its lines."
+            )
+        if columns[0] == "probability" and state[1] > 1 + SLACK:
+            raise ValueError(f"{path}, line {line}: the probabilities of the name {name!r} sum up to {state[1]:g}.")
+        if state[0] is not None:
+            counts.add_link(state[0], entity, weight)
     if columns is None:
         raise ValueError(f"{path} has no names: expected lines with name, entity and {' or '.join(WEIGHTS)}.")
     for number, total, rate in known.values():
@@ -66,6 +61,31 @@ def count_table(path: Union[str, Path], counts: MentionCounts, *, progress: bool
             linked = total if columns[0] == "count" else 1.0
             counts.add_total(number, total=linked, linked=linked, occurring=_occurring(linked, rate, columns[1]))
     return {"rows": rows}
+
+
+def table_kind(path: Path) -> str:
+    """The suffix that says how a table is read. ValueError where it says nothing."""
+    kind = Path(path.name.lower().removesuffix(".gz").removesuffix(".bz2")).suffix
+    if kind not in KINDS:
+        raise ValueError(f"{path} is no XML, and its name does not say which table it is: expected one of {KINDS}.")
+    return kind
+
+
+def read_table(
+    path: Path, *, columns: Optional[Sequence[str]] = None, progress: bool = False, task: str = "reading"
+) -> Iterator[Row]:
+    """The rows of a table with their lines, as the first line (of .jsonl: the keys) names the columns. columns: their
+    names in a .tsv or .csv that has no such line."""
+    kind = table_kind(path)
+    if kind == ".jsonl" and columns is not None:
+        raise ValueError(f"{path}: the columns of .jsonl are the keys of its objects; they cannot be named.")
+    with open_source(path, progress=progress, task=task) as file:
+        if kind == ".jsonl":
+            yield from _read_jsonl(path, file)
+        elif kind == ".tsv":
+            yield from _read_tsv(path, file, columns)
+        else:
+            yield from _read_csv(path, file, columns)
 
 
 def _occurring(linked: float, rate: Optional[float], column: Optional[str]) -> float:
@@ -96,45 +116,54 @@ def _values(row: Dict[str, Any], weight: str, rate: Optional[str]) -> Tuple[str,
         if not isinstance(row[column], str) or not row[column].strip():
             raise ValueError(f"expected a text for {column}, but got {row[column]!r}.")
     entity = " ".join(row["entity"].split())
-    return row["name"], entity, _number(row, weight, zero=False), _number(row, rate, zero=True) if rate else None
+    return (
+        row["name"],
+        entity,
+        read_number(row, weight, zero=False),
+        read_number(row, rate, zero=True) if rate else None,
+    )
 
 
-def _number(row: Dict[str, Any], column: str, *, zero: bool) -> float:
+def read_number(row: Dict[str, Any], column: str, *, zero: bool, most: Optional[float] = None) -> float:
+    """A finite number, 0 or more (above 0 without `zero`), and 1 at most of probabilities. ValueError tells what came."""
     value = row[column]
     try:
         number = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = float("nan")
-    most = 1 if column in ("probability", "link_probability") else float("inf")
+    if most is None:
+        most = 1 if column in ("probability", "link_probability") else float("inf")
     if not (isfinite(number) and 0 <= number <= most and (zero or number > 0)):
         low = "from 0" if zero else "above 0"
         raise ValueError(f"expected a number {low}{' to 1' if most == 1 else ''} for {column}, but got {value!r}.")
     return number
 
 
-def _read_tsv(path: Path, file: BinaryIO) -> Iterator[Row]:
+def _read_tsv(path: Path, file: BinaryIO, columns: Optional[Sequence[str]]) -> Iterator[Row]:
     """Fields as they are: quotes have no meaning, and only a line feed ends a line."""
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
         fields = ((i, line.rstrip("\r\n").split("\t")) for i, line in enumerate(lines, 1) if line.strip())
-        yield from _read_columns(path, fields)
+        yield from _read_columns(path, fields, columns)
 
 
-def _read_csv(path: Path, file: BinaryIO) -> Iterator[Row]:
+def _read_csv(path: Path, file: BinaryIO, columns: Optional[Sequence[str]]) -> Iterator[Row]:
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
         reader = csv.reader(lines, strict=True)
         try:
-            yield from _read_columns(path, ((reader.line_num, fields) for fields in reader if fields))
+            yield from _read_columns(path, ((reader.line_num, fields) for fields in reader if fields), columns)
         except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error}).") from error
 
 
-def _read_columns(path: Path, lines: Iterator[Tuple[int, List[str]]]) -> Iterator[Row]:
-    _, columns = next(lines, (0, []))
+def _read_columns(
+    path: Path, lines: Iterator[Tuple[int, List[str]]], columns: Optional[Sequence[str]]
+) -> Iterator[Row]:
+    given = "as columns are named" if columns is not None else "as the first line has"
+    if columns is None:
+        _, columns = next(lines, (0, []))
     for line, fields in lines:
         if len(fields) != len(columns):
-            raise ValueError(
-                f"{path}, line {line}: expected {len(columns)} fields, as the first line has, but got {len(fields)}."
-            )
+            raise ValueError(f"{path}, line {line}: expected {len(columns)} fields, {given}, but got {len(fields)}.")
         yield line, dict(zip(columns, fields, strict=True))
 
 

@@ -169,6 +169,39 @@ class Attention(nn.Module):
         inverse[flat] = torch.arange(len(flat), device=flat.device)
         return self.output(torch.cat(results)[inverse])
 
+    def entities_together(
+        self, entities_ED: Tensor, k_NHK: Tensor, v_NHK: Tensor, lengths: Sequence[int], counts: Sequence[int]
+    ) -> Tensor:
+        """As `entities_only`, where all entities of a window see one another.
+
+        lengths, counts: words and entities of each window, which are consecutive rows. RETURNS: (NE, D).
+        """
+        q_EHK = self._heads((self.e2w_query if self.entity_aware else self.query)(entities_ED))
+        to_entities_EHK = self._heads(self.e2e_query(entities_ED)) if self.entity_aware else q_EHK
+        k_EHK, v_EHK = self._heads(self.key(entities_ED)), self._heads(self.value(entities_ED))
+        attended, a, c = [], 0, 0
+        for n_words, n_entities in zip(lengths, counts, strict=True):
+            w, e = slice(a, a + n_words), slice(c, c + n_entities)
+            a, c = a + n_words, c + n_entities
+            if not n_entities:
+                continue
+            if _has_log_sums(entities_ED):
+                words = _part(q_EHK[e], k_NHK[w], v_NHK[w])
+                attended.append(_rows([_join(words, _part(to_entities_EHK[e], k_EHK[e], v_EHK[e]))]))
+                continue
+            scores_HEL = torch.cat(
+                [
+                    torch.einsum("ehk,lhk->hel", q_EHK[e], k_NHK[w]),
+                    torch.einsum("ehk,lhk->hel", to_entities_EHK[e], k_EHK[e]),
+                ],
+                dim=-1,
+            )
+            weights_HEL = (scores_HEL * q_EHK.shape[-1] ** -0.5).softmax(-1).to(v_NHK.dtype)
+            weights_HEL = F.dropout(weights_HEL, self.dropout, self.training)
+            out_EHK = torch.einsum("hel,lhk->ehk", weights_HEL, torch.cat([v_NHK[w], v_EHK[e]]))
+            attended.append(out_EHK.flatten(1))
+        return self.output(torch.cat(attended) if attended else torch.zeros_like(entities_ED))
+
     def _group_scores(self, entities_ED: Tensor, query_ED: Tensor, size: int) -> Tuple[Tensor, Tensor]:
         """Scaled scores of each entity for the G members of its group (NE, H, G), and their values (NE, H, G, K)."""
         groups = [

@@ -33,7 +33,8 @@ class Mentions:
     """Entity tokens of B windows, packed in the order of the windows.
 
     entities_E: rows of the entity table; first_E, last_E: first and last piece of the mention, counted in its window
-    with [CLS] as 0, both inclusive; counts: mentions of each window.
+    with [CLS] as 0, both inclusive; counts: mentions of each window. vectors_EV: vectors (E, entity_size) that stand in
+    place of the table's rows where entities_E is -1, so that the module need not hold millions of entities.
     """
 
     entities_E: Tensor
@@ -41,6 +42,7 @@ class Mentions:
     last_E: Tensor
     counts: Sequence[int]
     types_E: Optional[Tensor] = None
+    vectors_EV: Optional[Tensor] = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,14 @@ class EntityEmbeddings(nn.Module):
 
     def forward(self, mentions: Mentions) -> Tensor:
         """RETURNS: (NE, D)."""
-        # Few entity rows stand for many mentions ([MASK] for every span), so each is projected once.
-        rows, place_E = torch.unique(mentions.entities_E, return_inverse=True)
-        x_ED = self.dense(self.table(rows))[place_E]
+        if mentions.vectors_EV is None:
+            # Few entity rows stand for many mentions ([MASK] for every span), so each is projected once.
+            rows, place_E = torch.unique(mentions.entities_E, return_inverse=True)
+            x_ED = self.dense(self.table(rows))[place_E]
+        else:
+            given_E = (mentions.entities_E < 0)[:, None]
+            rows_EV = self.table(mentions.entities_E.clamp(min=0))
+            x_ED = self.dense(torch.where(given_E, mentions.vectors_EV.to(rows_EV.dtype), rows_EV))
         types_E = torch.zeros_like(mentions.entities_E) if mentions.types_E is None else mentions.types_E
         x_ED = x_ED + self.mean_positions(mentions.first_E, mentions.last_E) + self.token_type(types_E)
         return self.dropout(self.norm(x_ED))
@@ -165,6 +172,10 @@ class LukeEncoder(nn.Module):
             words_ND, entities_ED = layer(words_ND, entities_ED, packing)
         return words_ND, entities_ED
 
+    def word_states(self, windows: Windows) -> Tensor:
+        """States of words alone: (NW, D)."""
+        return self.encode_words(windows).states_ND
+
     def encode_words(self, windows: Windows) -> WordStates:
         """One pass over the words alone, with what `encode_entities` needs of it."""
         packing = pack(windows.lengths, device=windows.pieces_N.device)
@@ -176,14 +187,20 @@ class LukeEncoder(nn.Module):
             all_values.append(values)
         return WordStates(x_ND, all_keys, all_values, packing)
 
-    def encode_entities(self, words: WordStates, mentions: Mentions, *, group_size: int = 1) -> Tensor:
+    def encode_entities(self, words: WordStates, mentions: Mentions, *, group_size: Optional[int] = 1) -> Tensor:
         """Entity states (NE, D) where each entity sees its window's words and itself, and no word sees an entity.
 
         group_size: so many consecutive entities see one another, such as the two of a pair; the counts of all windows
-        are multiples of it.
+        are multiples of it. None: all entities of a window do.
         """
-        rows = entity_rows(words.packing, mentions.counts, device=mentions.entities_E.device)
         x_ED = self.entities(mentions)
+        if group_size is None:
+            for layer, keys, values in zip(self.layers, words.keys, words.values):
+                lengths = words.packing.lengths
+                attended = layer.attention.entities_together(x_ED, keys, values, lengths, mentions.counts)
+                x_ED = layer.finish(x_ED, attended)
+            return x_ED
+        rows = entity_rows(words.packing, mentions.counts, device=mentions.entities_E.device)
         for layer, keys, values in zip(self.layers, words.keys, words.values):
             attended = layer.attention.entities_only(x_ED, keys, values, rows, group_size=group_size)
             x_ED = layer.finish(x_ED, attended)

@@ -59,12 +59,13 @@ def tolerated_waste(device: torch.device) -> float:
     return 0.0 if device.type == "cpu" else 0.25
 
 
-def pack(lengths: Sequence[int], *, device: torch.device) -> Packing:
-    """Packing of windows whose tokens are consecutive rows."""
+def pack(lengths: Sequence[int], *, device: torch.device, waste: Optional[float] = None) -> Packing:
+    """Packing of windows whose tokens are consecutive rows. waste: padding that is tolerated; None: as the device likes it."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
-    groups, inverse_N = _pack([torch.arange(a, b) for a, b in zip(starts, starts[1:])], device=device, contiguous=True)
+    rows = [torch.arange(a, b) for a, b in zip(starts, starts[1:])]
+    groups, inverse_N = _pack(rows, device=device, contiguous=True, waste=waste)
     return Packing(groups, inverse_N, lengths)
 
 
@@ -112,10 +113,13 @@ def _part(group: Group, first: int, last: int) -> Group:
     )
 
 
-def _pack(rows: List[Tensor], *, device: torch.device, contiguous: bool) -> Tuple[Tuple[Group, ...], Optional[Tensor]]:
+def _pack(
+    rows: List[Tensor], *, device: torch.device, contiguous: bool, waste: Optional[float] = None
+) -> Tuple[Tuple[Group, ...], Optional[Tensor]]:
+    waste = tolerated_waste(device) if waste is None else waste
     lengths = [len(x) for x in rows]
     groups, order = [], []
-    for first, last in choose_groups(lengths, waste=tolerated_waste(device)):
+    for first, last in choose_groups(lengths, waste=waste):
         members, longest = rows[first:last], max(lengths[first:last])
         order.extend(members)
         rows_BL = torch.stack([torch.nn.functional.pad(x, (0, longest - len(x))) for x in members])

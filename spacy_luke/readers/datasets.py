@@ -1,4 +1,4 @@
-"""The formats of published data sets for typing, relations and questions, by name."""
+"""The formats of published data sets for typing, relations, linking, questions and classification, by name."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,11 +8,17 @@ from typing import Any, Callable, Iterator, Optional, Tuple, Union
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from .aida import read_aida
 from .entity_typing import read_open_entity, read_ufet
+from .ernie_relations import read_ernie_fewrel, read_ernie_tacred
+from .glue import read_glue
+from .linked_texts import read_elevant, read_kilt, read_zelda
+from .nif import read_nif
 from .question_files import read_record, read_squad, read_squad_triples
 from .records import Record, make_doc
 from .relation_documents import read_conll04, read_docred, read_scierc
 from .relation_pairs import read_fewrel, read_kbp37, read_semeval2010, read_tacred
+from .wned import read_wned
 
 
 @dataclass(frozen=True)
@@ -25,10 +31,18 @@ class Dataset:
 
 
 DATASETS = {
+    "aida": Dataset(read_aida, ("links", "candidates")),
     "conll04": Dataset(read_conll04, ("text",)),
     "docred": Dataset(read_docred, ("text", "mention_pairs")),
+    "elevant": Dataset(read_elevant, has_text=True),
+    "ernie_fewrel": Dataset(read_ernie_fewrel, ("text",), has_text=True),
+    "ernie_tacred": Dataset(read_ernie_tacred, ("text",), has_text=True),
     "fewrel": Dataset(read_fewrel, ("text",)),
+    "figer": Dataset(read_open_entity, ("text",), has_text=True),
+    "glue": Dataset(read_glue, ("task", "damaged")),
     "kbp37": Dataset(read_kbp37, ("text",), has_text=True),
+    "kilt": Dataset(read_kilt, has_text=True),
+    "nif": Dataset(read_nif, has_text=True),
     "open_entity": Dataset(read_open_entity, ("text",), has_text=True),
     "record": Dataset(read_record, has_text=True),
     "scierc": Dataset(read_scierc, ("text",)),
@@ -37,6 +51,8 @@ DATASETS = {
     "squad_triples": Dataset(read_squad_triples, has_text=True),
     "tacred": Dataset(read_tacred, ("text",)),
     "ufet": Dataset(read_ufet, ("text",)),
+    "wned": Dataset(read_wned, has_text=True),
+    "zelda": Dataset(read_zelda, has_text=True),
 }
 
 

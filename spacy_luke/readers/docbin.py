@@ -10,6 +10,7 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
+from ..annotations import set_candidates_given
 from ..atomic import write_atomically, write_folder_atomically
 
 
@@ -22,6 +23,8 @@ def make_gold_corpus(
     mentions: bool = False,
     pairs: bool = False,
     questions: bool = False,
+    knowledge: bool = True,
+    links: bool = False,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
 
@@ -44,6 +47,8 @@ def make_gold_corpus(
                 mentions=mentions,
                 pairs=pairs,
                 questions=questions,
+                knowledge=knowledge,
+                links=links,
             )
             yield Example(given, example.reference)
 
@@ -66,16 +71,28 @@ def copy_given(
     mentions: bool = False,
     pairs: bool = False,
     questions: bool = False,
+    knowledge: bool = True,
+    links: bool = False,
 ) -> Doc:
     """A Doc of the same words, with what a component may see of a gold Doc.
 
     sentences: sentence boundaries. entities: doc.ents with their labels. mentions: the extents of
     doc.spans["luke_types"], each once, as doc.spans["luke_mentions"], without labels. pairs: `luke_pairs`.
     questions: `luke_questions` and `luke_queries` without their answers; a query keeps its candidates.
+    knowledge: `luke_knowledge`, the given entities, which are no gold of any task. links: the mentions of doc.ents with
+    their labels, without the entity, and those of doc.spans["luke_links"] where a data set has mentions that overlap.
+    `luke_second` and the given candidates of linking, `luke_candidates`, are always copied.
     """
+    if entities and links:
+        raise ValueError("entities and links both give doc.ents, with and without their ids: set one of them.")
     given = copy_words(doc, vocab, sentences=sentences)
     if entities and doc.has_annotation("ENT_IOB"):
         given.set_ents([Span(given, e.start, e.end, label=e.label_, kb_id=e.kb_id_) for e in doc.ents])
+    if links:
+        given.set_ents([Span(given, e.start, e.end, label=e.label_) for e in doc.ents], default="outside")
+        if "luke_links" in doc.spans:
+            places = sorted({(span.start, span.end, span.label_) for span in doc.spans["luke_links"]})
+            given.spans["luke_links"] = [Span(given, start, end, label=label) for start, end, label in places]
     if mentions and "luke_types" in doc.spans:
         extents = sorted({(span.start, span.end) for span in doc.spans["luke_types"]})
         given.spans["luke_mentions"] = [Span(given, start, end) for start, end in extents]
@@ -84,6 +101,12 @@ def copy_given(
     for name in ("luke_questions", "luke_queries"):
         if questions and name in doc.user_data:
             given.user_data[name] = [_without_answers(item) for item in doc.user_data[name]]
+    if knowledge and "luke_knowledge" in doc.user_data:
+        given.user_data["luke_knowledge"] = [list(row) for row in doc.user_data["luke_knowledge"]]
+    if "luke_candidates" in doc.user_data:
+        set_candidates_given(given, doc.user_data["luke_candidates"])
+    if "luke_second" in doc.user_data:
+        given.user_data["luke_second"] = doc.user_data["luke_second"]
     return given
 
 

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
-from ..annotations import set_queries, set_questions
+from ..annotations import set_candidates_given, set_knowledge, set_queries, set_questions
 
 ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")
@@ -46,6 +46,14 @@ class Record:
     pairs: Optional[List[Tuple[int, int]]] = None  # numbers of the mentions whose relation is asked for; None: all
     questions: Optional[List[Dict[str, Any]]] = None  # as doc._.luke_questions
     queries: Optional[List[Dict[str, Any]]] = None  # as doc._.luke_queries
+    knowledge: Optional[List[Tuple[int, int, str, float]]] = None  # given entities: place, id, score; None: not said
+    second: Optional[str] = None  # with text: a second one, which the same Doc holds
+    cats: Optional[Dict[str, float]] = None  # of the whole text
+    empty: int = 0  # mentions that the file gives without a character, and that are left out
+    links: bool = False  # whether the mentions' kb_ids are gold of entity linking, all of them; then they may overlap
+    candidates: Optional[List[Tuple[int, int, List[Tuple[str, float]]]]] = None  # given ones: place, (id, prior)s
+    annotated: Optional[Place] = None  # what the annotation covers, where it is not the whole document
+    notes: Dict[str, int] = field(default_factory=dict)  # what else the reader has to report, and how often
 
 
 def blanks_between(words: Sequence[str], *, text: str) -> Optional[List[bool]]:
@@ -72,14 +80,16 @@ def make_doc(
     """The record as a Doc with all its gold annotation.
 
     Entities go to doc.ents, or to doc.spans[spans_key]; types to doc.spans["luke_types"], a span for each type and one
-    with the label "" for a mention without any; relations, pairs, questions and queries to user_data (see
-    `spacy_luke.annotations`). Equal ones count once.
+    with the label "" for a mention without any; relations, pairs, questions, queries and given entities to user_data
+    (see `spacy_luke.annotations`). Equal relations and pairs count once. A second text follows the first after a blank.
 
     align: where a mention of real text does not begin and end with a word: "strict" is an error, "expand" makes it grow
     to whole words, "split" splits the words there. Answers are kept as characters, whatever the words are: splitting
     words there would tell where the answers lie.
     overlaps: where entities overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
-    Relations are kept all the same. counts: gets the number of entities "left out" so, and of "equal relations".
+    Relations are kept all the same. Gold of linking (record.links) that overlaps is no error: where a document has any, all its
+    mentions are in doc.spans["luke_links"] too, and doc.ents has the outermost ones.
+    counts: gets the number of entities "left out" so, of "equal relations", of "empty mentions", and "notes: ..." of the record.
 
     Raises ValueError, naming the record, for what does not align or overlaps so, places outside the document, and a
     relation or pair whose head is its tail.
@@ -96,8 +106,9 @@ def make_doc(
     spans = [_span_of(doc, record, mention, align=align) for mention in record.mentions]
     _set_relations(doc, spans, record, counts)
     if record.has_entities:
+        ids = record.links
         entities = sorted(
-            {(span.start, span.end, span.label_): span for span in spans if span.label_}.values(),
+            {(s.start, s.end, s.label_, s.kb_id_ if ids else ""): s for s in spans if s.label_}.values(),
             key=lambda span: (span.start, span.end, span.label_),
         )
         if spans_key is not None:
@@ -105,7 +116,14 @@ def make_doc(
         else:
             _set_entities(doc, entities, record, overlaps=overlaps, counts=counts)
     _set_types(doc, spans, record)
+    counts.update({"empty mentions": record.empty} if record.empty else {})
+    counts.update({f"notes: {name}": n for name, n in record.notes.items()})
+    doc.cats = dict(record.cats or {})
     try:
+        if record.knowledge is not None:
+            set_knowledge(doc, [_knowledge_row(doc, record, *row) for row in record.knowledge])
+        if record.candidates is not None:
+            set_candidates_given(doc, [(*_edges(doc, record, a, b), given) for a, b, given in record.candidates])
         if record.questions is not None:
             set_questions(doc, record.questions)
         if record.queries is not None:
@@ -118,11 +136,27 @@ def make_doc(
 def _tokenize(nlp: Language, record: Record) -> Doc:
     if (record.text is None) == (record.words is None):
         raise ValueError(f"{record.where}: a record has either text or words.")
+    if record.second is not None:
+        return _join(nlp, record)
     if record.text is not None:
         return nlp.make_doc(record.text)
     if blank := [i for i, word in enumerate(record.words) if not word]:
         raise ValueError(f"{record.where}: expected words, but word {blank[0]} of {len(record.words)} is empty.")
     return Doc(nlp.vocab, words=record.words, spaces=record.spaces)
+
+
+def _join(nlp: Language, record: Record) -> Doc:
+    """Two texts in one Doc with a blank between them, each tokenised by itself."""
+    if record.text is None:
+        raise ValueError(f"{record.where}: a record with a second text must have text, not words.")
+    parts = [nlp.make_doc(text) for text in (record.text, record.second)]
+    words = [word.text for part in parts for word in part]
+    spaces = [bool(word.whitespace_) for part in parts for word in part]
+    if len(parts[0]) and len(parts[1]):
+        spaces[len(parts[0]) - 1] = True
+    doc = Doc(nlp.vocab, words=words, spaces=spaces)
+    doc.user_data["luke_second"] = doc[len(parts[0])].idx if len(parts[1]) else len(doc.text)
+    return doc
 
 
 def _split_words(doc: Doc, record: Record) -> None:
@@ -172,17 +206,47 @@ def _span_of(doc: Doc, record: Record, mention: Mention, *, align: str) -> Span:
     return span
 
 
+def _knowledge_row(doc: Doc, record: Record, start: int, end: int, name: str, score: float) -> Tuple[Any, ...]:
+    return (*_edges(doc, record, start, end), name, score)
+
+
+def _edges(doc: Doc, record: Record, start: int, end: int) -> Place:
+    """Characters of what is given at a place of the record."""
+    if record.words is None:
+        return start, end
+    if not 0 <= start < end <= len(doc):
+        raise ValueError(f"What is given must be at words of the {len(doc)}, but it is at [{start}, {end}).")
+    return doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
+
+
 def _set_entities(doc: Doc, entities: List[Span], record: Record, *, overlaps: str, counts: Counter) -> None:
     kept = filter_spans(entities)
-    if len(kept) < len(entities) and overlaps == "error":
+    if len(kept) < len(entities) and record.links and overlaps == "error":
+        doc.spans["luke_links"] = entities
+        counts["linked mentions inside or across others"] += len(entities) - len(kept)
+    elif len(kept) < len(entities) and overlaps == "error":
         lost = next(span for span in entities if span not in kept)
         other = next(span for span in kept if span.start < lost.end and lost.start < span.end)
         raise ValueError(
             f"{record.where}: mentions {_describe(other)} and {_describe(lost)} overlap, which doc.ents cannot hold; set "
             f"spans_key, e.g. to 'sc', to keep all in doc.spans, or overlaps to 'outermost'."
         )
-    counts["left out"] += len(entities) - len(kept)
-    doc.set_ents(kept)
+    else:
+        counts["left out"] += len(entities) - len(kept)
+    doc.set_ents(kept, missing=_not_annotated(doc, record, kept))
+
+
+def _not_annotated(doc: Doc, record: Record, entities: Sequence[Span]) -> List[Span]:
+    """The words of which nothing is known, one by one."""
+    if record.annotated is None:
+        return []
+    known = {word.i for span in entities for word in span}
+    start, end = record.annotated
+    if record.text is not None:
+        outside = [word.i for word in doc if word.idx + len(word) <= start or word.idx >= end]
+    else:
+        outside = [i for i in range(len(doc)) if not start <= i < end]
+    return [doc[i : i + 1] for i in outside if i not in known]
 
 
 def _set_types(doc: Doc, spans: Sequence[Span], record: Record) -> None:

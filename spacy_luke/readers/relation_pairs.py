@@ -60,7 +60,7 @@ def read_kbp37(path: Union[str, Path], *, text: str = "file") -> Iterator[Record
 def read_fewrel(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
     """FewRel (Han et al., EMNLP 2018): an object with a list for each relation, of objects with "tokens", "h" and "t",
     which are [name, id, [the words of each mention]]. All mentions are entities with that id; the pair is the first of
-    the head and the first of the tail."""
+    the head and the first of the tail, which become given entities with score 1, as in ERNIE's experiments."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise ValueError(f"{path}: expected an object of relations, but got {type(data).__name__} {str(data)[:60]!r}.")
@@ -77,6 +77,7 @@ def read_fewrel(path: Union[str, Path], *, text: str = "file") -> Iterator[Recor
                 mentions=[*heads, *tails],
                 relations=[(0, len(heads), label)],
                 pairs=[(0, len(heads))],
+                knowledge=[(one.start, one.end, one.kb_id, 1.0) for one in (heads[0], tails[0]) if one.kb_id],
             )
 
 

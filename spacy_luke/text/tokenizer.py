@@ -178,12 +178,13 @@ class PieceTokenizer:
         return tokenizer
 
     @classmethod
-    def from_folder(cls, folder: Path) -> "PieceTokenizer":
+    def from_folder(cls, folder: Path, *, defaults: Optional[Dict[str, Any]] = None) -> "PieceTokenizer":
         """Read the tokenizer of a checkpoint folder: vocab.json and merges.txt (RoBERTa, LUKE), vocab.txt (BERT) or
         sentencepiece.bpe.model (XLM-R, mLUKE), with tokenizer_config.json, special_tokens_map.json and
-        added_tokens.json; or tokenizer.json, where there are no such files or they belong to another class."""
+        added_tokens.json; or tokenizer.json, where there are no such files or they belong to another class.
+        defaults: settings that hold where tokenizer_config.json does not say."""
         folder = Path(folder)
-        settings = read_json(folder / "tokenizer_config.json")
+        settings = {**(defaults or {}), **read_json(folder / "tokenizer_config.json")}
         named = {**settings, **read_json(folder / "special_tokens_map.json")}
         charsmap = None
         has = {name: (folder / name).exists() for name in FILES}

@@ -75,7 +75,8 @@ def check(size, edges, *, room, limit=None, markers=()):
     assert (found is None) == (expected is None), (found, expected)
     if found is None:
         return None
-    pieces, first_K, last_K = found
+    pieces, first_K, last_K = found.pieces, found.first_K, found.last_K
+    assert found.numbers.tolist() == [x - 10 if x >= 10 else -1 for x in pieces.tolist()]
     assert pieces.tolist() == expected[0]
     assert list(zip(first_K, last_K)) == expected[1]
     assert len(pieces) <= room
@@ -176,6 +177,7 @@ def test_numbers_of_a_cut_text():
     for a, b in combinations(range(len(whole) + 1), 2):
         assert text.ids(a, b).tolist() == whole[a:b]
     assert [text.number(p) for p in range(11)] == [0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12]
-    pieces, first_K, last_K = mark_window(text, room=12, limit=(1, 11), markers=[1, 2])
-    assert pieces.tolist() == [1, 90, 91, 1, 92, 13, 14, 2, 95, 16, 2, 17]
-    assert (first_K, last_K) == ([0, 7], [3, 10])
+    window = mark_window(text, room=12, limit=(1, 11), markers=[1, 2])
+    assert window.pieces.tolist() == [1, 90, 91, 1, 92, 13, 14, 2, 95, 16, 2, 17]
+    assert (window.first_K, window.last_K) == ([0, 7], [3, 10])
+    assert window.numbers.tolist() == [-1, 2, 3, -1, 4, 5, 6, -1, 7, 8, -1, 9]

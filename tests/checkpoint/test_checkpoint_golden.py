@@ -163,6 +163,15 @@ def test_archive_with_a_tokenizer(shared, tmp_path):
         read_checkpoint(shared("golden/hf_luke_model"), tokenizer=small)
 
 
-def test_disambiguation_is_refused(shared):
-    with pytest.raises(ValueError, match=r"LukeForEntityDisambiguation.*expected one of"):
-        read_checkpoint(shared("golden/luke_ed_checkpoint"))
+def test_disambiguation(shared, tmp_path):
+    """BERT's words, positions from 0, and the parameter that stands for [MASK] in the place of its row."""
+    raw = torch.load(shared("golden/luke_ed_checkpoint") / "pytorch_model.bin", weights_only=True)
+    table = raw["luke.entity_embeddings.entity_embeddings.weight"]
+    checkpoint = read_checkpoint(shared("golden/luke_ed_checkpoint"))
+    assert (checkpoint.task, checkpoint.config.position_offset) == ("entity_disambiguation", 0)
+    ours = checkpoint.tensors["encoder.entities.table.weight"]
+    assert torch.equal(ours[2], raw["luke.entity_embeddings.mask_embedding"]) and not torch.equal(ours[2], table[2])
+    assert torch.equal(ours[[0, 1, *range(3, 50)]], table[[0, 1, *range(3, 50)]])
+    assert torch.equal(checkpoint.tensors["entity_head.bias"], raw["entity_predictions.bias"])
+    small = read_checkpoint(shared("golden/luke_ed_checkpoint"), entities="special")
+    assert torch.equal(small.tensors["encoder.entities.table.weight"][small.entities.mask_row], ours[2])

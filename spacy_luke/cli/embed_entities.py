@@ -1,0 +1,34 @@
+"""`spacy luke embed-entities`: vectors of a knowledge base's entities from their titles and descriptions."""
+
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from ..checkpoint.checkpoint import read_checkpoint
+from ..checkpoint.sources import find_source
+from ..components.entity_texts import TextEncoder, embed_entities
+from ..linking.kb import EntityKB
+
+
+def embed_entities_cli(
+    kb: Path = typer.Argument(..., help="Folder of a knowledge base (build-kb); its vectors go into it"),
+    weights: str = typer.Option(..., help="Encoder: a folder, an archive, package:NAME/FOLDER, or a hub name"),
+    normalise: bool = typer.Option(True, help="Vectors of length 1"),
+    again: bool = typer.Option(False, "--again", help="Make the vectors that are there anew, too"),
+    dtype: str = typer.Option("float32", help="Numbers of the store: float32, float16 or int8"),
+    batch_size: int = typer.Option(4096, help="Pieces encoded at once"),
+) -> None:
+    """Make a vector of each entity from its id and description: the mean of an encoder's last states.
+
+    After entities were added (build-kb --add), only their vectors are made. A linker that was trained with vectors of the
+    same encoder needs no training for new ones.
+    """
+    try:
+        encoder = TextEncoder(read_checkpoint(find_source(weights), entities="special"), normalise=normalise)
+        found, made = embed_entities(
+            EntityKB.open(kb), encoder, again=again, dtype=dtype, batch_size=batch_size, progress=True
+        )
+    except (ValueError, ImportError, OSError) as error:
+        msg.fail("Nothing was written.", str(error), exits=1)
+    msg.good(f"Made {made:,} of {len(found):,} vectors of {encoder.size} numbers in {kb}")

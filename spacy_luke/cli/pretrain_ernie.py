@@ -1,0 +1,120 @@
+"""`spacy luke pretrain-ernie`: masked words, next sentence and denoised entities, with exact resume after a kill."""
+
+import difflib
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+import typer
+from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
+from spacy.util import fix_random_seed, load_config, registry
+from wasabi import msg
+
+from ..checkpoint.ernie import ErnieCheckpoint, write_ernie
+from ..knowledge.vectors import EntityVectors
+from ..pretraining.corruption import ernie_stream, held_out_batches
+from ..pretraining.ernie import evaluate_ernie, load_pretraining, to_checkpoint
+from ..pretraining.instances import report_counts
+from ..pretraining.loop import Evaluate, LoopSettings, pretrain
+from ..pretraining.optimizer import OptimizerSettings
+from ..pretraining.stream import Source
+
+SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
+
+
+def pretrain_ernie_cli(
+    ctx: typer.Context,
+    config_path: Path = typer.Argument(..., exists=True, help="Pretraining config, such as configs/ernie_pretrain.cfg"),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder for model, metrics.jsonl and resume"),
+    code: Optional[Path] = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
+) -> None:
+    """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint. Overrides as in `spacy train`."""
+    overrides = parse_config_overrides(ctx.args)
+    if code is not None:
+        import_code(code)
+    with show_validation_error(config_path):
+        config = load_config(config_path, overrides=overrides, interpolate=True)
+    try:
+        checkpoint, source = run(config, output, resume=resume, gpu_id=gpu_id)
+    except (ValueError, OSError) as error:
+        msg.fail("Pretraining stopped.", str(error), exits=1)
+    for line in report_counts(source.counts):
+        msg.text(line)
+    msg.good(f"Saved the checkpoint to {output / 'model'}, after {checkpoint.report[-1]}")
+
+
+def run(
+    config: Dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
+) -> Tuple[ErnieCheckpoint, Source]:
+    """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, and the training data's source."""
+    _check_sections(config)
+    seed, training = config["system"]["seed"], dict(config["training"])
+    optimizer = _make(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
+    batch_size, n_evaluated = training.pop("batch_size"), training.pop("eval_batches")
+    settings = _make(LoopSettings, training, "training")
+    fix_random_seed(seed)
+    T = registry.resolve({name: config[name] for name in ("model", "corpora", "task")})
+    checkpoint = T["model"]()
+    for line in checkpoint.report:
+        if not line.endswith(": fresh"):  # one for each tensor
+            msg.text(line)
+    vectors, tokenizer = _find_inputs(checkpoint)
+    task = dict(T["task"])
+    model = load_pretraining(checkpoint, seed=seed, transform=task.pop("dea_transform"))
+    if gpu_id >= 0:
+        model.cuda(gpu_id)
+    bound = {"tokenizer": tokenizer, "vectors": vectors, "max_window": checkpoint.config.max_window, "seed": seed}
+    source = T["corpora"]["train"](**bound)
+    evaluate: Optional[Evaluate] = None
+    if T["corpora"]["dev"] is not None:
+        held_out = held_out_batches(T["corpora"]["dev"](**bound), vectors, task, batch_size, n_evaluated, seed)
+        evaluate = partial(evaluate_ernie, batches=held_out)
+    pretrain(
+        model,
+        ernie_stream(source, vectors, task, batch_size, seed),
+        output,
+        settings=settings,
+        optimizer=optimizer,
+        fingerprint=json.dumps(config, indent=1, sort_keys=True),
+        evaluate=evaluate,
+        resume=resume,
+        progress=progress,
+    )
+    trained = to_checkpoint(model, checkpoint)
+    trained.report = [*checkpoint.report, f"{settings.max_steps:,} steps of pretraining"]
+    write_ernie(trained, output / "model")
+    return trained, source
+
+
+def _check_sections(config: Dict[str, Any]) -> None:
+    if set(config) != set(SECTIONS):
+        near = difflib.get_close_matches(next(iter(set(config) - set(SECTIONS)), ""), SECTIONS)
+        raise ValueError(
+            f"A pretraining config must have the sections {list(SECTIONS)}, but this one has {list(config)}."
+            + (f" Is {near[0]} meant?" if near else "")
+        )
+
+
+def _make(kind: type, section: Dict[str, Any], name: str) -> Any:
+    try:
+        return kind(**section)
+    except TypeError as error:
+        raise ValueError(f"[{name}] has a setting that does not exist, or lacks one: {error}.") from error
+
+
+def _find_inputs(checkpoint: ErnieCheckpoint) -> Tuple[EntityVectors, Any]:
+    if checkpoint.tokenizer is None or checkpoint.vectors is None:
+        raise ValueError(
+            "Pretraining needs a checkpoint with its tokenizer's files, and entity vectors: set paths.weights and "
+            "paths.vectors (a folder that `spacy luke build-vectors` or `train-kge` has written)."
+        )
+    vectors = EntityVectors.open(checkpoint.vectors)
+    if vectors.size != checkpoint.config.entity_size:
+        raise ValueError(
+            f"The encoder takes entity vectors of {checkpoint.config.entity_size} numbers, but those in "
+            f"{checkpoint.vectors} have {vectors.size}. Use vectors of that size, or begin from a plain BERT."
+        )
+    return vectors, checkpoint.tokenizer

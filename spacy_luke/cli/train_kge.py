@@ -1,0 +1,92 @@
+"""`spacy luke train-kge`: vectors of a knowledge graph's entities, by TransE, for ERNIE's K-Encoder."""
+
+from pathlib import Path
+from typing import List, Optional
+
+import typer
+from wasabi import msg
+
+from ..graph.run import METRICS, VECTORS, train_graph
+from ..graph.settings import Settings
+from ..graph.triples import Graph, read_graph
+
+DEFAULT = Settings()
+FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
+
+
+def train_kge_cli(
+    train: List[Path] = typer.Argument(
+        ..., help="Triples to learn from: head TAB relation TAB tail, or OpenKE's train2id.txt; plain or .gz"
+    ),
+    output: Path = typer.Argument(..., help="A new folder for the vectors, the figures and the state to resume from"),
+    valid: Optional[Path] = typer.Option(None, help="Triples that choose the best epoch"),
+    test: Optional[Path] = typer.Option(None, help="Triples to report on, once, in the end"),
+    exclude: Optional[Path] = typer.Option(
+        None, help="Pairs, entity TAB entity, whose triples are removed in both directions: facts that a task tests"
+    ),
+    engine: str = typer.Option(
+        DEFAULT.engine, help="sparse: steps cost the rows they touch; pykeen: needs the extra kg"
+    ),
+    size: int = typer.Option(DEFAULT.size, help="Numbers in a vector"),
+    epochs: int = typer.Option(DEFAULT.epochs),
+    batch_size: int = typer.Option(DEFAULT.batch_size, help="Triples in a step"),
+    negatives: int = typer.Option(
+        DEFAULT.negatives, help="Wrong entities, shared by a batch; 0: all entities. pykeen: for each triple"
+    ),
+    learning_rate: float = typer.Option(DEFAULT.learning_rate, help="Of the first step; goes down to 0 in a line"),
+    loss: str = typer.Option(DEFAULT.loss, help="softmax, nssa (RotatE's) or margin (the TransE paper's)"),
+    margin: float = typer.Option(DEFAULT.margin, help="Of the losses nssa and margin"),
+    temperature: float = typer.Option(DEFAULT.temperature, help="Of the loss nssa"),
+    norm: int = typer.Option(DEFAULT.norm, help="Distance: 1 or 2"),
+    normalize: bool = typer.Option(
+        DEFAULT.normalize, "--normalize", help="Entities of length 1, as in the TransE paper"
+    ),
+    reciprocal: bool = typer.Option(
+        DEFAULT.reciprocal, "--reciprocal", help="A second vector for each relation, from tail to head"
+    ),
+    seed: int = typer.Option(DEFAULT.seed),
+    every: int = typer.Option(10, help="Epochs between validations; the state is saved then"),
+    dtype: str = typer.Option("float32", help="Of the store: float32, float16 or int8"),
+    resume: bool = typer.Option(
+        False, "--resume", help="Go on with the run in OUTPUT, exactly as if it had not stopped"
+    ),
+) -> None:
+    """Train TransE on a knowledge graph: link-prediction figures, and a store of vectors for ERNIE."""
+    try:
+        settings = Settings(
+            size=size,
+            epochs=epochs,
+            batch_size=batch_size,
+            negatives=negatives,
+            learning_rate=learning_rate,
+            loss=loss,
+            margin=margin,
+            temperature=temperature,
+            norm=norm,
+            normalize=normalize,
+            reciprocal=reciprocal,
+            engine=engine,
+            seed=seed,
+        )
+        graph = read_graph(train, valid=valid, test=test, exclude=exclude, progress=True)
+        _describe(graph)
+        result = train_graph(graph, output, settings, every=every, resume=resume, dtype=dtype, progress=True)
+    except (ValueError, ImportError, OSError) as error:
+        msg.fail("No vectors were written.", str(error), exits=1)
+    left = result["graph"]["entities_without_training_triples"]
+    msg.good(
+        f"{output / VECTORS}: {len(graph.entities) - left:,} vectors of epoch {result['epoch']}; {output / METRICS}"
+    )
+    if left:
+        msg.warn(f"{left:,} entities have no vector: no training triple names them.")
+    reported = [split for split in ("valid", "test") if result[split]]
+    if reported:
+        rows = [(split, *(f"{result[split][name]:.4f}" for name in FIGURES)) for split in reported]
+        msg.table(rows, header=("", *FIGURES), aligns=("l", *"r" * len(FIGURES)))
+
+
+def _describe(graph: Graph) -> None:
+    counts = [("entities", len(graph.entities)), ("relations", len(graph.relations))]
+    counts += [(f"triples, {split}", len(found)) for split, found in graph.triples.items()]
+    counts += [(f"excluded: {what}", count) for what, count in graph.excluded.items()]
+    msg.table([(what, f"{count:,}") for what, count in counts], aligns=("l", "r"))

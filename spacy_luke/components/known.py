@@ -1,0 +1,90 @@
+"""Entities of a Doc that have a vector, as ERNIE's encoder reads them: one at the first piece of a mention.
+
+E entities of a Doc or a window.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.tokens import Doc
+
+from ..batch.windows import Document
+from ..knowledge.vectors import EntityVectors
+from .knowledge import KnownGetter, align_known
+
+
+@dataclass(frozen=True)
+class KnownPieces:
+    """pieces_E: pieces of the document, ascending, each once; rows_E: rows of the store of vectors."""
+
+    pieces_E: np.ndarray
+    rows_E: np.ndarray
+
+    def inside(self, numbers_E: Sequence[int], window_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Rows and places of those whose pieces are in a window. numbers_E: the pieces as the window counts them;
+        window_N: numbers of its pieces, -1 of markers."""
+        place = {number: i for i, number in enumerate(window_N.tolist()) if number >= 0}
+        found = [(row, place[n]) for row, n in zip(self.rows_E.tolist(), numbers_E) if n in place]
+        rows_E, at_E = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        return np.ascontiguousarray(rows_E), np.ascontiguousarray(at_E)
+
+
+@dataclass(frozen=True)
+class KnownEntities:
+    """Finds the entities of Docs.
+
+    getter: entities of a Doc, such as spacy-luke.linked_ents.v1. alignment: see `align_known`. vectors: those that have a
+    row count.
+    """
+
+    getter: KnownGetter
+    alignment: str
+    vectors: EntityVectors
+
+    def find(
+        self,
+        doc: Doc,
+        document: Document,
+        *,
+        marked: Sequence[Tuple[int, int]] = (),
+        counts: Optional[Counter] = None,
+    ) -> KnownPieces:
+        """The entities of a Doc. marked: characters of the mentions between marks. counts: gets what becomes of each
+        entity, for reports."""
+        counts = Counter() if counts is None else counts
+        aligned = align_known(doc, self.getter(doc), alignment=self.alignment, marked=marked)
+        rows = self.vectors.rows([known.name for _, known in aligned.placed])
+        first_W, last_W = document.pieces.first_W, document.pieces.last_W
+        row_of = {}
+        for (word, _), row in zip(aligned.placed, rows.tolist()):
+            if row < 0:
+                counts["have no vector"] += 1
+            elif first_W[word] >= last_W[word]:
+                counts["have no pieces"] += 1
+            else:
+                counts["have a vector"] += 1
+                row_of[int(first_W[word])] = row
+        counts.update(f"have no place ({reason})" for _, reason in aligned.lost)
+        pieces = sorted(row_of)
+        return KnownPieces(np.array(pieces, dtype=np.int64), np.array([row_of[p] for p in pieces], dtype=np.int64))
+
+
+class KnownFinder:
+    """The entities of one Doc, for each unit that is marked in it: found once where marks change nothing."""
+
+    def __init__(self, known: Optional[KnownEntities], doc: Doc, document: Document):
+        self.known, self.doc, self.document = known, doc, document
+        self.found: Optional[KnownPieces] = None
+
+    def find(self, places: Sequence[Tuple[int, int]]) -> KnownPieces:
+        """places: words [start, end) of the marked mentions."""
+        if self.known is None:
+            return KnownPieces(np.empty(0, np.int64), np.empty(0, np.int64))
+        if self.known.alignment == "whitespace":
+            marked = [(self.doc[a:b].start_char, self.doc[a:b].end_char) for a, b in places]
+            return self.known.find(self.doc, self.document, marked=marked)
+        if self.found is None:
+            self.found = self.known.find(self.doc, self.document)
+        return self.found

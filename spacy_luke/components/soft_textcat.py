@@ -1,0 +1,51 @@
+"""`soft_textcat`: spaCy's textcat, learning shares of categories that sum to 1, where spaCy's takes 0 and 1 only.
+
+With two categories it is how ERNIE learns the scores of STS-B (class BertForSTSB of thunlp/ERNIE).
+"""
+
+from typing import Any, Callable, Iterable, List, Optional
+
+from spacy.language import Language
+from spacy.pipeline.textcat import DEFAULT_SINGLE_TEXTCAT_MODEL, TextCategorizer
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Model
+from thinc.types import Floats2d
+
+LEEWAY = 1e-4  # sums are of single precision where Docs come from files
+
+
+@Language.factory(
+    "soft_textcat",
+    assigns=["doc.cats"],
+    default_config={
+        "threshold": 0.0,
+        "model": DEFAULT_SINGLE_TEXTCAT_MODEL,
+        "scorer": {"@scorers": "spacy-luke.glue_scorer.v1", "task": "stsb"},
+    },
+    default_score_weights={"glue_score": 1.0},
+)
+def make_soft_textcat(
+    nlp: Language,
+    name: str,
+    model: Model[List[Doc], List[Floats2d]],
+    threshold: float,
+    scorer: Optional[Callable[..., Any]],
+) -> "SoftTextCategorizer":
+    """Builds the component; its settings are those of spaCy's textcat."""
+    return SoftTextCategorizer(nlp.vocab, model, name, threshold=threshold, scorer=scorer)
+
+
+class SoftTextCategorizer(TextCategorizer):
+    """spaCy's textcat with another check of the gold categories: numbers from 0 to 1 that sum to 1, or none at all.
+
+    The loss stays: its gradient, softmax minus gold, is that of the cross entropy with soft labels.
+    """
+
+    def _validate_categories(self, examples: Iterable[Example]) -> None:
+        for i, example in enumerate(examples):
+            cats = example.reference.cats
+            if cats and (min(cats.values()) < 0 or abs(sum(cats.values()) - 1) > LEEWAY):
+                raise ValueError(
+                    f"'{self.name}' expects categories from 0 to 1 that sum to 1, or none, but document {i} has {cats}."
+                )

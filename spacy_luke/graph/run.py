@@ -1,0 +1,180 @@
+"""A run: epochs, link prediction on the validation triples, and a state from which an interrupted run goes on exactly.
+
+training.safetensors   all that the next epoch depends on, with the settings, the graph's digest and the figures so far
+best.safetensors       the same of the epoch with the best validation MRR
+metrics.json           settings, figures and counts, at the end
+relations.npy, .txt    vectors of the relations, and their names
+vectors/               the store of the entities' vectors, see `knowledge.vectors`
+"""
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Dict, Tuple
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from tqdm import tqdm
+
+from ..atomic import write_atomically
+from ..knowledge.build import build_vectors
+from .engines import Engine, make_engine
+from .settings import Settings
+from .triples import SPLITS, Graph
+
+STATE, BEST, METRICS, VECTORS = "training.safetensors", "best.safetensors", "metrics.json", "vectors"
+
+
+def train_graph(
+    graph: Graph,
+    folder: Path,
+    settings: Settings,
+    *,
+    every: int = 10,
+    resume: bool = False,
+    dtype: str = "float32",
+    progress: bool = False,
+) -> Dict[str, Any]:
+    """Train on a graph, write the files of this module to a folder, and return what metrics.json holds.
+
+    every: epochs between two validations, each followed by saving the state. The vectors are those of the best
+    validation MRR, or of the last epoch without validation triples; `test` is reported for these alone. Entities that no
+    training triple names are not in the store. resume: go on from the folder's state, as if there had been no pause.
+    """
+    if every < 1:
+        raise ValueError(f"every must be 1 or more, but it is {every}.")
+    folder = Path(folder)
+    engine = make_engine(graph, settings)
+    identity = {"settings": settings.to_dict(), "graph": digest_graph(graph), "every": every}
+    record: Dict[str, Any] = {"epoch": 0, "history": [], "best": None, "seconds": 0.0}
+    if resume:
+        record = _load_state(folder / STATE, engine, identity)
+    elif folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} is not empty. Resume the run that is there, or choose another name.")
+    folder.mkdir(parents=True, exist_ok=True)
+    while record["epoch"] < settings.epochs:
+        _run_epoch(engine, graph, settings, record, progress=progress)
+        if record["epoch"] % every == 0 or record["epoch"] == settings.epochs:
+            _validate(engine, graph, folder, record, progress=progress)
+            _save_tensors(engine.state(), folder / STATE, {**identity, "record": record})
+    return _finish(engine, graph, folder, settings, record, dtype=dtype, progress=progress)
+
+
+def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: Dict[str, Any], *, progress: bool) -> None:
+    start, epoch = perf_counter(), record["epoch"]
+    show = {"total": len(graph.triples["train"]), "unit": " triples", "unit_scale": True, "leave": False}
+    with tqdm(desc=f"epoch {epoch + 1}/{settings.epochs}", disable=not progress, **show) as bar:
+        loss = engine.train_epoch(epoch, bar)
+    if not np.isfinite(loss):
+        raise ValueError(
+            f"The loss of epoch {epoch + 1} is {loss}. Take a smaller learning rate than {settings.learning_rate}."
+        )
+    record["epoch"] += 1
+    record["seconds"] += perf_counter() - start
+    record["history"].append({"epoch": record["epoch"], "loss": round(loss, 6)})
+
+
+def _validate(engine: Engine, graph: Graph, folder: Path, record: Dict[str, Any], *, progress: bool) -> None:
+    if not len(graph.triples["valid"]):
+        return
+    found = engine.evaluate(graph.triples["valid"], progress=progress)
+    last = record["history"][-1]
+    last["valid"] = found
+    if progress:
+        tqdm.write(
+            f"epoch {last['epoch']}: loss {last['loss']:.4f}, MRR {found['mrr']:.4f}, hits@10 {found['hits@10']:.4f}"
+        )
+    if record["best"] is None or found["mrr"] > record["best"]["mrr"]:
+        record["best"] = {"epoch": last["epoch"], **found}
+        _save_tensors(engine.state(), folder / BEST, {"epoch": last["epoch"]})
+
+
+def _finish(
+    engine: Engine,
+    graph: Graph,
+    folder: Path,
+    settings: Settings,
+    record: Dict[str, Any],
+    *,
+    dtype: str,
+    progress: bool,
+) -> Dict[str, Any]:
+    if record["best"] is not None:
+        engine.load(_read_tensors(folder / BEST)[0])
+    trained_U = graph.trained_entities()
+    entities_ND, relations_RD = engine.vectors()
+    lengths_U = entities_ND[trained_U].norm(dim=1)
+    result = {
+        "settings": settings.to_dict(),
+        "graph": {
+            "entities": len(graph.entities),
+            "relations": len(graph.relations),
+            **{split: len(graph.triples[split]) for split in SPLITS},
+            "entities_without_training_triples": len(graph.entities) - len(trained_U),
+            "digest": digest_graph(graph),
+        },
+        "excluded": graph.excluded,
+        "epoch": record["best"]["epoch"] if record["best"] else record["epoch"],
+        "valid": record["best"],
+        "test": engine.evaluate(graph.triples["test"], progress=progress) if len(graph.triples["test"]) else None,
+        "seconds": round(record["seconds"], 1),
+        "triples_per_second": round(len(graph.triples["train"]) * record["epoch"] / record["seconds"]),
+        "mean_length_of_vectors": round(float(lengths_U.mean()), 4),
+        "history": record["history"],
+    }
+    names = [graph.entities[i] for i in trained_U.tolist()]
+    vectors_UD = entities_ND[trained_U].numpy()
+    build_vectors(vectors_UD, folder / VECTORS, dtype=dtype, names=names, progress=progress)
+    with write_atomically(folder / "relations.npy") as new, new.open("wb") as file:
+        np.save(file, relations_RD.numpy())
+    with write_atomically(folder / "relations.txt") as new:
+        new.write_text("".join(f"{name}\n" for name in graph.relations), encoding="utf8")
+    with write_atomically(folder / METRICS) as new:
+        new.write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    return result
+
+
+def digest_graph(graph: Graph) -> str:
+    """BLAKE2b (16 bytes) of names and triples."""
+    digest = blake2b(digest_size=16)
+    for names in (graph.entities, graph.relations):
+        for name in names:
+            digest.update(name.encode("utf8") + b"\n")
+        digest.update(b"\n")
+    for split in SPLITS:
+        digest.update(np.ascontiguousarray(graph.triples[split]).data)
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _save_tensors(tensors: Dict[str, Tensor], path: Path, about: Dict[str, Any]) -> None:
+    with write_atomically(path) as new:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new, {"about": json.dumps(about)})
+
+
+def _read_tensors(path: Path) -> Tuple[Dict[str, Tensor], Dict[str, Any]]:
+    """Tensors of their own memory, and what was noted with them."""
+    if not path.is_file():
+        raise ValueError(f"{path} is not there: nothing was saved yet, or this is another folder. Start the run anew.")
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name).clone() for name in file.keys()}, json.loads(file.metadata()["about"])
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error}). Start the run anew.") from error
+
+
+def _load_state(path: Path, engine: Engine, identity: Dict[str, Any]) -> Dict[str, Any]:
+    state, about = _read_tensors(path)
+    for key, wanted in identity.items():
+        if about.get(key) != wanted:
+            was, now = about.get(key), wanted
+            if key == "settings":
+                was, now = ({k: v for k, v in a.items() if a.get(k) != b.get(k)} for a, b in ((was, now), (now, was)))
+            raise ValueError(
+                f"{path} is of another run: its {key} is {was}, but now {now}. Resume with what it began with."
+            )
+    engine.load(state)
+    return about["record"]

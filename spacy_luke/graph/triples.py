@@ -1,0 +1,212 @@
+"""Reading knowledge graphs: triples by name or OpenKE's numbers, plain or .gz; facts that must not be learnt are removed.
+
+train.tsv      head TAB relation TAB tail, names, a triple a line (FB15k-237, CoDEx)
+train2id.txt   OpenKE and ERNIE: the number of triples, then `head tail relation` as numbers from 0; names from
+               entity2id.txt and relation2id.txt beside it (their number, then name TAB number), where they are there
+"""
+
+import gzip
+import warnings
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+from tqdm import tqdm
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A knowledge graph whose entities and relations are numbered from 0.
+
+    triples: "train", "valid" and "test", int32 (T, 3) of head, relation, tail; `excluded` counts what was removed.
+    """
+
+    entities: List[str]
+    relations: List[str]
+    triples: Dict[str, np.ndarray]
+    excluded: Dict[str, int] = field(default_factory=dict)
+
+    def known(self) -> np.ndarray:
+        """All triples that are true, int32 (T, 3)."""
+        return np.concatenate([self.triples[split] for split in SPLITS])
+
+    def trained_entities(self) -> np.ndarray:
+        """int64, ascending: the entities of one or more training triples; others have no vector worth the name."""
+        return np.unique(self.triples["train"][:, [0, 2]]).astype(np.int64)
+
+
+def read_graph(
+    train: Sequence[Path],
+    *,
+    valid: Optional[Path] = None,
+    test: Optional[Path] = None,
+    exclude: Optional[Path] = None,
+    progress: bool = False,
+) -> Graph:
+    """Files of triples. exclude: `entity TAB entity` a line; triples of these two, in both directions, are removed from
+    all files. ValueError for lines that are no triples, with file and line, and where nothing is left to learn from."""
+    files = {"train": list(train), "valid": [valid] * (valid is not None), "test": [test] * (test is not None)}
+    names = _Names()
+    triples = {}
+    for split in SPLITS:
+        parts = [_read_triples(Path(path), names, progress=progress) for path in files[split]]
+        triples[split] = np.concatenate([np.empty((0, 3), np.int32), *parts])
+    excluded = {}
+    if exclude is not None:
+        pairs_P2, excluded = _read_pairs(Path(exclude), names)
+        for split in SPLITS:
+            kept_T = ~_has_pair(triples[split], pairs_P2, len(names.entities))
+            excluded[split] = int((~kept_T).sum())
+            triples[split] = triples[split][kept_T]
+    if not len(triples["train"]):
+        removed = f"; {excluded['train']:,} were excluded" if excluded else ""
+        raise ValueError(
+            f"Expected triples to learn from in {', '.join(map(str, train))}, but there are none{removed}."
+        )
+    return Graph(list(names.entities), list(names.relations), triples, excluded)
+
+
+class _Names:
+    """Numbers of names, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.entities: Dict[str, int] = {}
+        self.relations: Dict[str, int] = {}
+        self.folder: Optional[Path] = None  # of OpenKE's tables, once they are read
+
+    def read_openke(self, folder: Path, *, entities: int, relations: int) -> None:
+        """Tables of a folder, once; without tables the numbers are the names."""
+        if self.folder == folder:
+            if entities > len(self.entities) or relations > len(self.relations):
+                self._number(entities, relations, folder)
+            return
+        if self.entities:
+            raise ValueError(
+                f"Triples of numbers in {folder} cannot be read with others: their numbers mean other entities. "
+                "Give all files in one format and from one folder."
+            )
+        self.folder = folder
+        self._number(entities, relations, folder)
+
+    def _number(self, entities: int, relations: int, folder: Path) -> None:
+        for kind, count, numbers in (("entity", entities, self.entities), ("relation", relations, self.relations)):
+            path = folder / f"{kind}2id.txt"
+            if not path.exists():
+                numbers.update({str(i): i for i in range(len(numbers), count)})
+            elif not numbers:
+                numbers.update(_read_table(path))
+            if count > len(numbers):
+                raise ValueError(f"{path} has {len(numbers):,} names, but a triple has number {count - 1:,}.")
+
+
+def _read_table(path: Path) -> Dict[str, int]:
+    """OpenKE's entity2id.txt: its number of lines, then name TAB number; numbers in any order, each once."""
+    lines = path.read_text(encoding="utf8").splitlines()
+    found: Dict[int, str] = {}
+    for i, line in enumerate(lines[1:], start=2):
+        name, _, number = line.rpartition("\t") if "\t" in line else line.rpartition(" ")
+        if not name or not number.strip().isdigit() or int(number) in found:
+            raise ValueError(f"{path}, line {i}: expected `name TAB number`, each number once, but got {line!r}.")
+        found[int(number)] = name
+    if not lines or lines[0].strip() != str(len(found)) or sorted(found) != list(range(len(found))):
+        stated = lines[0].strip() if lines else ""
+        raise ValueError(
+            f"{path}: expected as many names as its first line says, numbered from 0, but it says {stated!r} and has "
+            f"{len(found):,}, up to number {max(found, default=-1):,}. Is the file whole?"
+        )
+    table = {found[i]: i for i in range(len(found))}
+    if len(table) < len(found):
+        raise ValueError(f"{path}: expected each name once, but {len(found) - len(table):,} come again.")
+    return table
+
+
+def _read_triples(path: Path, names: _Names, *, progress: bool) -> np.ndarray:
+    if not path.is_file():
+        raise ValueError(f"There is no file of triples {path}.")
+    total = path.stat().st_size
+    with (
+        path.open("rb") as raw,
+        tqdm.wrapattr(raw, "read", total, desc=path.name, disable=not progress, leave=False) as read,
+    ):
+        file = gzip.GzipFile(fileobj=read) if path.name.endswith(".gz") else read
+        first = file.readline()
+        if first.strip().isdigit():
+            return _read_openke(file, path, int(first), names)
+        return _read_named(_lines(first, file), path, names)
+
+
+def _lines(first: bytes, file: BinaryIO) -> Iterator[bytes]:
+    """Lines of a file whose first line is read: `wrapattr` and gzip see reads of a megabyte."""
+    rest = first
+    while block := file.read(1 << 20):
+        lines = (rest + block).split(b"\n")
+        rest = lines.pop()
+        yield from lines
+    if rest:
+        yield rest.removesuffix(b"\n")
+
+
+def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray:
+    if names.folder is not None:
+        raise ValueError(f"{path} has triples of names, but other files have OpenKE's numbers. Give one format.")
+    found = array("i")
+    entities, relations = names.entities, names.relations
+    for i, line in enumerate(lines, start=1):
+        parts = line.decode("utf8").rstrip("\r").split("\t")
+        if len(parts) != 3 or not all(parts):
+            raise ValueError(
+                f"{path}, line {i}: expected `head TAB relation TAB tail`, but got {line.decode('utf8')!r}."
+            )
+        head, relation, tail = parts
+        found.append(entities.setdefault(head, len(entities)))
+        found.append(relations.setdefault(relation, len(relations)))
+        found.append(entities.setdefault(tail, len(entities)))
+    return np.array(found, np.int32).reshape(-1, 3)
+
+
+def _read_openke(file: BinaryIO, path: Path, count: int, names: _Names) -> np.ndarray:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # so numpy says that it met something else than numbers
+            numbers = np.fromstring(file.read(), np.int64, sep=" ")
+    except (DeprecationWarning, ValueError) as error:
+        raise ValueError(f"{path}: expected three numbers a line after the first, but something else came.") from error
+    if len(numbers) != 3 * count:
+        raise ValueError(
+            f"{path}: its first line says {count:,} triples, which are {3 * count:,} numbers, but there are "
+            f"{len(numbers):,}. Is the file whole?"
+        )
+    triples = numbers.reshape(-1, 3)[:, [0, 2, 1]]
+    if count:
+        if triples.min() < 0:
+            line = int(np.flatnonzero(triples.min(1) < 0)[0]) + 2
+            raise ValueError(f"{path}, line {line}: expected numbers from 0, but got {triples[line - 2].min()}.")
+        highest = triples.max(0)
+        names.read_openke(path.parent, entities=int(max(highest[0], highest[2])) + 1, relations=int(highest[1]) + 1)
+    return triples.astype(np.int32)
+
+
+def _read_pairs(path: Path, names: _Names) -> Tuple[np.ndarray, Dict[str, int]]:
+    """Pairs of the graph's entities, int64 (P, 2), and how many lines there are, and of entities in the graph."""
+    lines = [line for line in path.read_text(encoding="utf8").splitlines() if line]
+    found = []
+    for i, line in enumerate(lines, start=1):
+        parts = line.split("\t")
+        if len(parts) != 2 or not all(parts):
+            raise ValueError(f"{path}, line {i}: expected `entity TAB entity`, but got {line!r}.")
+        numbers = [names.entities.get(name) for name in parts]
+        if None not in numbers:
+            found.append(numbers)
+    counts = {"pairs": len(set(lines)), "pairs_of_entities_in_graph": len({tuple(pair) for pair in found})}
+    return np.array(found, np.int64).reshape(-1, 2), counts
+
+
+def _has_pair(triples_T3: np.ndarray, pairs_P2: np.ndarray, num_entities: int) -> np.ndarray:
+    """bool (T,): head and tail are one of the pairs, in one of the two directions."""
+    low_P, high_P = pairs_P2.min(1, initial=num_entities), pairs_P2.max(1, initial=0)
+    ends_T2 = triples_T3[:, [0, 2]].astype(np.int64)
+    return np.isin(ends_T2.min(1) * num_entities + ends_T2.max(1), low_P * num_entities + high_P)

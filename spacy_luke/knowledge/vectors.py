@@ -1,0 +1,202 @@
+"""Vectors of millions of entities in a folder (see `writer` and `names` for its files).
+
+Opening maps the index of names and compares the files' sizes with the manifest; asking for rows reads these rows. Processes
+share what the system keeps of the files. Shapes: E rows asked for, S numbers in a vector.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+
+import numpy as np
+
+from ..atomic import link_or_copy, write_folder_atomically
+from .names import NameIndex, NameList
+from .rows import AGAIN, RowFile, map_array, map_bytes
+from .writer import DTYPES, FORMAT, MANIFEST, VERSION, RowWriter, check_replaceable, digest_file, finish_store
+
+BLOCK = 1 << 14  # rows that are copied at once
+BUILD = "Build it with `python -m spacy luke build-vectors`."
+
+
+class EntityVectors:
+    """A store of vectors, by row and by name. Rows are numbered from 0; what has no row is not in the store.
+
+    A pickle or a deepcopy of it holds the path alone: the folder must be there where it is read. Nothing in a store
+    changes; `build.build_vectors` makes new ones, which may replace a folder that is in use.
+    """
+
+    def __init__(self, path: Path, manifest: Dict[str, Any]) -> None:
+        self.path = path
+        self.size: int = manifest["size"]
+        self.dtype: str = manifest["dtype"]
+        self._manifest = manifest
+        rows, names = manifest["rows"], manifest["names"]
+        self._vectors = RowFile(path / "vectors.npy", DTYPES[self.dtype], (rows, self.size))
+        self._scales_R = map_array(path / "scales.npy", "<f4", (rows,)) if self.dtype == "int8" else None
+        self._further_rows = map_array(path / "name_rows.npy", "<u4", (names - rows,))
+        self._names = NameIndex(
+            map_bytes(path / "names.txt"),
+            map_array(path / "name_starts.npy", "<i8", (names + 1,)),
+            map_array(path / "name_hashes.npy", "<u8", (names,)),
+            map_array(path / "name_order.npy", "<u4", (names,)),
+        )
+
+    @classmethod
+    def open(cls, path: Union[str, Path]) -> "EntityVectors":
+        """A store in a folder. ValueError for what is none, one of another version, or not whole (by its files' sizes)."""
+        path = Path(path).absolute()
+        manifest = _read_manifest(path)
+        for name, (size, _) in manifest["files"].items():
+            file = path / name
+            if not file.is_file():
+                raise ValueError(f"{path} is not a whole store of vectors: {name} is missing. Copy it again.")
+            if file.stat().st_size != size:
+                raise ValueError(
+                    f"{path} is not a whole store of vectors: expected {size:,} bytes in {name}, but it has "
+                    f"{file.stat().st_size:,}. {AGAIN}"
+                )
+        return cls(path, manifest)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self._manifest["rows"]
+
+    def __repr__(self) -> str:
+        return f"EntityVectors({str(self.path)!r}, {len(self):,} x {self.size}, {self.dtype})"
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.row(name) >= 0
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self).open, (self.path,)
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """What the builder noted: the source, its format, and how many entities were left out."""
+        return dict(self._manifest["info"])
+
+    @property
+    def name_count(self) -> int:
+        """Number of names: one for each row, and the further ones."""
+        return self._manifest["names"]
+
+    def row(self, name: str) -> int:
+        """The row of an entity, by its id or a further name; -1 where it is not known."""
+        return int(self.rows([name])[0])
+
+    def rows(self, names: Sequence[str]) -> np.ndarray:
+        """int64 (E,): the row of each name, -1 where it is not known."""
+        if isinstance(names, str):
+            raise ValueError(f"Expected a list of names, but got the text {names!r}; `row` takes a single name.")
+        numbers_E = self._names.find([name.encode("utf8", "surrogatepass") for name in names])
+        if len(self._further_rows):
+            further = np.flatnonzero(numbers_E >= len(self))
+            numbers_E[further] = self._further_rows[numbers_E[further] - len(self)]
+        return numbers_E
+
+    def gather(self, rows: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
+        """float32 (E, S): the vectors of rows (E,), in their order. Each row is read once, and nothing but these rows."""
+        unique_U, place_E = np.unique(self._check_rows(rows), return_inverse=True)
+        vectors_US = self._vectors.read(unique_U).astype(np.float32, copy=False)
+        if self._scales_R is not None:
+            vectors_US *= self._scales_R[unique_U][:, None]
+        return vectors_US[place_E]
+
+    def names_of(self, rows: Union[np.ndarray, Sequence[int]]) -> List[str]:
+        """The first name of each row, which is its id."""
+        return [self._names.text_of(row).decode("utf8") for row in self._check_rows(rows).tolist()]
+
+    def verify(self, *, progress: bool = False) -> None:
+        """Read all files and compare their checksums. ValueError names the file that is not the one that was written."""
+        for name, (_, digest) in self._manifest["files"].items():
+            if digest_file(self.path / name, progress=progress) != digest:
+                raise ValueError(
+                    f"{self.path / name} is damaged, or belongs to another store: its checksum is not the manifest's. "
+                    f"{AGAIN}"
+                )
+
+    def save(self, folder: Union[str, Path]) -> None:
+        """The same store in another folder, atomically: hard links on the same disk, which take no room, else copies."""
+        folder = Path(folder)
+        check_replaceable(folder)
+        with write_folder_atomically(folder) as new:
+            for name in [*self._manifest["files"], MANIFEST]:
+                link_or_copy(self.path / name, new / name)
+
+    def subset(self, names: Iterable[str], folder: Union[str, Path]) -> "EntityVectors":
+        """A smaller store of the rows that have one of these names, with all their names; rows keep their order, and
+        vectors are the same to the bit. ValueError for names that are not known."""
+        names, folder = list(dict.fromkeys(names)), Path(folder)
+        rows_E = self.rows(names)
+        if (unknown := np.flatnonzero(rows_E < 0)).size:
+            first = ", ".join(repr(names[i]) for i in unknown[:5])
+            raise ValueError(
+                f"{len(unknown):,} of {len(names):,} names are not in {self.path}: {first}. Leave them out."
+            )
+        if not names:
+            raise ValueError("Expected the names of one or more entities for a smaller store, but got none.")
+        check_replaceable(folder)
+        rows_E = np.unique(rows_E)
+        further = np.flatnonzero(np.isin(self._further_rows, rows_E))
+        with write_folder_atomically(folder) as new:
+            with RowWriter(new, self.size, self.dtype) as writer:
+                for start in range(0, len(rows_E), BLOCK):
+                    block = rows_E[start : start + BLOCK]
+                    writer.write(self._vectors.read(block), None if self._scales_R is None else self._scales_R[block])
+            numbers = [*rows_E.tolist(), *(further + len(self)).tolist()]
+            index = NameIndex.of(NameList(map(self._names.text_of, numbers)))
+            further_rows = np.searchsorted(rows_E, self._further_rows[further])
+            info = {key: value for key, value in self.info.items() if key != "dropped"}
+            finish_store(new, writer, index, further_rows, info={**info, "subset_of": len(self)})
+        return type(self).open(folder)
+
+    def _check_rows(self, rows: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
+        rows_E = np.asarray(rows)
+        if rows_E.size == 0:
+            rows_E = rows_E.astype(np.int64)
+        if rows_E.ndim != 1 or rows_E.dtype.kind not in "iu":
+            raise ValueError(f"Expected whole numbers of shape (E,) as rows, but got {rows_E.dtype} {rows_E.shape}.")
+        if rows_E.size and not (0 <= rows_E.min() and rows_E.max() < len(self)):
+            i = int(np.flatnonzero((rows_E < 0) | (rows_E >= len(self)))[0])
+            raise ValueError(
+                f"Expected rows from 0 to {len(self) - 1:,}, but row {i} of those asked for is {rows_E[i]}. "
+                "A name that is not known (-1) has no vector: leave it out."
+            )
+        return rows_E
+
+
+def _read_manifest(path: Path) -> Dict[str, Any]:
+    file = path / MANIFEST
+    if not file.is_file():
+        raise ValueError(f"{path} is no store of vectors: there is no {MANIFEST}. {BUILD}")
+    try:
+        manifest = json.loads(file.read_text(encoding="utf8"))
+        form, version = manifest["format"], manifest["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no store of vectors: {file.name} is not readable ({error!r}). {BUILD}") from error
+    if form != FORMAT:
+        raise ValueError(f"{path} is no store of vectors: {file.name} says format {form!r}. {BUILD}")
+    if version != VERSION:
+        raise ValueError(
+            f"{path} is a store of vectors of version {version}, but this spacy_luke reads version {VERSION}. "
+            "Build it again."
+        )
+    if not _is_whole(manifest):
+        raise ValueError(f"{path} is a damaged store of vectors: {file.name} is not whole. Build it again.")
+    return manifest
+
+
+def _is_whole(manifest: Dict[str, Any]) -> bool:
+    try:
+        numbers = [manifest["rows"], manifest["size"], manifest["names"]]
+        files = [x for pair in manifest["files"].values() for x in zip(pair, (int, str), strict=True)]
+        return (
+            all(type(number) is int and number > 0 for number in numbers)
+            and all(type(x) is kind for x, kind in files)
+            and all(Path(name).name == name for name in manifest["files"])
+            and manifest["dtype"] in DTYPES
+            and isinstance(manifest["info"], dict)
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False

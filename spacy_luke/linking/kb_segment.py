@@ -1,0 +1,89 @@
+"""One segment of a knowledge base, read from memory-mapped files (see `kb_files`)."""
+
+from bisect import bisect_left
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from ..knowledge.names import hash_names
+from ..knowledge.rows import map_array, map_bytes
+from .kb_files import AGAIN, NONE
+from .names import letters_of
+from .store import MentionStore, new_trie
+
+
+class Segment:
+    """Entities and names that were written at once. base: the row of its first new entity; number: an entity's number in
+    the segment's own store, which is its row in the first segment."""
+
+    def __init__(self, folder: Path, *, base: int, entities: int) -> None:
+        self.store = MentionStore.open(folder / "names")
+        self.base, self.entities = base, entities
+        n = self.store.header["entities"]
+        self._counts = memoryview(map_array(folder / "counts.npy", "<u4", (n,)))
+        self._persons = memoryview(map_array(folder / "persons.npy", "|u1", (n,)))
+        self._starts = memoryview(map_array(folder / "description_starts.npy", "<i8", (n,)))
+        text = folder / "descriptions.txt"
+        self._text = map_bytes(text) if text.stat().st_size else b""
+        self._redirects_data = map_bytes(folder / "redirects.trie")  # the trie does not keep what it is mapped from
+        try:
+            self._redirects = new_trie().map(memoryview(self._redirects_data))
+        except RuntimeError as error:
+            raise ValueError(f"{folder / 'redirects.trie'} is damaged ({error}). {AGAIN}") from error
+        self._targets = memoryview(map_array(folder / "redirect_numbers.npy", "<u4", (len(self._redirects),)))
+        hashes = np.load(folder / "loose_hashes.npy", mmap_mode="r", allow_pickle=False)
+        self._hashes = memoryview(map_array(folder / "loose_hashes.npy", "<u8", hashes.shape))
+        self._loose = memoryview(map_array(folder / "loose_names.npy", "<u4", hashes.shape))
+        self._rows: Optional[memoryview] = None
+        self._numbers: Dict[int, int] = {}  # of the new rows, in segments that were added
+        if base:
+            rows = map_array(folder / "rows.npy", "<u4", (n,))
+            self._rows = memoryview(rows)
+            new = np.flatnonzero(rows >= base)
+            self._numbers = dict(zip(rows[new].tolist(), new.tolist(), strict=True))
+
+    def row_of(self, entity: str) -> int:
+        """-1 where this segment does not know the id."""
+        number = self.number_of(entity)
+        return number if number < 0 or self._rows is None else self._rows[number]
+
+    def number_of(self, entity: str) -> int:
+        number = self.store.entity_number_of(entity)
+        if number is None:
+            place = self._redirects.get(entity) if len(self._redirects) else None
+            number = self._targets[place] if place is not None else NONE
+        return -1 if number == NONE else number
+
+    def number_of_row(self, row: int) -> int:
+        return row if self._rows is None else self._numbers[row]
+
+    def candidates(self, number: int) -> List[Tuple[int, float]]:
+        """Rows and priors of the candidates of a name, the best first."""
+        found = self.store.numbers_of(number)
+        rows = self._rows
+        return found if rows is None else [(rows[entity], prior) for entity, prior in found]
+
+    def count(self, number: int) -> int:
+        return self._counts[number]
+
+    def is_person(self, number: int) -> bool:
+        return bool(self._persons[number])
+
+    def description(self, number: int) -> str:
+        start = self._starts[number]
+        return self._text[start : self._text.find(b"\n", start)].decode("utf8") if start >= 0 else ""
+
+    def redirects(self) -> Iterator[Tuple[str, int]]:
+        """Further ids, and the rows that they lead to."""
+        return ((title, row) for title in self._redirects.iterkeys() if (row := self.row_of(title)) >= 0)
+
+    def loose_names(self, letters: str) -> Iterator[str]:
+        """The names that are the same as `letters`, which has no case and no punctuation; the most frequent first."""
+        digest = int(hash_names([letters.encode("utf8")])[0])
+        place = bisect_left(self._hashes, digest)
+        while place < len(self._hashes) and self._hashes[place] == digest:
+            name = self.store.name_of(self._loose[place])
+            if letters_of(name.casefold()) == letters:
+                yield name
+            place += 1

@@ -1,0 +1,77 @@
+"""Sorting more lines than memory shall hold: sorted runs in temporary files, which are merged in the end."""
+
+import heapq
+from pathlib import Path
+from typing import Dict, Iterable, Iterator, List, Tuple
+
+MOST = 1 << 19  # lines in memory: some 100 MB
+_READ = 1 << 16  # bytes of each run in memory while they are merged
+
+
+class SortedLines:
+    """Lines in order, each as often as it was added. A line ends in a line feed, and has no other."""
+
+    def __init__(self, folder: Path, *, most: int = MOST) -> None:
+        self._folder, self._most = folder, most
+        self._lines: List[str] = []
+        self._runs: List[Path] = []
+        folder.mkdir()
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        if len(self._lines) >= self._most:
+            self._runs.append(write_run(self._folder, len(self._runs), self._lines))
+            self._lines = []
+
+    def __iter__(self) -> Iterator[str]:
+        self._lines.sort()
+        return heapq.merge(self._lines, *map(_read_run, self._runs)) if self._runs else iter(self._lines)
+
+
+class SortedSums:
+    """Sums of weights by key, in the order of the keys; a key is a text without line feeds."""
+
+    def __init__(self, folder: Path, *, most: int = MOST) -> None:
+        self._folder, self._most = folder, most
+        self._sums: Dict[str, float] = {}
+        self._runs: List[Path] = []
+        folder.mkdir()
+
+    def add(self, key: str, weight: float) -> None:
+        sums = self._sums
+        sums[key] = sums.get(key, 0) + weight
+        if len(sums) >= self._most:
+            self._runs.append(write_run(self._folder, len(self._runs), _lines_of(sums)))
+            self._sums = {}
+
+    def __iter__(self) -> Iterator[Tuple[str, float]]:
+        if not self._runs:
+            yield from sorted(self._sums.items())
+            return
+        last, total = "", 0.0
+        for line in heapq.merge(sorted(_lines_of(self._sums)), *map(_read_run, self._runs)):
+            key, _, weight = line.rpartition("\t")
+            if key == last:
+                total += float(weight)
+                continue
+            if total:
+                yield last, total
+            last, total = key, float(weight)
+        if total:
+            yield last, total
+
+
+def write_run(folder: Path, number: int, lines: Iterable[str]) -> Path:
+    path = folder / str(number)
+    with path.open("w", encoding="utf8", newline="\n") as file:
+        file.writelines(sorted(lines))
+    return path
+
+
+def _lines_of(sums: Dict[str, float]) -> Iterator[str]:
+    return (f"{key}\t{weight!r}\n" for key, weight in sums.items())
+
+
+def _read_run(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf8", newline="\n", buffering=_READ) as file:
+        yield from file

@@ -1,0 +1,266 @@
+"""The ERNIE encoder: words in BERT, entities of a knowledge graph beside them (Zhang et al., ACL 2019, section 3).
+
+N packed pieces of B windows, D model width, F intermediate width; E packed entities, H width of their vectors; M slots
+of the entity stream, which are the [CLS] of each window and its entities: M = B + E.
+The original (thunlp/ERNIE, code/knowledge_bert/modeling.py) carries an entity row for every piece and masks all but the
+slots. Here there are only the slots, which computes the same: a piece without an entity gets the fusion's entity bias.
+"""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import Attention
+from .config import ACTIVATIONS
+from .luke import FEED_FORWARD_ROWS, Layer, Windows, WordEmbeddings, activate
+from .packing import Packing, pack
+
+KINDS = ("sim", "mix", "norm")
+FUSIONS = ("code", "paper")
+SLOT_WASTE = 1.0  # padding of a call's slots that is tolerated, as a share of the real ones: they are few and narrow
+
+
+@dataclass(frozen=True)
+class ErnieConfig:
+    """What fixes an encoder's parameters. Defaults are those of the released ERNIE base (BERT base, uncased)."""
+
+    vocab_size: int  # pieces
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int = 3072
+    max_positions: int = 512  # rows of the position table
+    position_offset: int = 0  # row of the first position
+    token_types: int = 2
+    norm_eps: float = 1e-12
+    activation: str = "gelu"
+    entity_size: int = 100  # width of an entity's vector
+    entity_heads: int = 4
+    # Of each layer: "sim", words alone; "mix", fusion without attention of entities; "norm", both. Further layers are "sim".
+    layer_kinds: Tuple[str, ...] = ()
+    # "code": the fusion is a feed-forward layer with residuals and LayerNorms; "paper": its activations are the layer's
+    # outputs (section 3.4). The two differ, and the released weights want the code's.
+    fusion: str = "code"
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    initializer_range: float = 0.02
+
+    def __post_init__(self) -> None:
+        for size, heads in (("hidden_size", "num_heads"), ("entity_size", "entity_heads")):
+            if getattr(self, size) % getattr(self, heads):
+                raise ValueError(
+                    f"{size} must be a multiple of {heads}, but {getattr(self, size)} % {getattr(self, heads)} is not 0."
+                )
+        for name, known in (("activation", ACTIVATIONS), ("fusion", FUSIONS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {known}, but it is {getattr(self, name)!r}.")
+        kinds = tuple(self.layer_kinds)
+        if wrong := [(i, kind) for i, kind in enumerate(kinds) if kind not in KINDS]:
+            raise ValueError(f"layer_kinds must be of {KINDS}, but that of layer {wrong[0][0]} is {wrong[0][1]!r}.")
+        if len(kinds) > self.num_layers:
+            raise ValueError(
+                f"layer_kinds must name at most the {self.num_layers} layers that there are, but it names {len(kinds)}."
+            )
+        object.__setattr__(self, "layer_kinds", kinds + ("sim",) * (self.num_layers - len(kinds)))
+
+    @property
+    def entity_aware(self) -> bool:
+        """Whether words have extra queries, as in LUKE: never."""
+        return False
+
+    @property
+    def max_window(self) -> int:
+        """Pieces of one window, [CLS] and [SEP] included."""
+        return self.max_positions - self.position_offset
+
+    def to_dict(self) -> Dict[str, Any]:
+        return {**asdict(self), "layer_kinds": list(self.layer_kinds)}
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "ErnieConfig":
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(data) - known):
+            raise ValueError(f"Unknown encoder settings {unknown}; known are {sorted(known)}.")
+        return cls(**data)
+
+
+def default_layer_kinds(num_layers: int) -> Tuple[str, ...]:
+    """The released ERNIE base's 5 "sim", 1 "mix" and 6 "norm" for 12 layers, and as near for other depths."""
+    n_sim = (num_layers - 1) // 2
+    return ("sim",) * n_sim + ("mix",) + ("norm",) * (num_layers - n_sim - 1)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Entities of B windows, packed in the order of the windows.
+
+    vectors_EH: of the knowledge graph's embeddings; at_E: the piece of each in its window, from 1 ([CLS] is 0, and takes
+    part without an entity), each piece at most once; counts: entities of each window.
+    """
+
+    vectors_EH: Tensor
+    at_E: Tensor
+    counts: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Where the entity stream runs. rows_M: the slots' pieces, as rows of the packed words, ascending; place_E: the slot
+    of each entity; packing: of the slots; parts: rows of words, with their slots, that are fused at once."""
+
+    rows_M: Tensor
+    place_E: Tensor
+    packing: Packing
+    parts: Sequence[Tuple[slice, slice]]
+
+
+def place_slots(windows: Windows, knowledge: Knowledge) -> Slots:
+    """Raises ValueError where counts and lengths do not fit, or, for tensors on the CPU, a place is none of its window."""
+    device, lengths, counts = windows.pieces_N.device, list(windows.lengths), list(knowledge.counts)
+    if len(lengths) != len(counts) or sum(counts) != len(knowledge.at_E):
+        raise ValueError(
+            f"Expected the entities of {len(lengths)} windows, but counts are given for {len(counts)}, with "
+            f"{sum(counts)} entities in all, and {len(knowledge.at_E)} places."
+        )
+    starts_B = F.pad(torch.tensor(lengths, dtype=torch.long).cumsum(0), (1, 0))[:-1]
+    window_E = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.long))
+    if knowledge.at_E.device.type == "cpu":
+        _check_places(knowledge.at_E, window_E, lengths)
+    rows_E = starts_B[window_E].to(device) + knowledge.at_E
+    rows_M, order_M = torch.cat([starts_B.to(device), rows_E]).sort()
+    place_M = torch.empty_like(order_M)
+    place_M[order_M] = torch.arange(len(order_M), device=device)
+    packing = pack([count + 1 for count in counts], device=device, waste=SLOT_WASTE)
+    return Slots(rows_M, place_M[len(lengths) :], packing, _parts(rows_M, sum(lengths)))
+
+
+def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> None:
+    length_E = torch.tensor(lengths, dtype=torch.long)[window_E]
+    wrong_E = (at_E < 1) | (at_E >= length_E)
+    pairs, again = torch.stack([window_E, at_E], 1).unique(dim=0, return_counts=True)
+    if wrong_E.any():
+        i = int(wrong_E.nonzero()[0])
+        raise ValueError(
+            f"Entity {i} must be at a piece from 1 to {int(length_E[i]) - 1} of window {int(window_E[i])}, but it is at "
+            f"{int(at_E[i])}. [CLS], piece 0, takes no entity."
+        )
+    if len(pairs) < len(at_E):
+        window, at = pairs[int((again > 1).nonzero()[0])].tolist()
+        raise ValueError(
+            f"Each piece takes one entity, but piece {at} of window {window} has more. Choose one of them."
+        )
+
+
+def _parts(rows_M: Tensor, n_words: int) -> List[Tuple[slice, slice]]:
+    if torch.is_grad_enabled() or n_words <= FEED_FORWARD_ROWS:
+        return [(slice(None), slice(None))]
+    edges = [*range(0, n_words, FEED_FORWARD_ROWS), n_words]
+    slots = torch.searchsorted(rows_M, torch.tensor(edges, device=rows_M.device)).tolist()
+    return [(slice(*edges[i : i + 2]), slice(*slots[i : i + 2])) for i in range(len(edges) - 1)]
+
+
+class Aggregator(Layer):
+    """A layer whose feed-forward part reads and writes both streams (section 3.4); "norm" layers also let the entities of
+    a window see one another first, "mix" layers do not (the original's BertLayer and BertLayerMix)."""
+
+    def __init__(self, config: ErnieConfig, *, kind: str):
+        super().__init__(config)
+        self.fusion = config.fusion
+        self.entity_attention: Optional[Attention] = None
+        if kind == "norm":
+            self.entity_attention = Attention(
+                config.entity_size, config.entity_heads, entity_aware=False, dropout=config.attention_dropout
+            )
+            self.entity_attention_norm = nn.LayerNorm(config.entity_size, eps=config.norm_eps)
+        self.entity_up = nn.Linear(config.entity_size, config.intermediate_size)
+        self.entity_down = nn.Linear(config.intermediate_size, config.entity_size)
+        if config.fusion == "code":
+            self.entity_output_norm = nn.LayerNorm(config.entity_size, eps=config.norm_eps)
+        else:
+            del self.output_norm
+
+    def aggregate(self, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots) -> Tuple[Tensor, Tensor]:
+        """words_ND: (N, D); entities_MH: the slots' states (M, H). RETURNS: both, after the layer."""
+        attended_ND, _, _ = self.attention.words_only(words_ND, packing)
+        words_ND = self.attention_norm(words_ND + self.dropout(attended_ND))
+        if self.entity_attention is not None:
+            attended_MH, _, _ = self.entity_attention.words_only(entities_MH, slots.packing)
+            entities_MH = self.entity_attention_norm(entities_MH + self.dropout(attended_MH))
+        if len(slots.parts) == 1:
+            return self._fuse(words_ND, entities_MH, slots.rows_M)
+        fused = [
+            self._fuse(words_ND[words], entities_MH[some], slots.rows_M[some] - words.start)
+            for words, some in slots.parts
+        ]
+        words, entities = zip(*fused)
+        return torch.cat(words), torch.cat(entities)
+
+    def _fuse(self, words_ND: Tensor, entities_MH: Tensor, rows_M: Tensor) -> Tuple[Tensor, Tensor]:
+        # Every piece gets both biases, with or without an entity, as in the original.
+        hidden_NF = F.linear(words_ND, self.up.weight, self.up.bias + self.entity_up.bias)
+        hidden_NF.index_add_(0, rows_M, F.linear(entities_MH, self.entity_up.weight))
+        hidden_NF = activate(hidden_NF, self.activation)
+        words, entities = self.down(hidden_NF), self.entity_down(hidden_NF[rows_M])
+        if self.fusion == "paper":
+            return activate(words, self.activation), activate(entities, self.activation)
+        words_ND = self.output_norm(words_ND + self.dropout(words))
+        return words_ND, self.entity_output_norm(entities_MH + self.dropout(entities))
+
+
+def run_layer(
+    layer: nn.Module, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots
+) -> Tuple[Tensor, Tensor]:
+    """Both streams after a layer of any kind; a "sim" layer leaves the slots as they are."""
+    if isinstance(layer, Aggregator):
+        return layer.aggregate(words_ND, entities_MH, packing, slots)
+    return layer.words_only(words_ND, packing)[0], entities_MH
+
+
+class ErnieEncoder(nn.Module):
+    def __init__(self, config: ErnieConfig):
+        super().__init__()
+        self.config = config
+        self.words = WordEmbeddings(config)
+        self.layers = nn.ModuleList(
+            Layer(config) if kind == "sim" else Aggregator(config, kind=kind) for kind in config.layer_kinds
+        )
+        self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, windows: Windows, knowledge: Knowledge) -> Tuple[Tensor, Tensor]:
+        """RETURNS: word states (N, D) and entity states (E, H) of the last layer, packed as the inputs are."""
+        slots = place_slots(windows, knowledge)
+        packing = pack(windows.lengths, device=windows.pieces_N.device)
+        words_ND = self.words(windows)
+        entities_MH = self.fill_slots(knowledge, slots).to(words_ND.dtype)
+        for layer in self.layers:
+            words_ND, entities_MH = run_layer(layer, words_ND, entities_MH, packing, slots)
+        return words_ND, entities_MH[slots.place_E]
+
+    def word_states(self, windows: Windows) -> Tensor:
+        """States of words where nothing is known of any entity: (N, D)."""
+        return self(windows, without_knowledge(windows, entity_size=self.config.entity_size))[0]
+
+    def fill_slots(self, knowledge: Knowledge, slots: Slots) -> Tensor:
+        """The entity stream before the first layer (M, H): vectors of entities, zeros for [CLS]."""
+        vectors_EH = knowledge.vectors_EH
+        if vectors_EH.shape[1:] != (self.config.entity_size,):
+            raise ValueError(
+                f"This encoder takes entity vectors of {self.config.entity_size} numbers, but they have the shape "
+                f"{tuple(vectors_EH.shape)}. Choose entity vectors of that size, or an encoder made for these."
+            )
+        entities_MH = vectors_EH.new_zeros(len(slots.rows_M), self.config.entity_size)
+        return entities_MH.index_copy(0, slots.place_E, vectors_EH)
+
+    def pool(self, words_ND: Tensor, lengths: Sequence[int]) -> Tensor:
+        """tanh of a linear layer on each window's [CLS], the first of its pieces: (B, D)."""
+        starts_B = F.pad(torch.tensor(list(lengths), dtype=torch.long).cumsum(0), (1, 0))[:-1]
+        return torch.tanh(self.pooler(words_ND[starts_B.to(words_ND.device)]))
+
+
+def without_knowledge(windows: Windows, *, entity_size: int) -> Knowledge:
+    """No entity in any window."""
+    pieces_N = windows.pieces_N
+    return Knowledge(pieces_N.new_zeros((0, entity_size), dtype=torch.float), pieces_N[:0], [0] * len(windows.lengths))

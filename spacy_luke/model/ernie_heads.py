@@ -1,0 +1,112 @@
+"""ERNIE's heads: of pretraining (section 3.5), and for types and relations (section 3.6). That of question answering is
+`answers.AnswerHead`.
+
+N packed word states, D model width; K chosen pieces, V pieces of the vocabulary; B windows, L labels; C candidates,
+H width of an entity's vector.
+"""
+
+from typing import Tuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .ernie import ErnieConfig
+from .luke import activate
+
+IGNORED = -1  # the label of what is not predicted, as in the original
+
+
+class PooledHead(nn.Module):
+    """A linear layer on a window's pooled state, for relations and types. The original's typing head has no bias."""
+
+    def __init__(self, hidden_size: int, n_labels: int, *, bias: bool = True):
+        super().__init__()
+        self.dropout = nn.Dropout(0.1)
+        self.classifier = nn.Linear(hidden_size, n_labels, bias=bias)
+
+    def forward(self, pooled_BD: Tensor) -> Tensor:
+        """RETURNS: logits (B, L)."""
+        return self.classifier(self.dropout(pooled_BD))
+
+
+class MaskedWordHead(nn.Module):
+    """BERT's: a transformed state times the word table, which is the encoder's own."""
+
+    def __init__(self, config: ErnieConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        self.bias = nn.Parameter(self.dense.weight.new_zeros(config.vocab_size))
+        self.activation = config.activation
+
+    def forward(self, states_KD: Tensor, table_VD: Tensor) -> Tensor:
+        """RETURNS: logits (K, V)."""
+        return F.linear(self.norm(activate(self.dense(states_KD), self.activation)), table_VD, self.bias)
+
+
+class EntityDenoiser(nn.Module):
+    """Which of the candidates a piece's entity is (dEA): the product of its transformed state and their vectors.
+
+    transform: the code's linear layer, activation and LayerNorm; False: the paper's linear layer alone (equation 5).
+    """
+
+    def __init__(self, config: ErnieConfig, *, transform: bool = True):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.entity_size)
+        self.norm = nn.LayerNorm(config.entity_size, eps=config.norm_eps) if transform else None
+        self.activation = config.activation
+
+    def forward(self, states_KD: Tensor, candidates_CH: Tensor) -> Tensor:
+        """RETURNS: logits (K, C)."""
+        states_KH = self.dense(states_KD)
+        if self.norm is not None:
+            states_KH = self.norm(activate(states_KH, self.activation))
+        return F.linear(states_KH, candidates_CH.to(states_KH.dtype))
+
+
+class PretrainingHeads(nn.Module):
+    """Masked words, next sentence (class 1: the second is a random one) and entities."""
+
+    def __init__(self, config: ErnieConfig, *, transform: bool = True):
+        super().__init__()
+        self.lm_head = MaskedWordHead(config)
+        self.nsp_head = nn.Linear(config.hidden_size, 2)
+        self.entity_head = EntityDenoiser(config, transform=transform)
+
+    def forward(
+        self,
+        words_ND: Tensor,
+        pooled_BD: Tensor,
+        table_VD: Tensor,
+        *,
+        masked_K: Tensor,
+        linked_K: Tensor,
+        candidates_CH: Tensor,
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        """table_VD: the encoder's word table; masked_K, linked_K: rows of words_ND whose piece, and whose entity, is asked.
+
+        RETURNS: logits of pieces (K, V), next sentence (B, 2) and candidates (K, C).
+        """
+        return (
+            self.lm_head(words_ND[masked_K], table_VD),
+            self.nsp_head(pooled_BD),
+            self.entity_head(words_ND[linked_K], candidates_CH),
+        )
+
+
+def pretraining_losses(
+    logits: Tuple[Tensor, Tensor, Tensor], gold: Tuple[Tensor, Tensor, Tensor]
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Mean cross-entropy of each head of `PretrainingHeads` (scalars); the original's loss is their sum.
+
+    gold: classes of each head's rows. Labels of -1 do not count; a loss is 0 where none counts (in the original it is not
+    a number).
+    """
+    words, sentences, entities = (mean_cross_entropy(x, y) for x, y in zip(logits, gold, strict=True))
+    return words, sentences, entities
+
+
+def mean_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tensor:
+    """Mean over the labels that are not -1; 0 where there are none."""
+    known = (gold_K != IGNORED).sum().clamp(min=1)
+    return F.cross_entropy(logits_KC.float(), gold_K, ignore_index=IGNORED, reduction="sum") / known

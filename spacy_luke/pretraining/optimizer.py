@@ -1,0 +1,109 @@
+"""AdamW without Thinc, for the pretraining loop: parameter groups, the rate as a function of the step, and Adam as the
+original BERT's, without bias correction."""
+
+import re
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Sequence, Tuple
+
+import torch
+from torch import nn
+
+from ..bridge.optimizer import NO_DECAY
+
+SCHEDULES = ("constant", "linear")
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """learn_rate: the highest; schedule: after warmup_steps of linear rise it stays ("constant", ERNIE's fp16 path) or
+    falls linearly to nothing at the last step ("linear", as BERT).
+
+    bias_correction: False for Adam as in BERT and ERNIE. group_rates: multiples of the rate by regular expression of the
+    parameter's name, the first that is found counts. frozen: regular expressions of names that stay as they are.
+    """
+
+    learn_rate: float = 5e-5
+    schedule: str = "constant"
+    warmup_steps: int = 0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-6
+    weight_decay: float = 0.01
+    grad_clip: float = 1.0
+    bias_correction: bool = False
+    group_rates: Dict[str, float] | None = None
+    frozen: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be one of {SCHEDULES}, but it is {self.schedule!r}.")
+        if self.learn_rate <= 0 or self.warmup_steps < 0 or self.grad_clip < 0:
+            raise ValueError(
+                "Expected learn_rate above 0, warmup_steps and grad_clip from 0, but got "
+                f"{self.learn_rate}, {self.warmup_steps} and {self.grad_clip}."
+            )
+
+    def rate(self, step: int, max_steps: int) -> float:
+        """The learning rate of a step, counted from 0; the first is not 0, unlike the original's."""
+        if step < self.warmup_steps:
+            return self.learn_rate * (step + 1) / self.warmup_steps
+        if self.schedule == "constant":
+            return self.learn_rate
+        return self.learn_rate * (max_steps - step) / max(1, max_steps - self.warmup_steps)
+
+
+class PlainAdamW(torch.optim.Optimizer):
+    """Adam with decoupled decay and no bias correction (BertAdam of the original's optimization.py): w -= rate * (m /
+    (sqrt(v) + eps) + decay * w)."""
+
+    def __init__(self, groups: Iterable[dict], *, lr: float, betas: Tuple[float, float], eps: float):
+        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            parameters = [p for p in group["params"] if p.grad is not None]
+            if not parameters:
+                continue
+            for p in parameters:
+                if not self.state[p]:
+                    self.state[p] = {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
+            gradients = [p.grad for p in parameters]
+            means = [self.state[p]["mean"] for p in parameters]
+            squares = [self.state[p]["square"] for p in parameters]
+            beta1, beta2 = group["betas"]
+            torch._foreach_lerp_(means, gradients, 1 - beta1)
+            torch._foreach_mul_(squares, beta2)
+            torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
+            roots = torch._foreach_sqrt(squares)
+            torch._foreach_add_(roots, group["eps"])
+            torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+            torch._foreach_addcdiv_(parameters, means, roots, -group["lr"])
+
+
+def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.Optimizer:
+    """Groups of one multiple of the rate and one decay: none of biases and LayerNorms (the project's rule). Parameters
+    that are frozen are not in it, and take no gradient any more."""
+    groups: Dict[Tuple[float, float], List[nn.Parameter]] = {}
+    rates = dict(settings.group_rates or {})
+    unused = {*rates, *settings.frozen}
+    for name, parameter in model.named_parameters():
+        found = [pattern for pattern in (*settings.frozen, *rates) if re.search(pattern, name)]
+        unused -= set(found)
+        if any(pattern in settings.frozen for pattern in found):
+            parameter.requires_grad_(False)
+            continue
+        multiple = rates[found[0]] if found else 1.0
+        decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else settings.weight_decay
+        groups.setdefault((multiple, decay), []).append(parameter)
+    if unused:
+        raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {next(_names(model))}.")
+    described = [{"params": ps, "multiple": m, "weight_decay": d} for (m, d), ps in groups.items()]
+    betas = (settings.beta1, settings.beta2)
+    if settings.bias_correction:
+        return torch.optim.AdamW(described, lr=settings.learn_rate, betas=betas, eps=settings.eps, fused=True)
+    return PlainAdamW(described, lr=settings.learn_rate, betas=betas, eps=settings.eps)
+
+
+def _names(model: nn.Module) -> Iterable[str]:
+    return (name for name, _ in model.named_parameters())

@@ -1,0 +1,60 @@
+"""An endless stream of training instances that can be taken up again at any batch.
+
+All that is random in the data is a function of a seed and the place in the stream, so a `Position` is all that resuming
+needs to know of it.
+"""
+
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Dict, Iterator, List, Protocol, Tuple
+
+
+@dataclass(frozen=True)
+class Position:
+    """epoch: passes over the data that are over; start: first document of the block at hand, where there are blocks; used:
+    its instances that are used up; batches: batches of one process that were made."""
+
+    epoch: int = 0
+    start: int = 0
+    used: int = 0
+    batches: int = 0
+
+    def __str__(self) -> str:
+        return f"epoch {self.epoch}, document {self.start}, instance {self.used}"
+
+    def to_dict(self) -> Dict[str, int]:
+        return asdict(self)
+
+
+class Source(Protocol):
+    """Where instances come from; the same position always gives the same ones.
+
+    counts: what was read and what was left out since the process began, see `instances.report_counts`.
+    """
+
+    counts: Counter
+
+    def instances(self, position: Position) -> Iterator[Tuple[Any, Position]]:
+        """Endless: each instance from a position on, with the position after it."""
+
+
+def batch_instances(
+    source: Source, position: Position, *, size: int, rank: int = 0, world_size: int = 1
+) -> Iterator[Tuple[List[Any], Position]]:
+    """Batches of `size` instances for one of `world_size` processes, each with the position after it.
+
+    The processes share a global batch of size * world_size consecutive instances, which goes over the end of an epoch:
+    no instance is lost, and no batch is smaller. Position is of the stream, the same for all processes.
+    """
+    if size < 1 or not 0 <= rank < world_size:
+        raise ValueError(
+            f"Expected a batch of 1 instance or more and a rank below the number of processes, but got {size}, rank {rank} "
+            f"of {world_size}."
+        )
+    batches, held = position.batches, []
+    for instance, after in source.instances(position):
+        held.append(instance)
+        if len(held) == size * world_size:
+            batches += 1
+            yield held[rank::world_size], replace(after, batches=batches)
+            held = []

@@ -1,0 +1,231 @@
+"""AIDA (Hoffart et al., 2011): the text of CoNLL-2003 with the titles of WNED's XML, and candidates of PPRforNED.
+
+AIDA's annotation may be had, its text only from Reuters. All three are in one order of documents, and nothing in them
+names a word of the text, so that mentions are aligned on their characters.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from .columns import ColumnDocument, read_columns
+from .pprforned import ListedMention, read_pprforned
+from .records import Mention, Record
+from .relation_pairs import ENTITY
+from .wned import NIL, WnedDocument, WnedMention, read_wned_xml
+
+# Costs of a place for a mention, in characters that it stands off
+LOST = 10_000.0  # not found at all
+INSIDE_WORDS = 500.0  # it begins or ends inside a word
+NO_ENTITY = 100.0  # CoNLL-2003 has no entity there
+BEAM = 64  # ways to place the mentions so far that are followed
+
+
+class Place(NamedTuple):
+    """Words [start, end) for a mention, and its characters, counted without blanks."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+    cost: float
+
+
+def read_aida(
+    path: Union[str, Path], *, links: Union[str, Path, None] = None, candidates: Union[str, Path, None] = None
+) -> Iterator[Record]:
+    """Documents of a CoNLL-2003 file (eng.train, eng.testa or eng.testb) with AIDA's gold entities.
+
+    links: WNED's XML of the same part, such as aida-testb.xml; a mention without a title is NIL. candidates: the folder or
+    archive of PPRforNED; see `read_pprforned` for their order and priors, and for what must be said of them: the right
+    entity is always among them.
+
+    A mention gets the words with its characters that agree best with its order, its offset and the entities of
+    CoNLL-2003, whose label it takes. The notes of a record count mentions that begin or end inside a word (they grow to
+    whole words) and what is in the files, but not found in the text.
+    Raises ValueError where the files have not the same documents.
+    """
+    documents = list(read_columns(path, format="conll2003"))
+    if links is None:
+        raise ValueError(
+            f"{path}: the format aida needs the XML with AIDA's titles: give it as links, e.g. aida-testb.xml."
+        )
+    linked = read_wned_xml(links)
+    if len(documents) != len(linked):
+        raise ValueError(
+            f"Expected the same documents in {path} and {links}, but they have {len(documents)} and {len(linked)}: are "
+            f"they the same part of AIDA?"
+        )
+    listed = None if candidates is None else _find_listed(Path(candidates), linked)
+    for i, (document, links_of) in enumerate(zip(documents, linked)):
+        notes: Counter = Counter()
+        mentions = _place_mentions(document, links_of, notes)
+        given = None if listed is None else _give_candidates(document, mentions, listed[i], notes)
+        starts = document.sentence_starts
+        yield Record(
+            f"{path}, document {i} ({links_of.name})",
+            words=document.words,
+            sentence_starts=starts,
+            mentions=[mention for mention, _ in mentions],
+            links=True,
+            candidates=given,
+            notes=dict(+notes),
+        )
+
+
+def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Counter) -> List[List[Any]]:
+    """[Mention, WnedMention] of each that is in the text."""
+    labels = {(start, end): label for start, end, label in document.layers[0]}
+    places = align_mentions(document.words, linked.mentions, entities=labels)
+    found = [(place, mention) for place, mention in zip(places, linked.mentions, strict=True) if place is not None]
+    if linked.mentions and not found:
+        raise ValueError(
+            f"{linked.where}: none of its mentions, such as {linked.mentions[0].text!r}, is in the document of the "
+            f"CoNLL file, which begins {' '.join(document.words[:8])!r}: are they the same part of AIDA?"
+        )
+    for mention in (mention for place, mention in zip(places, linked.mentions) if place is None):
+        notes[f"{'NIL ' if mention.entity == NIL else ''}mentions of the XML not found in the text"] += 1
+    notes["mentions inside words, grown to whole words"] += sum(place.cost >= INSIDE_WORDS for place, _ in found)
+    return [
+        [Mention(place.start, place.end, labels.get((place.start, place.end), ENTITY), kb_id=mention.entity), mention]
+        for place, mention in found
+    ]
+
+
+def align_mentions(
+    words: Sequence[str], mentions: Sequence[WnedMention], *, entities: Dict[Tuple[int, int], str]
+) -> List[Optional[Place]]:
+    """A place for each mention, in order and without overlaps, of the least cost in all; None where it has none.
+
+    mentions: by offset in a text of other blanks. entities: words [start, end) that are known to be entities.
+    Of the ways to place the mentions so far, the best 64 are followed.
+    """
+    edges = [0]
+    for word in words:
+        edges.append(edges[-1] + len(word))
+    solid = "".join(words)
+    last = mentions[-1] if mentions else None
+    scale = edges[-1] / max(edges[-1], last.offset + len(last.text)) if last else 1.0
+    # Ways: the mention placed last, its place, the cost, and the places of all so far.
+    ways: List[Tuple[Optional[WnedMention], Optional[Place], float, tuple]] = [(None, None, 0.0, ())]
+    for mention in mentions:
+        places = _places_of("".join(mention.text.split()), solid, edges, entities)
+        followed: Dict[Optional[Place], Tuple[Optional[WnedMention], Optional[Place], float, tuple]] = {}
+        for before, at, cost, chosen in ways:
+            _keep(followed, (before, at, cost + LOST, (chosen, None)))
+            for place in places:
+                if at is not None and place.start < at.end:
+                    continue
+                step = mention.offset - (before.offset if before else 0)
+                off = abs(place.first - (at.first if at else 0) - step * scale)
+                _keep(followed, (mention, place, cost + place.cost + off, (chosen, place)))
+        ways = sorted(followed.values(), key=lambda way: way[2])[:BEAM]
+    chosen = ways[0][3]
+    found: List[Optional[Place]] = []
+    while chosen:
+        chosen, place = chosen
+        found.append(place)
+    return found[::-1]
+
+
+def _keep(followed: dict, way: tuple) -> None:
+    if way[1] not in followed or way[2] < followed[way[1]][2]:
+        followed[way[1]] = way
+
+
+def _places_of(text: str, solid: str, edges: Sequence[int], entities: Dict[Tuple[int, int], str]) -> List[Place]:
+    """All places of a mention's characters, as whole words."""
+    places = []
+    first = solid.find(text)
+    while first >= 0:
+        last = first + len(text)
+        start, end = bisect_right(edges, first) - 1, bisect_left(edges, last)
+        cost = 0.0 if (edges[start], edges[end]) == (first, last) else INSIDE_WORDS
+        cost += 0.0 if (start, end) in entities else NO_ENTITY
+        places.append(Place(start, end, first, last, cost))
+        first = solid.find(text, first + 1)
+    return places
+
+
+def _find_listed(path: Path, linked: Sequence[WnedDocument]) -> List[List[ListedMention]]:
+    """The files of the documents, which have successive numbers: the one beginning at which mentions agree most."""
+    files = read_pprforned(path)
+    golds = [Counter((_plain(m.text), m.entity) for m in document.mentions) for document in linked]
+
+    def agreeing(first: int) -> int:
+        return sum(
+            (Counter((_plain(m.text), m.entity) for m in files.get(first + i, [])) & gold).total()
+            for i, gold in enumerate(golds[:20])
+        )
+
+    first = max(sorted(files), key=agreeing)
+    if missing := [first + i for i in range(len(linked)) if first + i not in files]:
+        raise ValueError(
+            f"{path}: expected a file for each of the {len(linked)} documents from number {first} on, but {missing[0]} is "
+            f"not there."
+        )
+    if not agreeing(first):
+        raise ValueError(
+            f"{path}: expected files of the documents of AIDA, but none has mentions of {linked[0].where}."
+        )
+    return [files[first + i] for i in range(len(linked))]
+
+
+def _plain(text: str) -> str:
+    return "".join(character for character in text.lower() if character.isalnum())
+
+
+def _give_candidates(
+    document: ColumnDocument,
+    mentions: Sequence[List[Any]],
+    listed: Sequence[ListedMention],
+    notes: Counter,
+) -> List[Tuple[int, int, List[Tuple[str, float]]]]:
+    """Rows of candidates for the mentions that have some; both are in the order of the text, some of which the lists
+    lack. The alignment has most mentions of equal text, and of those most with the same gold title. The lists are of
+    another year's Wikipedia: where their gold title differs, the mention gets it, so that id and candidates agree.
+    mentions: [Mention, WnedMention] lists, of which the first is replaced then."""
+    pairs = _align([mention for _, mention in mentions], listed)
+    notes["mentions of the candidate lists not found in the text"] += len(listed) - len(pairs)
+    rows = []
+    for i, k in pairs:
+        mention, (_, entity, candidates) = mentions[i][0], listed[k]
+        if (mention.kb_id == NIL) != (entity == NIL):
+            notes[f"NIL in {'the XML' if mention.kb_id == NIL else 'the candidate lists'} alone"] += 1
+        elif mention.kb_id != entity:
+            notes["titles that differ from the XML's, taken from the candidate lists"] += 1
+            mention = mentions[i][0] = replace(mention, kb_id=entity)
+        notes["mentions with given candidates"] += 1
+        notes["given candidates"] += len(candidates)
+        if mention.kb_id != NIL and mention.kb_id not in {title for title, _ in candidates}:
+            notes["gold entities not among the given candidates"] += 1
+        rows.append((mention.start, mention.end, candidates))
+    notes["mentions of a knowledge base without given candidates"] += sum(
+        mention.kb_id != NIL for i, (mention, _) in enumerate(mentions) if i not in dict(pairs)
+    )
+    return rows
+
+
+def _align(mentions: Sequence[WnedMention], listed: Sequence[ListedMention]) -> List[Tuple[int, int]]:
+    n, m = len(mentions), len(listed)
+    texts, others = [_plain(mention.text) for mention in mentions], [_plain(item.text) for item in listed]
+    best = [[0] * (m + 1) for _ in range(n + 1)]
+    for i in range(n - 1, -1, -1):
+        for k in range(m - 1, -1, -1):
+            best[i][k] = max(best[i + 1][k], best[i][k + 1])
+            if texts[i] == others[k]:
+                same = mentions[i].entity == listed[k].entity
+                best[i][k] = max(best[i][k], best[i + 1][k + 1] + 2 + same)
+    pairs, i, k = [], 0, 0
+    while i < n and k < m:
+        same = 2 + (mentions[i].entity == listed[k].entity)
+        if texts[i] == others[k] and best[i][k] == best[i + 1][k + 1] + same:
+            pairs.append((i, k))
+            i, k = i + 1, k + 1
+        elif best[i][k] == best[i + 1][k]:
+            i += 1
+        else:
+            k += 1
+    return pairs

@@ -1,0 +1,62 @@
+"""FewRel and TACRED as ERNIE's authors give them (Zhang et al., ACL 2019): text, head and tail, entities of Wikidata."""
+
+from pathlib import Path
+from typing import Any, Iterator, List, Tuple, Union
+
+from .entity_typing import read_guesses
+from .json_files import read_json_list, take
+from .records import TEXTS, Mention, Record, check_choice
+from .relation_pairs import ENTITY
+
+NO_RELATION = ("NA", "no_relation")
+
+
+def read_ernie_fewrel(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+    """FewRel: a JSON list of objects with "text", "label" and "ents", [[id, start, end, score], ...] of head and tail.
+
+    Both ids are the gold ones, and become given entities with score 1. text: see `_pair`.
+    """
+    for where, item, pair in _pairs(path, text):
+        knowledge = [(start, end, name, 1.0) for start, end, name, _ in pair]
+        mentions = [Mention(start, end, ENTITY, kb_id=name) for start, end, name, _ in pair]
+        yield _record(where, item, mentions, knowledge)
+
+
+def read_ernie_tacred(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+    """TACRED: as FewRel, but with the guessed entities under "ann", [[id, start, end, score], ...], of which ERNIE reads
+    those above .4; it reads no entities of head and tail besides. The labels "NA" and "no_relation" are no relation."""
+    for where, item, pair in _pairs(path, text):
+        mentions = [Mention(start, end, ENTITY) for start, end, *_ in pair]
+        yield _record(where, item, mentions, read_guesses(where, item, "ann"))
+
+
+def _record(where: str, item: Any, mentions: List[Mention], knowledge: List[Tuple[int, int, str, float]]) -> Record:
+    label = take(where, item, "label", str)
+    if not label.strip():
+        raise ValueError(f"{where}: expected a relation, but its label is blank.")
+    return Record(
+        where,
+        text=take(where, item, "text", str),
+        sentence_starts=[0],
+        mentions=mentions,
+        relations=[] if label in NO_RELATION else [(0, 1, label)],
+        pairs=[(0, 1)],
+        knowledge=knowledge,
+    )
+
+
+def _pairs(path: Union[str, Path], text: str) -> Iterator[Tuple[str, Any, List[Tuple[int, int, str, float]]]]:
+    """Each object with its head and tail.
+
+    In the release some mentions that begin with the text say that they begin at 1. text: "file": those begin at 0 that
+    would begin inside a word; "paper": all that say 1, as in the original code, also one after a quotation mark.
+    """
+    check_choice("text", text, TEXTS)
+    for where, item in read_json_list(path):
+        sentence = take(where, item, "text", str)
+        pair = read_guesses(where, item, "ents")
+        if len(pair) != 2:
+            raise ValueError(f"{where}: expected two 'ents', the head and the tail, but there are {len(pair)}.")
+        inside = len(sentence) > 1 and sentence[0].isalnum() and sentence[1].isalnum()
+        mend = text == "paper" or inside
+        yield where, item, [(0 if start == 1 and mend else start, *rest) for start, *rest in pair]

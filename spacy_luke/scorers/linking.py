@@ -1,0 +1,226 @@
+"""Scores of entity linking: of given mentions, as the papers on disambiguation count, and end to end."""
+
+from functools import partial
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import registry
+
+from .places import Place, gold_place_finder
+
+NIL = "NIL"
+KEYS = (
+    *("links_accuracy", "links_macro_accuracy", "links_p", "links_r", "links_f", "links_macro_f"),
+    *("links_strict_p", "links_strict_r", "links_strict_f", "links_strict_macro_f", "links_candidate_recall"),
+    *("links_mentions_p", "links_mentions_r", "links_mentions_f"),
+)
+
+
+class Links(NamedTuple):
+    """Gold and prediction of a document, in characters of the prediction's text."""
+
+    gold: Dict[Place, FrozenSet[str]]  # ids of each gold mention that has any; several: each is right
+    unknown: Set[Place]  # gold mentions whose entity is not said
+    predicted: Dict[Place, FrozenSet[str]]  # ids of each predicted mention, none where it is not linked
+    candidates: Optional[Dict[Place, FrozenSet[str]]]  # ids proposed for mentions; None: it is not said
+
+
+class Counts(NamedTuple):
+    """Of one document."""
+
+    known: int  # gold mentions with an entity of the knowledge base
+    answered: int  # of them those with at least one candidate
+    right: int  # of them those with the right entity
+    reachable: Optional[int]  # of them those whose entity is a candidate; None: candidates are not said
+    strict: PRFScore
+    mentions: PRFScore
+
+
+@registry.scorers("spacy-luke.linking_scorer.v1")
+def make_linking_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[str, Any]]:
+    """The scorer of `luke_linker`: `score_links`.
+
+    spans_key: predicted mentions are in doc.spans[spans_key]; None: in doc.ents.
+    """
+    return partial(_score, spans_key)  # not a function in here, which could not be pickled
+
+
+def _score(spans_key: Optional[str], examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    return score_links(examples, spans_key=kwargs.get("spans_key") or spans_key)
+
+
+def score_links(examples: Iterable[Example], *, spans_key: Optional[str] = None) -> Dict[str, Any]:
+    """Scores (0 to 1) of predicted entities (`kb_id_`) against gold ones.
+
+    Gold mentions are those of doc.spans["luke_links"] where the gold doc has it, else of doc.ents. A span that stands
+    there with several ids is one mention, for which each is right. Mentions are compared by their characters, ids as
+    strings. A mention without an id is one whose entity is not said: predictions for it count as mentions alone. Words
+    whose annotation is missing (ent_iob 0) are not scored, nor predictions that touch them.
+
+    Disambiguation, of gold mentions whose entity is in the knowledge base; those with gold NIL do not count, as in
+    Yamada et al. (2022), Le and Titov (2018), De Cao et al. (2021) and others:
+    links_accuracy: share with the right entity, over all of them ("in-KB accuracy"); links_macro_accuracy: mean of the
+        documents' shares, over documents with such mentions.
+    links_p, _r, _f: precision of the mentions with at least one candidate (as `span._.luke_candidates` or the given ones
+        say, or else those that are linked), recall of all; micro. Recall is the accuracy. A mention that has candidates
+        and is not linked costs precision. links_macro_f: mean of the documents' F1.
+    links_candidate_recall: share whose entity is among the candidates.
+
+    End to end (Röder et al., 2018, "strong annotation match"; entities alone):
+    links_strict_p, _r, _f: span and id must be right; a predicted NIL is no prediction, gold NIL no gold, so that a link
+        of such a mention is wrong. links_strict_macro_f: mean of the documents' F1, over those with gold or predictions.
+    links_mentions_p, _r, _f: spans of all mentions, NIL or not.
+
+    All are None where no gold mention has an id, and others where there is nothing to divide by.
+    """
+    counts = [_count(links) for links in _read(examples, spans_key)]
+    if not any(one is not None for one in counts):
+        return dict.fromkeys(KEYS)
+    counts = [one for one in counts if one is not None]
+    known, right = sum(one.known for one in counts), sum(one.right for one in counts)
+    answered = sum(one.answered for one in counts)
+    with_known = [one for one in counts if one.known]
+    strict, mentions = PRFScore(), PRFScore()
+    for one in counts:
+        strict += one.strict
+        mentions += one.mentions
+    said = [one for one in with_known if one.reachable is not None]
+    precision, recall = _share(right, answered), _share(right, known)
+    return {
+        "links_accuracy": recall,
+        "links_macro_accuracy": _mean([one.right / one.known for one in with_known]),
+        "links_p": precision,
+        "links_r": recall,
+        "links_f": None if recall is None else _f1(precision or 0.0, recall),
+        "links_macro_f": _mean([_f1(_share(x.right, x.answered) or 0.0, x.right / x.known) for x in with_known]),
+        **_prf("links_strict", strict),
+        "links_strict_macro_f": _mean([one.strict.fscore for one in counts if len(one.strict)]),
+        "links_candidate_recall": _share(sum(one.reachable for one in said), known) if said else None,
+        **_prf("links_mentions", mentions),
+    }
+
+
+def link_by_prior(doc: Doc, *, spans_key: Optional[str] = None) -> Doc:
+    """Give each mention the given candidate of the highest prior, the first by id of equal ones, and NIL without any: what a
+    linker must be better than. With PPRforNED's candidates this is the entity with most in-links."""
+    given = {(start, end): candidates for start, end, candidates in doc.user_data.get("luke_candidates", [])}
+    linked: List[List[Any]] = []
+
+    def link(span: Span) -> Span:
+        ranked = sorted(given.get((span.start_char, span.end_char), []), key=lambda one: (-one[1], one[0]))
+        linked.append([span.start_char, span.end_char, [[name, prior, prior] for name, prior in ranked]])
+        return Span(doc, span.start, span.end, label=span.label_, kb_id=ranked[0][0] if ranked else NIL)
+
+    spans = [link(span) for span in _get_spans(doc, spans_key)]
+    if spans_key is None:
+        doc.set_ents(spans)
+    else:
+        doc.spans[spans_key] = spans
+    doc.user_data["luke_linked"] = linked
+    return doc
+
+
+def link_rows(scores: Dict[str, Optional[float]]) -> List[Tuple[str, ...]]:
+    """A table of `score_links`: name, P, R, F1 in percent, "" where there is none; no rows where nothing was scored."""
+    table = [
+        ("given mentions, micro", "links_p", "links_r", "links_f"),
+        ("given mentions, macro", "", "links_macro_accuracy", "links_macro_f"),
+        ("end to end, micro", "links_strict_p", "links_strict_r", "links_strict_f"),
+        ("end to end, macro", "", "", "links_strict_macro_f"),
+        ("mentions found", "links_mentions_p", "links_mentions_r", "links_mentions_f"),
+        ("entity among the candidates", "", "links_candidate_recall", ""),
+    ]
+    rows = [
+        (name, *("" if (x := scores.get(key)) is None else f"{100 * x:.2f}" for key in keys)) for name, *keys in table
+    ]
+    return [row for row in rows if any(row[1:])]
+
+
+def set_table(
+    scores_per_set: Dict[str, Dict[str, Optional[float]]], *, keys: Sequence[str] = ("links_f",)
+) -> List[Tuple]:
+    """A table like the papers': a header with the names of the sets and their mean, and a row of percents for each key."""
+    rows: List[Tuple] = [("", *scores_per_set, "mean")]
+    for key in keys:
+        values = [scores[key] for scores in scores_per_set.values()]
+        mean = None if None in values else _mean(values)
+        rows.append((key, *("" if value is None else f"{100 * value:.1f}" for value in [*values, mean])))
+    return rows
+
+
+def _read(examples: Iterable[Example], spans_key: Optional[str]) -> Iterator[Links]:
+    for example in examples:
+        gold_doc, doc = example.reference, example.predicted
+        key = "luke_links" if "luke_links" in gold_doc.spans else None
+        if key is None and not gold_doc.has_annotation("ENT_IOB"):
+            continue
+        find = gold_place_finder(example)
+        gold = {find(*place): ids for place, ids in _ids(_get_spans(gold_doc, key)).items()}
+        missing = [find(word.idx, word.idx + len(word)) for word in gold_doc if not word.ent_iob]
+        predicted = {
+            place: ids - {NIL}
+            for place, ids in _ids(_get_spans(doc, spans_key)).items()
+            if place in gold or not any(start < place[1] and place[0] < end for start, end in missing)
+        }
+        rows = doc.user_data.get("luke_linked", doc.user_data.get("luke_candidates"))
+        candidates = None
+        if rows is not None:
+            candidates = {(start, end): frozenset(one[0] for one in found) for start, end, found in rows}
+        unknown = {place for place, ids in gold.items() if not ids}
+        yield Links({place: ids for place, ids in gold.items() if ids}, unknown, predicted, candidates)
+
+
+def _ids(spans: Sequence[Span]) -> Dict[Place, FrozenSet[str]]:
+    ids: Dict[Place, Set[str]] = {}
+    for span in spans:
+        found = ids.setdefault((span.start_char, span.end_char), set())
+        found.update([span.kb_id_] if span.kb_id_ else [])
+    return {place: frozenset(found) for place, found in ids.items()}
+
+
+def _get_spans(doc: Doc, spans_key: Optional[str]) -> Sequence[Span]:
+    if spans_key is None:
+        return doc.ents
+    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+
+
+def _count(links: Links) -> Optional[Counts]:
+    """None where the gold has mentions, but says the entity of none."""
+    if links.unknown and not links.gold:
+        return None
+    gold = {place: ids - {NIL} for place, ids in links.gold.items() if ids != {NIL}}
+    answered = right = reachable = 0
+    for place, ids in gold.items():
+        found = links.predicted.get(place, frozenset())
+        proposed = None if links.candidates is None else links.candidates.get(place)
+        answered += bool(found) if proposed is None else bool(proposed or found)
+        right += bool(found) and found <= ids
+        reachable += bool(proposed and proposed & ids)
+    strict, mentions = PRFScore(), PRFScore()
+    for place, ids in links.predicted.items():
+        if ids and place not in links.unknown:
+            strict.tp += ids <= gold.get(place, frozenset())
+            strict.fp += not ids <= gold.get(place, frozenset())
+    strict.fn = len(gold) - strict.tp
+    mentions.score_set(set(links.predicted), set(links.gold) | links.unknown)
+    return Counts(len(gold), answered, right, None if links.candidates is None else reachable, strict, mentions)
+
+
+def _f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _share(part: int, whole: int) -> Optional[float]:
+    return part / whole if whole else None
+
+
+def _mean(values: Sequence[float]) -> Optional[float]:
+    return sum(values) / len(values) if values else None
+
+
+def _prf(name: str, score: PRFScore) -> Dict[str, Optional[float]]:
+    if not len(score):
+        return {f"{name}_{x}": None for x in "prf"}
+    return {f"{name}_p": score.precision, f"{name}_r": score.recall, f"{name}_f": score.fscore}

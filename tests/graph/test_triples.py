@@ -1,0 +1,107 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from spacy_luke.graph.triples import read_graph
+
+LINES = "Q1\tP1\tQ2\nQ2\tP2\tQ3\nQ3\tP1\tQ1\nÖ\tP1\tQ1\n"
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text, encoding="utf8")
+    return path
+
+
+def named(graph, split="train"):
+    found = graph.triples[split].tolist()
+    return [(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in found]
+
+
+def test_triples_by_name(tmp_path):
+    train = write(tmp_path, "train.tsv", LINES)
+    graph = read_graph([train], valid=write(tmp_path, "valid.tsv", "Q9\tP1\tQ1\r\nQ1\tP9\tQ2"))
+    assert named(graph) == [tuple(line.split("\t")) for line in LINES.splitlines()]
+    assert named(graph, "valid") == [("Q9", "P1", "Q1"), ("Q1", "P9", "Q2")]
+    assert graph.entities == ["Q1", "Q2", "Q3", "Ö", "Q9"]
+    assert graph.relations == ["P1", "P2", "P9"]
+    assert graph.triples["test"].shape == (0, 3)
+    assert graph.triples["train"].dtype == np.int32
+    assert [graph.entities[i] for i in graph.trained_entities()] == ["Q1", "Q2", "Q3", "Ö"]
+    assert len(graph.known()) == 6
+
+
+def test_gzip_and_several_files(tmp_path):
+    first, second = write(tmp_path, "a.tsv", LINES[:18]), tmp_path / "b.tsv.gz"
+    second.write_bytes(gzip.compress(LINES[18:].encode()))
+    assert named(read_graph([first, second])) == named(read_graph([write(tmp_path, "all.tsv", LINES)]))
+
+
+def test_lines_over_the_size_of_a_read(tmp_path):
+    lines = [f"Q{i}\tP{i % 7}\tQ{i * 3}" for i in range(100_000)]
+    graph = read_graph([write(tmp_path, "train.tsv", "\n".join(lines))])
+    assert ["\t".join(triple) for triple in named(graph)] == lines
+
+
+def test_openke(tmp_path):
+    """Its order is head, tail, relation; its tables may be in any order; without them the numbers are the names."""
+    train = write(tmp_path, "train2id.txt", "2\n0 2 1\n2\t1\t0\n")
+    assert named(read_graph([train])) == [("0", "1", "2"), ("2", "0", "1")]
+    write(tmp_path, "entity2id.txt", "4\nQ30\t2\nQ10\t0\nQ20\t1\nQ40 3\n")
+    write(tmp_path, "relation2id.txt", "2\nP0\t0\nP1\t1\n")
+    graph = read_graph([train], test=write(tmp_path, "test2id.txt", "1\n3 0 0\n"))
+    assert named(graph) == [("Q10", "P1", "Q30"), ("Q30", "P0", "Q20")]
+    assert named(graph, "test") == [("Q40", "P0", "Q10")]
+
+
+def test_excluded_pairs_go_in_both_directions(tmp_path):
+    train = write(tmp_path, "train.tsv", LINES + "Q2\tP3\tQ1\n")
+    pairs = write(tmp_path, "pairs.tsv", "Q1\tQ2\nQ9\tQ1\nÖ\tQ3\n")
+    graph = read_graph([train], valid=write(tmp_path, "valid.tsv", "Q2\tP1\tQ1\nQ3\tP1\tQ2\n"), exclude=pairs)
+    assert named(graph) == [("Q2", "P2", "Q3"), ("Q3", "P1", "Q1"), ("Ö", "P1", "Q1")]
+    assert named(graph, "valid") == [("Q3", "P1", "Q2")]
+    assert graph.excluded == {"pairs": 3, "pairs_of_entities_in_graph": 2, "train": 2, "valid": 1, "test": 0}
+    nothing = read_graph([train], exclude=write(tmp_path, "none.tsv", ""))
+    assert nothing.excluded["train"] == 0
+    assert len(nothing.triples["train"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"train.tsv": "Q1\tP1\tQ2\nQ1\tQ2\n"},
+            "train.tsv, line 2: expected `head TAB relation TAB tail`, but got 'Q1",
+        ),
+        ({"train.tsv": "Q1\tP1\t\n"}, "line 1"),
+        ({"train.tsv": ""}, "Expected triples to learn from in .*train.tsv, but there are none"),
+        ({"train.tsv": LINES, "exclude": "Q1\n"}, "exclude, line 1: expected `entity TAB entity`, but got 'Q1'"),
+        ({"train.tsv": "Q1\tP\tQ2\n", "exclude": "Q2\tQ1\n"}, "but there are none; 1 were excluded"),
+        ({"train.tsv": "2\n0 1 0\n"}, "says 2 triples, which are 6 numbers, but there are 3. Is the file whole"),
+        ({"train.tsv": "1\n0 1 x\n"}, "something else came"),
+        ({"train.tsv": "2\n0 1 0\n0 -1 0\n"}, "line 3: expected numbers from 0, but got -1"),
+        ({"train.tsv": "1\n0 1 0\n", "entity2id.txt": "1\nQ1\t0\n"}, "has 1 names, but a triple has number 1"),
+        ({"train.tsv": "1\n0 1 0\n", "entity2id.txt": "3\nQ1\t0\nQ2\t1\n"}, "says '3' and has 2"),
+        ({"train.tsv": "1\n0 1 0\n", "entity2id.txt": "2\nQ1\t0\nQ2\t0\n"}, "line 3: expected `name TAB number`"),
+        ({"train.tsv": "1\n0 1 0\n", "entity2id.txt": "2\nQ1\t0\nQ1\t1\n"}, "1 come again"),
+        ({"train.tsv": "1\n0 1 0\n", "valid": LINES}, "Give one format"),
+        ({"train.tsv": LINES, "valid": "1\n0 1 0\n"}, "Give all files in one format"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, files, message):
+    paths = {name: write(tmp_path, name, text) for name, text in files.items()}
+    with pytest.raises(ValueError, match=message):
+        read_graph([paths["train.tsv"]], valid=paths.get("valid"), exclude=paths.get("exclude"))
+
+
+def test_absent_file(tmp_path):
+    with pytest.raises(ValueError, match="There is no file of triples"):
+        read_graph([tmp_path / "absent.tsv"])
+
+
+def test_codex(shared):
+    folder = shared("data/codex/triples/codex-s/train.txt").parent
+    graph = read_graph([folder / "train.txt"], valid=folder / "valid.txt", test=folder / "test.txt")
+    assert (len(graph.entities), len(graph.relations)) == (2034, 42)
+    assert [len(found) for found in graph.triples.values()] == [32888, 1827, 1828]

@@ -1,0 +1,32 @@
+"""Sorted runs give what sorting everything in memory gives."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_luke.linking.runs import SortedLines, SortedSums
+
+KEY = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\n"), max_size=3)
+
+
+@given(st.lists(KEY), st.integers(1, 4))
+def test_lines(tmp_path_factory, keys, most):
+    lines = SortedLines(tmp_path_factory.mktemp("runs") / "lines", most=most)
+    for key in keys:
+        lines.add(key + "\n")
+    assert list(lines) == sorted(key + "\n" for key in keys)
+
+
+@given(st.lists(st.tuples(KEY.map(lambda key: key + "\t0"), st.integers(1, 3))), st.integers(1, 4))
+def test_sums(tmp_path_factory, pairs, most):
+    sums, plain = SortedSums(tmp_path_factory.mktemp("runs") / "sums", most=most), {}
+    for key, weight in pairs:
+        sums.add(key, weight)
+        plain[key] = plain.get(key, 0) + weight
+    assert dict(sums) == plain
+    assert [key for key, _ in sums] == sorted(plain, key=lambda key: key + "\t") or most > len(plain)
+
+
+def test_folder_must_be_new(tmp_path):
+    with pytest.raises(FileExistsError):
+        SortedLines(tmp_path)

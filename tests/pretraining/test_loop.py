@@ -1,0 +1,235 @@
+"""The loop with a small model of its own: resume, accumulation, reports, and a loss that is no number."""
+
+import json
+import random
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from torch import nn
+
+from spacy_luke.pretraining.loop import LoopSettings, pretrain
+from spacy_luke.pretraining.optimizer import OptimizerSettings
+from spacy_luke.pretraining.stream import Position
+
+SETTINGS = LoopSettings(max_steps=12, log_every=5, save_every=4)
+ADAM = OptimizerSettings(learn_rate=0.01, warmup_steps=3)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    values_BD: torch.Tensor
+    name: str
+
+    def to(self, device):
+        return replace(self, values_BD=self.values_BD.to(device))
+
+
+class Small(nn.Module):
+    """Reconstructs its input; two parameters are one."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.up, self.down, self.drop = nn.Linear(6, 8), nn.Linear(8, 6, bias=False), nn.Dropout(0.3)
+        self.same = self.down
+        self.register_buffer("seen", torch.zeros(()))
+        self.poison = self.infinite_gradient = None
+
+    def forward(self, batch):
+        x = batch.values_BD
+        if self.training:
+            self.seen += len(x)
+        if batch.name == self.poison:
+            x = x * torch.nan
+        loss = (self.down(self.drop(torch.relu(self.up(x)))) - x).pow(2).mean()
+        if batch.name == self.infinite_gradient:
+            loss = loss + (self.up.weight * 0).sum().sqrt()
+        return loss, {"error": (loss.detach(), torch.ones(())), "never": (torch.zeros(()), torch.zeros(()))}
+
+
+def stream(position, *, size=4):
+    while True:
+        position = replace(position, used=position.used + size, batches=position.batches + 1)
+        generator = torch.Generator().manual_seed(position.batches)
+        yield Numbers(torch.randn(size, 6, generator=generator), f"number {position.batches}"), position
+
+
+def train(folder, settings=SETTINGS, *, model=None, adam=ADAM, fingerprint="one", batches=stream, **options):
+    model = model or Small()
+    random.seed(0)
+    torch.manual_seed(1)
+    pretrain(
+        model, batches, folder, settings=settings, optimizer=adam, fingerprint=fingerprint, progress=False, **options
+    )
+    return model
+
+
+def reports(folder):
+    lines = (folder / "metrics.jsonl").read_text("utf8").splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(count):
+    """A stream that ends a run in the middle, as Ctrl-C would."""
+
+    def stopping(position):
+        for number, item in enumerate(stream(position)):
+            if number == count:
+                raise Stopped
+            yield item
+
+    return stopping
+
+
+@pytest.mark.parametrize("corrected", [True, False])
+@pytest.mark.parametrize("stop", [4, 6, 9, 11])
+def test_resume_equals_uninterrupted(tmp_path, stop, corrected):
+    adam = replace(ADAM, bias_correction=corrected)
+    whole = train(tmp_path / "whole", adam=adam)
+    with pytest.raises(Stopped):
+        train(tmp_path / "parts", adam=adam, batches=stop_after(stop))
+    resumed = train(tmp_path / "parts", adam=adam, resume=True)
+    assert same(whole, resumed)
+    assert reports(tmp_path / "whole") == reports(tmp_path / "parts")
+    assert len(reports(tmp_path / "whole")) == 2
+
+
+def test_resume_after_the_end_changes_nothing(tmp_path):
+    whole = train(tmp_path / "run")
+    assert same(whole, train(tmp_path / "run", resume=True))
+
+
+def test_random_states_of_all_kinds_come_back(tmp_path):
+    """Dropout draws on after a resume; here it draws from torch's state alone, but data may draw from Python's."""
+    train(tmp_path / "run")
+    expected = (torch.rand(()), random.random())
+    train(tmp_path / "run", resume=True)
+    assert (torch.rand(()), random.random()) == expected
+
+
+def test_accumulation(tmp_path):
+    """Two batches of 4 are one of 8 (without dropout)."""
+    models = []
+    for accumulate, size in ((1, 8), (2, 4)):
+        model = Small()
+        model.drop.p = 0.0
+
+        def joined(position, size=size):
+            pairs = zip(*[stream(position)] * 2)
+            for (a, _), (b, after) in pairs:
+                both = torch.cat([a.values_BD, b.values_BD])
+                for part in both.split(size):
+                    yield Numbers(part, a.name), after
+
+        settings = replace(SETTINGS, accumulate=accumulate)
+        models.append(train(tmp_path / str(size), settings, model=model, batches=joined))
+    for a, b in zip(*(model.parameters() for model in models)):
+        assert torch.allclose(a, b, atol=1e-6)
+
+
+def test_a_loss_that_is_no_number_names_its_batch(tmp_path):
+    model = Small()
+    model.poison = "number 7"
+    with pytest.raises(ValueError, match=r"The loss of step 7 is nan in the batch number 7 \(error nan"):
+        train(tmp_path / "run", model=model)
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+    whole = train(tmp_path / "whole")  # the last saved state is good to go on from
+    assert same(whole, train(tmp_path / "run", resume=True))
+
+
+def test_a_gradient_that_is_no_number_is_never_saved(tmp_path):
+    model = Small()
+    model.infinite_gradient = "number 8"
+    with pytest.raises(ValueError, match="The gradient of step 8, whose last batch is number 8, is not finite"):
+        train(tmp_path / "run", model=model)
+    assert same(train(tmp_path / "whole"), train(tmp_path / "run", resume=True))
+
+
+def test_evaluation(tmp_path):
+    """In evaluation mode, at its steps and at the end; it changes nothing."""
+    seen = []
+
+    def evaluate(model):
+        seen.append(model.training)
+        return {"figure": 0.5}
+
+    settings = replace(SETTINGS, eval_every=8)
+    with_it = train(tmp_path / "with", settings, evaluate=evaluate)
+    assert seen == [False, False]
+    assert [r["step"] for r in reports(tmp_path / "with") if "dev_figure" in r] == [8, 12]
+    assert same(with_it, train(tmp_path / "without"))
+    assert with_it.training
+
+
+def test_reports(tmp_path):
+    train(tmp_path / "run")
+    first, second = reports(tmp_path / "run")
+    assert (first["step"], second["step"], first["learn_rate"], first["never"]) == (5, 10, 0.01, None)
+    assert second["error"] < first["error"]
+
+
+def test_only_the_main_process_writes(tmp_path):
+    train(tmp_path / "run", is_main=False)
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_bfloat16(tmp_path):
+    model = train(tmp_path / "run", replace(SETTINGS, precision="bfloat16"))
+    assert model.up.weight.dtype == torch.float32
+    assert not same(model, train(tmp_path / "float32"))
+
+
+def test_what_cannot_be_resumed(tmp_path):
+    with pytest.raises(ValueError, match=r"nothing to resume in .*expected state.pt"):
+        train(tmp_path / "run", resume=True)
+    train(tmp_path / "run")
+    with pytest.raises(ValueError, match="has the state of an earlier run: go on with --resume"):
+        train(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"other settings or data.*(?s:.)-one\n\+two"):
+        train(tmp_path / "run", fingerprint="two", resume=True)
+    model = Small()
+    model.more = nn.Linear(1, 1)
+    with pytest.raises(ValueError, match=r"belongs to another model: they differ in \['more.bias', 'more.weight'\]"):
+        train(tmp_path / "run", model=model, resume=True)
+
+
+def test_a_kill_between_the_renames_is_mended(tmp_path):
+    whole = train(tmp_path / "run")
+    (tmp_path / "run/resume").rename(tmp_path / "run/.resume.old")
+    (tmp_path / "run/.resume.x.new").mkdir()
+    assert same(whole, train(tmp_path / "run", resume=True))
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"resume", "metrics.jsonl"}
+
+
+def test_a_full_disk_leaves_the_old_state(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(Stopped):
+        train(tmp_path / "run", batches=stop_after(7))
+    with monkeypatch.context() as patched:
+        patched.setattr("spacy_luke.pretraining.loop.torch.save", full)
+        with pytest.raises(OSError, match="No space left"):
+            train(tmp_path / "run", resume=True)
+    assert same(train(tmp_path / "whole"), train(tmp_path / "run", resume=True))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_steps": 0}, {"accumulate": 0}, {"log_every": 0}, {"save_every": -1}, {"precision": "float8"}]
+)
+def test_impossible_settings(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        replace(SETTINGS, **wrong)
+
+
+def test_position_in_words():
+    assert str(Position(1, 20, 3, 7)) == "epoch 1, document 20, instance 3"

@@ -1,0 +1,102 @@
+"""The optimizer of pretraining beside the original's formula, written out; groups, schedules, frozen parameters."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from spacy_luke.pretraining.optimizer import OptimizerSettings, PlainAdamW, make_optimizer
+
+
+def make_model(seed=0):
+    torch.manual_seed(seed)
+    model = nn.ModuleDict({"dense": nn.Linear(5, 4), "norm": nn.LayerNorm(4), "unused": nn.Linear(2, 2)})
+    return model
+
+
+def step_gradients(model, seed):
+    torch.manual_seed(seed)
+    model["norm"](model["dense"](torch.randn(3, 5))).pow(3).sum().backward()
+
+
+def reference(model, *, steps, rate, decay, eps=1e-6, b1=0.9, b2=0.999):
+    """BertAdam of the original's optimization.py for one parameter after another, without its clipping."""
+    mean = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
+    square = copy.deepcopy(mean)
+    for step in range(steps):
+        model.zero_grad()
+        step_gradients(model, step)
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                if p.grad is None:
+                    continue
+                mean[name] = b1 * mean[name] + (1 - b1) * p.grad
+                square[name] = b2 * square[name] + (1 - b2) * p.grad**2
+                update = mean[name] / (square[name].sqrt() + eps)
+                if not (name.endswith("bias") or name.endswith("norm.weight")):
+                    update = update + decay * p
+                p -= rate * update
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_as_the_original(decay):
+    ours, theirs = make_model(), make_model()
+    settings = OptimizerSettings(learn_rate=0.01, weight_decay=decay)
+    stepper = make_optimizer(ours, settings)
+    assert isinstance(stepper, PlainAdamW)
+    for step in range(8):
+        stepper.zero_grad()
+        step_gradients(ours, step)
+        stepper.step()
+    reference(theirs, steps=8, rate=0.01, decay=decay)
+    for (name, a), b in zip(ours.named_parameters(), theirs.parameters()):
+        assert torch.allclose(a, b, atol=1e-6), name
+
+
+def test_first_step_is_not_corrected():
+    """Without correction the first step is 0.1 / sqrt(0.001) = 3.2 rates, with it 1."""
+    for corrected, expected in ((False, 0.1 / 0.001**0.5), (True, 1.0)):
+        model = nn.Linear(1, 1, bias=False)
+        before = model.weight.item()
+        settings = OptimizerSettings(learn_rate=0.01, weight_decay=0.0, eps=1e-12, bias_correction=corrected)
+        stepper = make_optimizer(model, settings)
+        model(torch.ones(1, 1)).sum().backward()
+        stepper.step()
+        assert (before - model.weight.item()) / 0.01 == pytest.approx(expected, rel=1e-3)
+
+
+def test_groups():
+    settings = OptimizerSettings(group_rates={"^dense": 0.5, "norm": 3.0}, frozen=["^unused"])
+    model = make_model()
+    stepper = make_optimizer(model, settings)
+    found = {id(p): (g["multiple"], g["weight_decay"]) for g in stepper.param_groups for p in g["params"]}
+    assert {name: found.get(id(p)) for name, p in model.named_parameters()} == {
+        "dense.weight": (0.5, 0.01),
+        "dense.bias": (0.5, 0.0),
+        "norm.weight": (3.0, 0.0),
+        "norm.bias": (3.0, 0.0),
+        "unused.weight": None,
+        "unused.bias": None,
+    }
+    assert not model["unused"].weight.requires_grad
+
+
+def test_a_pattern_that_finds_nothing():
+    with pytest.raises(ValueError, match=r"No parameter has a name that \['head'\] finds; names are like dense.weight"):
+        make_optimizer(make_model(), OptimizerSettings(group_rates={"head": 2.0}))
+
+
+def test_rates():
+    constant = OptimizerSettings(learn_rate=1.0, warmup_steps=4)
+    assert [constant.rate(step, 10) for step in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    linear = OptimizerSettings(learn_rate=1.0, warmup_steps=2, schedule="linear")
+    assert [linear.rate(step, 6) for step in range(6)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"schedule": "cosine"}, {"learn_rate": 0.0}, {"warmup_steps": -1}, {"grad_clip": -1.0}]
+)
+def test_impossible_settings(wrong):
+    with pytest.raises(ValueError, match=r"schedule must be one of|Expected learn_rate above 0"):
+        OptimizerSettings(**wrong)
