@@ -3,8 +3,8 @@
     python benchmarks/linking.py --system one_way --seed 0     # train, and score every way to decide
     python benchmarks/linking.py --table                       # results/linking.md
 
-A run appends a line to results/linking.jsonl for each way to decide, or with --dev, which scores testa, to linking_dev.jsonl.
-README.md says what is compared.
+A run appends a line to results/linking.jsonl for each part, testa (dev) and testb, and each way to decide. README.md says
+what is compared.
 """
 
 import argparse
@@ -54,9 +54,8 @@ def main() -> None:
         (RESULTS / "linking.md").write_text(make_table(read_lines()), encoding="utf8")
         print((RESULTS / "linking.md").read_text(encoding="utf8"))
         return
-    path = RESULTS / ("linking_dev.jsonl" if options.dev else "linking.jsonl")
     for result in run(options):
-        with path.open("a", encoding="utf8") as file:
+        with (RESULTS / "linking.jsonl").open("a", encoding="utf8") as file:
             file.write(json.dumps(result) + "\n")
         print(json.dumps(result), flush=True)
 
@@ -77,7 +76,6 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, help="folder that keeps the knowledge base from run to run")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
     parser.add_argument("--limit", type=int, help="documents of each part (smoke runs)")
-    parser.add_argument("--dev", action="store_true", help="score testa instead of testb")
     parser.add_argument("--save", type=Path, help="folder that gets the trained pipeline")
     parser.add_argument("--table", action="store_true", help="write results/linking.md")
     return parser.parse_args()
@@ -102,40 +100,49 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
         model = {"@architectures": "spacy-luke.EntityLinker.v1", "attention": system.attention, "prior": system.prior}
         settings = {"model": model, "others": system.others, "max_candidates": options.candidates}
         linker: Any = nlp.add_pipe("luke_linker", config=settings)
-        part = "testa" if options.dev else "testb"
-        test = read_part(nlp, options, part)
-        notes = {"part": part, "seed": options.seed, "system": options.system, "settings": settings_of(options)}
+        notes = {"seed": options.seed, "system": options.system, "settings": settings_of(options)}
+        tests = {part: read_part(nlp, options, part) for part in ("testb", "testa")}
         if not system.inference:
-            yield {**notes, "inference": "none", **accuracy_of_counts(test), **describe_machine()}
+            for part, test in tests.items():
+                yield {"part": part, **notes, "inference": "none", **accuracy_of_counts(test), **describe_machine()}
             return
         train = read_part(nlp, options, "train")
-        linker.initialize(lambda: [example_of(nlp, x) for x in train[:50]], kb=lambda: kb, weights=lambda: checkpoint)
+        linker.initialize(lambda: [example_of(nlp, x) for x in train], kb=lambda: kb, weights=lambda: checkpoint)
         seconds = learn(nlp, linker, train, options)
         if options.save:
             nlp.to_disk(options.save)
-        for inference in system.inference:
-            linker.cfg["inference"] = inference
-            linker.counts.clear()
-            examples = [example_of(nlp, doc) for doc in test]
-            start = time.perf_counter()
-            docs = list(nlp.pipe((x.predicted for x in examples), batch_size=64))
-            spent = time.perf_counter() - start
-            for example, doc in zip(examples, docs):
-                example.predicted = doc
-            scores = linker.score(examples)
-            mentions = sum(len(doc.ents) for doc in docs)
-            yield {
-                **notes,
-                "inference": inference,
-                "accuracy": round(100 * scores["links_accuracy"], 2),
-                "scores": {k: round(100 * scores[k], 2) for k in SCORES if scores.get(k) is not None},
-                "prior_weights": prior_weights(linker),
-                "documents": [len(train), len(test)],
-                "seconds": [round(seconds, 1), round(spent, 2)],
-                "mentions_per_second": round(mentions / spent, 1),
-                "counts": dict(linker.counts),
-                **describe_machine(),
-            }
+        for part, test in tests.items():
+            for inference in system.inference:
+                linker.cfg["inference"] = inference
+                found = evaluate(nlp, linker, test)
+                notes["seconds"] = [round(seconds, 1), found.pop("spent")]
+                yield {
+                    "part": part,
+                    **notes,
+                    "inference": inference,
+                    "train": len(train),
+                    **found,
+                    **describe_machine(),
+                }
+
+
+def evaluate(nlp: Any, linker: Any, test: Sequence[Any]) -> Dict[str, Any]:
+    linker.counts.clear()
+    examples = [example_of(nlp, doc) for doc in test]
+    start = time.perf_counter()
+    docs = list(nlp.pipe((x.predicted for x in examples), batch_size=64))
+    spent = time.perf_counter() - start
+    for example, doc in zip(examples, docs):
+        example.predicted = doc
+    scores = linker.score(examples)
+    return {
+        "accuracy": round(100 * scores["links_accuracy"], 2),
+        "scores": {k: round(100 * scores[k], 2) for k in SCORES if scores.get(k) is not None},
+        "prior_weights": prior_weights(linker),
+        "spent": round(spent, 2),
+        "mentions_per_second": round(sum(len(doc.ents) for doc in docs) / spent, 1),
+        "counts": dict(linker.counts),
+    }
 
 
 def settings_of(options: argparse.Namespace) -> Dict[str, Any]:
@@ -239,7 +246,7 @@ def read_lines() -> List[Dict[str, Any]]:
 def make_table(results: List[Dict[str, Any]]) -> str:
     groups: Dict[Tuple[str, str, str], List[Dict[str, Any]]] = defaultdict(list)
     for x in results:
-        if not x["settings"]["limit"]:
+        if not x["settings"]["limit"] and x["part"] == "testb":
             groups[x["system"], x["inference"], json.dumps(x["settings"])].append(x)
     lines = [
         "# Quality of entity linking on AIDA testb",

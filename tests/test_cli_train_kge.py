@@ -77,6 +77,8 @@ def test_resume(run):
         (("--exclude", "train.tsv"), "expected `entity TAB entity`"),
         (("--valid", "absent.tsv"), "There is no file of triples absent.tsv"),
         (("--resume",), "nothing was saved yet"),
+        (("--dtype", "float8"), "dtype must be one of"),
+        (("--every", "0"), "every must be 1 or more"),
     ],
 )
 def test_errors_are_one_line(run, tmp_path, arguments, message):
@@ -84,4 +86,4 @@ def test_errors_are_one_line(run, tmp_path, arguments, message):
     assert code == 1
     assert message in text
     assert "Traceback" not in text
-    assert not (tmp_path / "run" / "vectors").exists()
+    assert not (tmp_path / "run").exists()

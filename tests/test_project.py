@@ -1,6 +1,7 @@
 """project.yml: it validates, its steps fit together, and every path in it exists or is made by an earlier step."""
 
 import hashlib
+import re
 import shlex
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from weasel.cli.run import project_run
 from weasel.util.config import load_project_config
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.scorers.glue import METRICS as TASKS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = load_project_config(ROOT)
@@ -66,6 +68,8 @@ def test_commands_and_options_exist(words):
     [
         *(("config", f"ner_conll03_{name}", "train") for name in ("base", "large", "one_way")),
         *(("joint", name, "train-joint") for name in ("conll04", "scierc")),
+        *(("ernie_typing", name, "train-ernie-typing") for name in ("open_entity", "figer")),
+        *(("ernie_relation", name, "train-ernie-relation") for name in ("fewrel", "tacred")),
         ("trained", "joint_small", "package"),
     ],
 )
@@ -83,8 +87,8 @@ def test_the_choices_of_variables_exist(variable, value, command):
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name.startswith("train")])
 def test_what_is_trained_on_is_what_the_config_names(name):
     (path,) = (path for path in COMMANDS[name]["deps"] if path.endswith(".cfg"))
-    paths = load_config(ROOT / path)["paths"]
-    given = {paths[key] for key in ("train", "dev", "mentions") if key in paths}
+    paths = load_config(ROOT / path, interpolate=True)["paths"]
+    given = {paths[key] for key in ("train", "dev", "mentions", "entity_vectors") if key in paths}
     assert set(COMMANDS[name]["deps"]) == {path, *given}
     assert COMMANDS[name]["outputs"] == [f"training/{Path(path).stem}/model-best"]
 
@@ -94,10 +98,11 @@ def test_assets_have_their_licence(dest):
     assert "Licence" in ASSETS[dest]["description"]
 
 
-@pytest.mark.parametrize("dest", [dest for dest in ASSETS if "checksum" in ASSETS[dest] and "url" not in ASSETS[dest]])
+@pytest.mark.parametrize("dest", [dest for dest in ASSETS if "checksum" in ASSETS[dest] and "/squad/" not in dest])
 def test_checksums_of_assets(dest, shared):
     folder, name = Path(dest).parts[1:]
     folders = {"conll03": "conll2003", "open_entity": "open_entity_ernie"}
+    folders |= {"codex_m": "codex/triples/codex-m", "ernie_sample": "ernie_pretrain_sample"}
     name = f"conll04_{name}" if folder == "conll04" else name
     path = ROOT / dest if folder == "sample" else shared(f"data/{folders.get(folder, folder)}/{name}")
     assert hashlib.md5(path.read_bytes()).hexdigest() == ASSETS[dest]["checksum"]
@@ -105,8 +110,19 @@ def test_checksums_of_assets(dest, shared):
 
 def test_only_what_may_be_shared_is_downloaded():
     downloaded = {dest: asset for dest, asset in ASSETS.items() if "url" in asset or "git" in asset}
-    assert {Path(dest).parent.name for dest in downloaded} == {"squad"}
-    assert all("CC BY-SA" in asset["description"] and "checksum" in asset for asset in downloaded.values())
+    assert {Path(dest).parent.name for dest in downloaded} == {"squad", "codex_m", "ernie_sample"}
+    assert all("checksum" in asset for asset in downloaded.values())
+    assert all(re.search("CC BY-SA|MIT|CC0", asset["description"]) for asset in downloaded.values())
+
+
+def test_every_task_of_glue_has_its_steps():
+    """The config's head counts three epochs of batches of 32; the project has those of its default task."""
+    text = (ROOT / "configs" / "ernie_glue_textcat.cfg").read_text(encoding="utf8")
+    rate = load_config(ROOT / "configs" / "ernie_glue_textcat.cfg")["training"]["optimizer"]["learn_rate"]
+    variables = PROJECT["vars"]
+    assert (variables["glue_warmup"], variables["glue_steps"]) == (rate["warmup_steps"], rate["total_steps"])
+    assert {task for task in TASKS if f"{task} " in text} >= set(TASKS) - {variables["glue"], "wnli"}
+    assert rate["total_steps"] == 3 * -(-3668 // 32)  # sentence pairs of mrpc
 
 
 def test_the_first_small_steps_run(tmp_path, capfd):

@@ -5,8 +5,10 @@ import functools
 import torch
 
 from spacy_luke.checkpoint.checkpoint import Checkpoint
+from spacy_luke.checkpoint.ernie import ErnieCheckpoint, ernie_shapes
 from spacy_luke.entities import EntityVocab
 from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.ernie import ErnieConfig
 from spacy_luke.model.luke import LukeEncoder
 from spacy_luke.text.tokenizer import PieceTokenizer
 
@@ -17,6 +19,7 @@ SENTENCES = [
     "It rained all day , and nobody came to the village hall .",
 ]
 SPECIAL = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")  # [CLS], [SEP], padding, unknown, mask
+ENTITY_SIZE = 12  # numbers of an entity vector of make_ernie
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "Japan": 2, "[MASK]": 3, "Ghana": 4, "[MASK2]": 5, "Accra": 6}
 
 
@@ -82,3 +85,17 @@ def make_checkpoint(*, labels=None, seed=0, std=0.2, tokenizer=None, **changes) 
         task="encoder" if labels is None else "span_classification",
         source={"kind": "huggingface", "pad_token_id": tokenizer.pad_id},
     )
+
+
+def make_ernie(vectors=None, *, seed=0, **changes) -> ErnieCheckpoint:
+    """An ERNIE of three layers, one of each kind, for entity vectors of 12 numbers, that reads 38 pieces at once."""
+    tokenizer = make_wordpiece()
+    for piece in ("\u3002", "#", "$"):
+        tokenizer.add_special_piece(piece)
+    settings = {"hidden_size": 32, "num_layers": 3, "num_heads": 4, "intermediate_size": 40, "max_positions": 40}
+    settings.update(entity_size=ENTITY_SIZE, entity_heads=2, layer_kinds=("sim", "mix", "norm"))
+    config = ErnieConfig(vocab_size=len(tokenizer), **{**settings, **changes})
+    generator = torch.Generator().manual_seed(seed)
+    noise = {n: torch.empty(s).normal_(0.0, 0.3, generator=generator) for n, s in ernie_shapes(config).items()}
+    tensors = {n: x + 1 if n.endswith("norm.weight") else x for n, x in noise.items()}
+    return ErnieCheckpoint(config, tensors, tokenizer=tokenizer, source={"kind": "bert"}, vectors=vectors)

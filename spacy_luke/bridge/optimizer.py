@@ -39,6 +39,11 @@ class AdamW(Optimizer):
         super().__init__(
             learn_rate, beta1=beta1, beta2=beta2, eps=eps, L2=weight_decay, grad_clip=grad_clip, use_averages=False
         )
+        if quoted := [pattern for pattern in group_rates if '"' in pattern]:
+            raise ValueError(
+                f"group_rates has the patterns {quoted} with quotation marks, which no parameter's name holds. In a config "
+                "keys stand without quotation marks: ^head = 5.0"
+            )
         self.group_rates = {re.compile(pattern): rate for pattern, rate in group_rates.items()}
         self.layer_decay = layer_decay
         self.steppers: Dict[str, torch.optim.AdamW] = {}

@@ -9,6 +9,7 @@ import spacy
 import srsly
 import typer
 from spacy.cli._util import setup_gpu
+from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 from spacy.training import Example
 from tqdm import tqdm
@@ -17,10 +18,13 @@ from wasabi import msg
 from ..atomic import write_atomically
 from ..components.base import LukeComponent, find_component
 from ..components.cloze import LukeCloze
+from ..components.linker import LukeLinker
 from ..components.ner import LukeNER
 from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
+from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
+from ..scorers.linking import link_rows
 from .gold import luke_components, read_gold
 
 Scores = Dict[str, Any]
@@ -47,6 +51,9 @@ def evaluate_cli(
         False, "--gold-mentions", help='Give the mentions that have types as doc.spans["luke_mentions"]'
     ),
     gold_pairs: bool = typer.Option(False, "--gold-pairs", help="Give the pairs that are to be classified"),
+    gold_links: bool = typer.Option(
+        False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
+    ),
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
     component: Optional[str] = typer.Option(None, help="Score this component only"),
     rows: int = typer.Option(50, min=0, help="Most labels of a table here; the JSON file has all"),
@@ -56,6 +63,7 @@ def evaluate_cli(
     everything else is found by the pipeline itself, unless an option gives it."""
     setup_gpu(gpu_id)
     given = {"sentences": gold_sentences, "entities": gold_entities, "mentions": gold_mentions, "pairs": gold_pairs}
+    given["links"] = gold_links
     try:
         scores = _evaluate(pipeline, data, given=given, component=component, rows=rows)
         if output is not None:
@@ -69,8 +77,11 @@ def evaluate_cli(
 
 def _evaluate(pipeline: str, data: Path, *, given: Dict[str, bool], component: Optional[str], rows: int) -> Scores:
     nlp = spacy.load(pipeline)
-    chosen = luke_components(nlp) if component is None else [find_component(nlp, LukeComponent, component)]
-    if given["entities"]:
+    texts = {name: proc for name, proc in nlp.pipeline if isinstance(proc, SoftTextCategorizer)}
+    chosen = [*luke_components(nlp), *texts.values()]
+    if component is not None:
+        chosen = [texts[component] if component in texts else find_component(nlp, LukeComponent, component)]
+    if given["entities"] or given["links"]:
         finders = [proc.name for proc in luke_components(nlp) if isinstance(proc, LukeNER)]
         nlp.select_pipes(disable=finders)
         chosen = [proc for proc in chosen if proc.name not in finders]
@@ -105,26 +116,31 @@ def _evaluate(pipeline: str, data: Path, *, given: Dict[str, bool], component: O
     return {**scores, "words": words, "words_per_second": speed}
 
 
-def _missing(proc: LukeComponent) -> str:
+def _missing(proc: Pipe) -> str:
     if isinstance(proc, LukeNER):
         return f"no mentions in {_place(proc)}"
+    if isinstance(proc, SoftTextCategorizer):
+        return "no categories in doc.cats"
     wanted = {
         LukeTyper: 'no mentions in doc.spans["luke_types"]',
         LukeRelation: "no gold relations in doc._.luke_relations, and the pipeline found none",
+        LukeLinker: "no mentions with ids in doc.ents",
         LukeQA: "no questions with answers in doc._.luke_questions",
         LukeCloze: "no queries with answers in doc._.luke_queries",
     }
     return next(text for kind, text in wanted.items() if isinstance(proc, kind))
 
 
-def _table_of(proc: LukeComponent, scores: Scores, examples: Sequence[Example], rows: int) -> Optional[Table]:
+def _table_of(proc: Pipe, scores: Scores, examples: Sequence[Example], rows: int) -> Optional[Table]:
     """None for a component that has no scores of its own, such as luke_encoder, or no scorer."""
     makers: Dict[type, Callable[..., Table]] = {
         LukeNER: _entity_table,
         LukeTyper: _type_table,
         LukeRelation: _relation_table,
+        LukeLinker: _link_table,
         LukeQA: _question_table,
         LukeCloze: _query_table,
+        SoftTextCategorizer: _category_table,
     }
     for kind, make in makers.items():
         if isinstance(proc, kind) and scores:
@@ -187,6 +203,10 @@ def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc], ro
     return Table(header, table)
 
 
+def _link_table(proc: LukeLinker, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
+    return Table(("links", "P", "R", "F1"), link_rows(scores))
+
+
 def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
     answers = [x["answers"] for doc in golds for x in doc.user_data.get("luke_questions", []) if "answers" in x]
     answered = sum(bool(x) for x in answers)
@@ -209,6 +229,13 @@ def _query_table(proc: LukeCloze, scores: Scores, golds: Sequence[Doc], rows: in
     if scores["cloze_f"] is None:
         return Table(header, [])
     return Table(header, [("all", _percent_of(scores["cloze_em"]), _percent_of(scores["cloze_f"]), f"{queries:,}")])
+
+
+def _category_table(proc: SoftTextCategorizer, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
+    gold = f"{sum(bool(doc.cats) for doc in golds):,}"
+    names = [name for name, share in scores.items() if isinstance(share, float)]
+    table = [(name.removeprefix("glue_"), _percent_of(scores[name]), gold) for name in names]
+    return Table(("categories", "score", "gold"), table)
 
 
 def _label_rows(per_label: Dict[str, Dict[str, float]], counts: Counter, rows: int) -> List[Row]:

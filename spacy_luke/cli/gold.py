@@ -18,13 +18,14 @@ def read_gold(
     entities: bool = False,
     mentions: bool = False,
     pairs: bool = False,
+    links: bool = False,
 ) -> List[Example]:
     """Examples whose predicted Docs are what the pipeline is given: the text alone, or, where anything is asked for, the
-    file's words and that of its annotation. Questions and queries are given in any case, without their answers."""
-    if sentences or entities or mentions or pairs:
-        corpus = make_gold_corpus(
-            data, sentences=sentences, entities=entities, mentions=mentions, pairs=pairs, questions=True
-        )
+    file's words and that of its annotation. Questions and queries are given in any case, without their answers,
+    and so are candidates of linking."""
+    asked = {"sentences": sentences, "entities": entities, "mentions": mentions, "pairs": pairs, "links": links}
+    if any(asked.values()):
+        corpus = make_gold_corpus(data, **asked, questions=True)
         return list(corpus(nlp))
     examples = list(Corpus(data)(nlp))
     for example in examples:

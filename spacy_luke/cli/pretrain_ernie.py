@@ -63,7 +63,7 @@ def run(
             msg.text(line)
     vectors, tokenizer = _find_inputs(checkpoint)
     task = dict(T["task"])
-    model = load_pretraining(checkpoint, seed=seed, transform=task.pop("dea_transform"))
+    model = load_pretraining(checkpoint, seed=seed, transform=task.pop("dea_transform"), dea=task.pop("dea"))
     if gpu_id >= 0:
         model.cuda(gpu_id)
     bound = {"tokenizer": tokenizer, "vectors": vectors, "max_window": checkpoint.config.max_window, "seed": seed}

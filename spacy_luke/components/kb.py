@@ -10,7 +10,10 @@
 spaCy makes an empty one first, also when a pipeline is loaded, and reads the saved one into it.
 """
 
+import os
+import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
@@ -79,7 +82,6 @@ class LinkedKB(KnowledgeBase):
         vectors = None if kb is None else kb.vectors
         super().__init__(vocab, entity_vector_length if vectors is None else vectors.size)
         self.kb, self.top = kb, top
-        self._temporary: Optional[tempfile.TemporaryDirectory] = None
 
     def __len__(self) -> int:
         """Number of entities."""
@@ -169,22 +171,25 @@ class LinkedKB(KnowledgeBase):
         return srsly.msgpack_dumps({"top": self.top, "files": files})
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
-        """The files go to a temporary folder, which lives as long as this object."""
+        """The files go to a temporary folder, which lives as long as what was read."""
         try:
             found: Dict[str, Any] = srsly.msgpack_loads(bytes_data)
             top, files = found["top"], {Path(name): data for name, data in found["files"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"Expected the bytes of a knowledge base, but they are damaged ({error!r}).") from error
-        temporary = tempfile.TemporaryDirectory(prefix="spacy_luke_kb_")
-        folder = Path(temporary.name)
-        for name, data in files.items():
-            if name.is_absolute() or ".." in name.parts:
-                raise ValueError(f"Expected files of a knowledge base, but one is to go to {str(name)!r}.")
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
-        kb = EntityKB.open(folder)
+        if any(name.is_absolute() or ".." in name.parts for name in files):
+            raise ValueError(f"Expected files of a knowledge base, but one goes elsewhere: {sorted(map(str, files))}.")
+        folder = Path(tempfile.mkdtemp(prefix="spacy_luke_kb_"))
+        try:
+            for name, data in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(data)
+            kb = EntityKB.open(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        weakref.finalize(kb, _remove, folder, os.getpid())
         self.__init__(self.vocab, kb, top=top, entity_vector_length=self.entity_vector_length)
-        self._temporary = temporary
         return self
 
     def _opened(self) -> EntityKB:
@@ -206,3 +211,9 @@ class LinkedKB(KnowledgeBase):
 
 def _restore(vocab: Vocab, kb: Optional[EntityKB], top: Optional[int], entity_vector_length: int) -> LinkedKB:
     return LinkedKB(vocab, kb, top=top, entity_vector_length=entity_vector_length)
+
+
+def _remove(folder: Path, process: int) -> None:
+    """Only the process that made the folder removes it, none that was forked from it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -2,9 +2,7 @@
 al., NAACL 2022, "Global Entity Disambiguation with BERT")."""
 
 import sys
-import tempfile
 import warnings
-import weakref
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,27 +13,27 @@ import srsly
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_get_examples
-from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
 from ..annotations import register_extensions
-from ..atomic import write_folder_atomically
 from ..batch.batches import batch_items
 from ..batch.linking import SPLITS, LinkBatch, make_link_batch
 from ..bridge.documents import read_document
 from ..bridge.linking import create_candidate_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
-from ..knowledge.build import build_vectors
 from ..knowledge.vectors import EntityVectors
 from ..linking.kb import EntityKB
+from ..linking.persons import share_person_names
+from ..linking.store import Candidate
 from ..model.linking import candidate_cross_entropy
 from .base import BYTES_LIMIT, LukeComponent, check_limits
 from .candidates import Candidates, EntityTable, Named, best_candidates, check_store, given_candidates
 from .decisions import INFERENCE, decide
 from .link_inputs import OTHERS, LinkInput, link_tasks, training_items
+from .link_stores import has_table, pack_kb, table_vectors, unpack_kb
 from .mentions import SpanGroupGetter, align_mention
 
 DEFAULT_MODEL = Config().from_str("""
@@ -77,17 +75,13 @@ DEFAULT_CONFIG = {
     "batch_size": 4096,
     "scorer": {"@scorers": "spacy-luke.linking_scorer.v1"},
 }
-SCORE_WEIGHTS = {"links_accuracy": 1.0}
-
-
-@registry.misc("spacy-luke.entity_kb.v1")
-def make_kb_loader(path: str) -> Callable[[], EntityKB]:
-    """A function that opens the knowledge base in a folder (see `spacy luke build-kb`)."""
-
-    def load_kb() -> EntityKB:
-        return EntityKB.open(path)
-
-    return load_kb
+SCORE_WEIGHTS = {
+    "links_accuracy": 1.0,
+    "links_macro_accuracy": 0.0,
+    "links_f": 0.0,
+    "links_strict_f": 0.0,
+    "links_candidate_recall": 0.0,
+}
 
 
 @Language.factory(
@@ -275,12 +269,18 @@ class LukeLinker(LukeComponent):
             else:
                 named = []
             found.append(best_candidates(named, most=self.cfg["max_candidates"]))
-        if self.cfg["share_names"] and self.kb is not None:
-            found = self._share_names(doc, mentions, found)
+        if self.cfg["share_names"]:
+            found = self._share_names([doc[start:end].text for start, end in mentions], found)
         return found
 
-    def _share_names(self, doc: Doc, mentions: Sequence[Mention], found: List[Named]) -> List[Named]:
-        return found
+    def _share_names(self, texts: Sequence[str], found: Sequence[Named]) -> List[Named]:
+        if self.kb is None:
+            raise ValueError(
+                f"'{self.name}' has share_names = true, which needs a knowledge base that knows persons, but it has none. Give "
+                f"one in [initialize.components.{self.name}.kb], or set share_names = false."
+            )
+        shared = share_person_names(texts, [[Candidate(*x) for x in named] for named in found], self.kb)
+        return [best_candidates([tuple(x) for x in named], most=self.cfg["max_candidates"]) for named in shared]
 
     def input(self) -> LinkInput:
         return LinkInput(
@@ -445,8 +445,8 @@ class LukeLinker(LukeComponent):
             self.kb = kb()
         elif vectors is not None:
             self.kb, self._vectors = None, EntityVectors.open(vectors)
-        elif self.kb is None and self._vectors is None and checkpoint is not None and _has_table(checkpoint):
-            self._vectors = _table_vectors(checkpoint)
+        elif self.kb is None and self._vectors is None and checkpoint is not None and has_table(checkpoint):
+            self._vectors = table_vectors(checkpoint)
         check_store(self.vectors, self.encoder.module.config.entity_size)
         create_candidate_head(self.model, seed=seed)
         if checkpoint is not None and "entity_head.dense.weight" in checkpoint.tensors:
@@ -488,7 +488,7 @@ class LukeLinker(LukeComponent):
         """Take over a disambiguation checkpoint's head, entity table and biases."""
         create_candidate_head(self.model)
         self._fill_head(checkpoint)
-        self.kb, self._vectors = None, _table_vectors(checkpoint)
+        self.kb, self._vectors = None, table_vectors(checkpoint)
 
     def _fill_head(self, checkpoint: Checkpoint) -> None:
         head = self.model.shims[0]
@@ -543,25 +543,14 @@ class LukeLinker(LukeComponent):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         data = super().to_bytes(exclude=exclude)
-        files: Dict[str, bytes] = {}
-        if self.kb is not None:
-            with tempfile.TemporaryDirectory(prefix="spacy_luke_") as folder:
-                self.kb.save(Path(folder) / KB)
-                paths = [x for x in sorted((Path(folder) / KB).rglob("*")) if x.is_file()]
-                size = len(data) + sum(x.stat().st_size for x in paths)
-                if size >= BYTES_LIMIT:
-                    raise ValueError(
-                        f"'{self.name}' and its knowledge base hold {size:,} bytes, and a bytestring in spaCy's format at most "
-                        f"{BYTES_LIMIT:,}. Use nlp.to_disk, which has no limit."
-                    )
-                files = {x.relative_to(Path(folder) / KB).as_posix(): x.read_bytes() for x in paths}
+        files = {} if self.kb is None else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
         return srsly.msgpack_dumps({"component": data, KB: files})
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeLinker":
         message = srsly.msgpack_loads(bytes_data)
         super().from_bytes(message["component"], exclude=exclude)
         if message[KB]:
-            self.kb = _unpack_kb(message[KB])
+            self.kb = unpack_kb(message[KB])
         return self
 
 
@@ -585,41 +574,3 @@ def _set_ids(doc: Doc, ids: Dict[Mention, str], *, key: Optional[str]) -> None:
         doc.set_ents(spans, default="unmodified")
     for i, span in enumerate(spans if key is not None else []):
         doc.spans[key][i] = span
-
-
-def _has_table(checkpoint: Checkpoint) -> bool:
-    return len(checkpoint.entities) > len(checkpoint.entities.special_rows())
-
-
-def _table_vectors(checkpoint: Checkpoint) -> EntityVectors:
-    """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and [MASK],
-    and rows without a name, are left out."""
-    table = checkpoint.tensors["encoder.entities.table.weight"].float().numpy()
-    bias = checkpoint.tensors.get("entity_head.bias")
-    if bias is not None:
-        table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)
-    left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
-    titles = checkpoint.entities.titles()
-    rows = [i for i, title in enumerate(titles) if title is not None and i not in left_out]
-    if not rows:
-        raise ValueError(
-            'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
-        )
-    folder = tempfile.TemporaryDirectory(prefix="spacy_luke_")
-    store = build_vectors(table[rows], Path(folder.name) / "vectors", names=[titles[i] for i in rows]).store
-    weakref.finalize(store, folder.cleanup)
-    return store
-
-
-def _unpack_kb(files: Dict[str, bytes]) -> EntityKB:
-    """A knowledge base from its files. They lie in a temporary folder for as long as it is used."""
-    folder = tempfile.TemporaryDirectory(prefix="spacy_luke_")
-    with write_folder_atomically(Path(folder.name) / KB) as new:
-        for name, data in files.items():
-            if Path(name).is_absolute() or ".." in Path(name).parts:
-                raise ValueError(f"A saved knowledge base has the file {name!r}, which lies outside of it.")
-            (new / name).parent.mkdir(parents=True, exist_ok=True)
-            (new / name).write_bytes(data)
-    kb = EntityKB.open(Path(folder.name) / KB)
-    weakref.finalize(kb, folder.cleanup)
-    return kb

@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from ..atomic import write_atomically
 from ..knowledge.build import build_vectors
+from ..knowledge.writer import check_dtype
 from .engines import Engine, make_engine
 from .settings import Settings
 from .triples import SPLITS, Graph
@@ -46,6 +47,7 @@ def train_graph(
     """
     if every < 1:
         raise ValueError(f"every must be 1 or more, but it is {every}.")
+    check_dtype(dtype)
     folder = Path(folder)
     engine = make_engine(graph, settings)
     identity = {"settings": settings.to_dict(), "graph": digest_graph(graph), "every": every}

@@ -15,6 +15,11 @@ from .names import key_of, letters_of, title_case_of, without_possessive
 from .store import Candidate
 
 
+def _check_top(top: Optional[int]) -> None:
+    if top is not None and top < 1:
+        raise ValueError(f"top must be at least 1, or None for all candidates, but it is {top}.")
+
+
 class EntityKB:
     """A knowledge base. Nothing in it changes; `kb_build.build_kb` makes new ones, `add_to_kb` larger ones.
 
@@ -67,15 +72,20 @@ class EntityKB:
 
         A name that is not known is looked for as `find_name` says. top: so many at most, None: all.
         """
-        return [Candidate(self.name_of(row), prior) for row, prior in self.candidate_rows(name, top=top)]
+        _check_top(top)
+        key = self.find_name(name)
+        if key is None:
+            return []
+        if len(self._segments) == 1:  # the same, faster
+            store = self._segments[0].store
+            return store.candidates_of(store.number_of_key(key), top=top)
+        return [Candidate(self.name_of(row), prior) for row, prior in self._exact(key)[:top]]
 
     def candidate_rows(self, name: str, *, top: Optional[int] = None) -> List[Tuple[int, float]]:
         """As `candidates`, with the rows of the entities in place of their ids."""
-        if top is not None and top < 1:
-            raise ValueError(f"top must be at least 1, or None for all candidates, but it is {top}.")
+        _check_top(top)
         key = self.find_name(name)
-        found = [] if key is None else self._exact(key)
-        return found if top is None else found[:top]
+        return [] if key is None else self._exact(key)[:top]
 
     def find_name(self, name: str) -> Optional[str]:
         """The name in the knowledge base that stands for `name`, None where there is none.
@@ -159,7 +169,10 @@ class EntityKB:
         )
 
     def _knows(self, key: str) -> bool:
-        return any(segment.store.number_of_key(key) is not None for segment in self._segments)
+        for segment in self._segments:
+            if segment.store.number_of_key(key) is not None:
+                return True
+        return False
 
     def _exact(self, key: str) -> List[Tuple[int, float]]:
         """Candidates of a name that is known; those of several segments are combined as sources are (see `kb_build`)."""

@@ -121,7 +121,7 @@ class MentionStore:
     def candidates(self, name: str) -> List[Candidate]:
         """The entities that a name may mean, the most frequent first; [] for an unknown name."""
         number = self.number_of(name)
-        return [] if number is None else list(self.candidates_of(number))
+        return [] if number is None else self.candidates_of(number)
 
     def link_probability(self, name: str) -> float:
         """Times linked / times occurring (LUKE paper, appendix C); 0.0 for an unknown name."""
@@ -168,9 +168,12 @@ class MentionStore:
         start, end = self._first[number], self._first[number + 1]
         return list(zip(self._entities[start:end].tolist(), self._priors[start:end].tolist(), strict=True))
 
-    def candidates_of(self, number: int) -> Iterator[Candidate]:
-        for i in range(self._first[number], self._first[number + 1]):
-            yield Candidate(self._titles.restore_key(self._entities[i]), self._priors[i])
+    def candidates_of(self, number: int, *, top: Optional[int] = None) -> List[Candidate]:
+        """The candidates of a name, the best first; top: so many at most."""
+        start, end, restore = self._first[number], self._first[number + 1], self._titles.restore_key
+        end = end if top is None else min(end, start + top)
+        pairs = zip(self._entities[start:end].tolist(), self._priors[start:end].tolist(), strict=True)
+        return [Candidate(restore(entity), prior) for entity, prior in pairs]
 
 
 def pack_store(

@@ -15,11 +15,13 @@ from .corruption import KINDS, ErnieBatch
 class ErniePretraining(nn.Module):
     """The encoder with its three heads. The vectors of the entities are no parameters: they stay as they are.
 
-    transform: the code's dEA head; False: the paper's linear layer.
+    transform: the code's dEA head; False: the paper's linear layer. dea: whether dEA's loss counts (the paper's ablation
+    leaves it out); it is measured all the same.
     """
 
-    def __init__(self, config: ErnieConfig, *, transform: bool = True):
+    def __init__(self, config: ErnieConfig, *, transform: bool = True, dea: bool = True):
         super().__init__()
+        self.dea = dea
         self.encoder = ErnieEncoder(config)
         self.heads = PretrainingHeads(config, transform=transform)
 
@@ -37,7 +39,8 @@ class ErniePretraining(nn.Module):
         if batch.allowed_AC is not None:
             logits = (*logits[:2], logits[2].masked_fill(~batch.allowed_AC, -torch.inf))
         losses = pretraining_losses(logits, (batch.pieces_K, batch.random_B, batch.gold_A))
-        return sum(losses), _measure(batch, losses, [x.detach() for x in logits])
+        counted = losses if self.dea else losses[:2]
+        return sum(counted), _measure(batch, losses, [x.detach() for x in logits])
 
     @property
     def device(self) -> torch.device:
@@ -64,9 +67,11 @@ def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tenso
     return measured
 
 
-def load_pretraining(checkpoint: ErnieCheckpoint, *, seed: int, transform: bool = True) -> ErniePretraining:
+def load_pretraining(
+    checkpoint: ErnieCheckpoint, *, seed: int, transform: bool = True, dea: bool = True
+) -> ErniePretraining:
     """The model of a checkpoint; heads that it lacks are fresh, which its report then says."""
-    model = ErniePretraining(checkpoint.config, transform=transform)
+    model = ErniePretraining(checkpoint.config, transform=transform, dea=dea)
     wanted = {_checkpoint_name(name): tuple(x.shape) for name, x in model.state_dict().items()}
     missing = {name: shape for name, shape in wanted.items() if name not in checkpoint.tensors}
     if unfit := sorted(name for name in missing if name.startswith("encoder.")):

@@ -59,7 +59,7 @@ def _read_file(where: str, raw: bytes) -> List[ListedMention]:
         ) from None
     for number, line in enumerate(lines, 1):
         kind, *cells = line.rstrip("\r").split("\t")
-        fields = dict(cell.split(":", 1) for cell in cells if ":" in cell)
+        fields = {name: value for name, mark, value in (cell.partition(":") for cell in cells) if mark}
         at = f"{where}, line {number}"
         if kind == "ENTITY":
             mentions.append((_field(at, fields, "origText"), _title(_field(at, fields, "url")), {}))

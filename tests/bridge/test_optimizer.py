@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from spacy.util import registry
-from thinc.api import Adam, Linear, warmup_linear
+from thinc.api import Adam, Config, Linear, warmup_linear
 from torch import nn
 
 from spacy_luke.bridge.optimizer import AdamW, make_adamw
@@ -276,3 +276,12 @@ def test_registered_with_the_papers_defaults():
     optimizer.step_schedules()
     assert optimizer.learn_rate == 0.5
     assert optimizer.multiple("head.classifier.weight", 0) == 5.0
+
+
+def test_quoted_patterns():
+    """In a spaCy config quotation marks belong to the key, and would match nothing."""
+    config = Config().from_str('[rates]\n"^head" = 5.0\n')
+    with pytest.raises(ValueError, match="without quotation marks"):
+        make_adamw(0.01, group_rates=config["rates"])
+    config = Config().from_str("[rates]\n^head = 5.0\n")
+    assert make_adamw(0.01, group_rates=config["rates"]).group_rate("head.classifier.weight") == 5.0

@@ -6,14 +6,12 @@ import spacy
 import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from tiny import make_wordpiece
+from tiny import ENTITY_SIZE as SIZE
+from tiny import make_ernie
 
-from spacy_luke.checkpoint.ernie import ErnieCheckpoint, ernie_shapes
 from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.model.ernie import ErnieConfig
 
 NAMES = ["Q1", "Q2", "Q3"]
-SIZE = 12
 TEXTS = ["ada met bob in london .", "in london ada lost a hat . bob found it .", "nothing was here ."]
 ADA, BOB, LONDON = ("ada", "Q1"), ("bob", "Q2"), ("london", "Q3")
 
@@ -24,20 +22,6 @@ def vectors(tmp_path_factory):
     values = np.random.default_rng(0).normal(size=(3, SIZE)).astype("float32")
     build_vectors(values, folder, names=NAMES)
     return folder
-
-
-def make_ernie(vectors=None, *, seed=0, **changes):
-    tokenizer = make_wordpiece()
-    for piece in ("。", "#", "$"):
-        tokenizer.add_special_piece(piece)
-    settings = {"hidden_size": 32, "num_layers": 3, "num_heads": 4, "intermediate_size": 40, "max_positions": 40}
-    settings.update(entity_size=SIZE, entity_heads=2, layer_kinds=("sim", "mix", "norm"))
-    config = ErnieConfig(vocab_size=len(tokenizer), **{**settings, **changes})
-    generator = torch.Generator().manual_seed(seed)
-    shapes = ernie_shapes(config)
-    noise = {n: torch.empty(s).normal_(0.0, 0.3, generator=generator) for n, s in shapes.items()}
-    tensors = {n: x + 1 if n.endswith("norm.weight") else x for n, x in noise.items()}
-    return ErnieCheckpoint(config, tensors, tokenizer=tokenizer, source={"kind": "bert"}, vectors=vectors)
 
 
 def annotate(doc, *, linked=True):

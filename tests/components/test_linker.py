@@ -67,7 +67,9 @@ def make_tasks(linker, docs, table):
     for doc in docs:
         mentions = [(x.start, x.end) for x in doc.ents]
         found = [table.candidates(x) for x in linker.candidates(doc, mentions)]
-        tasks += [x for x, _ in link_tasks(linker.input(), read_document(doc, linker.tokenizer), mentions, found, table)]
+        tasks += [
+            x for x, _ in link_tasks(linker.input(), read_document(doc, linker.tokenizer), mentions, found, table)
+        ]
     return tasks
 
 
@@ -123,22 +125,26 @@ def test_batches_change_nothing(store, attention, inference, others):
         docs = list(nlp.pipe([make_doc(nlp, text) for text in texts], batch_size=size))
         for doc, expected in zip(docs, one, strict=True):
             for a, b in zip(doc.user_data["luke_linked"], expected, strict=True):
-                assert a[:2] == b[:2] and [x[0] for x in a[2]] == [x[0] for x in b[2]]
+                assert a[:2] == b[:2]
+                assert [x[0] for x in a[2]] == [x[0] for x in b[2]]
                 assert [x[2] for x in a[2]] == pytest.approx([x[2] for x in b[2]], abs=1e-4)
 
 
 def test_annotations(store):
     nlp, linker = make_linker(store, prior=True)
     doc = nlp(make_doc(nlp, SENTENCES[0]))
-    assert doc.ents and all(x.label_ == "X" for x in doc.ents)
+    assert doc.ents
+    assert all(x.label_ == "X" for x in doc.ents)
     for ent in doc.ents:
         found = ent._.luke_candidates
-        assert ent.kb_id_ == found[0].id and {x.id for x in found} == {x for x, _ in candidates_of(ent.text)}
+        assert ent.kb_id_ == found[0].id
+        assert {x.id for x in found} == {x for x, _ in candidates_of(ent.text)}
         assert sum(x.score for x in found) == pytest.approx(1, abs=1e-5)
         assert [x.score for x in found] == sorted((x.score for x in found), reverse=True)
     linker.cfg["threshold"] = 1.0
     several = [x for x in nlp(make_doc(nlp, SENTENCES[0])).ents if len(x._.luke_candidates) > 1]
-    assert several and {x.kb_id_ for x in several} == {"NIL"}
+    assert several
+    assert {x.kb_id_ for x in several} == {"NIL"}
 
 
 def test_span_groups_and_unknown_entities(store):
@@ -151,9 +157,11 @@ def test_span_groups_and_unknown_entities(store):
     set_candidates_given(doc, [(x.start_char, x.end_char, named) for x, named in given])
     doc = nlp(doc)
     spans = list(doc.spans["mentions"])
-    assert spans[2].kb_id_ == "NIL" and not spans[2]._.luke_candidates
+    assert spans[2].kb_id_ == "NIL"
+    assert not spans[2]._.luke_candidates
     assert {x.id for x in spans[0]._.luke_candidates} == {"New", "Newer"}
-    assert spans[0].kb_id_ in ("New", "Newer") and not doc.ents
+    assert spans[0].kb_id_ in ("New", "Newer")
+    assert not doc.ents
 
 
 @pytest.mark.parametrize(("attention", "others"), [("full", "masked"), ("one_way", "masked"), ("full", "pseudo")])
@@ -180,14 +188,17 @@ def test_a_step_of_training(store):
     """Of n mentions round(0.9 n), at least one, are scored, the others are given; gold is the loss's place."""
     nlp, linker = make_linker(store, masked_share=0.5)
     batch = next(iter(linker.batches([make_example(nlp, text) for text in SENTENCES[:2]])))
-    assert batch.counts == [3, 3] and len(batch.scored_S) == 4  # round(1.5) = 2 of each
+    assert batch.counts == [3, 3]
+    assert len(batch.scored_S) == 4
     assert ((batch.entities_E >= 0).sum()) == 2
     golds = batch.rows_C[batch.gold_C()]
     names = linker.vectors.names_of(range(len(ENTITIES)))
-    assert len(golds) == 4 and len(names) == 20
+    assert len(golds) == 4
+    assert len(names) == 20
     scores, backprop = linker.model.begin_update(batch)
     loss, (gradient,) = linker.get_loss(batch, scores)
-    assert loss > 0 and gradient.shape == scores.shape
+    assert loss > 0
+    assert gradient.shape == scores.shape
     backprop(gradient)
     assert linker.encoder.module.layers[0].up.weight.grad.abs().max() > 0
 
@@ -211,7 +222,8 @@ def test_tune(store):
     linker.cfg["threshold"] = 0.5
     examples = [make_example(nlp, text) for text in SENTENCES]
     found = linker.tune(examples)
-    assert 0 <= found["threshold"] < 1 and 0 <= found["links_accuracy"] <= 1
+    assert 0 <= found["threshold"] < 1
+    assert 0 <= found["links_accuracy"] <= 1
     assert linker.cfg["threshold"] == found["threshold"]
     with pytest.raises(ValueError, match="linked mentions"):
         linker.tune([Example(nlp.make_doc("x"), nlp.make_doc("x"))])
@@ -276,7 +288,8 @@ def test_each_mention_is_decided_once(store, split, most):
     decided = [m for w in windows for m in w.mentions_E[w.decided_E].tolist()]
     assert sorted(decided) == list(range(len(first)))
     for w in windows:
-        assert w.end - w.start <= 40 and len(w.mentions_E) <= most
+        assert w.end - w.start <= 40
+        assert len(w.mentions_E) <= most
         assert ((first[w.mentions_E] >= w.start) & (last[w.mentions_E] <= w.end)).all()
 
 
@@ -318,7 +331,8 @@ def test_a_knowledge_base(kb, tmp_path):
 
     linker.initialize(lambda: [example()], weights=lambda: checkpoint, kb=lambda: found)
     doc = nlp(example().predicted)
-    assert doc.ents[0].kb_id_ in ("Q1", "Q2") and {x.id for x in doc.ents[0]._.luke_candidates} == {"Q1", "Q2"}
+    assert doc.ents[0].kb_id_ in ("Q1", "Q2")
+    assert {x.id for x in doc.ents[0]._.luke_candidates} == {"Q1", "Q2"}
     nlp.to_disk(tmp_path / "pipeline")
     expected = doc.user_data["luke_linked"]
     again = spacy.load(tmp_path / "pipeline")
@@ -328,7 +342,8 @@ def test_a_knowledge_base(kb, tmp_path):
     more = tmp_path / "more.jsonl"
     more.write_text(json.dumps({"id": "Q9", "names": ["London"], "description": "a ship"}) + "\n", encoding="utf8")
     larger, made = embed_entities(add_to_kb(found, [more], tmp_path / "larger").kb, encoder)
-    assert made == 1 and len(larger.vectors) == 5
+    assert made == 1
+    assert len(larger.vectors) == 5
     assert (larger.vectors.gather([larger.vectors.row("Q1")]) == found.vectors.gather([found.vectors.row("Q1")])).all()
     linker.set_kb(larger)
     assert {x.id for x in nlp(example().predicted).ents[0]._.luke_candidates} == {"Q1", "Q2", "Q9"}
@@ -338,4 +353,7 @@ def test_empty_docs(store):
     nlp, _ = make_linker(store)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert [doc.user_data["luke_linked"] for doc in nlp.pipe([Doc(nlp.vocab), nlp.make_doc("Nothing here.")])] == [[], []]
+        assert [doc.user_data["luke_linked"] for doc in nlp.pipe([Doc(nlp.vocab), nlp.make_doc("Nothing here.")])] == [
+            [],
+            [],
+        ]

@@ -7,8 +7,8 @@ import pytest
 import spacy
 import torch
 from spacy.training import Example
-from test_ernie import SIZE, annotate, make_ernie
-from tiny import make_checkpoint
+from test_ernie import annotate
+from tiny import ENTITY_SIZE, make_checkpoint, make_ernie
 
 from spacy_luke.knowledge.build import build_vectors
 from spacy_luke.model.ernie import Knowledge
@@ -30,7 +30,9 @@ TEXTCAT = {
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kg") / "vectors"
-    build_vectors(np.random.default_rng(0).normal(size=(3, SIZE)).astype("float32"), folder, names=["Q1", "Q2", "Q3"])
+    build_vectors(
+        np.random.default_rng(0).normal(size=(3, ENTITY_SIZE)).astype("float32"), folder, names=["Q1", "Q2", "Q3"]
+    )
     return folder
 
 

@@ -95,7 +95,9 @@ def test_candidates_and_loss(shared, name):
     scored = [e for e, row in enumerate(chosen) if row]
     rows = torch.tensor([x for e in scored for x in chosen[e]])
     owner = torch.tensor([i for i, e in enumerate(scored) for _ in chosen[e]])
-    scores = golden.head(golden.states()[scored], owner, golden.table[rows], golden.bias[rows], torch.empty(len(rows), 0))
+    scores = golden.head(
+        golden.states()[scored], owner, golden.table[rows], golden.bias[rows], torch.empty(len(rows), 0)
+    )
     expected = golden.case.outputs["logits_candidates"][real][torch.tensor(scored)[owner], rows]
     assert float((scores - expected).abs().max()) <= golden.case.tolerance
     assert torch.allclose(
@@ -103,8 +105,13 @@ def test_candidates_and_loss(shared, name):
         golden.case.outputs["logits_candidates"][real].softmax(1)[torch.tensor(scored)[owner], rows],
         atol=1e-5,
     )
-    gold = [(labels[e], [i for i, x in enumerate(rows.tolist()) if int(owner[i]) == n and x == labels[e]]) for n, e in enumerate(scored)]
-    if any(label >= 0 and not at for label, at in gold) or any(labels[e] >= 0 for e in range(len(chosen)) if e not in scored):
+    gold = [
+        (labels[e], [i for i, x in enumerate(rows.tolist()) if int(owner[i]) == n and x == labels[e]])
+        for n, e in enumerate(scored)
+    ]
+    if any(label >= 0 and not at for label, at in gold) or any(
+        labels[e] >= 0 for e in range(len(chosen)) if e not in scored
+    ):
         return  # the reference counts 1e32 for these
     loss, _ = candidate_cross_entropy(scores, owner, torch.tensor([at[0] if at else -1 for _, at in gold]))
     assert loss / int((labels >= 0).sum()) == pytest.approx(float(golden.case.outputs["loss"]), abs=1e-4)

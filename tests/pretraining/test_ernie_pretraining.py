@@ -170,3 +170,14 @@ def test_averages_over_batches(golden, model):
     averages = evaluate_ernie(model, batches=batches)
     parts = [model(batch)[1]["dea_acc"] for batch in batches]
     assert averages["dea_acc"] == pytest.approx(float(sum(p[0] for p in parts) / sum(p[1] for p in parts)))
+
+
+def test_without_dea(golden):
+    """The ablation learns from the other two losses, and measures dEA all the same."""
+    model = load_pretraining(read_ernie(golden["folder"]), seed=0, dea=False)
+    loss, measured = model.eval()(make_batch(golden))
+    wanted = golden["outputs"]["mlm_loss"] + golden["outputs"]["nsp_loss"]
+    assert abs(float(loss.detach() - wanted)) < golden["tolerance"]
+    assert abs(float(measured["dea"][0] - golden["outputs"]["dea_loss"])) < golden["tolerance"]
+    loss.backward()
+    assert model.heads.entity_head.dense.weight.grad is None

@@ -1,0 +1,350 @@
+"""The knowledge base at three sizes: building, size on the disk, opening, memory, look-ups; spaCy's InMemoryLookupKB beside.
+
+    python benchmarks/kb.py                                  # results/kb.json, results/kb.md
+    python benchmarks/kb.py --entities 10000 --spacy 10000   # smaller
+    python benchmarks/kb.py --folder /big/disk               # where the files are made and removed
+
+Names are made up; their structure is that of a knowledge base of persons: an entity has a full name, one with an initial
+and one in reverse order, which are its own, and a surname, which it shares with some 20 others. Each measurement has a
+process of its own. Both knowledge bases are asked the same names, and answers are compared before times. Linux only.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+
+from machine import describe_machine
+
+RESULTS = Path(__file__).parent / "results"
+SIZES = (0.1, 0.3, 1.0)  # of --entities
+ASKED, REPEATS, SHARED = 20_000, 3, 20
+FIRST = "a e i o u an el or is am".split()
+MIDDLE = "b d f g k l m n p r s t v br st ch".split()
+
+
+class Entity(NamedTuple):
+    id: str
+    names: List[str]
+    count: int
+
+
+def main() -> None:
+    options = read_options()
+    if options.one:
+        step, _, size = options.one.partition(":")
+        print(json.dumps(STEPS[step](options.folder, int(size))))
+        return
+    sizes = [int(options.entities * part) for part in SIZES]
+    rows: Dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for size in sizes:
+            rows[f"source:{size}"] = write_source(Path(folder), size)
+            for step in ("build", "read", *(["spacy_build", "spacy_read"] if size <= options.spacy else [])):
+                command = [sys.executable, __file__, "--one", f"{step}:{size}", "--folder", folder]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                rows[f"{step}:{size}"] = json.loads(done.stdout.splitlines()[-1])
+                print(f"{step}:{size}", rows[f"{step}:{size}"], flush=True)
+            check_answers(rows, size)
+    load = "{:.1f}, {:.1f}, {:.1f}".format(*os.getloadavg())
+    result = {**describe_machine(), "load": load, "sizes": sizes, "asked": ASKED, "measured": rows}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "kb.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    (RESULTS / "kb.md").write_text(make_report(result), encoding="utf8")
+    print(make_report(result))
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entities", type=int, default=1_000_000, help="of the largest knowledge base")
+    parser.add_argument("--spacy", type=int, default=100_000, help="entities of spaCy's at most")
+    parser.add_argument("--folder", type=Path, help="where the files are made; default: the system's temporary folder")
+    parser.add_argument("--one", help="one measurement in this process, printed")
+    return parser.parse_args()
+
+
+def make_entities(size: int) -> Iterator[Entity]:
+    """The same for the same size. Names of entities 0, 1, ... are written in syllables, so that no two are equal."""
+    rng = random.Random(0)
+    surnames = max(size // SHARED, 1)
+    for i in range(size):
+        surname = word_of(7 * (i % surnames) + 11).title()
+        first, middle = word_of(i // surnames).title(), word_of(i).title()
+        names = [
+            f"{first} {middle} {surname}",
+            f"{first[0]}. {middle} {surname}",
+            f"{surname}, {first} {middle}",
+            surname,
+        ]
+        yield Entity(f"Q{31 + 7 * i}", names, int(rng.paretovariate(0.8)) % 100_000)
+
+
+def word_of(number: int) -> str:
+    parts = [FIRST[number % 10]]
+    number //= 10
+    while number or len(parts) < 3:
+        parts.append(MIDDLE[number % 16] + FIRST[number // 16 % 10])
+        number //= 160
+    return "".join(parts)
+
+
+def write_source(folder: Path, size: int) -> Dict[str, Any]:
+    path = folder / f"{size}.jsonl"
+    with path.open("w", encoding="utf8") as file:
+        for entity in make_entities(size):
+            text = f"{entity.names[0]} is the person number {entity.id} of those that were made up."
+            file.write(json.dumps({**entity._asdict(), "description": text}) + "\n")
+    return {"mb": mb(path.stat().st_size)}
+
+
+def asked_names(size: int) -> List[str]:
+    """Names of the knowledge base in a random order: full names and, one in four, surnames."""
+    rng, found = random.Random(1), []
+    wanted = set(rng.sample(range(size), min(ASKED, size)))
+    for i, entity in enumerate(make_entities(size)):
+        if i in wanted:
+            found.append(entity.names[i % 4])
+    rng.shuffle(found)
+    return found
+
+
+def build(folder: Path, size: int) -> Dict[str, Any]:
+    from spacy_luke.linking.kb_build import build_kb
+
+    before, start, busy = memory(), time.perf_counter(), time.process_time()
+    kb = build_kb([folder / f"{size}.jsonl"], folder / f"kb{size}").kb
+    taken, busy = time.perf_counter() - start, time.process_time() - busy
+    files = {path.name: mb(path.stat().st_size) for path in sorted(kb.path.rglob("*")) if path.is_file()}
+    return {
+        "build_s": round(taken, 1),
+        "build_cpu_s": round(busy, 1),
+        "peak_mb": mb(memory()["VmHWM"] - before["VmRSS"]),
+        "kb_mb": round(sum(files.values()), 1),
+        "files_mb": files,
+        "entities": len(kb),
+        "names": kb.n_names,
+    }
+
+
+def read(folder: Path, size: int) -> Dict[str, Any]:
+    from spacy_luke.linking.kb import EntityKB
+
+    asked, path = asked_names(size), folder / f"kb{size}"
+    forget(path)
+    before = memory()
+    kb, cold = timed(EntityKB.open, path)
+    opened = memory()
+    again = median(timed(EntityKB.open, path)[1] for _ in range(30))
+    for name in asked:
+        kb.candidates(name)
+    after = memory()
+    answers = [kb.candidates(name) for name in asked]
+    capitals, unknown = [name.upper() for name in asked], [f"{name} of" for name in asked]
+    assert [kb.candidates(name) for name in capitals[:1000]] == answers[:1000]
+    assert not any(kb.candidates(name) for name in unknown[:1000])
+    rows = [kb.row(candidate.entity) for found in answers[:1000] for candidate in found]
+    return {
+        "open_cold_ms": round(1000 * cold, 2),
+        "open_ms": round(1000 * again, 2),
+        "open_mb": mb(opened["VmRSS"] - before["VmRSS"]),
+        "own_mb": mb(after["RssAnon"] - before["RssAnon"]),
+        "mapped_mb": mb(after["RssFile"] - before["RssFile"]),
+        "lookups_per_second": rate(kb.candidates, asked),
+        "row_lookups_per_second": rate(kb.candidate_rows, asked),
+        "capitals_per_second": rate(kb.candidates, capitals),
+        "unknown_per_second": rate(kb.candidates, unknown),
+        "descriptions_per_second": rate(kb.description, rows),
+        "candidates_each": round(sum(map(len, answers)) / len(answers), 2),
+        "answers": digest([[(c.entity, c.prior) for c in found] for found in answers]),
+    }
+
+
+def spacy_build(folder: Path, size: int) -> Dict[str, Any]:
+    """Entities, then names with their priors, which spaCy's user has to make; vectors of one number."""
+    from spacy.kb import InMemoryLookupKB
+    from spacy.vocab import Vocab
+
+    before, start, busy = memory(), time.perf_counter(), time.process_time()
+    kb = InMemoryLookupKB(Vocab(), entity_vector_length=1)
+    weights: Dict[str, Dict[str, float]] = {}
+    with (folder / f"{size}.jsonl").open(encoding="utf8") as file:
+        for line in file:
+            row = json.loads(line)
+            kb.add_entity(row["id"], row["count"], [1.0])
+            for name in row["names"]:
+                weights.setdefault(name, {})[row["id"]] = max(row["count"], 1)
+    for name, entities in weights.items():
+        total = sum(entities.values())
+        kb.add_alias(name, list(entities), [weight / total * (1 - 1e-9) for weight in entities.values()])
+    kb.to_disk(folder / f"spacy{size}")
+    kb.vocab.strings.to_disk(folder / f"strings{size}.json")
+    taken, busy = time.perf_counter() - start, time.process_time() - busy
+    files = [folder / f"spacy{size}", folder / f"strings{size}.json"]
+    return {
+        "build_s": round(taken, 1),
+        "build_cpu_s": round(busy, 1),
+        "peak_mb": mb(memory()["VmHWM"] - before["VmRSS"]),
+        "kb_mb": mb(sum(path.stat().st_size for path in files)),
+        "entities": kb.get_size_entities(),
+        "names": kb.get_size_aliases(),
+    }
+
+
+def spacy_read(folder: Path, size: int) -> Dict[str, Any]:
+    from spacy.kb import InMemoryLookupKB
+    from spacy.vocab import Vocab
+
+    asked = asked_names(size)
+    before, start = memory(), time.perf_counter()
+    kb = InMemoryLookupKB(Vocab(), entity_vector_length=1)
+    kb.vocab.strings.from_disk(folder / f"strings{size}.json")
+    kb.from_disk(folder / f"spacy{size}")
+    opened = time.perf_counter() - start
+
+    def look_up(name: str) -> List[Tuple[str, float]]:
+        return [(c.entity_, c.prior_prob) for c in kb.get_alias_candidates(name)]
+
+    for name in asked:
+        look_up(name)
+    after = memory()
+    answers = [look_up(name) for name in asked]
+    return {
+        "open_ms": round(1000 * opened, 1),
+        "own_mb": mb(after["RssAnon"] - before["RssAnon"]),
+        "lookups_per_second": rate(look_up, asked),
+        "answers": digest(answers),
+    }
+
+
+STEPS: Dict[str, Callable[[Path, int], Dict[str, Any]]] = {
+    "build": build,
+    "read": read,
+    "spacy_build": spacy_build,
+    "spacy_read": spacy_read,
+}
+
+
+def digest(answers: List[List[Tuple[str, float]]]) -> List[Any]:
+    """What two knowledge bases must agree in: the entities asked for, and the sum of their priors' squares."""
+    entities = sorted({entity for found in answers for entity, _ in found})
+    squares = round(sum(prior * prior for found in answers for _, prior in found), 1)
+    best = [max(prior for _, prior in found) for found in answers]
+    return [len(entities), "".join(entities[:: max(len(entities) // 20, 1)]), squares, round(sum(best), 1)]
+
+
+def check_answers(rows: Dict[str, Any], size: int) -> None:
+    if (other := rows.get(f"spacy_read:{size}")) is not None:
+        assert rows[f"read:{size}"]["answers"] == other["answers"], (rows[f"read:{size}"]["answers"], other["answers"])
+
+
+def rate(function: Callable[[Any], Any], items: List[Any]) -> int:
+    """Calls a second of processor time."""
+    times = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        for item in items:
+            function(item)
+        times.append(time.process_time() - start)
+    return round(len(items) / median(times))
+
+
+def forget(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def timed(function: Callable[..., Any], *arguments: Any) -> Any:
+    start = time.perf_counter()
+    result = function(*arguments)
+    return result, time.perf_counter() - start
+
+
+def memory() -> Dict[str, int]:
+    """Bytes of this process, as Linux tells them."""
+    lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
+    return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM", "Rss"))}
+
+
+def mb(size: float) -> float:
+    return round(size / 1e6, 1)
+
+
+LINES = {
+    "entities, names": "{entities:,}, {names:,}",
+    "build: wall-clock, processor, s": "{build_s:,}, {build_cpu_s:,}",
+    "build: processor time for 1,000 entities, ms": "{each_ms}",
+    "build: memory at its peak, MB": "{peak_mb:,}",
+    "on the disk, MB": "{kb_mb:,}",
+    "open: cold, again, ms": "{open_cold_ms}, {open_ms}",
+    "open: memory, MB": "{open_mb}",
+    "after 20,000 names: memory of its own, mapped and shared by processes, MB": "{own_mb}, {mapped_mb}",
+    "names a second, with ids and priors of all candidates": "{lookups_per_second:,}",
+    "the same, rows in place of ids": "{row_lookups_per_second:,}",
+    "names in capitals a second": "{capitals_per_second:,}",
+    "unknown names a second": "{unknown_per_second:,}",
+    "descriptions a second": "{descriptions_per_second:,}",
+}
+SPACY_LINES = {
+    "build: wall-clock, processor, s": "{build_s:,}, {build_cpu_s:,}",
+    "build: memory at its peak, MB": "{peak_mb:,}",
+    "on the disk, MB": "{kb_mb:,}",
+    "open, ms": "{open_ms:,}",
+    "after 20,000 names: memory of its own, MB": "{own_mb}",
+    "names a second, with ids and priors of all candidates": "{lookups_per_second:,}",
+}
+
+
+def make_report(result: Dict[str, Any]) -> str:
+    found, sizes = result["measured"], result["sizes"]
+    columns = [{**found[f"build:{size}"], **found[f"read:{size}"]} for size in sizes]
+    for size, column in zip(sizes, columns, strict=True):
+        column["each_ms"] = round(1e6 * column["build_cpu_s"] / size, 1)
+    pairs = {
+        size: ({**found[f"build:{size}"], **found[f"read:{size}"]}, {**found[f"spacy_build:{size}"], **found[f"spacy_read:{size}"]})
+        for size in sizes
+        if f"spacy_read:{size}" in found
+    }  # fmt: skip
+    others = "\n".join(
+        f"""
+{size:,} entities, the same answers:
+
+| | EntityKB | InMemoryLookupKB |
+|---|---|---|
+{_table(SPACY_LINES, pair)}"""
+        for size, pair in pairs.items()
+    )
+    return f"""# A knowledge base of {sizes[-1]:,} entities
+
+Written by `python benchmarks/kb.py`. {result["chip"]}, one thread; the machine had other work (load {result["load"]}). Names are
+made up, {columns[-1]["candidates_each"]} candidates for a name that is asked for on average. No vectors.
+Rates are per second of processor time.
+
+| | {" | ".join(f"{size:,}" for size in sizes)} |
+|---|{"---|" * len(sizes)}
+{_table(LINES, columns)}
+
+## spaCy's InMemoryLookupKB
+
+With vectors of one number, its smallest, and without descriptions, which it has not. Its look-ups are exact only.
+{others}
+"""
+
+
+def _table(lines: Dict[str, str], columns: Any) -> str:
+    return "\n".join(
+        f"| {title} | " + " | ".join(line.format(**column) for column in columns) + " |"
+        for title, line in lines.items()
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Where a linker's entities come from, and how they go into a bytestring."""
+
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Callable, Dict
+
+import numpy as np
+from spacy.util import registry
+
+from ..checkpoint.checkpoint import Checkpoint
+from ..knowledge.build import build_vectors
+from ..knowledge.vectors import EntityVectors
+from ..linking.kb import EntityKB
+
+
+@registry.misc("spacy-luke.entity_kb.v1")
+def make_kb_loader(path: str) -> Callable[[], EntityKB]:
+    """A function that opens the knowledge base in a folder (see `spacy luke build-kb`)."""
+
+    def load_kb() -> EntityKB:
+        return EntityKB.open(path)
+
+    return load_kb
+
+
+def has_table(checkpoint: Checkpoint) -> bool:
+    return len(checkpoint.entities) > len(checkpoint.entities.special_rows())
+
+
+def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
+    """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and [MASK],
+    and rows without a name, are left out."""
+    table = checkpoint.tensors["encoder.entities.table.weight"].float().numpy()
+    bias = checkpoint.tensors.get("entity_head.bias")
+    if bias is not None:
+        table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)
+    left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
+    titles = checkpoint.entities.titles()
+    rows = [i for i, title in enumerate(titles) if title is not None and i not in left_out]
+    if not rows:
+        raise ValueError(
+            'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
+        )
+    folder = tempfile.TemporaryDirectory(prefix="spacy_luke_")
+    store = build_vectors(table[rows], Path(folder.name) / "vectors", names=[titles[i] for i in rows]).store
+    weakref.finalize(store, folder.cleanup)
+    return store
+
+
+def unpack_kb(files: Dict[str, bytes]) -> EntityKB:
+    """A knowledge base from its files. They lie in a temporary folder for as long as it is used."""
+    folder = tempfile.TemporaryDirectory(prefix="spacy_luke_")
+    new = Path(folder.name, "kb")
+    for name, data in files.items():
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ValueError(f"A saved knowledge base has the file {name!r}, which lies outside of it.")
+        (new / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / name).write_bytes(data)
+    kb = EntityKB.open(new)
+    weakref.finalize(kb, folder.cleanup)
+    return kb
+
+
+def pack_kb(kb: EntityKB, *, most: int) -> Dict[str, bytes]:
+    """The files of a knowledge base by their path in its folder. Raises ValueError for more than `most` bytes."""
+    size = sum(x.stat().st_size for x in kb.path.rglob("*") if x.is_file())
+    if size > most:
+        raise ValueError(
+            f"The knowledge base in {kb.path} has {size:,} bytes, more than a bytestring in spaCy's format can hold. Use "
+            "nlp.to_disk, which has no limit."
+        )
+    with tempfile.TemporaryDirectory(prefix="spacy_luke_") as folder:
+        new = Path(folder, "kb")
+        kb.save(new)
+        return {x.relative_to(new).as_posix(): x.read_bytes() for x in sorted(new.rglob("*")) if x.is_file()}

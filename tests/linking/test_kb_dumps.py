@@ -1,0 +1,137 @@
+"""A Wikipedia dump as a source: articles, links, redirects, disambiguation pages, descriptions."""
+
+import bz2
+
+import pytest
+
+from spacy_luke.linking.dumps import Page
+from spacy_luke.linking.kb_build import Settings, build_kb
+from spacy_luke.linking.kb_dumps import LONGEST, first_sentence, is_disambiguation
+from spacy_luke.linking.wikitext import Wiki
+
+PAGES = {
+    "Mercury (planet)": "{{Infobox}}'''Mercury''' ({{lang}}; ) is a [[planet]]. It is small. The [[Sun (star)|Sun]]s heat.",
+    "Sun": "The '''Sun''' is at the centre; [[Mercury (planet)|Mercury]] is near. [[Mercury (element)|Mercury]] [[Nowhere]]",
+    "Sun (star)": "#REDIRECT [[Sun]]",
+    "Sol": "#REDIRECT [[Sun (star)]]",
+    "Mercury": "'''Mercury''' may be:\n* [[Mercury (planet)]], a [[planet]]\n* [[Freddie Mercury]]\n* no link\n{{Disambiguation}}",
+    "Mercury (element)": "'''Mercury''' is &quot;quick&quot; [[silver]] &amp; heavy.",
+    "Freddie Mercury": "'''Freddie Mercury''' (1946&amp;ndash;1991) sang.\n[[Category:1946 births]] [[Category:AT&amp;T]]",
+    "AT&amp;T": "'''AT&amp;T''' is a company. [[Sol]]",
+    "São Tomé": "'''São Tomé''' is a town.",
+    "Talk:Sun": "[[Sun]] [[Sun]]",
+}
+
+
+def dump_of(pages):
+    body = "".join(
+        f"<page><title>{title}</title><ns>{int(title.startswith('Talk:'))}</ns><revision><text>{text}</text></revision></page>"
+        for title, text in pages.items()
+    )
+    return f'<mediawiki><siteinfo><namespaces><namespace key="1">Talk</namespace></namespaces></siteinfo>{body}</mediawiki>'
+
+
+@pytest.fixture
+def dump(tmp_path):
+    path = tmp_path / "dump.xml"
+    path.write_text(dump_of(PAGES), encoding="utf8")
+    return path
+
+
+def test_a_dump(dump, tmp_path):
+    built = build_kb([dump], tmp_path / "kb")
+    kb = built.kb
+    assert sorted(kb.entities()) == [
+        "AT&T", "Freddie Mercury", "Mercury (element)", "Mercury (planet)", "Sun", "São Tomé",
+    ]  # fmt: skip
+    assert built.read == {"articles": 6, "links": 7, "redirects": 2, "disambiguation pages": 1}
+    assert built.left_out == ["3 names and their ids that no source of entities has"]  # planet, Nowhere, silver
+    # one link and the title of the planet and of the element, and the planet and the singer once as what the page lists
+    assert kb.candidates("Mercury") == [
+        ("Mercury (planet)", pytest.approx(3 / 6)),
+        ("Mercury (element)", pytest.approx(2 / 6)),
+        ("Freddie Mercury", pytest.approx(1 / 6)),
+    ]
+    assert kb.candidates("SUN") == kb.candidates("Sol") == kb.candidates("Suns") == [("Sun", 1.0)]
+    assert kb.row("Sun (star)") == kb.row("Sol") == kb.row("Sun") >= 0
+    assert kb.row("Mercury") == -1
+    counts = {entity: kb.count(kb.row(entity)) for entity in kb.entities()}
+    assert counts == {
+        "AT&T": 0, "Freddie Mercury": 0, "Mercury (element)": 1, "Mercury (planet)": 1, "Sun": 2, "São Tomé": 0,
+    }  # fmt: skip
+    assert [entity for entity in kb.entities() if kb.is_person(kb.row(entity))] == ["Freddie Mercury"]
+    assert kb.description(kb.row("Mercury (planet)")) == "Mercury is a planet."
+    assert kb.description(kb.row("Mercury (element)")) == 'Mercury is "quick" silver & heavy.'
+    assert kb.description(kb.row("Freddie Mercury")) == "Freddie Mercury (1946–1991) sang."
+
+
+def test_links_to_pages_that_are_not_there(dump, tmp_path):
+    kb = build_kb([dump], tmp_path / "kb", settings=Settings(unknown="add")).kb
+    assert {"planet", "Nowhere", "Silver"} & set(kb.entities()) == {"Nowhere", "Silver"}
+    assert kb.row("Planet") >= 0
+    assert kb.count(kb.row("Planet")) == 1
+    assert "Sol" not in set(kb.entities())
+    with pytest.raises(ValueError, match="which no source of entities has"):
+        build_kb([dump], tmp_path / "kb2", settings=Settings(unknown="error"))
+
+
+def test_parts_are_one_dump(dump, tmp_path):
+    whole = build_kb([dump], tmp_path / "whole").kb
+    halves = [dict(list(PAGES.items())[:4]), dict(list(PAGES.items())[4:])]
+    for number, half in enumerate(halves):
+        (tmp_path / f"{number}.bz2").write_bytes(bz2.compress(dump_of(half).encode("utf8")))
+    parts = build_kb([tmp_path / "0.bz2", tmp_path / "1.bz2"], tmp_path / "parts").kb
+    for name in ("Mercury", "Sun", "Sol"):
+        assert parts.candidates(name) == whole.candidates(name)
+    assert [parts.count(row) for row in range(len(parts))] == [whole.count(row) for row in range(len(whole))]
+
+
+def test_half_a_dump(dump, tmp_path):
+    data = bz2.compress(dump.read_bytes())
+    (tmp_path / "half.bz2").write_bytes(data[: len(data) // 2])
+    with pytest.raises(ValueError, match="It may be truncated"):
+        build_kb([tmp_path / "half.bz2"], tmp_path / "kb")
+    dump.write_text(dump_of({"A": "no link"}))
+    with pytest.raises(ValueError, match=r"Expected articles with links in dump\.xml"):
+        build_kb([dump], tmp_path / "kb")
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("Mercury (disambiguation)", "", True),
+        ("Mercury", "{{ Hndis |x}}", True),
+        ("Mercury", "{{disambiguation cleanup}}", True),
+        ("Merkur", "{{Begriffsklärung}}", True),
+        ("Mercury", "{{Infobox planet}} {{Dabble}}", False),
+        ("Dzeivnīku", "{{Zeimeibys}}", True),
+    ],
+)
+def test_disambiguation_pages(title, text, expected):
+    from spacy_luke.linking.kb_dumps import TEMPLATES
+
+    assert is_disambiguation(Page(title, None, text, Wiki()), {*TEMPLATES, "zeimeibys"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A b c d. E f.", "A b c d. E f."),  # after a short word, which may be an abbreviation
+        ("This is it now. And more follows.", "This is it now."),
+        ("George W. Bush (born July 6, 1946) is a man. He is tall.", "George W. Bush (born July 6, 1946) is a man."),
+        ("It costs 3.5 dollars in total. So.", "It costs 3.5 dollars in total."),
+        ("It ended in 1991. Then came more.", "It ended in 1991."),
+        ("東京は日本の首都 で ある。人口は多い。", "東京は日本の首都 で ある。"),
+        ("\n\nTitle\nThe first real line here", "The first real line here"),
+        ("Rome (; ) is , well , old", "Rome is, well, old"),
+        ("", ""),
+    ],
+)
+def test_first_sentence(text, expected):
+    assert first_sentence(text) == expected
+
+
+def test_long_sentence():
+    found = first_sentence("word " * 200)
+    assert len(found) <= LONGEST
+    assert found.endswith("word")
