@@ -165,3 +165,22 @@ def test_features_that_others_do_not_know(tmp_path):
     assert code == 1
     assert "reads features = 'words'" in text
     assert not (tmp_path / "back").exists()
+
+
+def test_disambiguation_becomes_a_linker(shared, tmp_path):
+    """The original's entity table becomes the linker's vectors; candidates are given, or come from a knowledge base."""
+    status, output = run("convert", shared("golden/luke_ed_checkpoint"), tmp_path / "pipeline")
+    assert status == 0, output
+    assert "moved mask_embedding" in output
+    assert "luke_candidates_given" in output
+    nlp = spacy.load(tmp_path / "pipeline")
+    linker = nlp.get_pipe("luke_linker")
+    assert (linker.attention, linker.model.attrs["prior"]) == ("full", False)
+    assert linker.vectors.size == linker.encoder.module.config.entity_size + 1
+    assert linker.vectors.row("Paris") >= 0
+    assert linker.vectors.row("[UNK]") >= 0
+    assert linker.vectors.row("[MASK]") == -1
+    assert linker.encoder.module.config.entity_vocab_size == 3
+    status, output = run("convert", shared("golden/luke_ed_checkpoint"), tmp_path / "small", "--entities", "special")
+    assert status == 1
+    assert "has special entities only" in output

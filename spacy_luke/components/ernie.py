@@ -27,6 +27,7 @@ predict_precision = "float32"
 """)["encoder"]
 CLASSIFIER = {"@architectures": "spacy-luke.PooledClassifier.v1", "encoder": ENCODER}
 KNOWLEDGE = {"knowledge": {"@misc": "spacy-luke.linked_ents.v1"}, "alignment": "characters"}
+MARKERS = ("#", "$")
 WINDOWS = ("overlap", "tokens")  # settings of one-way attention, which ERNIE has not
 
 
@@ -83,7 +84,7 @@ def make_ernie_typer(
         **{name: value for name, value in RELATION_CONFIG.items() if name not in WINDOWS},
         **KNOWLEDGE,
         "model": {**CLASSIFIER, "bias": True},
-        "markers": ["#", "$"],
+        "markers": None,  # of the original: "#" and "$"; a config doubles every "$" whenever spaCy writes it
     },
     default_score_weights=RELATION_WEIGHTS,
 )
@@ -93,7 +94,7 @@ def make_ernie_relation(
     model: Model,
     getter: Callable[[Doc], Iterable[Span]],
     suggester: Callable[[Doc, Sequence[Span]], Any],
-    markers: List[str],
+    markers: Optional[List[str]],
     knowledge: Optional[KnownGetter],
     alignment: str,
     context: str,
@@ -103,14 +104,15 @@ def make_ernie_relation(
     batch_size: int,
     scorer: Optional[Callable[..., Any]],
 ) -> LukeRelation:
-    """Builds the component; see `LukeRelation` for the settings."""
+    """Builds the component; see `LukeRelation` for the settings. markers: null is the original's, "#" around heads and "$"
+    around tails."""
     return LukeRelation(
         nlp.vocab,
         model,
         name,
         getter=getter,
         suggester=suggester,
-        markers=markers,
+        markers=MARKERS if markers is None else markers,
         knowledge=knowledge,
         alignment=alignment,
         context=context,

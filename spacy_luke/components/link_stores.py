@@ -38,7 +38,7 @@ def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
     left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
     titles = checkpoint.entities.titles()
     rows = [i for i, title in enumerate(titles) if title is not None and i not in left_out]
-    if not rows:
+    if not has_table(checkpoint):
         raise ValueError(
             'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
         )

@@ -95,24 +95,17 @@ class EntityKB:
         the same for the name without a possessive's ending ("Japan's"); without punctuation and blanks ("U.S.": "US"), of
         the same case if possible. Of several names the most frequent.
         """
-        key = key_of(name, case="exact")
-        if self._knows(key):
-            return key
-        forms = list(dict.fromkeys([key, without_possessive(key)]))
-        for form in forms:
-            for other in (form, title_case_of(form)):
-                if self._knows(other):
-                    return other
-            if (found := self._loose(form, 1)) is not None:
-                return found
-        return next((found for form in forms if (found := self._loose(form, 3)) is not None), None)
+        try:
+            return self._find(key_of(name, case="exact"))
+        except UnicodeEncodeError:
+            return None  # half of a character, which no name has
 
     def row(self, entity: str) -> int:
         """The row of an entity, by its id or one that redirects to it; -1 where it is not known."""
-        for segment in self._segments:
-            if (row := segment.row_of(entity)) >= 0:
-                return row
-        return -1
+        try:
+            return next((row for segment in self._segments if (row := segment.row_of(entity)) >= 0), -1)
+        except UnicodeEncodeError:
+            return -1  # as in `find_name`
 
     def name_of(self, row: int) -> str:
         """The id of the entity in a row."""
@@ -167,6 +160,18 @@ class EntityKB:
         raise ValueError(
             f"Expected a row from 0 to {len(self) - 1:,}, but got {row}. An entity that is not known (-1) has no row."
         )
+
+    def _find(self, key: str) -> Optional[str]:
+        if self._knows(key):
+            return key
+        forms = list(dict.fromkeys([key, without_possessive(key)]))
+        for form in forms:
+            for other in (form, title_case_of(form)):
+                if self._knows(other):
+                    return other
+            if (found := self._loose(form, 1)) is not None:
+                return found
+        return next((found for form in forms if (found := self._loose(form, 3)) is not None), None)
 
     def _knows(self, key: str) -> bool:
         for segment in self._segments:

@@ -96,7 +96,7 @@ class Parts:
     ) -> None:  # fmt: skip
         """once: an id that comes again in the source is an error, which names its line."""
         entity = check_id(entity)
-        text = " ".join(text.split())
+        text = check_unicode(" ".join(text.split()), "description")
         self.entities.add(f"{entity}\t{source:04d}\t{line:012d}\t{int(once)}\t{count!r}\t{int(person)}\t{text}\n")
 
     def add_redirect(self, title: str, target: str) -> None:
@@ -133,10 +133,15 @@ def check_text(text: str, what: str) -> str:
     """ValueError for halves of characters and for control characters, which tries and lines cannot hold."""
     if text.isascii() and text.isprintable():
         return text
+    if _CONTROL.search(check_unicode(text, what)):
+        raise ValueError(f"Expected no control characters in the {what} {text!r}; remove them.")
+    return text
+
+
+def check_unicode(text: str, what: str) -> str:
+    """ValueError for halves of characters."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
         raise ValueError(f"Expected Unicode for the {what} {text!r}, but {error.reason}; repair it.") from error
-    if _CONTROL.search(text):
-        raise ValueError(f"Expected no control characters in the {what} {text!r}; remove them.")
     return text

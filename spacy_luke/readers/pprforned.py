@@ -1,5 +1,6 @@
 """PPRforNED (Pershina et al., 2015): candidates of AIDA's mentions, a file a document, in a folder or its archive."""
 
+import lzma
 import tarfile
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple, Union
@@ -42,7 +43,7 @@ def read_pprforned(path: Union[str, Path]) -> Dict[int, List[ListedMention]]:
                     name = Path(member.name).name
                     if member.isfile() and name.isdecimal():
                         found[int(name)] = _read_file(f"{path}, {member.name}", archive.extractfile(member).read())
-        except (tarfile.TarError, EOFError) as error:
+        except (tarfile.TarError, EOFError, lzma.LZMAError) as error:
             raise ValueError(f"{path}: expected the archive of PPRforNED, but {error}.") from None
     if not found:
         raise ValueError(f"{path}: expected files named by numbers, as PPRforNED has, but there are none.")

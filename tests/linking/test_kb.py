@@ -38,7 +38,7 @@ def test_entities(kb):
         assert kb.count(row) == entity["count"]
         assert kb.is_person(row) == entity.get("person", False)
     assert sorted(kb.entities()) == sorted(entity["id"] for entity in ENTITIES)
-    assert kb.row("Nippon") == -1
+    assert kb.row("Nippon") == kb.row("\ud800") == kb.row("") == -1
     assert "Japan" in kb
     assert 3 not in kb
     assert kb.is_person(-1) is False
@@ -89,6 +89,8 @@ def test_priors_and_top(kb):
         ("'", None),
         ("\u200b", None),
         ("Jap", None),
+        ("Japan\ud800", None),
+        ("\0", None),
     ],
 )
 def test_fall_backs(kb, name, found):

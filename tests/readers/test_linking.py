@@ -86,12 +86,11 @@ def write_aida(tmp_path, conll=CONLL, links=AIDA):
 
 def write_ppr(folder):
     """Numbers 7 and 8 are the documents; 7 names the first mention by a longer one, and has another title for the U.S."""
-    first = PPR.format(long="FC Bonn", text="Bonn", gold="http://en.wikipedia.org/wiki/1._FC_Bonn")
-    first = ITEM and (
+    first = (
         PPR.format(long="U.S.", text="U.S.", gold="http://en.wikipedia.org/wiki/U.S.A.")
         + ITEM.format(n=30, title="U.S.A.")
         + ITEM.format(n=10, title="U%2ES.")
-        + first
+        + PPR.format(long="FC Bonn", text="Bonn", gold="http://en.wikipedia.org/wiki/1._FC_Bonn")
         + ITEM.format(n=0, title="1._FC_Bonn")
         + ITEM.format(n=0, title="Bonn_%28city%29")
         + PPR.format(long="Bre-X", text="Bre-X", gold="NIL")
@@ -145,7 +144,7 @@ def test_aida_mentions_that_are_not_there(tmp_path):
     items = [annotation("re", "Re", 27), annotation("Cologne", "Cologne", 30), annotation("Rome", "", 31)]
     path, titles = write_aida(tmp_path, links=xml(("a", items), ("b", [])))
     (first, _), counts = read(path, "aida", links=titles)
-    assert [(ent.text, ent.label_) for ent in first.ents] == [("Bre-X", "ORG")] or len(first.ents) == 1
+    assert [(ent.text, ent.kb_id_) for ent in first.ents] == [("Bre-X", "Re")]
     assert counts["notes: mentions of the XML not found in the text"] == 1
     assert counts["notes: NIL mentions of the XML not found in the text"] == 1
     assert counts["notes: mentions inside words, grown to whole words"] == 1
@@ -189,7 +188,7 @@ def test_pprforned_errors(tmp_path):
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w:xz") as archive:
         archive.add(write_ppr(tmp_path / "ppr"), arcname="x")
-    (tmp_path / "cut.tar.xz").write_bytes(whole.getvalue()[:-60])
+    (tmp_path / "cut.tar.xz").write_bytes(whole.getvalue()[: len(whole.getvalue()) // 2])
     with pytest.raises(ValueError, match="expected the archive"):
         read_pprforned(tmp_path / "cut.tar.xz")
 
@@ -206,11 +205,10 @@ def test_alignment_finds_every_mention(data):
         text += word + gap
     entities, at = {}, 0
     while at < len(words):
+        end = min(len(words), at + data.draw(st.integers(1, 2)))
         if data.draw(st.booleans()):
-            entities[at, end] = "X" if (end := min(len(words), at + data.draw(st.integers(1, 2)))) else ""
-            at = end
-        else:
-            at += 1
+            entities[at, end] = "X"
+        at = end
     mentions = [
         WnedMention(text[offsets[a] : offsets[b - 1] + len(words[b - 1])], "Q", offsets[a]) for a, b in entities
     ]
