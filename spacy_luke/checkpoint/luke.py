@@ -31,10 +31,12 @@ LUKE_ROOTS = ("luke.", "")
 def read_luke(folder: Path, data: Dict[str, Any], *, entities: str, entity_aware: Optional[bool]) -> Checkpoint:
     """Hugging Face's layout; see `read_checkpoint`. The original's entity disambiguation has it too, with BERT's words."""
     config = switch_queries(luke_config(data), entity_aware)
-    if named_task(data) == "entity_disambiguation":
+    disambiguation = named_task(data) == "entity_disambiguation"
+    if disambiguation:
         config = replace(config, position_offset=0)
     raw = read_tensors(find_weights(folder))
-    names = sort_names(raw, luke_names(config, root=find_root(raw, LUKE_ROOTS)), entity_aware=config.entity_aware)
+    theirs = luke_names(config, root=find_root(raw, LUKE_ROOTS), disambiguation=disambiguation)
+    names = sort_names(raw, theirs, entity_aware=config.entity_aware)
     heads = {}
     for name in ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight"):
         if name in names.mapped:

@@ -90,9 +90,10 @@ PLAIN_DROPPED = ((r"(classifier|qa_outputs)\..*", "a task head of a plain model"
 QUERIES_DROPPED = ((r".*\.(w2e|e2w|e2e)_query\.(weight|bias)", "an extra query, and entity-aware attention is off"),)
 
 
-def luke_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
-    """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or ""."""
-    rooted = _encoder_table(config) + POOLER + MASK_VECTOR
+def luke_names(config: EncoderConfig, *, root: str, disambiguation: bool = False) -> Dict[str, str]:
+    """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or "". disambiguation: whether it is of the
+    original's entity disambiguation."""
+    rooted = _encoder_table(config) + POOLER + (MASK_VECTOR if disambiguation else ())
     return {**_expand(rooted, config, root=root), **_expand(LM_HEAD + ENTITY_HEAD + TASK_HEADS, config)}
 
 

@@ -79,9 +79,8 @@ class LinkedKB(KnowledgeBase):
     ) -> None:
         if top is not None and top < 1:
             raise ValueError(f"top must be at least 1, or None for all candidates, but it is {top}.")
-        vectors = None if kb is None else kb.vectors
-        super().__init__(vocab, entity_vector_length if vectors is None else vectors.size)
-        self.kb, self.top = kb, top
+        super().__init__(vocab, entity_vector_length)
+        self._take(kb, top)
 
     def __len__(self) -> int:
         """Number of entities."""
@@ -160,7 +159,7 @@ class LinkedKB(KnowledgeBase):
         path = Path(path)
         kb = EntityKB.open(path)
         settings = srsly.read_json(path / "spacy.json") if (path / "spacy.json").is_file() else {}
-        self.__init__(self.vocab, kb, top=settings.get("top"), entity_vector_length=self.entity_vector_length)
+        self._take(kb, settings.get("top"))
         return self
 
     def to_bytes(self, **kwargs: Any) -> bytes:
@@ -189,8 +188,13 @@ class LinkedKB(KnowledgeBase):
             shutil.rmtree(folder, ignore_errors=True)
             raise
         weakref.finalize(kb, _remove, folder, os.getpid())
-        self.__init__(self.vocab, kb, top=top, entity_vector_length=self.entity_vector_length)
+        self._take(kb, top)
         return self
+
+    def _take(self, kb: Optional[EntityKB], top: Optional[int]) -> None:
+        self.kb, self.top = kb, top
+        if kb is not None and kb.vectors is not None:
+            super().__init__(self.vocab, kb.vectors.size)  # its length is read-only
 
     def _opened(self) -> EntityKB:
         if self.kb is None:

@@ -78,7 +78,9 @@ class EntityKB:
             return []
         if len(self._segments) == 1:  # the same, faster
             store = self._segments[0].store
-            return store.candidates_of(store.number_of_key(key), top=top)
+            number = store.number_of_key(key)
+            assert number is not None
+            return store.candidates_of(number, top=top)
         return [Candidate(self.name_of(row), prior) for row, prior in self._exact(key)[:top]]
 
     def candidate_rows(self, name: str, *, top: Optional[int] = None) -> List[Tuple[int, float]]:

@@ -21,9 +21,9 @@ class Segment:
         self.store = MentionStore.open(folder / "names")
         self.base, self.entities = base, entities
         n = self.store.header["entities"]
-        self._counts = memoryview(map_array(folder / "counts.npy", "<u4", (n,)))
-        self._persons = memoryview(map_array(folder / "persons.npy", "|u1", (n,)))
-        self._starts = memoryview(map_array(folder / "description_starts.npy", "<i8", (n,)))
+        self._counts = map_array(folder / "counts.npy", "<u4", (n,)).data
+        self._persons = map_array(folder / "persons.npy", "|u1", (n,)).data
+        self._starts = map_array(folder / "description_starts.npy", "<i8", (n,)).data
         text = folder / "descriptions.txt"
         self._text = map_bytes(text) if text.stat().st_size else b""
         self._redirects_data = map_bytes(folder / "redirects.trie")  # the trie does not keep what it is mapped from
@@ -31,15 +31,15 @@ class Segment:
             self._redirects = new_trie().map(memoryview(self._redirects_data))
         except RuntimeError as error:
             raise ValueError(f"{folder / 'redirects.trie'} is damaged ({error}). {AGAIN}") from error
-        self._targets = memoryview(map_array(folder / "redirect_numbers.npy", "<u4", (len(self._redirects),)))
+        self._targets = map_array(folder / "redirect_numbers.npy", "<u4", (len(self._redirects),)).data
         hashes = np.load(folder / "loose_hashes.npy", mmap_mode="r", allow_pickle=False)
-        self._hashes = memoryview(map_array(folder / "loose_hashes.npy", "<u8", hashes.shape))
-        self._loose = memoryview(map_array(folder / "loose_names.npy", "<u4", hashes.shape))
+        self._hashes = map_array(folder / "loose_hashes.npy", "<u8", hashes.shape).data
+        self._loose = map_array(folder / "loose_names.npy", "<u4", hashes.shape).data
         self._rows: Optional[memoryview] = None
         self._numbers: Dict[int, int] = {}  # of the new rows, in segments that were added
         if base:
             rows = map_array(folder / "rows.npy", "<u4", (n,))
-            self._rows = memoryview(rows)
+            self._rows = rows.data
             new = np.flatnonzero(rows >= base)
             self._numbers = dict(zip(rows[new].tolist(), new.tolist(), strict=True))
 

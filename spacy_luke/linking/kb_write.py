@@ -236,7 +236,8 @@ def _merge_names(
     parts: Parts, titles: Any, redirects: Any, target_R: np.ndarray, links_T: np.ndarray
 ) -> Iterator[_Name]:
     """The names in order, each once, with their candidates, the best first. links_T (T,) gets the links."""
-    groups, last, found = parts.groups, None, []
+    groups, last = parts.groups, ""
+    found: List[Tuple[int, int, float]] = []
     is_link = [group.links for group in groups]
     existing = parts.existing
     for key, weight in parts.names:

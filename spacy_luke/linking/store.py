@@ -16,7 +16,7 @@ import mmap
 import struct
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -298,7 +298,7 @@ def _read_header(data: memoryview, source: str) -> Tuple[Dict[str, Any], int]:
     return header, len(MAGIC) + line.index(b"\n") + 1
 
 
-def new_trie(keys: Sequence[str] = ()) -> Any:
+def new_trie(keys: Iterable[str] = ()) -> Any:
     """A trie of marisa-trie. Raises ImportError, with what to install, where the library is missing."""
     try:
         from marisa_trie import Trie

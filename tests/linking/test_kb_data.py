@@ -34,7 +34,7 @@ def test_wikidata(shared, tmp_path):
     assert kb.count(belgium) > 200
     persons = {kb.name_of(row) for row in range(len(kb)) if kb.is_person(row)}
     assert len(persons) > 10
-    titles = build_kb(sources, tmp_path / "titles", settings=Settings(wikidata=Wikidata("de", "enwiki"))).kb
+    titles = build_kb(sources[:1], tmp_path / "titles", settings=Settings(wikidata=Wikidata("de", "enwiki"))).kb
     assert titles.candidates("Belgien")[0].entity == "Belgium"
 
 
