@@ -185,3 +185,31 @@ def test_counts_of_the_readme_are_true():
             assert [int(cell.replace(",", "")) for cell in cells] == [*numbers, sum(numbers)], name
             named.add(name)
     assert named == set().union(*counts)  # nothing is counted that no table names
+
+
+def test_the_graph_is_what_the_readme_says():
+    rows = [line.split("\t") for line in (ASSETS / "sample" / "graph.tsv").read_text(encoding="utf8").splitlines()]
+    assert all(len(row) == 3 and all(cell == cell.strip() and cell for cell in row) for row in rows)
+    assert len(rows) == len({tuple(row) for row in rows}) == 1391
+    entities = {row[0] for row in rows} | {row[2] for row in rows}
+    relations = {row[1] for row in rows}
+    assert (len(entities), len(relations)) == (1000, 36)
+    types = {name for names in read_inventory().values() for name in names}
+    assert not types & (entities | relations)  # types are to be learned, and not looked up
+    lines = (ASSETS / "sample" / "names.tsv").read_text(encoding="utf8").splitlines()
+    names = [line.split("\t") for line in lines[1:]]
+    assert lines[0] == "name\tentity\tcount"
+    assert len(names) == len({name for name, *_ in names}) == 984
+    assert all(entity in entities and count == "1" for _, entity, count in names)
+
+
+def test_most_names_of_the_corpus_are_in_the_graph():
+    lines = (ASSETS / "sample" / "names.tsv").read_text(encoding="utf8").splitlines()
+    names = {line.split("\t")[0] for line in lines}
+    texts = {
+        (part, record["text"][entity["start"] : entity["end"]])
+        for part in SPLITS
+        for record, _ in read_split(part)
+        for entity in record["entities"]
+    }
+    assert (len(texts), sum(text in names for _, text in texts)) == (1198, 879)

@@ -14,7 +14,14 @@ from spacy.util import load_config, load_model_from_config
 from tiny import make_checkpoint, make_ernie
 from typer.testing import CliRunner
 
-from spacy_luke.annotations import set_candidates_given, set_knowledge, set_pairs, set_queries, set_questions, set_relations
+from spacy_luke.annotations import (
+    set_candidates_given,
+    set_knowledge,
+    set_pairs,
+    set_queries,
+    set_questions,
+    set_relations,
+)
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
 from spacy_luke.knowledge.build import build_vectors

@@ -4,27 +4,32 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
 from spacy.util import registry
 from test_project import find_command
-from tiny import make_checkpoint
+from tiny import make_checkpoint, make_ernie
 
 from spacy_luke.bridge.encoders import build_luke_encoder, build_shared_encoder
 from spacy_luke.bridge.entities import build_entity_classifier
+from spacy_luke.bridge.ernie import build_pooled_classifier
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.spans import build_span_classifier
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.checkpoint.sources import make_checkpoint_loader
+from spacy_luke.checkpoint.ernie import write_ernie
+from spacy_luke.checkpoint.sources import make_checkpoint_loader, make_ernie_loader
 from spacy_luke.cli.convert import build_pipeline
 from spacy_luke.components.cloze import make_luke_cloze
 from spacy_luke.components.encoder import make_luke_encoder
 from spacy_luke.components.entity_annotator import make_entity_annotator
+from spacy_luke.components.ernie import make_ernie_encoder, make_ernie_relation, make_ernie_typer
 from spacy_luke.components.mentions import make_pairs
 from spacy_luke.components.ner import make_luke_ner
 from spacy_luke.components.qa import make_luke_qa
 from spacy_luke.components.relation import make_luke_relation
 from spacy_luke.components.typer import make_luke_typer
+from spacy_luke.knowledge.build import build_vectors
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -95,6 +100,11 @@ def test_the_map_is_whole():
         ("Settings of `entity_annotator`", make_entity_annotator, {"nlp", "name"}),
         ("Settings of `luke_qa`", make_luke_qa, {"nlp", "name"}),
         ("Settings of `luke_cloze`", make_luke_cloze, {"nlp", "name"}),
+        ("Settings of `ernie_typer`", make_ernie_typer, {"nlp", "name"}),
+        ("Settings of `ernie_relation`", make_ernie_relation, {"nlp", "name"}),
+        ("Settings of `ernie_encoder`", make_ernie_encoder, {"nlp", "name"}),
+        ("`spacy-luke.PooledClassifier.v1`", build_pooled_classifier, set()),
+        ("`spacy-luke.ernie_checkpoint.v1`", make_ernie_loader, set()),
     ],
 )
 def test_settings_are_all_there(title, function, unlisted):
@@ -121,8 +131,13 @@ def test_python_runs(tmp_path, monkeypatch):
     trained.mkdir()
     build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(trained / "all_small")
     write_huggingface(make_checkpoint(max_positions=300), tmp_path / "tiny")
+    write_ernie(make_ernie(max_positions=300), tmp_path / "tiny_ernie")
+    vectors = np.random.default_rng(0).normal(size=(2, 12)).astype("float32")
+    build_vectors(vectors, tmp_path / "vectors" / "wikidata", names=["Q7259", "Q84"])
     names: dict = {}
     for kind, block in BLOCKS:
         if kind == "python":
-            exec(block.replace("studio-ousia/luke-base", "tiny"), names)
+            exec(
+                block.replace("studio-ousia/luke-base", "tiny").replace("assets/ernie/ernie_base", "tiny_ernie"), names
+            )
     assert spacy.load(tmp_path / "mine").get_pipe("luke_ner").labels == ("LOC", "PER")

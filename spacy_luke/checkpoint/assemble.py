@@ -52,6 +52,8 @@ def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig)
     for head in head_shapes(config).values():
         if any(name in names for name in head):
             shapes.update(head)
+    if "entity_mask" in names:  # of the original's entity disambiguation
+        shapes["entity_mask"] = (config.entity_size,)
     return shapes
 
 

@@ -161,7 +161,6 @@ def head_shapes(config: EncoderConfig) -> Dict[str, Dict[str, Tuple[int, ...]]]:
             **{f"entity_head.{name}": (e,) for name in vectors},
             "entity_head.bias": (config.entity_vocab_size,),
         },
-        "entity_mask": {"entity_mask": (e,)},
     }
 
 

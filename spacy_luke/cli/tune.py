@@ -72,7 +72,7 @@ def _find_tunable(nlp: Language, name: Optional[str]) -> Any:
         proc = find_component(nlp, LukeComponent, name)
         if not hasattr(proc, "tune"):
             raise ValueError(
-                f"'{name}' has no threshold to tune; luke_ner, luke_typer, luke_relation and luke_qa have."
+                f"'{name}' has no threshold to tune; luke_linker, luke_ner, luke_typer, luke_relation and luke_qa have."
             )
         return proc
     found = [proc for proc in luke_components(nlp) if hasattr(proc, "tune") and not _has_one_label(proc)]

@@ -85,10 +85,13 @@ def decide(
     *,
     inference: str,
     size: int,
+    sure: Optional[float] = None,
     counts: Optional[Counter] = None,
 ) -> List[LinkTask]:
     """Fill in the probabilities of the tokens that the windows decide. size: pieces and entity tokens of a batch.
 
+    sure: global decisions of at least this probability are made in one step, which the plain procedure does not; None: one
+    at a time.
     counts: gets what was computed: "windows" encoded (a window once for each pass over it; "word windows" where words are
     encoded alone), "passes" of the model, and "steps", decisions that took one.
     """
@@ -97,10 +100,12 @@ def decide(
     for task in tasks:
         _decide_singles(task, fix=inference == "global")
     waiting = [task for task in tasks if _open(task).size]
-    run = _run_global if inference == "global" else _run_local
     batches = batch_items(waiting, size=size, make=lambda some: list(some))
     for batch in batches:
-        run(model, batch, vectors, counts)
+        if inference == "global":
+            _run_global(model, batch, vectors, counts, sure=sure)
+        else:
+            _run_local(model, batch, vectors, counts)
     return tasks
 
 
@@ -139,7 +144,9 @@ def _run_local(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, co
     counts["steps"] += len(tokens)
 
 
-def _run_global(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter) -> None:
+def _run_global(
+    model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter, *, sure: Optional[float]
+) -> None:
     one_way = model.attrs["attention"] == "one_way"
     words = None
     if (
@@ -153,12 +160,15 @@ def _run_global(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, c
             task.item(scored.get(id(task), []), tokens=id(task) in scored) for task in (tasks if one_way else active)
         ]
         found = iter(_probabilities(model, make_link_batch(items, vectors, words=words)))
-        counts.update(windows=len(active), passes=1, steps=len(active))
+        counts.update(windows=len(active), passes=1)
         for task in active:
             probabilities = [next(found) for _ in scored[id(task)]]
-            best = int(np.argmax([x.max() for x in probabilities]))
-            token = scored[id(task)][best]
-            task.entities_E[token] = task.decide(token, probabilities[best])
+            highest = np.array([x.max() for x in probabilities])
+            chosen = {int(highest.argmax())} | set(np.flatnonzero(highest >= (2.0 if sure is None else sure)).tolist())
+            for place in sorted(chosen):
+                token = scored[id(task)][place]
+                task.entities_E[token] = task.decide(token, probabilities[place])
+            counts["steps"] += len(chosen)
 
 
 def _probabilities(model: Model, batch: Any) -> List[np.ndarray]:

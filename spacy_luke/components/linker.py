@@ -64,6 +64,7 @@ DEFAULT_CONFIG = {
     "use_given": True,
     "share_names": False,
     "inference": "global",
+    "sure": None,
     "split": "cores",
     "overlap": 128,
     "max_window": None,
@@ -99,6 +100,7 @@ def make_luke_linker(
     use_given: bool,
     share_names: bool,
     inference: str,
+    sure: Optional[float],
     split: str,
     overlap: int,
     max_window: Optional[int],
@@ -120,6 +122,7 @@ def make_luke_linker(
         use_given=use_given,
         share_names=share_names,
         inference=inference,
+        sure=sure,
         split=split,
         overlap=overlap,
         max_window=max_window,
@@ -142,6 +145,8 @@ class LukeLinker(LukeComponent):
     use_given: whether `doc._.luke_candidates_given` takes the place of the knowledge base's candidates in Docs that have it.
     share_names: whether a person's mention that is part of a longer one in the document gets that one's candidates.
     inference: "global" decides the most confident mention first, and the next ones see its entity; "local" all at once.
+    sure: "global" decides all mentions of at least this probability in one step, which is faster; null: one a step, as the
+        paper does.
     split: of documents longer than a window, "cores" (windows that overlap), "simple" (equal parts) or "per_mention" (a
         window around each), as the original code has them; see `plan_link_windows`.
     overlap: least context in pieces at the ends of cores. max_window: pieces of a window with [CLS] and [SEP]; null: as many
@@ -170,6 +175,7 @@ class LukeLinker(LukeComponent):
         use_given: bool = True,
         share_names: bool = False,
         inference: str = "global",
+        sure: Optional[float] = None,
         split: str = "cores",
         overlap: int = 128,
         max_window: Optional[int] = None,
@@ -189,6 +195,7 @@ class LukeLinker(LukeComponent):
             use_given=use_given,
             share_names=share_names,
             inference=inference,
+            sure=sure,
             split=split,
             overlap=overlap,
             max_window=max_window,
@@ -219,6 +226,7 @@ class LukeLinker(LukeComponent):
             batch_size=batch_size,
         )
         for setting, value in (
+            ("sure", 1.0 if sure is None else sure),
             ("threshold", threshold),
             ("pseudo_prior", pseudo_prior),
             ("masked_share", masked_share),
@@ -331,6 +339,7 @@ class LukeLinker(LukeComponent):
             table.vectors(),
             inference=self.cfg["inference"] if self.cfg["others"] == "masked" else "local",
             size=self.cfg["batch_size"],
+            sure=self.cfg["sure"],
             counts=self.counts,
         )
         scores: List[List[Optional[np.ndarray]]] = [[None] * len(mentions) for _, mentions, _ in chunk]
@@ -505,8 +514,7 @@ class LukeLinker(LukeComponent):
         for example in examples:
             mentions, golds, missing = self.gold(example)
             rows += [(0.0, False, False)] * sum(missing.values())
-            doc = example.predicted.copy()
-            found = self._link_mentions(doc, mentions)
+            found = self._link_mentions(example.predicted, mentions)
             for linked, gold in zip(found, golds, strict=True):
                 best, score = (linked[0][0], linked[0][2]) if linked else (NIL, 0.0)
                 rows.append((score, best == gold and gold != NIL, gold == NIL))

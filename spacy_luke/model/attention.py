@@ -176,30 +176,30 @@ class Attention(nn.Module):
 
         lengths, counts: words and entities of each window, which are consecutive rows. RETURNS: (NE, D).
         """
-        q_EHK = self._heads((self.e2w_query if self.entity_aware else self.query)(entities_ED))
-        to_entities_EHK = self._heads(self.e2e_query(entities_ED)) if self.entity_aware else q_EHK
+        to_words = self.e2w_query if self.entity_aware else self.query
+        q_EHK = self._heads(to_words(entities_ED))
+        to_entities_EHK = self._heads(self.e2e_query(entities_ED)) if self.entity_aware else None
         k_EHK, v_EHK = self._heads(self.key(entities_ED)), self._heads(self.value(entities_ED))
         attended, a, c = [], 0, 0
         for n_words, n_entities in zip(lengths, counts, strict=True):
             w, e = slice(a, a + n_words), slice(c, c + n_entities)
             a, c = a + n_words, c + n_entities
-            if not n_entities:
-                continue
-            if _has_log_sums(entities_ED):
+            if n_entities and to_entities_EHK is None:
+                k_LHK, v_LHK = torch.cat([k_NHK[w], k_EHK[e]]), torch.cat([v_NHK[w], v_EHK[e]])
+                heads = (x.transpose(0, 1)[None] for x in (q_EHK[e], k_LHK, v_LHK))
+                dropout = self.dropout if self.training else 0.0
+                attended.append(_rows([F.scaled_dot_product_attention(*heads, dropout_p=dropout)]))
+            elif n_entities and to_entities_EHK is not None and _has_log_sums(entities_ED):
                 words = _part(q_EHK[e], k_NHK[w], v_NHK[w])
                 attended.append(_rows([_join(words, _part(to_entities_EHK[e], k_EHK[e], v_EHK[e]))]))
-                continue
-            scores_HEL = torch.cat(
-                [
-                    torch.einsum("ehk,lhk->hel", q_EHK[e], k_NHK[w]),
-                    torch.einsum("ehk,lhk->hel", to_entities_EHK[e], k_EHK[e]),
-                ],
-                dim=-1,
-            )
-            weights_HEL = (scores_HEL * q_EHK.shape[-1] ** -0.5).softmax(-1).to(v_NHK.dtype)
-            weights_HEL = F.dropout(weights_HEL, self.dropout, self.training)
-            out_EHK = torch.einsum("hel,lhk->ehk", weights_HEL, torch.cat([v_NHK[w], v_EHK[e]]))
-            attended.append(out_EHK.flatten(1))
+            elif n_entities and to_entities_EHK is not None:
+                to_words_HEL = torch.einsum("ehk,lhk->hel", q_EHK[e], k_NHK[w])
+                scores_HEL = torch.cat(
+                    [to_words_HEL, torch.einsum("ehk,lhk->hel", to_entities_EHK[e], k_EHK[e])], dim=-1
+                )
+                weights_HEL = (scores_HEL * q_EHK.shape[-1] ** -0.5).softmax(-1).to(v_NHK.dtype)
+                weights_HEL = F.dropout(weights_HEL, self.dropout, self.training)
+                attended.append(torch.einsum("hel,lhk->ehk", weights_HEL, torch.cat([v_NHK[w], v_EHK[e]])).flatten(1))
         return self.output(torch.cat(attended) if attended else torch.zeros_like(entities_ED))
 
     def _group_scores(self, entities_ED: Tensor, query_ED: Tensor, size: int) -> Tuple[Tensor, Tensor]:

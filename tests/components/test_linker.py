@@ -130,6 +130,19 @@ def test_batches_change_nothing(store, attention, inference, others):
                 assert [x[2] for x in a[2]] == pytest.approx([x[2] for x in b[2]], abs=1e-4)
 
 
+def test_sure_mentions_are_decided_at_once(store):
+    nlp, linker = make_linker(store, attention="one_way")
+    doc = make_doc(nlp, " ".join(SENTENCES[:3]))
+    steps = {}
+    for sure in (None, 1.0, 0.0):
+        linker.cfg["sure"] = sure
+        linker.counts.clear()
+        linker(doc.copy())
+        steps[sure] = linker.counts["windows"]
+    assert steps[0.0] == 2  # windows, each once
+    assert steps[None] == steps[1.0] > 2
+
+
 def test_annotations(store):
     nlp, linker = make_linker(store, prior=True)
     doc = nlp(make_doc(nlp, SENTENCES[0]))
@@ -339,6 +352,12 @@ def test_a_knowledge_base(kb, tmp_path):
     assert again(example().predicted).user_data["luke_linked"] == expected
     third = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
     assert third(example().predicted).user_data["luke_linked"] == expected
+    again.to_disk(tmp_path / "pipeline")  # over the folder that it reads
+    assert again(example().predicted).user_data["luke_linked"] == expected
+    assert spacy.load(tmp_path / "pipeline")(example().predicted).user_data["luke_linked"] == expected
+    assert [x.kb_id_ for doc in again.pipe([example().predicted] * 3, n_process=2) for x in doc.ents] == [
+        expected[0][2][0][0]
+    ] * 3
     more = tmp_path / "more.jsonl"
     more.write_text(json.dumps({"id": "Q9", "names": ["London"], "description": "a ship"}) + "\n", encoding="utf8")
     larger, made = embed_entities(add_to_kb(found, [more], tmp_path / "larger").kb, encoder)
@@ -357,3 +376,30 @@ def test_empty_docs(store):
             [],
             [],
         ]
+
+
+def test_shares_an_encoder(store):
+    """The linker beside another component: one pass over the words, and what they learn goes into one encoder."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_encoder", config={"model": {"train_precision": "float32"}})
+    shared = {"@architectures": "spacy-luke.SharedEncoder.v1"}
+    linker = nlp.add_pipe("luke_linker", config={"model": {"attention": "one_way", "encoder": shared}, "overlap": 16})
+    examples = [make_example(nlp, text) for text in SENTENCES[:3]]
+    nlp.get_pipe("luke_encoder").initialize(lambda: examples, nlp=nlp, weights=make_checkpoint)
+    linker.initialize(lambda: examples, nlp=nlp, vectors=str(store.path))
+    before = linker.encoder.module.layers[0].up.weight.clone()
+    sgd = make_adamw(learn_rate=4e-3)
+    nlp.update(examples, sgd=sgd)
+    assert not (before == linker.encoder.module.layers[0].up.weight).all()
+    texts = [make_doc(nlp, text) for text in SENTENCES]
+    expected = [doc.user_data["luke_linked"] for doc in nlp.pipe(x.copy() for x in texts)]
+    again = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
+    assert [doc.user_data["luke_linked"] for doc in again.pipe(x.copy() for x in texts)] == expected
+
+
+def test_share_names_needs_persons(store):
+    nlp, _ = make_linker(store, share_names=False)
+    linker = nlp.get_pipe("luke_linker")
+    linker.cfg["share_names"] = True
+    with pytest.raises(ValueError, match="needs a knowledge base that knows persons"):
+        nlp(make_doc(nlp, SENTENCES[0]))

@@ -7,7 +7,7 @@ import pytest
 import spacy
 import torch
 from spacy.training import Example
-from test_ernie import annotate
+from test_ernie_components import annotate
 from tiny import ENTITY_SIZE, make_checkpoint, make_ernie
 
 from spacy_luke.knowledge.build import build_vectors
