@@ -3,7 +3,7 @@
 E entity tokens of a batch, S those that are scored, C their candidates, D model width, V entity width.
 """
 
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 import torch
@@ -47,6 +47,14 @@ def create_candidate_head(model: Model, *, seed: int = 0) -> CandidateHead:
     initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
     head.reset_prior()
     return head
+
+
+def fill_candidate_head(model: Model, tensors: Mapping[str, Tensor]) -> None:
+    """Take the head's parameters from a checkpoint's tensors (`entity_head.NAME`); what these lack stays as it is."""
+    shim = model.shims[0]
+    state = shim.module.state_dict()
+    state.update({n: tensors[f"entity_head.{n}"] for n in state if f"entity_head.{n}" in tensors})
+    shim.fill(state)
 
 
 def encode_link_words(model: Model, batch: LinkBatch) -> Optional[WordStates]:

@@ -15,7 +15,7 @@ from ..checkpoint.ernie import ErnieCheckpoint, is_ernie, read_ernie
 from ..checkpoint.sources import find_source
 from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
-from ..components.linker import DEFAULT_MODEL as LINKER_MODEL
+from ..components.link_settings import DEFAULT_MODEL as LINKER_MODEL
 from ..components.loading import AnyCheckpoint
 from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL

@@ -12,6 +12,8 @@ from spacy.tokens import Doc
 
 from ..batch.linking import LinkVectors
 from ..knowledge.vectors import EntityVectors
+from ..linking.persons import share_person_names
+from ..linking.store import Candidate
 
 UNKNOWN = "[UNK]"  # the entity that stands for those without a vector, where the store has it
 LEAST_PRIOR = 1e-4
@@ -124,3 +126,24 @@ def best_candidates(named: Named, *, most: int) -> Named:
             raise ValueError(f"The prior of a candidate must be 0 or more, but that of {entity!r} is {prior}.")
         best[entity] = max(prior, best.get(entity, 0.0))
     return sorted(best.items(), key=lambda x: (-x[1], x[0]))[:most]
+
+
+def find_candidates(
+    doc: Doc, mentions: Sequence[Mention], *, kb: Optional[Any], most: int, use_given: bool, share_names: bool
+) -> List[Named]:
+    """Of each mention, words [start, end), the candidates that are scored: at most `most`; none without a knowledge base
+    where they are not given. share_names: see `LukeLinker`; needs a knowledge base."""
+    given = given_candidates(doc) if use_given else None
+    texts = [doc[start:end].text for start, end in mentions]
+    found = []
+    for (start, end), text in zip(mentions, texts, strict=True):
+        if given is not None:
+            span = doc[start:end]
+            named = given.get((span.start_char, span.end_char), [])
+        else:
+            named = [] if kb is None else [(x.entity, x.prior) for x in kb.candidates(text, top=most)]
+        found.append(best_candidates(named, most=most))
+    if not share_names:
+        return found
+    shared = share_person_names(texts, [[Candidate(*x) for x in named] for named in found], kb)
+    return [best_candidates([(x.entity, x.prior) for x in named], most=most) for named in shared]

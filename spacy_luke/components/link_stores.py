@@ -2,6 +2,7 @@
 
 import tempfile
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Dict
 
@@ -26,6 +27,20 @@ def make_kb_loader(path: str) -> Callable[[], EntityKB]:
 
 def has_table(checkpoint: Checkpoint) -> bool:
     return len(checkpoint.entities) > len(checkpoint.entities.special_rows())
+
+
+def without_table(checkpoint: Checkpoint) -> Checkpoint:
+    """A checkpoint whose entity table has the special entities only."""
+    rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
+    if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
+        return checkpoint
+    name = "encoder.entities.table.weight"
+    return replace(
+        checkpoint,
+        config=replace(checkpoint.config, entity_vocab_size=len(rows)),
+        tensors={**checkpoint.tensors, name: checkpoint.tensors[name][rows].clone()},
+        entities=checkpoint.entities.restricted(rows),
+    )
 
 
 def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
