@@ -19,7 +19,7 @@ MODEL := training/all_small
 ASK ?= $(if $(filter assets/article.txt,$(TEXT)),-q "Who was born on Gotland?" -q "When was Vasterling born?" \
 	-q "Who lost the globe at cards?" -q "What does Göran Klintberg sell?" -q "How tall is the museum?")
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
-DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf marisa-trie "transformers>=5"
+DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf "transformers>=5"
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 
 define NEXT
@@ -79,7 +79,7 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 
 lock:
 	rm -rf .venv-lock build && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install setuptools wheel .
+	.venv-lock/bin/python -m pip install setuptools wheel ".[annotator]"
 	( echo "# Every package that spacy_luke needs, pinned. Written by \`make lock\`; install with"; \
 	  echo "#   pip install -r requirements.lock && pip install --no-deps --no-build-isolation -e ."; \
 	  .venv-lock/bin/python -m pip freeze --all | $(PINS) ) > requirements.lock

