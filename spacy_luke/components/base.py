@@ -164,7 +164,8 @@ class LukeComponent(TrainablePipe):
         """What finds the entities of Docs that an ERNIE encoder knows; None where it is given none."""
         if self.knowledge is None or self.encoder_node.attrs["kind"] != "ernie":
             return None
-        return KnownEntities(self.knowledge, self.cfg["alignment"], self.encoder.vectors)
+        strips = self.tokenizer.strips_accents
+        return KnownEntities(self.knowledge, self.cfg["alignment"], self.encoder.vectors, strips)
 
     def check_knowledge(self, get_examples: Callable[[], Iterable[Example]]) -> None:
         """At initialisation: say how many of the examples' entities have a vector. Raises ValueError where there are no

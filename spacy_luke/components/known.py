@@ -36,12 +36,13 @@ class KnownEntities:
     """Finds the entities of Docs.
 
     getter: entities of a Doc, such as spacy-luke.linked_ents.v1. alignment: see `align_known`. vectors: those that have a
-    row count.
+    row count. strip_accents: whether the tokenizer takes accents away, which "whitespace" depends on.
     """
 
     getter: KnownGetter
     alignment: str
     vectors: EntityVectors
+    strip_accents: bool = True
 
     def find(
         self,
@@ -54,7 +55,9 @@ class KnownEntities:
         """The entities of a Doc. marked: characters of the mentions between marks. counts: gets what becomes of each
         entity, for reports."""
         counts = Counter() if counts is None else counts
-        aligned = align_known(doc, self.getter(doc), alignment=self.alignment, marked=marked)
+        aligned = align_known(
+            doc, self.getter(doc), alignment=self.alignment, marked=marked, strip_accents=self.strip_accents
+        )
         rows = self.vectors.rows([known.name for _, known in aligned.placed])
         first_W, last_W = document.pieces.first_W, document.pieces.last_W
         row_of = {}

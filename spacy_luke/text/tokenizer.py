@@ -110,6 +110,12 @@ class PieceTokenizer:
     def __reduce__(self) -> Tuple[Any, ...]:
         return (PieceTokenizer.from_json, (self.to_json(),))
 
+    @property
+    def strips_accents(self) -> bool:
+        """Whether letters lose their accents, as in BERT's small-letter vocabularies."""
+        normalizer = self.backend.normalizer
+        return normalizer is not None and normalizer.normalize_str("\u00e9") == "e"
+
     def piece_id(self, piece: str) -> Optional[int]:
         return self.backend.token_to_id(piece)
 

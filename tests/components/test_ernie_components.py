@@ -9,6 +9,7 @@ from spacy.training import Example
 from tiny import ENTITY_SIZE as SIZE
 from tiny import make_ernie
 
+from spacy_luke.bridge.documents import read_document
 from spacy_luke.knowledge.build import build_vectors
 
 NAMES = ["Q1", "Q2", "Q3"]
@@ -242,3 +243,22 @@ def test_empty_docs(vectors):
     assert [len(doc) for doc in docs] == [0, 1, 1]
     assert all(doc._.luke_relations == [] for doc in docs)
     assert isinstance(docs[0], Doc)
+
+
+@pytest.mark.parametrize("strips", [True, False])
+def test_accents_of_the_tokenizer(vectors, strips):
+    """A run of nothing but accents vanishes where the tokenizer strips them, and then moves the entities after it by one,
+    as in the original; else they stay."""
+    from tokenizers import normalizers
+
+    nlp, _ = make(("ernie_typer",), vectors, ernie_typer={"alignment": "whitespace"})
+    typer = nlp.get_pipe("ernie_typer")
+    typer.tokenizer.backend.normalizer = normalizers.BertNormalizer(lowercase=strips, strip_accents=strips)
+    assert typer.tokenizer.strips_accents is strips
+    doc = nlp.make_doc("in \u0301\u0301 ada met bob .")
+    doc.set_ents([Span(doc, i, i + 1, "PER", kb_id=name) for i, name in ((2, "Q1"), (4, "Q2"))])
+    found = typer.known.find(doc, read_document(doc, typer.tokenizer))
+    words = [word.text for word in doc]
+    pieces = read_document(doc, typer.tokenizer).pieces
+    carriers = [words[int(np.flatnonzero(pieces.first_W == p)[-1])] for p in found.pieces_E]
+    assert carriers == (["met", "."] if strips else ["ada", "bob"])
