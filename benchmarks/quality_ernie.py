@@ -54,6 +54,7 @@ class Task:
     train: int
     test: int
     epochs: int
+    pooler: float = 1.0  # rate of [CLS]'s pooler, in rates of the words
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--fresh-multiple", type=float, default=5.0, help="rate of head and K-Encoder, in rates of the words"
     )
+    parser.add_argument(
+        "--pooler-multiple", type=float, help="rate of [CLS]'s pooler, in rates of the words; default: the task's"
+    )
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--epochs", type=int, help="default: that of the task")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
@@ -134,6 +138,8 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
     component = initialize(nlp, train, system, options)
     steps = epochs * -(-len(train) // options.batch)
     rates = {"^head|entity_(up|down|attention|output)": options.fresh_multiple}
+    pooler = task.pooler if options.pooler_multiple is None else options.pooler_multiple
+    rates["pooler"] = pooler
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates=rates)
     start = time.perf_counter()
     for batch in batches(train, epochs=epochs, size=options.batch, seed=options.seed):
@@ -155,7 +161,13 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
         "f": round(100 * scores[task.score], 2),
         "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
         "coverage": covered,
-        "settings": {"rate": options.rate, "fresh": options.fresh_multiple, "batch": options.batch, "epochs": epochs},
+        "settings": {
+            "rate": options.rate,
+            "fresh": options.fresh_multiple,
+            "pooler": pooler,
+            "batch": options.batch,
+            "epochs": epochs,
+        },
         "records": [len(train), len(test)],
         "seconds": [round(train_seconds, 1), round(time.perf_counter() - start, 1)],
         **describe_machine(),
@@ -244,7 +256,9 @@ def read_control(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List
     sizes = {"train": task.train // len(KINDS), "dev": 15, "test": task.test // len(KINDS)}
     for kind, entities in by_kind.items():
         if len(entities) < sum(sizes.values()):
-            raise SystemExit(f"Expected {sum(sizes.values())} entities of the kind {kind}, but there are {len(entities)}.")
+            raise SystemExit(
+                f"Expected {sum(sizes.values())} entities of the kind {kind}, but there are {len(entities)}."
+            )
         rng.shuffle(entities)
         start = 0
         for part, size in sizes.items():
