@@ -54,7 +54,8 @@ class Task:
     train: int
     test: int
     epochs: int
-    pooler: float = 1.0  # rate of [CLS]'s pooler, in rates of the words
+    fresh: float = 5.0  # rate of head and K-Encoder, in rates of the words
+    pooler: float = 1.0  # rate of [CLS]'s pooler
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class System:
 
 
 TASKS = {
-    "open_entity": Task("ernie_typer", "types_micro_f", 1000, 1000, 4),
+    "open_entity": Task("ernie_typer", "types_micro_f", 1000, 1000, 8, fresh=20.0, pooler=20.0),
     "fewrel": Task("ernie_relation", "relations_accuracy", 40, 20, 4),  # records of each of 42 relations
     "control": Task("ernie_typer", "types_micro_f", 640, 200, 4),
 }
@@ -106,7 +107,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--pretrained", type=Path, help="folder with the pretrained encoders dea/ and no_dea/")
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder's words")
     parser.add_argument(
-        "--fresh-multiple", type=float, default=5.0, help="rate of head and K-Encoder, in rates of the words"
+        "--fresh-multiple", type=float, help="rate of head and K-Encoder, in rates of the words; default: the task's"
     )
     parser.add_argument(
         "--pooler-multiple", type=float, help="rate of [CLS]'s pooler, in rates of the words; default: the task's"
@@ -137,9 +138,9 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
     epochs = options.epochs or task.epochs
     component = initialize(nlp, train, system, options)
     steps = epochs * -(-len(train) // options.batch)
-    rates = {"^head|entity_(up|down|attention|output)": options.fresh_multiple}
+    fresh_rate = task.fresh if options.fresh_multiple is None else options.fresh_multiple
     pooler = task.pooler if options.pooler_multiple is None else options.pooler_multiple
-    rates["pooler"] = pooler
+    rates = {"^head|entity_(up|down|attention|output)": fresh_rate, "pooler": pooler}
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates=rates)
     start = time.perf_counter()
     for batch in batches(train, epochs=epochs, size=options.batch, seed=options.seed):
@@ -163,7 +164,7 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
         "coverage": covered,
         "settings": {
             "rate": options.rate,
-            "fresh": options.fresh_multiple,
+            "fresh": fresh_rate,
             "pooler": pooler,
             "batch": options.batch,
             "epochs": epochs,
