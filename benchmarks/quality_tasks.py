@@ -118,7 +118,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--task", choices=TASKS, default="semeval")
     parser.add_argument("--system", choices=SYSTEMS, default="luke")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder; the head has 5 times it")
+    parser.add_argument(
+        "--rate", type=float, default=2e-4, help="learning rate of the encoder; the head has 5 times it"
+    )
     parser.add_argument("--batch", type=int, default=16, help="records a step")
     parser.add_argument("--epochs", type=int, help="default: that of the task")
     parser.add_argument("--tokens", choices=("pair", "mention"), default="pair", help="of one-way relations")
@@ -183,12 +185,17 @@ def build(name: str, system: System, *, tokens: str) -> Any:
         "encoder": own,
     }
     if name == "open_entity":
-        nlp.add_pipe("luke_typer", config={"model": model, "getter": {"@misc": "spacy-luke.span_group.v1", "key": "luke_mentions"}})
+        nlp.add_pipe(
+            "luke_typer",
+            config={"model": model, "getter": {"@misc": "spacy-luke.span_group.v1", "key": "luke_mentions"}},
+        )
         return nlp
     settings: Dict[str, Any] = {"model": model, "tokens": tokens}
     if name in ("conll04", "scierc"):
         ner = {"@architectures": "spacy-luke.SpanClassifier.v1", "features": system.ner, "encoder": own}
-        nlp.add_pipe("luke_ner", config={"model": ner, "context": "sentence", "max_span_words": 10, "max_span_pieces": None})
+        nlp.add_pipe(
+            "luke_ner", config={"model": ner, "context": "sentence", "max_span_words": 10, "max_span_pieces": None}
+        )
         settings["suggester"] = {"@misc": "spacy-luke.pairs.v1", "same_sentence": True}
         settings["context"] = "sentence"
     else:
@@ -288,7 +295,11 @@ def run_missing(options: argparse.Namespace) -> None:
                     continue
                 print(f"{task} {system} seed {seed}", flush=True)
                 command = [sys.executable, __file__, "--task", task, "--system", system, "--seed", str(seed)]
-                command += ["--data", str(options.data), *(["--threads", str(options.threads)] if options.threads else [])]
+                command += [
+                    "--data",
+                    str(options.data),
+                    *(["--threads", str(options.threads)] if options.threads else []),
+                ]
                 subprocess.run(command, check=True)
 
 
@@ -318,7 +329,8 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         spread = f"{stdev(f1):.1f}" if len(f1) > 1 else ""
         entities = [x["scores"]["ents_f"] for x in group if x["scores"].get("ents_f")]
         seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
-        cells = [task, system, f"{mean(f1):.1f}", spread, f"{mean(entities):.1f}" if entities else "", seeds]
+        name = f"{system}, tokens = mention" if group[0]["settings"]["tokens"] == "mention" else system
+        cells = [task, name, f"{mean(f1):.1f}", spread, f"{mean(entities):.1f}" if entities else "", seeds]
         cells += [str(group[0]["settings"]["epochs"]), *(f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1))]
         lines.append("| " + " | ".join(cells) + " |")
     sizes = sorted({f"{x['task']} {x['records'][0]:,} / {x['records'][1]:,}" for x in results})
