@@ -10,7 +10,6 @@ what is compared.
 import argparse
 import json
 import os
-import random
 import tarfile
 import tempfile
 import time
@@ -21,6 +20,7 @@ from statistics import mean, stdev
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from machine import describe_machine
+from runs import batches, read_lines, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -51,7 +51,7 @@ SYSTEMS = {
 def main() -> None:
     options = read_options()
     if options.table:
-        (RESULTS / "linking.md").write_text(make_table(read_lines()), encoding="utf8")
+        (RESULTS / "linking.md").write_text(make_table(read_lines(RESULTS / "linking.jsonl")), encoding="utf8")
         print((RESULTS / "linking.md").read_text(encoding="utf8"))
         return
     for result in run(options):
@@ -215,32 +215,23 @@ def accuracy_of_counts(test: Sequence[Any]) -> Dict[str, Any]:
 
 
 def learn(nlp: Any, linker: Any, train: Sequence[Any], options: argparse.Namespace) -> float:
-    from thinc.api import warmup_linear
     from tqdm import tqdm
 
     from spacy_luke.bridge.optimizer import make_adamw
 
     steps = options.epochs * -(-len(train) // options.batch)
-    schedule = warmup_linear(options.rate, max(1, steps // 10), steps + 1)
     rates = {"prior": options.prior_rate, "^head": options.head_rate}
-    optimizer = make_adamw(schedule, grad_clip=1.0, group_rates=rates)
-    order, start, losses = random.Random(options.seed), time.perf_counter(), []
+    optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates=rates)
+    start, losses = time.perf_counter(), []
     bar = tqdm(total=steps, mininterval=20)
-    for _ in range(options.epochs):
-        shuffled = order.sample(list(train), len(train))
-        for a in range(0, len(shuffled), options.batch):
-            examples = [example_of(nlp, doc) for doc in shuffled[a : a + options.batch]]
-            losses.append(linker.update(examples, drop=options.dropout, sgd=optimizer)[linker.name])
-            optimizer.step_schedules()
-            bar.update()
-            bar.set_postfix(loss=round(mean(losses[-20:]), 3), refresh=False)
+    for batch in batches(train, epochs=options.epochs, size=options.batch, seed=options.seed):
+        examples = [example_of(nlp, doc) for doc in batch]
+        losses.append(linker.update(examples, drop=options.dropout, sgd=optimizer)[linker.name])
+        optimizer.step_schedules()
+        bar.update()
+        bar.set_postfix(loss=round(mean(losses[-20:]), 3), refresh=False)
     bar.close()
     return time.perf_counter() - start
-
-
-def read_lines() -> List[Dict[str, Any]]:
-    path = RESULTS / "linking.jsonl"
-    return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:

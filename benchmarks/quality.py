@@ -22,6 +22,7 @@ from statistics import mean, stdev
 from typing import Any, Dict, List
 
 from machine import describe_machine
+from runs import read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -133,12 +134,6 @@ def run_missing(options: argparse.Namespace) -> None:
 def key_of(result: Dict[str, Any]) -> tuple:
     settings = result["settings"]
     return result["dataset"], result["system"], result["seed"], settings["epochs"], settings["batch"], settings["rate"]
-
-
-def read_lines(path: Path) -> List[Dict[str, Any]]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines() if line]
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from machine import describe_machine
+from runs import add_line, batches, describe_runs, read_lines, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -85,16 +86,14 @@ SYSTEMS = {
 def main() -> None:
     options = read_options()
     if options.table:
-        (RESULTS / "quality_ernie.md").write_text(make_table(read_lines()), encoding="utf8")
+        (RESULTS / "quality_ernie.md").write_text(
+            make_table(read_lines(RESULTS / "quality_ernie.jsonl")), encoding="utf8"
+        )
         print((RESULTS / "quality_ernie.md").read_text(encoding="utf8"))
     elif options.all:
         run_missing(options)
     else:
-        result = run(options)
-        path = RESULTS / ("quality_ernie_dev.jsonl" if options.dev else "quality_ernie.jsonl")
-        with path.open("a", encoding="utf8") as file:
-            file.write(json.dumps(result) + "\n")
-        print(json.dumps(result), flush=True)
+        add_line(RESULTS / ("quality_ernie_dev.jsonl" if options.dev else "quality_ernie.jsonl"), run(options))
 
 
 def read_options() -> argparse.Namespace:
@@ -296,22 +295,9 @@ def fresh(nlp: Any, doc: Any) -> Any:
     return Example(copy_given(doc, nlp.vocab, mentions=True, pairs=True), doc)
 
 
-def schedule(rate: float, steps: int) -> Any:
-    from thinc.api import warmup_linear
-
-    return warmup_linear(rate, max(1, steps // 10), steps + 1)
-
-
-def batches(docs: Sequence[Any], *, epochs: int, size: int, seed: int) -> Iterator[List[Any]]:
-    order = random.Random(seed)
-    for _ in range(epochs):
-        shuffled = order.sample(list(docs), len(docs))
-        yield from (shuffled[a : a + size] for a in range(0, len(shuffled), size))
-
-
 def run_missing(options: argparse.Namespace) -> None:
     """Each run in a process of its own; a run that is in the results already is not repeated."""
-    done = {(x["task"], x["system"], x["seed"]) for x in read_lines()}
+    done = {(x["task"], x["system"], x["seed"]) for x in read_lines(RESULTS / "quality_ernie.jsonl")}
     for seed in SEEDS:
         for task in TASKS:
             for system in SYSTEMS:
@@ -323,11 +309,6 @@ def run_missing(options: argparse.Namespace) -> None:
                 command += ["--pretrained", str(options.pretrained)]
                 command += ["--threads", str(options.threads)] if options.threads else []
                 subprocess.run(command, check=True)
-
-
-def read_lines() -> List[Dict[str, Any]]:
-    path = RESULTS / "quality_ernie.jsonl"
-    return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:
@@ -355,9 +336,7 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
         cells = [task, system, f"{mean(scores):.1f}", spread, seeds, vectors, str(group[0]["settings"]["epochs"])]
         lines.append("| " + " | ".join([*cells, f"{mean(x['seconds'][0] for x in group):.0f}"]) + " |")
-    sizes = sorted({f"{x['task']} {x['records'][0]:,} / {x['records'][1]:,}" for x in results})
-    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
-    lines += ["", f"Records to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}.", ""]
+    lines += ["", describe_runs(results), ""]
     return "\n".join(lines)
 
 

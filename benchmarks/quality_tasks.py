@@ -11,7 +11,6 @@ README.md says what is compared.
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -20,9 +19,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from machine import describe_machine
+from runs import add_line, batches, describe_runs, read_lines, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -100,16 +100,14 @@ LEFT_OUT = {"open_entity": "joint", "semeval": "joint", "conll04": "luke_all", "
 def main() -> None:
     options = read_options()
     if options.table:
-        (RESULTS / "quality_tasks.md").write_text(make_table(read_lines()), encoding="utf8")
+        (RESULTS / "quality_tasks.md").write_text(
+            make_table(read_lines(RESULTS / "quality_tasks.jsonl")), encoding="utf8"
+        )
         print((RESULTS / "quality_tasks.md").read_text(encoding="utf8"))
     elif options.all:
         run_missing(options)
     else:
-        result = run(options)
-        path = RESULTS / ("quality_tasks_dev.jsonl" if options.dev else "quality_tasks.jsonl")
-        with path.open("a", encoding="utf8") as file:
-            file.write(json.dumps(result) + "\n")
-        print(json.dumps(result), flush=True)
+        add_line(RESULTS / ("quality_tasks_dev.jsonl" if options.dev else "quality_tasks.jsonl"), run(options))
 
 
 def read_options() -> argparse.Namespace:
@@ -272,22 +270,9 @@ def score(nlp: Any, test: Sequence[Any], task: str) -> Dict[str, Any]:
     return scores
 
 
-def schedule(rate: float, steps: int) -> Any:
-    from thinc.api import warmup_linear
-
-    return warmup_linear(rate, max(1, steps // 10), steps + 1)
-
-
-def batches(docs: Sequence[Any], *, epochs: int, size: int, seed: int) -> Iterator[List[Any]]:
-    order = random.Random(seed)
-    for _ in range(epochs):
-        shuffled = order.sample(list(docs), len(docs))
-        yield from (shuffled[a : a + size] for a in range(0, len(shuffled), size))
-
-
 def run_missing(options: argparse.Namespace) -> None:
     """Each run in a process of its own; a run that is in the results already is not repeated."""
-    done = {(x["task"], x["system"], x["seed"]) for x in read_lines()}
+    done = {(x["task"], x["system"], x["seed"]) for x in read_lines(RESULTS / "quality_tasks.jsonl")}
     for seed in SEEDS:
         for task in TASKS:
             for system in SYSTEMS:
@@ -301,11 +286,6 @@ def run_missing(options: argparse.Namespace) -> None:
                     *(["--threads", str(options.threads)] if options.threads else []),
                 ]
                 subprocess.run(command, check=True)
-
-
-def read_lines() -> List[Dict[str, Any]]:
-    path = RESULTS / "quality_tasks.jsonl"
-    return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:
@@ -333,9 +313,7 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         cells = [task, name, f"{mean(f1):.1f}", spread, f"{mean(entities):.1f}" if entities else "", seeds]
         cells += [str(group[0]["settings"]["epochs"]), *(f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1))]
         lines.append("| " + " | ".join(cells) + " |")
-    sizes = sorted({f"{x['task']} {x['records'][0]:,} / {x['records'][1]:,}" for x in results})
-    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
-    lines += ["", f"Records to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}.", ""]
+    lines += ["", describe_runs(results), ""]
     return "\n".join(lines)
 
 

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import IO, Any, Dict, Iterator, List, Tuple
 
-import numpy
 import torch
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
@@ -21,6 +20,7 @@ from spacy.util import fix_random_seed, registry, resolve_dot_names
 from thinc.api import constant
 
 from .bridge.optimizer import AdamW
+from .bridge.randomness import random_states, restore_random
 from .checkpoint.files import write_folder_atomically
 
 RESUME = "resume"
@@ -64,7 +64,7 @@ def train(
             if is_over:
                 break
             if step == last_step:  # not before, since an augmenter may draw while the corpus is read
-                _restore_random(state["random"])
+                restore_random(state["random"])
             if step <= last_step:
                 continue
             if T["before_update"]:
@@ -159,7 +159,7 @@ def _save(nlp: Language, folder: Path) -> None:
 def _save_state(nlp: Language, optimizer: AdamW, state: Dict[str, Any], folder: Path) -> None:
     with write_folder_atomically(folder) as temporary:
         nlp.to_disk(temporary / "pipeline")
-        torch.save({**state, "optimizer": optimizer.state_dict(), "random": _random_states()}, temporary / "state.pt")
+        torch.save({**state, "optimizer": optimizer.state_dict(), "random": random_states()}, temporary / "state.pt")
 
 
 def _load(nlp: Language, optimizer: AdamW, folder: Path) -> Dict[str, Any]:
@@ -173,23 +173,3 @@ def _load(nlp: Language, optimizer: AdamW, folder: Path) -> Dict[str, Any]:
     optimizer.load_state_dict(state.pop("optimizer"))
     state["results"] = [tuple(result) for result in state["results"]]
     return state
-
-
-def _random_states() -> Dict[str, Any]:
-    name, keys, *rest = numpy.random.get_state()
-    return {
-        "python": random.getstate(),
-        "numpy": [name, keys.tolist(), *rest],
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-    }
-
-
-def _restore_random(states: Dict[str, Any]) -> None:
-    version, internal, gauss = states["python"]
-    random.setstate((version, tuple(internal), gauss))
-    name, keys, *rest = states["numpy"]
-    numpy.random.set_state((name, numpy.array(keys, dtype=numpy.uint32), *rest))
-    torch.set_rng_state(states["torch"])
-    if states["cuda"]:
-        torch.cuda.set_rng_state_all(states["cuda"])

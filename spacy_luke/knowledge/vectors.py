@@ -4,16 +4,16 @@ Opening maps the index of names and compares the files' sizes with the manifest;
 share what the system keeps of the files. Shapes: E rows asked for, S numbers in a vector.
 """
 
-import json
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
 import numpy as np
 
 from ..atomic import link_or_copy, write_folder_atomically
+from .manifest import MANIFEST, read_manifest
 from .names import NameIndex, NameList
 from .rows import AGAIN, RowFile, map_array, map_bytes
-from .writer import DTYPES, FORMAT, MANIFEST, VERSION, RowWriter, check_replaceable, digest_file, finish_store
+from .writer import DTYPES, FORMAT, VERSION, RowWriter, check_replaceable, digest_file, finish_store
 
 BLOCK = 1 << 14  # rows that are copied at once
 BUILD = "Build it with `python -m spacy luke build-vectors`."
@@ -167,24 +167,15 @@ class EntityVectors:
 
 
 def _read_manifest(path: Path) -> Dict[str, Any]:
-    file = path / MANIFEST
-    if not file.is_file():
-        raise ValueError(f"{path} is no store of vectors: there is no {MANIFEST}. {BUILD}")
-    try:
-        manifest = json.loads(file.read_text(encoding="utf8"))
-        form, version = manifest["format"], manifest["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no store of vectors: {file.name} is not readable ({error!r}). {BUILD}") from error
-    if form != FORMAT:
-        raise ValueError(f"{path} is no store of vectors: {file.name} says format {form!r}. {BUILD}")
-    if version != VERSION:
-        raise ValueError(
-            f"{path} is a store of vectors of version {version}, but this spacy_luke reads version {VERSION}. "
-            "Build it again."
-        )
-    if not _is_whole(manifest):
-        raise ValueError(f"{path} is a damaged store of vectors: {file.name} is not whole. Build it again.")
-    return manifest
+    return read_manifest(
+        path,
+        what="store of vectors",
+        form=FORMAT,
+        version=VERSION,
+        is_whole=_is_whole,
+        build=BUILD,
+        again="Build it again.",
+    )
 
 
 def _is_whole(manifest: Dict[str, Any]) -> bool:

@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, Dict, Optional, Tuple
 import numpy as np
 from tqdm import tqdm
 
+from .manifest import MANIFEST
 from .names import MOST_NAMES, NameIndex
 
 FORMAT = "spacy_luke entity vectors"
 VERSION = 1
-MANIFEST = "manifest.json"
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 LEVELS = 127  # int8 numbers go from -127 to 127
 

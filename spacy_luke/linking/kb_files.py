@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ..atomic import link_or_copy
+from ..knowledge.manifest import MANIFEST
+from ..knowledge.manifest import read_manifest as read_folder_manifest
 from ..knowledge.writer import digest_file
 
 FORMAT = "spacy_luke knowledge base"
 VERSION = 1
-MANIFEST = "manifest.json"
 VECTORS = "vectors"
 NONE = 2**32 - 1
 AGAIN = "Copy the whole folder again, or build it again."
@@ -47,23 +48,9 @@ FILES = (
 
 def read_manifest(path: Path) -> Dict[str, Any]:
     """The manifest of a knowledge base. ValueError for what is none, one of another version, or not whole."""
-    file = path / MANIFEST
-    if not file.is_file():
-        raise ValueError(f"{path} is no knowledge base: there is no {MANIFEST}. {BUILD}")
-    try:
-        manifest = json.loads(file.read_text(encoding="utf8"))
-        form, version = manifest["format"], manifest["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no knowledge base: {MANIFEST} is not readable ({error!r}). {BUILD}") from error
-    if form != FORMAT:
-        raise ValueError(f"{path} is no knowledge base: {MANIFEST} says format {form!r}. {BUILD}")
-    if version != VERSION:
-        raise ValueError(
-            f"{path} is a knowledge base of version {version}, but this spacy_luke reads version {VERSION}. "
-            "Build it again."
-        )
-    if not _is_whole(manifest):
-        raise ValueError(f"{path} is a damaged knowledge base: {MANIFEST} is not whole. {AGAIN}")
+    manifest = read_folder_manifest(
+        path, what="knowledge base", form=FORMAT, version=VERSION, is_whole=_is_whole, build=BUILD, again=AGAIN
+    )
     for name, (size, _) in manifest["files"].items():
         file = path / name
         if not file.is_file():

@@ -9,7 +9,6 @@ A run that was killed and resumed computes what an uninterrupted one does, bit f
 import difflib
 import json
 import os
-import random
 import shutil
 import sys
 import time
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Tuple
 
-import numpy
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -25,6 +23,7 @@ from tqdm import tqdm
 
 from ..atomic import write_folder_atomically
 from ..bridge.precision import PRECISIONS, choose_precision
+from ..bridge.randomness import random_states, restore_random
 from ..checkpoint.files import read_tensors
 from .optimizer import OptimizerSettings, make_optimizer
 from .stream import Position
@@ -265,23 +264,3 @@ def _load(model: nn.Module, stepper: torch.optim.Optimizer, folder: Path, finger
 def _differences(old: str, new: str) -> List[str]:
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm="")
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-
-
-def random_states() -> Dict[str, Any]:
-    name, keys, *rest = numpy.random.get_state()
-    return {
-        "python": random.getstate(),
-        "numpy": [name, keys.tolist(), *rest],
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-    }
-
-
-def restore_random(states: Dict[str, Any]) -> None:
-    version, internal, gauss = states["python"]
-    random.setstate((version, tuple(internal), gauss))
-    name, keys, *rest = states["numpy"]
-    numpy.random.set_state((name, numpy.array(keys, dtype=numpy.uint32), *rest))
-    torch.set_rng_state(states["torch"])
-    if states["cuda"]:
-        torch.cuda.set_rng_state_all(states["cuda"])

@@ -1,0 +1,38 @@
+"""What the quality benchmarks share: result files of one line a run, and training in shuffled batches."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence
+
+
+def read_lines(path: Path) -> List[Dict[str, Any]]:
+    """The results of a file, none where there is no file."""
+    return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
+
+
+def add_line(path: Path, result: Dict[str, Any]) -> None:
+    with path.open("a", encoding="utf8") as file:
+        file.write(json.dumps(result) + "\n")
+    print(json.dumps(result), flush=True)
+
+
+def schedule(rate: float, steps: int) -> Any:
+    """Warm-up over a tenth of the steps, then linearly down."""
+    from thinc.api import warmup_linear
+
+    return warmup_linear(rate, max(1, steps // 10), steps + 1)
+
+
+def batches(docs: Sequence[Any], *, epochs: int, size: int, seed: int) -> Iterator[List[Any]]:
+    order = random.Random(seed)
+    for _ in range(epochs):
+        shuffled = order.sample(list(docs), len(docs))
+        yield from (shuffled[a : a + size] for a in range(0, len(shuffled), size))
+
+
+def describe_runs(results: Sequence[Dict[str, Any]]) -> str:
+    """A line for the end of a table: sizes and machines."""
+    sizes = sorted({f"{x['task']} {x['records'][0]:,} / {x['records'][1]:,}" for x in results})
+    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
+    return f"Records to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}."

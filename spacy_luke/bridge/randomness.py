@@ -1,0 +1,27 @@
+"""The states of all random numbers, as values that `torch.save` writes and `weights_only` reads: for exact resuming."""
+
+import random
+from typing import Any, Dict
+
+import numpy
+import torch
+
+
+def random_states() -> Dict[str, Any]:
+    name, keys, *rest = numpy.random.get_state()
+    return {
+        "python": random.getstate(),
+        "numpy": [name, keys.tolist(), *rest],
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def restore_random(states: Dict[str, Any]) -> None:
+    version, internal, gauss = states["python"]
+    random.setstate((version, tuple(internal), gauss))
+    name, keys, *rest = states["numpy"]
+    numpy.random.set_state((name, numpy.array(keys, dtype=numpy.uint32), *rest))
+    torch.set_rng_state(states["torch"])
+    if states["cuda"]:
+        torch.cuda.set_rng_state_all(states["cuda"])
