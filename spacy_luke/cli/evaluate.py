@@ -132,7 +132,8 @@ def _missing(proc: Pipe) -> str:
 
 
 def _table_of(proc: Pipe, scores: Scores, examples: Sequence[Example], rows: int) -> Optional[Table]:
-    """None for a component that has no scores of its own, such as luke_encoder, or no scorer."""
+    """None for a component that has no scores of its own, such as luke_encoder, or no scorer; soft_textcat's has none
+    where there is no gold."""
     makers: Dict[type, Callable[..., Table]] = {
         LukeNER: _entity_table,
         LukeTyper: _type_table,
@@ -143,7 +144,7 @@ def _table_of(proc: Pipe, scores: Scores, examples: Sequence[Example], rows: int
         SoftTextCategorizer: _category_table,
     }
     for kind, make in makers.items():
-        if isinstance(proc, kind) and scores:
+        if isinstance(proc, kind) and (scores or kind is SoftTextCategorizer):
             return make(proc, scores, [example.reference for example in examples], rows)
     return None
 

@@ -169,7 +169,7 @@ def test_learns_from_vectors_alone(vectors, tmp_path):
 
 
 def test_word_states_for_other_components(vectors, tmp_path):
-    """textcat, tagger and spancat listen to ernie_encoder; its entities reach them."""
+    """textcat, tagger, ner and spancat listen to ernie_encoder; its entities reach them."""
     nlp = spacy.blank("en")
     nlp.add_pipe("ernie_encoder", config={"overlap": 8})
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 32, "upstream": "*"}
@@ -188,21 +188,25 @@ def test_word_states_for_other_components(vectors, tmp_path):
         },
     )
     nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}})
+    nlp.add_pipe("ner", config={"model": {"tok2vec": listener}})
+    nlp.add_pipe("spancat", config={"model": {"tok2vec": listener}, "spans_key": "names"})
     golds = [annotate(nlp.make_doc(text)) for text in TEXTS]
     for i, gold in enumerate(golds):
         gold.cats = {"A": float(i == 0), "B": float(i != 0)}
+        gold.spans["names"] = [Span(gold, x.start, x.end, x.label_) for x in gold.ents]
         for word in gold:
             word.tag_ = "N" if word.ent_type_ else "X"
     examples = [Example(annotate(nlp.make_doc(x.text)), x) for x in golds]
     nlp.get_pipe("ernie_encoder").initialize(lambda: examples, nlp=nlp, weights=lambda: make_ernie(vectors))
-    for name in ("textcat", "tagger"):
+    listening = ("textcat", "tagger", "ner", "spancat")
+    for name in listening:
         nlp.get_pipe(name).initialize(lambda: examples, nlp=nlp)
     optimizer = nlp.resume_training()
     before = nlp.get_pipe("ernie_encoder").encoder.module.words.piece.weight.detach().clone()
     for _ in range(3):
         losses = {}
         nlp.update(examples, sgd=optimizer, losses=losses)
-    assert losses["ernie_encoder"] > 0
+    assert all(losses[name] > 0 for name in ("ernie_encoder", *listening))
     assert not torch.equal(before, nlp.get_pipe("ernie_encoder").encoder.module.words.piece.weight)
     linked = [doc.tensor.copy() for doc in annotated(nlp)]
     plain = [doc.tensor.copy() for doc in annotated(nlp, linked=False)]

@@ -2,7 +2,13 @@
 
 import pytest
 import spacy
+import srsly
+from spacy.cli._util import app as spacy_app
+from spacy.tokens import DocBin
 from spacy.training import Example
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 
 TEXTS = {"aa aa aa": 0.9, "bb bb bb": 0.2, "cc cc cc": 0.5}
 
@@ -38,3 +44,26 @@ def test_what_is_no_distribution():
         wrong = Example.from_dict(nlp.make_doc("x"), {"cats": cats})
         with pytest.raises(ValueError, match="from 0 to 1 that sum to 1, or none, but document 1"):
             nlp.initialize(lambda wrong=wrong: [*make_examples(nlp, {"a": 0.5}), wrong])
+
+
+@pytest.mark.parametrize("has_gold", [True, False])
+def test_evaluate_command(tmp_path, has_gold):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("soft_textcat")
+    examples = make_examples(nlp, TEXTS)
+    nlp.initialize(lambda: examples)
+    docs = [example.reference if has_gold else nlp.make_doc(example.text) for example in examples]
+    DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
+    nlp.to_disk(tmp_path / "pipeline")
+    command = ["luke", "evaluate", tmp_path / "pipeline", tmp_path / "gold.spacy", "--output", tmp_path / "scores.json"]
+    result = CliRunner().invoke(spacy_app, list(map(str, command)))
+    if has_gold:
+        assert result.exit_code == 0, result.output
+        scores = srsly.read_json(tmp_path / "scores.json")
+        assert scores["glue_spearman"] == pytest.approx(nlp.evaluate(examples)["glue_spearman"])
+        assert "soft_textcat" in result.output and "spearman" in result.output
+    else:
+        assert result.exit_code == 1
+        text = " ".join(result.output.split())
+        assert "'soft_textcat' is not scored" in text and "no categories in doc.cats" in text
+        assert not (tmp_path / "scores.json").exists()
