@@ -1,10 +1,8 @@
 """What all components share: weights from checkpoints, one file on disk, updates that accumulate."""
 
-import json
 import logging
 import warnings
 from collections import Counter
-from pathlib import Path
 from typing import (
     Any,
     Callable,
@@ -18,42 +16,32 @@ from typing import (
     Tuple,
     Type,
     TypeVar,
-    Union,
 )
 
-import srsly
 import torch
-from safetensors import safe_open
-from safetensors.torch import load, save, save_file
 from spacy.language import Language
-from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
-from thinc.api import Model, Optimizer
+from thinc.api import Optimizer
 
 from ..bridge.documents import read_document
-from ..bridge.encoders import ENCODER, is_linked, is_shared, number_format
+from ..bridge.encoders import ENCODER, is_linked, number_format
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
-from ..checkpoint.files import read_tensors, write_atomically
-from ..knowledge.vectors import EntityVectors
 from ..text.tokenizer import PieceTokenizer
 from .knowledge import ALIGNMENTS, KnownGetter
 from .known import KnownEntities
-from .loading import AnyCheckpoint, load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint, unpack_vectors
+from .loading import AnyCheckpoint, load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint
+from .storage import StoredComponent
 
 logger = logging.getLogger("spacy")
 KINDS = {"luke": "LUKE's (spacy-luke.LukeEncoder.v1)", "ernie": "ERNIE's (spacy-luke.ErnieEncoder.v1)"}
 LOADERS = {"luke": "spacy-luke.checkpoint.v1", "ernie": "spacy-luke.ernie_checkpoint.v1"}
-VECTORS = "entity_vectors"  # folder beside the file
-FILE = "model.safetensors"
 PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
-METADATA = "spacy_luke"  # where the file has what is not a tensor, as JSON
-BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
 
-class LukeComponent(TrainablePipe):
+class LukeComponent(StoredComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     noun = "LUKE component"  # what messages call it
@@ -63,38 +51,6 @@ class LukeComponent(TrainablePipe):
     knowledge: Optional[KnownGetter] = None  # entities of a Doc that an ERNIE encoder knows
     _tokenizer: Optional[Tuple[str, PieceTokenizer]] = None  # read from the encoder's texts when it is needed
     _divisor = 0.0  # of the gradients since the last step
-
-    @property
-    def encoder(self) -> TorchShim:
-        return shims_of(self.model)[ENCODER]
-
-    @property
-    def encoder_node(self) -> Model:
-        return next(node for node in self.model.walk() if node.name == ENCODER)
-
-    @property
-    def shared(self) -> bool:
-        """Whether the encoder is that of a `luke_encoder` component, which stores and steps it."""
-        return is_shared(self.encoder_node)
-
-    @property
-    def own_shims(self) -> Dict[str, TorchShim]:
-        shims = shims_of(self.model)
-        return {name: shim for name, shim in shims.items() if not (self.shared and name == ENCODER)}
-
-    @property
-    def own_vectors(self) -> Optional[EntityVectors]:
-        """Entity vectors of an encoder that is its own."""
-        return None if self.shared else self.encoder.vectors
-
-    def take_vectors(self, vectors: EntityVectors) -> None:
-        """Those that were stored beside it."""
-        self.encoder.vectors = vectors
-
-    @property
-    def attention(self) -> str:
-        """The model's attention mode, which its weights were trained for; "" of an encoder alone."""
-        return self.model.attrs.get("attention", "")
 
     @property
     def tokenizer(self) -> PieceTokenizer:
@@ -379,84 +335,6 @@ class LukeComponent(TrainablePipe):
         else:
             for shim in self.own_shims.values():
                 shim.finish_update(sgd)
-
-    # ---- saving and loading: one safetensors file, replaced at once
-
-    def _stored(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, str]]:
-        tensors, stored = {}, {}
-        for node, shim in self.own_shims.items():
-            part, values = shim.stored()
-            tensors.update({f"{node}/{name}": x for name, x in part.items()})
-            stored[node] = values
-        # One entry, since safetensors writes several in an order that changes from run to run.
-        return tensors, {METADATA: json.dumps({"cfg": self.cfg, "attention": self.attention, "shims": stored})}
-
-    def _restore(self, tensors: Dict[str, torch.Tensor], metadata: Dict[str, str]) -> None:
-        read = json.loads(metadata[METADATA])
-        self.cfg.update(read["cfg"])
-        stored = read["shims"]
-        shims = self.own_shims
-        if set(stored) != set(shims):
-            raise ValueError(
-                f"The saved '{self.name}' has the parts {sorted(stored)}, but its config builds {sorted(shims)}. "
-                "Load it with the config.cfg that was saved beside it."
-            )
-        if read["attention"] != self.attention:
-            raise ValueError(
-                f"The weights of '{self.name}' were trained with attention = {read['attention']!r}, but its config says "
-                f"{self.attention!r}. Load it with the config.cfg that was saved beside it, or train again."
-            )
-        for node, shim in shims.items():
-            prefix = f"{node}/"
-            shim.restore({n[len(prefix) :]: x for n, x in tensors.items() if n.startswith(prefix)}, stored[node])
-
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
-        """Write DIR/model.safetensors: weights, tokenizer and settings. The old file is whole until the new one is."""
-        path = Path(path)
-        path.mkdir(parents=True, exist_ok=True)
-        tensors, metadata = self._stored()
-        with write_atomically(path / FILE) as temporary:
-            save_file(tensors, temporary, metadata)
-            temporary.chmod(path.stat().st_mode & 0o666)  # save_file lets nobody else read it
-        if self.own_vectors is not None:
-            self.own_vectors.save(path / VECTORS)
-
-    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "LukeComponent":
-        """Raises ValueError, naming the file, where it is missing, truncated, or not a pipeline's."""
-        path = Path(path) / FILE
-        tensors = read_tensors(path)
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-        if METADATA not in metadata:
-            raise ValueError(
-                f"{path} holds tensors, but not those of a saved '{self.name}'. To start from a checkpoint, name it in "
-                f"[initialize.components.{self.name}.weights], or convert it with `spacy luke convert`."
-            )
-        self._restore(tensors, metadata)
-        if (folder := path.parent / VECTORS).is_dir():
-            self.take_vectors(EntityVectors.open(folder))
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """As `to_disk`, in one bytestring of less than 4 GiB; larger pipelines go to disk."""
-        tensors, metadata = self._stored()
-        files = {} if self.own_vectors is None else {x.name: x for x in self.own_vectors.path.iterdir()}
-        size = sum(x.numel() * x.element_size() for x in tensors.values())
-        size += sum(file.stat().st_size for file in files.values())
-        if size >= BYTES_LIMIT:
-            raise ValueError(
-                f"'{self.name}' holds {size:,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
-                "Use nlp.to_disk, which has no limit."
-            )
-        vectors = {name: file.read_bytes() for name, file in files.items()}
-        return srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors), VECTORS: vectors})
-
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeComponent":
-        message = srsly.msgpack_loads(bytes_data)
-        self._restore(load(message["tensors"]), message["metadata"])
-        if vectors := message.get(VECTORS):
-            self.take_vectors(unpack_vectors(vectors))
-        return self
 
 
 def _by_words(stream: Iterable[Doc], *, words: int, docs: int) -> Iterator[List[Doc]]:

@@ -25,7 +25,7 @@ from ..checkpoint.checkpoint import Checkpoint
 from ..knowledge.vectors import EntityVectors
 from ..linking.kb import EntityKB
 from ..model.linking import candidate_cross_entropy
-from .base import BYTES_LIMIT, LukeComponent
+from .base import LukeComponent
 from .candidates import EntityTable, Mention, Named, check_store, find_candidates
 from .decisions import decide
 from .link_gold import NIL, best_threshold, check_learnable, gold_links, learnable_links
@@ -34,6 +34,7 @@ from .link_outputs import Linked, rank, warn_unreached, write_links
 from .link_settings import DEFAULT_CONFIG, SCORE_WEIGHTS, check_settings
 from .link_stores import has_table, pack_kb, table_vectors, unpack_kb, without_table
 from .mentions import SpanGroupGetter
+from .storage import BYTES_LIMIT
 
 KB = "kb"  # folder beside the file
 CHUNK = 20_000  # candidates whose vectors are in memory at a time, about
