@@ -71,7 +71,7 @@ TASKS = {
         batch=4,
     ),
     "scierc": Task(
-        "scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 50, 50, "relations_f", batch=1
+        "scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 100, 50, "relations_f", batch=1
     ),
 }
 

@@ -16,7 +16,7 @@ import torch
 from spacy.tokens import Doc, DocBin
 from tiny import ENTITIES, SENTENCES, make_checkpoint
 
-from spacy_luke.components import base
+from spacy_luke.components import storage
 from spacy_luke.entities import EntityVocab
 
 TEXTS = [*SENTENCES, "", "Accra and London", " ".join(SENTENCES)]
@@ -28,7 +28,7 @@ def answers(nlp, found, spans_key=None):
 
 
 def half_a_file(tensors, path, metadata=None):
-    Path(path).write_bytes(base.save(tensors, metadata)[:1000])
+    Path(path).write_bytes(storage.save(tensors, metadata)[:1000])
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
@@ -166,7 +166,7 @@ def test_full_disk_leaves_the_old_pipeline(trained, found, tmp_path, monkeypatch
         for _, p in nlp.get_pipe("luke_ner").named_parameters():
             p.add_(1)
     with monkeypatch.context() as patch:
-        patch.setattr(base, "save_file", half_a_file)
+        patch.setattr(storage, "save_file", half_a_file)
         with pytest.raises(OSError, match="No space left"):
             nlp.to_disk(tmp_path)
     assert [path.name for path in (tmp_path / "luke_ner").iterdir()] == ["model.safetensors"]
@@ -184,7 +184,7 @@ def test_truncated_file(trained, tmp_path, size):
 
 def test_missing_or_foreign_file(trained, tmp_path):
     trained().to_disk(tmp_path)
-    (tmp_path / FILE).write_bytes(base.save({"x": torch.zeros(2)}))
+    (tmp_path / FILE).write_bytes(storage.save({"x": torch.zeros(2)}))
     with pytest.raises(ValueError, match=r"model\.safetensors holds tensors, but not those of a saved 'luke_ner'"):
         spacy.load(tmp_path)
     (tmp_path / FILE).unlink()

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke import training
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.components import base
+from spacy_luke.components import storage
 
 PARTS = ["model-best", "model-last", "resume"]
 CONFIG = """
@@ -249,7 +249,7 @@ KILL = """
     import os, signal
     import safetensors.torch
     from spacy_luke import training
-    from spacy_luke.components import base
+    from spacy_luke.components import storage
 
     def killed_at(number, function, before=lambda *args: None):
         def call(*args, **kwargs):
@@ -268,7 +268,7 @@ KILL = """
     if {saves} is None:
         training._update = killed_at({updates}, training._update)
     else:
-        base.save_file = killed_at({saves}, base.save_file, before=half)
+        storage.save_file = killed_at({saves}, storage.save_file, before=half)
 """
 
 
@@ -317,11 +317,11 @@ def test_full_disk_during_training_leaves_the_old_output(config_path, uninterrup
     quiet(start(config_path), tmp_path)
 
     def fail(tensors, path, metadata):
-        path.write_bytes(base.save(tensors, metadata)[:5000])
+        path.write_bytes(storage.save(tensors, metadata)[:5000])
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(base, "save_file", fail)
+        patch.setattr(storage, "save_file", fail)
         with pytest.raises(OSError, match="No space left"):
             quiet(start(config_path, training__seed=5), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == PARTS
