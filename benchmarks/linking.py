@@ -152,7 +152,7 @@ def settings_of(options: argparse.Namespace) -> Dict[str, Any]:
 
 def prior_weights(linker: Any) -> List[float]:
     prior = linker.model.shims[0].module.prior
-    return [] if prior is None else [round(float(x), 3) for x in prior.weight.flatten()]
+    return [] if prior is None else [round(x, 3) for x in prior.weight.detach().flatten().tolist()]
 
 
 def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:

@@ -3,10 +3,10 @@
     python benchmarks/linking_sets.py --pipeline PIPELINE    # a folder that benchmarks/linking.py --save wrote
     python benchmarks/linking_sets.py --table                # results/linking_sets.md
 
-Lists of candidates exist for AIDA alone. All other mentions get theirs from a knowledge base, which is the one that the
-pipeline was trained with, and the links of a sample of Wikipedia added to it; vectors of the new entities are made of their
-titles, and nothing is trained. A run appends a line for each set and system to results/linking_sets.jsonl. README.md says
-what is compared.
+Lists of candidates exist for AIDA alone. The mentions of other sets get theirs from a knowledge base: that of AIDA's lists,
+and added to it the links of a sample of Wikipedia and of the other sets' documents. Vectors of the new entities are made of
+their titles, and nothing is trained. A run appends a line for each set and system to results/linking_sets.jsonl. README.md
+says what is compared.
 """
 
 import argparse
@@ -14,19 +14,23 @@ import json
 import os
 import tempfile
 import time
+from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence
+from statistics import mean
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from linking import ENCODER, find, read_part
+from linking import ENCODER, example_of, read_part
+from linking_raw import aida_kb
 from machine import describe_machine
 from runs import add_line, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
 DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+AIDA = ("AIDA testb", "AIDA testb by name")
 SETS = {
-    "AIDA testb": ("aida", ""),
-    "AIDA testb, names of the knowledge base": ("aida", ""),
+    "AIDA testb": ("aida", ""),  # the lists of PPRforNED
+    "AIDA testb by name": ("aida", ""),
     "MSNBC": ("wned", "ed_wned/msnbc/msnbc.xml"),
     "CWEB": ("wned", "ed_wned/clueweb/clueweb.xml"),
     "WIKI": ("wned", "ed_wned/wikipedia/wikipedia.xml"),
@@ -51,6 +55,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=60_000, help="of each set: its first documents with so many words")
     parser.add_argument("--sets", help="names of sets with | between them; default: all")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.set_defaults(limit=None)
     parser.add_argument("--table", action="store_true", help="write results/linking_sets.md")
     options = parser.parse_args()
     if options.pipeline:
@@ -71,12 +76,15 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
     nlp = spacy.load(options.pipeline)
     linker: Any = nlp.get_pipe("luke_linker")
     with tempfile.TemporaryDirectory() as folder:
-        linker.set_kb(larger_kb(linker.kb, options.data / DUMP, options.cache or Path(folder)))
+        kb = aida_kb(options.data, (options.cache or Path(folder)) / "all")
         for name in options.sets.split("|") if options.sets else SETS:
-            docs = read_set(nlp, name, options)
-            if name != "AIDA testb":
+            left_out: Counter = Counter()
+            docs = read_set(nlp, name, options, left_out)
+            if name != AIDA[0]:
+                place = (options.cache or Path(folder)) / ("without_" + name.replace(" ", "_"))
+                linker.set_kb(larger_kb(kb, options, name, place))
                 give_candidates(docs, linker.kb)
-            notes = {"set": name, "documents": len(docs), "words": sum(map(len, docs))}
+            notes = {"set": name, "documents": len(docs), "words": sum(map(len, docs)), "left_out": dict(left_out)}
             for system in SYSTEMS:
                 yield {
                     **notes,
@@ -88,36 +96,122 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
                 }
 
 
-def larger_kb(kb: Any, dump: Path, folder: Path) -> Any:
-    """A knowledge base with what a dump's links call entities that it lacks, and vectors of them."""
+def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) -> Any:
+    """A knowledge base, and added to it the names of entities in a sample of Wikipedia and in the annotations of all sets but
+    `without`, with vectors of the entities' titles."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.components.entity_texts import TextEncoder, embed_entities
     from spacy_luke.linking.kb import EntityKB
-    from spacy_luke.linking.kb_build import Settings, add_to_kb, build_kb
+    from spacy_luke.linking.kb_build import Settings, add_to_kb
 
-    if (folder / "larger" / "vectors").is_dir():
-        return EntityKB.open(folder / "larger")
-    folder.mkdir(parents=True, exist_ok=True)
-    sample = build_kb([dump], folder / "sample", settings=Settings(unknown="add"), progress=True).kb
-    # ... an entity that is there already is an error
-    write_names(sample, kb, folder / "entities.jsonl", folder / "names.tsv")
-    larger = add_to_kb(kb, [folder / "entities.jsonl", folder / "names.tsv"], folder / "larger").kb
+    if (folder / "vectors").is_dir():
+        return EntityKB.open(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    counts = Counter(links_of_dump(options.data / DUMP))
+    for name in SETS:
+        if name not in (without, *AIDA):
+            counts.update(links_of_set(name, options))
+    with tempfile.TemporaryDirectory() as other:
+        table = Path(other) / "names.jsonl"
+        rows = (json.dumps({"name": name, "entity": title, "count": n}) for (name, title), n in sorted(counts.items()))
+        table.write_text("\n".join(rows) + "\n", encoding="utf8")
+        larger = add_to_kb(kb, [table], folder, settings=Settings(unknown="add")).kb
     checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False)
     return embed_entities(larger, TextEncoder(checkpoint), progress=True)[0]
 
 
-def read_set(nlp: Any, name: str, options: argparse.Namespace) -> List[Any]:
-    """The first documents of a set that hold `--words` words."""
+def links_of_dump(path: Path) -> Iterator[Tuple[str, str]]:
+    """Texts and targets of a dump's links, and the titles of its articles and redirects."""
+    from spacy_luke.linking.dumps import names_of_title, read_pages
+    from spacy_luke.linking.wikitext import read_article
+
+    for page in read_pages(path):
+        yield from ((name, page.redirect or page.title) for name in names_of_title(page.title))
+        if page.redirect is None:
+            yield from ((x.text, x.title) for x in read_article(page.text, page.wiki).links if x.text.strip())
+
+
+def links_of_set(name: str, options: argparse.Namespace) -> Iterator[Tuple[str, str]]:
+    """Mentions of all documents of a set, and their titles."""
+    from spacy_luke.readers.datasets import read_dataset
+
+    format, path = SETS[name]
+    for record in read_dataset(options.data / path, format=format):
+        for mention in record.mentions:
+            if mention.kb_id != "NIL":
+                yield record.text[mention.start : mention.end], mention.kb_id
+
+
+def read_set(nlp: Any, name: str, options: argparse.Namespace, left_out: Counter) -> List[Any]:
+    """The first documents of a set that hold `--words` words. Mentions inside of others are left out, and counted."""
     from spacy_luke.readers.datasets import dataset_docs
 
     format, path = SETS[name]
     if format == "aida":
-        options.limit = None
-        docs: Any = iter(read_part(nlp, options, "testb"))
+        docs: Iterator[Any] = iter(read_part(nlp, options, "testb"))
     else:
-        docs = dataset_docs(nlp, options.data / path, format=format, overlaps="outermost")
+        docs = dataset_docs(nlp, options.data / path, format=format, overlaps="outermost", counts=left_out)
     kept: List[Any] = []
     while sum(map(len, kept)) < options.words and (doc := next(docs, None)) is not None:
         kept.append(doc)
     return kept
+
+
+def give_candidates(docs: Sequence[Any], kb: Any) -> None:
+    """What a knowledge base says of the mentions' texts, for all systems the same."""
+    from spacy_luke.annotations import set_candidates_given
+
+    for doc in docs:
+        found = [(x, kb.candidates(x.text)) for x in doc.ents]
+        set_candidates_given(doc, [(x.start_char, x.end_char, [tuple(y) for y in named]) for x, named in found])
+
+
+def link(nlp: Any, linker: Any, docs: Sequence[Any], system: str) -> Dict[str, Any]:
+    from spacy_luke.scorers.linking import link_by_prior, score_links
+
+    examples = [example_of(nlp, doc) for doc in docs]
+    start = time.perf_counter()
+    if system == "prior":
+        for example in examples:
+            link_by_prior(example.predicted)
+    else:
+        linker.cfg["inference"] = system
+        for example, doc in zip(examples, nlp.pipe((x.predicted for x in examples), batch_size=32)):
+            example.predicted = doc
+    scores = score_links(examples)
+    reached = scores["links_candidate_recall"]
+    return {
+        "mentions": sum(x.kb_id_ not in ("", "NIL") for doc in docs for x in doc.ents),
+        **{name: round(100 * (scores[key] or 0.0), 2) for name, key in SHOWN.items()},
+        "right of reachable": round(100 * scores["links_accuracy"] / reached, 2) if reached else 0.0,
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def make_table(results: List[Dict[str, Any]]) -> str:
+    groups: Dict[Tuple[str, str], Dict[str, Dict[str, Any]]] = defaultdict(dict)
+    for x in results:
+        groups[x["set"], x["system"]][x["pipeline"]] = x
+    keys = [*SHOWN, "right of reachable"]
+    lines = [
+        "# Linking on other texts",
+        "",
+        "Written by `python benchmarks/linking_sets.py --table`; README.md says what is compared. Percent, given mentions whose",
+        "entity is known; means over the pipelines. P, R and F1 as the papers count: P of mentions that have a candidate, R of",
+        "all (their accuracy).",
+        "",
+        "| set | documents | mentions | system | pipelines | " + " | ".join(keys) + " |",
+        "|---" * (5 + len(keys)) + "|",
+    ]
+    for name in SETS:
+        for system in SYSTEMS:
+            if group := list(groups[name, system].values()):
+                cells = [name, str(group[-1]["documents"]), f"{group[-1]['mentions']:,}", system, str(len(group))]
+                lines.append("| " + " | ".join([*cells, *(f"{mean(x[k] for x in group):.1f}" for k in keys)]) + " |")
+    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
+    return "\n".join([*lines, "", f"Machine: {'; '.join(machines)}.", ""])
+
+
+if __name__ == "__main__":
+    main()

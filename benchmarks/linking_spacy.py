@@ -172,9 +172,7 @@ def learn(nlp: Any, train: Sequence[Any], settings: Dict[str, Any], *, seed: int
     from spacy_luke.bridge.optimizer import make_adamw
 
     steps = settings["epochs"] * -(-len(train) // settings["batch"])
-    optimizer = make_adamw(
-        schedule(settings["rate"], steps), grad_clip=1.0, group_rates={"^.$": settings["head_rate"]}
-    )
+    optimizer = make_adamw(schedule(settings["rate"], steps), grad_clip=1.0, group_rates={"^.$": settings["head_rate"]})
     bar = tqdm(total=steps, mininterval=20)
     start, shown = time.perf_counter(), 0.0
     for batch in batches(train, epochs=settings["epochs"], size=settings["batch"], seed=seed):

@@ -164,6 +164,21 @@ class EntityVocab:
         path.write_bytes((json.dumps(rows, ensure_ascii=False, indent=2) + "\n").encode("utf8"))
         return path
 
+    def save_jsonl(self, folder: Path) -> Path:
+        """Write entity_vocab.jsonl, the original's, into a folder: a row a line, its count (0 where it is not known), its
+        names without languages. Raises ValueError for a row without a name."""
+        lines = []
+        for row, names in enumerate(self.names()):
+            if not names:
+                raise ValueError(f"Expected a name for each row of the entity vocabulary, but row {row} has none.")
+            count = 0 if self.counts is None else self.counts[row]
+            lines.append(
+                json.dumps({"id": row, "entities": [[x, None] for x in names], "count": count}, ensure_ascii=False)
+            )
+        path = Path(folder) / "entity_vocab.jsonl"
+        path.write_bytes(("\n".join(lines) + "\n").encode("utf8"))
+        return path
+
 
 def _find_special(rows: Dict[str, int]) -> Dict[str, int]:
     special = {name: rows[name] for name in SPECIAL if name in rows}

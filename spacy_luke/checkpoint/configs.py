@@ -97,7 +97,7 @@ def huggingface_config(
     bias: whether the classifier has one, which the original's class for pairs reads here (Hugging Face's has none). What the checkpoint came from gives the keys that the encoder knows nothing of, such as special token ids. Raises
     ValueError for an encoder that those classes cannot express.
     """
-    if config.position_offset < 1:
+    if config.position_offset < 1 and task != "entity_disambiguation":
         raise ValueError(
             "Hugging Face's LUKE counts word positions from pad_token_id + 1, so it cannot express this encoder, whose "
             "positions count from 0 as in BERT. Only encoders made from LUKE, RoBERTa or XLM-R can be exported."
@@ -123,7 +123,7 @@ def huggingface_config(
         initializer_range=config.initializer_range,
         layer_norm_eps=config.norm_eps,
         use_entity_aware_attention=config.entity_aware,
-        pad_token_id=config.position_offset - 1,
+        pad_token_id=max(0, config.position_offset - 1),
     )
     if labels is not None:
         data["id2label"] = {str(i): label for i, label in enumerate(labels)}

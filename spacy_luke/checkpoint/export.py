@@ -15,7 +15,8 @@ from .names import encoder_shapes, luke_names
 
 
 def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json.
+    """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json (or, for entity disambiguation, which
+    has the original's layout, entity_vocab.jsonl).
 
     transformers' Luke* classes, of versions 4 and 5, read the folder. Tensors are those of the checkpoint, to the bit;
     a masked-word head gets a copy of the word table as its decoder, since version 5 does not tie the two, and a typing
@@ -35,7 +36,9 @@ def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
             f"{folder} would be replaced as a whole, but it holds no checkpoint (no config.json), only {there}. "
             "Choose a new or an empty folder."
         )
-    if checkpoint.config.position_offset == 0:
+    if checkpoint.task == "entity_disambiguation":
+        checkpoint = _take_out_mask(checkpoint)
+    elif checkpoint.config.position_offset == 0:
         checkpoint = _shift_positions(checkpoint)
     data = huggingface_config(
         checkpoint.config,
@@ -52,7 +55,10 @@ def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
         if checkpoint.tokenizer is not None:
             checkpoint.tokenizer.save_huggingface(new)
         if checkpoint.entities is not None:
-            checkpoint.entities.save_huggingface(new)
+            if checkpoint.task == "entity_disambiguation":
+                checkpoint.entities.save_jsonl(new)
+            else:
+                checkpoint.entities.save_huggingface(new)
 
 
 def _labels(checkpoint: Checkpoint) -> Optional[List[str]]:
@@ -66,7 +72,8 @@ def _labels(checkpoint: Checkpoint) -> Optional[List[str]]:
 def _their_tensors(checkpoint: Checkpoint) -> Dict[str, Tensor]:
     """All tensors under Hugging Face's names, checked."""
     config, tensors = checkpoint.config, checkpoint.tensors
-    names = luke_names(config, root="" if checkpoint.task == "encoder" else "luke.")
+    disambiguation = checkpoint.task == "entity_disambiguation"
+    names = luke_names(config, root="" if checkpoint.task == "encoder" else "luke.", disambiguation=disambiguation)
     theirs = {ours: name for name, ours in names.items()}
     shapes = wanted_shapes(tensors, encoder_shapes(config), config)
     if missing := [name for name in shapes if name not in tensors]:
@@ -85,6 +92,18 @@ def _their_tensors(checkpoint: Checkpoint) -> Dict[str, Tensor]:
         # transformers 5 no longer ties the decoder to the word table, and would start it at random.
         result["lm_head.decoder.weight"] = tensors["encoder.words.piece.weight"].clone()
     return result
+
+
+def _take_out_mask(checkpoint: Checkpoint) -> Checkpoint:
+    """The vector of [MASK] as a parameter of its own, as in the original's entity disambiguation."""
+    if checkpoint.config.position_offset:
+        raise ValueError(
+            "The original's entity disambiguation counts word positions from 0, as BERT does, so it cannot express this "
+            f"encoder, which counts from {checkpoint.config.position_offset}."
+        )
+    assert checkpoint.entities is not None
+    mask = checkpoint.tensors["encoder.entities.table.weight"][checkpoint.entities.mask_row].clone()
+    return replace(checkpoint, tensors={**checkpoint.tensors, "entity_mask": mask})
 
 
 def _shift_positions(checkpoint: Checkpoint) -> Checkpoint:

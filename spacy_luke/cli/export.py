@@ -38,4 +38,9 @@ def export_cli(
         msg.warn(
             "transformers has no class for cloze heads; its LukeModel reads the encoder, `spacy luke convert` all."
         )
+    if checkpoint.task == "entity_disambiguation":
+        msg.warn(
+            "transformers has no class for entity disambiguation; the layout is that of the original's code, which reads it, "
+            "as does `spacy luke convert`."
+        )
     msg.good(f"Saved to {output}")

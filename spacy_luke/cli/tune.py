@@ -30,8 +30,8 @@ def tune_cli(
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
-    """Find the best threshold on dev data, of entities (none_bias), types, relations (with multi_label) or "no answer", and
-    save it.
+    """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with multi_label)
+    or "no answer", and save it.
 
     Mentions and pairs are the gold ones; only the threshold changes.
     """

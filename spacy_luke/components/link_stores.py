@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Callable, Dict
 
 import numpy as np
+import torch
 from spacy.util import registry
 
 from ..checkpoint.checkpoint import Checkpoint
+from ..entities import EntityVocab
 from ..knowledge.build import build_vectors
 from ..knowledge.vectors import EntityVectors
 from ..linking.kb import EntityKB
+
+TABLE = "encoder.entities.table.weight"
+SPECIAL = ("[PAD]", "[UNK]", "[MASK]")  # the original's rows 0, 1 and 2
 
 
 @registry.misc("spacy-luke.entity_kb.v1")
@@ -34,19 +39,37 @@ def without_table(checkpoint: Checkpoint) -> Checkpoint:
     rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
     if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
         return checkpoint
-    name = "encoder.entities.table.weight"
     return replace(
         checkpoint,
         config=replace(checkpoint.config, entity_vocab_size=len(rows)),
-        tensors={**checkpoint.tensors, name: checkpoint.tensors[name][rows].clone()},
+        tensors={**checkpoint.tensors, TABLE: checkpoint.tensors[TABLE][rows].clone()},
         entities=checkpoint.entities.restricted(rows),
+    )
+
+
+def with_table(checkpoint: Checkpoint, store: EntityVectors) -> Checkpoint:
+    """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases (zeros
+    where the store has none): the reverse of `without_table` and `table_vectors`."""
+    size = checkpoint.config.entity_size
+    names = [name for name in store.names_of(np.arange(len(store))) if name not in SPECIAL]
+    both = np.zeros((len(SPECIAL) + len(names), size + 1), dtype=np.float32)
+    if (unknown := store.row("[UNK]")) >= 0:
+        both[SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
+    both[len(SPECIAL) :, : store.size] = store.gather(store.rows(names))
+    table = torch.from_numpy(np.ascontiguousarray(both[:, :size]))
+    table[SPECIAL.index("[MASK]")] = checkpoint.tensors[TABLE][checkpoint.entities.mask_row].float().cpu()
+    return replace(
+        checkpoint,
+        config=replace(checkpoint.config, entity_vocab_size=len(table)),
+        tensors={**checkpoint.tensors, TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
+        entities=EntityVocab((name, row) for row, name in enumerate([*SPECIAL, *names])),
     )
 
 
 def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
     """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and [MASK],
     and rows without a name, are left out."""
-    table = checkpoint.tensors["encoder.entities.table.weight"].float().numpy()
+    table = checkpoint.tensors[TABLE].float().numpy()
     bias = checkpoint.tensors.get("entity_head.bias")
     if bias is not None:
         table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)

@@ -32,7 +32,7 @@ from .link_gold import NIL, best_threshold, check_learnable, gold_links, learnab
 from .link_inputs import LinkInput, link_tasks, training_items
 from .link_outputs import Linked, rank, warn_unreached, write_links
 from .link_settings import DEFAULT_CONFIG, SCORE_WEIGHTS, check_settings
-from .link_stores import has_table, pack_kb, table_vectors, unpack_kb, without_table
+from .link_stores import has_table, pack_kb, table_vectors, unpack_kb, with_table, without_table
 from .mentions import SpanGroupGetter
 from .storage import BYTES_LIMIT
 
@@ -172,8 +172,8 @@ class LukeLinker(LukeComponent):
 
     @property
     def vectors(self) -> EntityVectors:
-        """Those of the knowledge base, or its own."""
-        found = self._vectors if self.kb is None else self.kb.vectors
+        """Those of the knowledge base, or its own where that has none."""
+        found = self._vectors if self.kb is None or self.kb.vectors is None else self.kb.vectors
         if found is None:
             raise ValueError(
                 f"'{self.name}' has no entity vectors. Expected a knowledge base with vectors (`spacy luke embed-entities`) in "
@@ -184,15 +184,22 @@ class LukeLinker(LukeComponent):
 
     @property
     def own_vectors(self) -> Optional[EntityVectors]:
-        return self._vectors if self.kb is None else None
+        return self._vectors if self.kb is None or self.kb.vectors is None else None
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         self._vectors = vectors
 
     def set_kb(self, kb: Optional[EntityKB]) -> None:
-        """Use another knowledge base. Its vectors must be of the same kind as those of training; entities may differ."""
+        """Use another knowledge base. Its vectors must be of the same kind as those of training; entities may differ. One
+        without vectors gives names and counts alone: entities keep the linker's own vectors, as of a converted
+        checkpoint. Raises ValueError where these are not there either, or of another width than the encoder's."""
         if kb is not None and kb.vectors is not None and self.encoder.ready:
             check_store(kb.vectors, self.encoder.module.config.entity_size)
+        elif kb is not None and kb.vectors is None and self._vectors is None:
+            raise ValueError(
+                f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them with "
+                "`spacy luke embed-entities`, by the encoder that it was trained from."
+            )
         self.kb = kb
 
     def table(self) -> EntityTable:
@@ -314,8 +321,8 @@ class LukeLinker(LukeComponent):
     ) -> None:
         """Load the checkpoint, the knowledge base or the vectors, and make the head.
 
-        kb: a loader, such as spacy-luke.entity_kb.v1; vectors: folder of a store, where all candidates are given. Without
-        both, the entity table of the checkpoint is taken. weights: a loader of a checkpoint, such as
+        kb: a loader, such as spacy-luke.entity_kb.v1; vectors: folder of a store, where all candidates are given. Where
+        neither has vectors, the entity table of the checkpoint is taken. weights: a loader of a checkpoint, such as
         spacy-luke.checkpoint.v1. The head begins as the checkpoint's masked-entity head where it has one that fits, else
         fresh from the seed.
         """
@@ -329,7 +336,8 @@ class LukeLinker(LukeComponent):
             self.kb = kb()
         elif vectors is not None:
             self.kb, self._vectors = None, EntityVectors.open(vectors)
-        elif self.kb is None and self._vectors is None and checkpoint is not None and has_table(checkpoint):
+        without = self._vectors is None and (self.kb is None or self.kb.vectors is None)
+        if without and checkpoint is not None and has_table(checkpoint):
             self._vectors = table_vectors(checkpoint)
         check_store(self.vectors, self.encoder.module.config.entity_size)
         create_candidate_head(self.model, seed=seed)
@@ -358,6 +366,20 @@ class LukeLinker(LukeComponent):
         fill_candidate_head(self.model, checkpoint.tensors)
         self.kb, self._vectors = None, table_vectors(checkpoint)
 
+    def to_checkpoint(self) -> Checkpoint:
+        """In the original's layout: the entities' vectors are the entity table. Raises ValueError for a head that adds a
+        share of the prior, for which the original has no place."""
+        head = self.model.shims[0].module
+        if head.prior is not None:
+            raise ValueError(
+                f"The head of '{self.name}' adds a learned share of prior and in-links to its scores, for which the original's "
+                "layout has no place. Train with prior = false in [components.luke_linker.model] to export it."
+            )
+        checkpoint = with_table(super().to_checkpoint(), self.vectors)
+        checkpoint.tensors.update({f"entity_head.{n}": x.detach().cpu() for n, x in head.state_dict().items()})
+        checkpoint.task = "entity_disambiguation"
+        return checkpoint
+
     def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
         """Set the threshold that links most gold mentions of dev data as they should be, to their entity or to NIL.
         RETURNS: it and this share; of equal ones the lowest."""
@@ -367,7 +389,7 @@ class LukeLinker(LukeComponent):
             rows += [(0.0, False, False)] * sum(missing.values())
             found = self._link_mentions(example.predicted, mentions)
             for linked, gold in zip(found, golds, strict=True):
-                best, score = (linked[0][0], linked[0][2]) if linked else (NIL, 0.0)
+                best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
                 rows.append((score, best == gold and gold != NIL, gold == NIL))
         self.cfg["threshold"], share = best_threshold(rows)
         return {"threshold": self.cfg["threshold"], "links_accuracy": share}

@@ -39,3 +39,15 @@ def read_manifest(
     if not is_whole(manifest):
         raise ValueError(f"{path} is a damaged {what}: {MANIFEST} is not whole. {again}")
     return manifest
+
+
+def check_replaceable(folder: Path, *, form: str, what: str) -> None:
+    """ValueError where a folder that is no store of this format would be replaced by one. what: such as "vectors"."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; expected the name of a folder for {what}.")
+    if folder.is_dir() and any(folder.iterdir()):
+        manifest = folder / MANIFEST
+        if not manifest.is_file() or form not in manifest.read_text(encoding="utf8", errors="replace"):
+            raise ValueError(
+                f"{folder} would be replaced, but it holds something else than {what}. Choose another name."
+            )

@@ -10,10 +10,10 @@ from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 import numpy as np
 
 from ..atomic import link_or_copy, write_folder_atomically
-from .manifest import MANIFEST, read_manifest
+from .manifest import MANIFEST, check_replaceable, read_manifest
 from .names import NameIndex, NameList
 from .rows import AGAIN, RowFile, map_array, map_bytes
-from .writer import DTYPES, FORMAT, VERSION, RowWriter, check_replaceable, digest_file, finish_store
+from .writer import DTYPES, FORMAT, VERSION, RowWriter, digest_file, finish_store
 
 BLOCK = 1 << 14  # rows that are copied at once
 BUILD = "Build it with `python -m spacy luke build-vectors`."
@@ -119,7 +119,7 @@ class EntityVectors:
     def save(self, folder: Union[str, Path]) -> None:
         """The same store in another folder, atomically: hard links on the same disk, which take no room, else copies."""
         folder = Path(folder)
-        check_replaceable(folder)
+        check_replaceable(folder, form=FORMAT, what="vectors")
         with write_folder_atomically(folder) as new:
             for name in [*self._manifest["files"], MANIFEST]:
                 link_or_copy(self.path / name, new / name)
@@ -136,7 +136,7 @@ class EntityVectors:
             )
         if not names:
             raise ValueError("Expected the names of one or more entities for a smaller store, but got none.")
-        check_replaceable(folder)
+        check_replaceable(folder, form=FORMAT, what="vectors")
         rows_E = np.unique(rows_E)
         further = np.flatnonzero(np.isin(self._further_rows, rows_E))
         with write_folder_atomically(folder) as new:

@@ -29,19 +29,6 @@ def check_dtype(dtype: str) -> str:
     return dtype
 
 
-def check_replaceable(folder: Path) -> None:
-    """ValueError where a folder that is no store of vectors would be replaced by one."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; expected the name of a folder for the vectors.")
-    if folder.is_dir() and any(folder.iterdir()) and FORMAT not in _manifest_text(folder):
-        raise ValueError(f"{folder} would be replaced, but it holds something else than vectors. Choose another name.")
-
-
-def _manifest_text(folder: Path) -> str:
-    path = folder / MANIFEST
-    return path.read_text(encoding="utf8", errors="replace") if path.is_file() else ""
-
-
 def encode(values_RS: np.ndarray, dtype: str) -> Tuple[np.ndarray, Optional[np.ndarray]]:
     """float32 (R, size) as a store keeps them: the numbers, and for int8 the scale of each row, its largest / 127.
     float16 becomes infinite beyond 65,504, which the caller checks."""

@@ -6,6 +6,7 @@ names found in the first. Pages are read one by one; memory grows with the numbe
 
 import re
 from array import array
+from collections import Counter
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 from xml.etree.ElementTree import Element, iterparse
@@ -18,6 +19,7 @@ from .store import new_trie
 from .wikitext import Wiki, read_article
 
 ARTICLES = "0"  # the namespace
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _REDIRECT = re.compile(r"\s*#\w+\s*:?\s*\[\[\s*([^\]|#]+)")  # in any language: #REDIRECT, #WEITERLEITUNG
 _QUALIFIER = re.compile(r"(.+?) \([^()]+\)")  # Mercury (planet)
 
@@ -31,8 +33,13 @@ class Page(NamedTuple):
     wiki: Wiki
 
 
-def read_pages(path: Union[str, Path], *, progress: bool = False, task: str = "reading") -> Iterator[Page]:
-    """Articles and redirects in order. Raises ValueError where the file is damaged, truncated or no MediaWiki XML."""
+def read_pages(
+    path: Union[str, Path], *, counts: Optional[Counter] = None, progress: bool = False, task: str = "reading"
+) -> Iterator[Page]:
+    """Articles and redirects in order. Raises ValueError where the file is damaged, truncated or no MediaWiki XML.
+
+    counts: gets how many pages of other namespaces, or without a title, were passed over.
+    """
     with open_source(path, progress=progress, task=task) as file:
         wiki, namespaces, capital = Wiki(), [], True
         root: Optional[Element] = None
@@ -42,15 +49,18 @@ def read_pages(path: Union[str, Path], *, progress: bool = False, task: str = "r
                 root = element
                 if tag != "mediawiki":
                     raise ValueError(f"{path} is XML, but no dump of a wiki: expected <mediawiki>, but got <{tag}>.")
+                wiki = Wiki(language=root.get(_LANGUAGE))
             elif event == "end" and tag == "namespace":
                 namespaces.append(element.text or "")
                 if element.get("key") == ARTICLES:
                     capital = element.get("case", "first-letter") == "first-letter"
             elif event == "end" and tag == "siteinfo":
-                wiki = Wiki.of(namespaces, capital=capital)
+                wiki = Wiki.of(namespaces, capital=capital, language=root.get(_LANGUAGE))
             elif event == "end" and tag == "page":
                 if (page := _read_page(element, wiki)) is not None:
                     yield page
+                elif counts is not None:
+                    counts["pages of other namespaces"] += 1
                 root.clear()
 
 
@@ -73,10 +83,10 @@ def count_dumps(
                 found["pages"] += 1
             if titles:
                 _add_title(counts, page)
-            for name, title in [] if page.redirect is not None else read_article(page.text, page.wiki).links:
+            for link in [] if page.redirect is not None else read_article(page.text, page.wiki).links:
                 found["links"] += 1
-                if (number := counts.add_name(name)) is not None:
-                    counts.add_link(number, title)
+                if (number := counts.add_name(link.text)) is not None:
+                    counts.add_link(number, link.title)
                     counts.add_total(number, total=1, linked=1, occurring=0)
     if not found["links"]:
         raise ValueError(f"Expected articles with links in {', '.join(map(str, paths))}, but there is no link.")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from ..atomic import write_folder_atomically
+from ..knowledge.manifest import check_replaceable
 from ..knowledge.vectors import EntityVectors
-from .kb_files import VECTORS, check_replaceable, copy_files, read_manifest, verify_files
+from .kb_files import FORMAT, VECTORS, copy_files, read_manifest, verify_files
 from .kb_segment import Segment
 from .names import key_of, letters_of, title_case_of, without_possessive
 from .store import Candidate
@@ -149,7 +150,7 @@ class EntityKB:
     def save(self, folder: Union[str, Path]) -> None:
         """The same knowledge base in another folder, atomically: hard links on the same disk, else copies."""
         folder = Path(folder)
-        check_replaceable(folder)
+        check_replaceable(folder, form=FORMAT, what="a knowledge base")
         with write_folder_atomically(folder) as new:
             copy_files(self.path, self._manifest, new)
             if self.vectors is not None:

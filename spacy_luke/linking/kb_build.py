@@ -9,10 +9,11 @@ from typing import Dict, Iterator, List, Optional, Sequence, Union
 import numpy as np
 
 from ..atomic import link_or_copy, write_folder_atomically
+from ..knowledge.manifest import check_replaceable
 from .counts import Limits
 from .kb import EntityKB
 from .kb_dumps import read_dump
-from .kb_files import MANIFEST, VECTORS, check_replaceable, copy_files, read_manifest, write_manifest
+from .kb_files import FORMAT, MANIFEST, VECTORS, copy_files, read_manifest, write_manifest
 from .kb_parts import NO_LIMITS, UNKNOWN, Parts
 from .kb_sources import Wikidata, read_entities, read_names, read_persons, read_ppr, read_wikidata
 from .kb_write import write_segment
@@ -76,7 +77,7 @@ def build_kb(
     to temporary files beside `folder`. ValueError for bad sources, and where no entity or no name is left.
     """
     folder = Path(folder)
-    check_replaceable(folder)
+    check_replaceable(folder, form=FORMAT, what="a knowledge base")
     new_trie()  # a missing library is told before the work
     with write_folder_atomically(folder) as new, _parts(new.parent, settings, None, most) as parts:
         _read_sources(sources, parts, settings, progress)
@@ -107,7 +108,7 @@ def add_to_kb(
     priors of a name that is there are combined as those of sources are.
     """
     folder = kb.path if folder is None else Path(folder)
-    check_replaceable(folder)
+    check_replaceable(folder, form=FORMAT, what="a knowledge base")
     manifest = read_manifest(kb.path)
     number, base = len(manifest["segments"]), len(kb)
     with write_folder_atomically(folder) as new, _parts(new.parent, settings, kb, most) as parts:

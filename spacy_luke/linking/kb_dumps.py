@@ -103,8 +103,8 @@ def _add_article(page: Page, parts: Parts, source: int, number: int, links: int,
     parts.add_entity(page.title, source=source, line=number, text=first_sentence(article.text), person=person)
     for name in names_of_title(page.title):
         parts.add_name(name, page.title, group=others)
-    for name, target in article.links:
-        parts.add_name(name, target, group=links)
+    for link in article.links:
+        parts.add_name(link.text, link.title, group=links)
     parts.count("links", len(article.links))
     return bool(article.links)
 

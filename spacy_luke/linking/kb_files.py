@@ -93,18 +93,6 @@ def copy_files(path: Path, manifest: Dict[str, Any], folder: Path) -> None:
         link_or_copy(path / name, folder / name)
 
 
-def check_replaceable(folder: Path) -> None:
-    """ValueError where a folder that is no knowledge base would be replaced by one."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; expected the name of a folder for the knowledge base.")
-    manifest = folder / MANIFEST
-    text = manifest.read_text(encoding="utf8", errors="replace") if manifest.is_file() else ""
-    if folder.is_dir() and any(folder.iterdir()) and FORMAT not in text:
-        raise ValueError(
-            f"{folder} would be replaced, but it holds something else than a knowledge base. Choose another name."
-        )
-
-
 def _is_whole(manifest: Dict[str, Any]) -> bool:
     try:
         counts = [segment[what] for segment in manifest["segments"] for what in ("entities", "names", "candidates")]

@@ -17,7 +17,7 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, TextIO, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Set, TextIO, Tuple
 from urllib.parse import unquote
 
 from tqdm import tqdm
@@ -100,7 +100,7 @@ def read_wikidata(
     """Items of a Wikidata dump, an item a line. Weights are numbers of sitelinks, and so are counts of Q numbers."""
     source, group = parts.add_source(path.name), parts.add_group(Group(path.name, "count", False, unknown))
     found = False
-    for line, item in _read_items(path, progress):
+    for line, item in read_items(path, progress):
         try:
             found = True
             if item.get("type", "item") != "item":
@@ -132,17 +132,20 @@ def read_wikidata(
 
 def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool = False) -> None:
     """The candidates of PPRforNED (Pershina et al., NAACL 2015), a folder of files, one for each document of AIDA. Their
-    order tells the answer, and is not used: all candidates of a mention are equal. Counts: `inCount`."""
+    order tells the answer, and is not used: p(entity | name) is the entity's share of Wikipedia's links (`inCount`) to all
+    candidates of the name, as the reader of these files has it, and `inCount` is the entity's count. Names are the mentions'
+    `origText`, as it stands in the document, and the longer `text` that they were looked up by."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.isdigit())
     if not files:
         raise ValueError(f"Expected the files of PPRforNED, named 1, 2, ..., in {folder}, but there is none.")
-    source, group = parts.add_source(folder.name), parts.add_group(Group(folder.name, "uniform", False, unknown))
+    source, group = parts.add_source(folder.name), parts.add_group(Group(folder.name, "count", False, unknown))
     known: Dict[str, int] = {}
+    named: Set[Tuple[str, str]] = set()
     for path in tqdm(files, desc="reading PPRforNED", leave=False, disable=not progress):
-        name = ""
+        names: List[str] = []
         for line, fields in _read_ppr_lines(path):
             if fields["kind"] == "ENTITY":
-                name = fields["text"]
+                names = list(dict.fromkeys([fields["text"], fields.get("origText") or fields["text"]]))
                 parts.count("mentions")
                 continue
             title = title_of_url(fields["url"])
@@ -152,7 +155,10 @@ def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool
             if known.get(title) != count:
                 parts.add_entity(title, source=source, line=line, count=count)
                 known[title] = count
-            parts.add_name(name, title, group=group)
+            for name in names:
+                if (name, title) not in named:  # a list comes again in other documents
+                    parts.add_name(name, title, group=group, weight=max(count, 1))
+                    named.add((name, title))
 
 
 def read_persons(path: Path, parts: Parts) -> None:
@@ -195,7 +201,8 @@ def _names(value: Any) -> List[str]:
     return names
 
 
-def _read_items(path: Path, progress: bool) -> Iterator[Tuple[int, Dict[str, Any]]]:
+def read_items(path: Path, progress: bool) -> Iterator[Tuple[int, Dict[str, Any]]]:
+    """Lines and items of a dump of Wikidata. ValueError names the line that is none."""
     with open_source(path, progress=progress) as file, _text_of(file) as lines:
         for line, data in enumerate(lines, 1):
             text = data.strip().rstrip(",")

@@ -1,6 +1,5 @@
 """Opening what stores are built from: plain, gzip or bzip2, with a progress bar over the bytes that were read."""
 
-import bz2
 import gzip
 import zlib
 from contextlib import contextmanager
@@ -9,6 +8,8 @@ from typing import BinaryIO, Iterator, Union, cast
 from xml.etree.ElementTree import ParseError
 
 from tqdm import tqdm
+
+from .streams import open_bzip2
 
 
 @contextmanager
@@ -26,7 +27,8 @@ def open_source(path: Union[str, Path], *, progress: bool = False, task: str = "
             if kind == "gzip":
                 yield cast(BinaryIO, gzip.GzipFile(fileobj=counted))
             elif kind == "bzip2" and start == b"BZh":
-                yield cast(BinaryIO, bz2.BZ2File(counted))
+                with open_bzip2(counted) as unpacked:
+                    yield unpacked
             else:
                 yield cast(BinaryIO, counted)
         except UnicodeDecodeError as error:

@@ -32,38 +32,46 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _BRACES = re.compile(r"\{\{|\}\}|^[ \t:*#;]*\{\||^[ \t]*\|\}(?!\})", re.MULTILINE)
 _BRACKETS = re.compile(r"\[\[|\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:|ftps?:|mailto:|news:|irc:|//)[^\s\[\]]*[ \t]*([^\[\]\n]*)\]", re.IGNORECASE)
-_BARE = re.compile(r"\bhttps?://\S+")
+_BARE = re.compile(r"\bhttps?://[^\s\[\]<>]+")
 _QUOTES = re.compile(r"'{2,}")
 _SWITCH = re.compile(r"__[A-Z]+__")
 _LINE = re.compile(r"^(?:[ \t]*[*#:;]+[ \t]*|=+[ \t]*(?=[^=]))|(?<![ \t=])[ \t]*=+[ \t]*$|^-{4,}", re.MULTILINE)
+_HEADING = re.compile(r"^=+[ \t]*[^=\s].*=[ \t]*$", re.MULTILINE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?")
+_INTERWIKI = re.compile(r"\[\[([a-z]{2,3}(?:-[a-z-]+)?):(?![ _])([^\n\[\]{}<>|#]+)\]\]")
 _BAD_TARGET = re.compile(r"[\n\[\]{}<>|]")
 
 
 class Link(NamedTuple):
-    """The text of a link as it is shown, and the title that it leads to."""
+    """The text of a link with single blanks, the title that it leads to, and its characters [start, end) in the article's
+    text, which begin and end with no blank."""
 
     text: str
     title: str
+    start: int
+    end: int
 
 
 class Article(NamedTuple):
-    """Text, a paragraph a line, and its links in order."""
+    """Text, a paragraph a line, and its links in order. lead: characters of the text before the first heading."""
 
     text: str
     links: List[Link]
+    lead: int
 
 
 @dataclass(frozen=True)
 class Wiki:
-    """What a dump says about its wiki: names of the namespaces in lower case; whether titles begin with a capital."""
+    """What a dump says about its wiki: names of the namespaces in lower case; whether titles begin with a capital; the
+    language's code."""
 
     namespaces: FrozenSet[str] = frozenset(NAMESPACES)
     capital: bool = True
+    language: Optional[str] = None
 
     @classmethod
-    def of(cls, namespaces: Iterable[str], *, capital: bool) -> "Wiki":
-        return cls(frozenset([*NAMESPACES, *(name.lower() for name in namespaces if name)]), capital)
+    def of(cls, namespaces: Iterable[str], *, capital: bool, language: Optional[str] = None) -> "Wiki":
+        return cls(frozenset([*NAMESPACES, *(name.lower() for name in namespaces if name)]), capital, language)
 
     def title(self, target: str) -> str:
         """The title in the form that pages have: no section, blanks for underscores, a capital at the beginning."""
@@ -78,8 +86,21 @@ def read_article(wikitext: str, wiki: Wiki = Wiki()) -> Article:
     text = _without_braces(_without_elements(text))
     text = _SWITCH.sub("", _QUOTES.sub("", _TAG.sub("", text)))
     text = _BARE.sub("", _EXTERNAL.sub(r"\1", text))
-    text = _LINE.sub("", text)
-    return _read_links(html.unescape(text), wiki)
+    heading = _HEADING.search(text)
+    lead = text[: heading.start()] if heading else text
+    parts = [_LINE.sub("", part) for part in (lead, text[len(lead) :])]
+    parts[0] = html.unescape(parts[0])
+    return _read_links(parts[0] + html.unescape(parts[1]), wiki, len(parts[0]))
+
+
+def read_interwiki(wikitext: str, wiki: Wiki = Wiki()) -> List[Tuple[str, str]]:
+    """Languages and titles of the pages in other languages that an article names, as articles did until 2013."""
+    found = []
+    for match in _INTERWIKI.finditer(wikitext):
+        prefix, title = match[1], " ".join(match[2].replace("_", " ").split())
+        if title and prefix not in wiki.namespaces and prefix not in PROJECTS:
+            found.append((prefix, title))
+    return found
 
 
 def _without_elements(text: str) -> str:
@@ -124,47 +145,80 @@ def _without_braces(text: str) -> str:
     return "".join([*kept, text[end:]])
 
 
-def _read_links(text: str, wiki: Wiki) -> Article:
+def _read_links(text: str, wiki: Wiki, lead: int) -> Article:
+    """lead: characters of `text` before the first heading."""
     parts: List[str] = []
     links: List[Link] = []
-    opened: List[Tuple[int, int]] = []  # how many parts and links there were at each [[
-    end = 0
+    opened: List[Tuple[int, int, int]] = []  # how many parts, links and characters there were at each [[
+    end = size = 0
+    shorter = lead  # the lead without its brackets
     for match in _BRACKETS.finditer(text):
-        parts.append(text[end : match.start()])
+        part = text[end : match.start()]
+        parts.append(part)
+        size += len(part)
+        if end <= lead <= match.start():
+            shorter = size - (match.start() - lead)
         end = match.end()
         if match.group() == "[[":
-            opened.append((len(parts), len(links)))
+            opened.append((len(parts), len(links), size))
         elif opened:
-            n_parts, n_links = opened.pop()
+            n_parts, n_links, start = opened.pop()
             inside = "".join(parts[n_parts:])
-            trail = letters_after(text, end)
-            shown, title = _read_link(inside, wiki)
+            first, shown, title = _read_link(inside, wiki)
             if shown is None:  # a file with its caption, a category, another language
                 del parts[n_parts:], links[n_links:]
+                size = start
                 continue
             if title is not None:
+                trail = letters_after(text, end)
                 shown, end = shown + text[end:trail], trail
-                links[n_links:] = [Link(" ".join(shown.split()), title)]
+                links[n_links:] = _link_of(shown, title, start)
+            elif first or len(shown) < len(inside):
+                links[n_links:] = _moved(links[n_links:], by=first, start=start, end=start + len(shown))
             parts[n_parts:] = [shown]
-    return Article("".join([*parts, text[end:]]), links)
+            size = start + len(shown)
+    parts.append(text[end:])
+    if end <= lead:
+        shorter = size + lead - end
+    whole = "".join(parts)
+    return Article(whole, links, min(shorter, len(whole)))
 
 
-def _read_link(inside: str, wiki: Wiki) -> Tuple[Optional[str], Optional[str]]:
-    """What of "target|text" is shown (None: nothing), and the title of the article that it leads to (None: no article)."""
+def _link_of(shown: str, title: str, start: int) -> List[Link]:
+    text = shown.strip()
+    start += len(shown) - len(shown.lstrip())
+    return [Link(" ".join(text.split()), title, start, start + len(text))]
+
+
+def _moved(links: List[Link], *, by: int, start: int, end: int) -> List[Link]:
+    """Links inside of a text that is no link, after `by` characters at its beginning went."""
+    moved = [link._replace(start=link.start - by, end=link.end - by) for link in links]
+    return [link for link in moved if start <= link.start and link.end <= end]
+
+
+def _read_link(inside: str, wiki: Wiki) -> Tuple[int, Optional[str], Optional[str]]:
+    """What of "target|text" is shown (None: nothing) and where in it that begins, and the title of the article that it
+    leads to (None: no article)."""
     target, bar, shown = inside.partition("|")
-    shown = shown if shown.strip() else target.lstrip(" :")
-    if _BAD_TARGET.search(target) or "\n" in shown.strip():
-        return inside, None
+    first = len(target) + 1
+    if not shown.strip():
+        shown = target.lstrip(" :")
+        first = len(target) - len(shown)
+    if _BAD_TARGET.search(target):
+        return 0, inside, None
     colon = target.lstrip().startswith(":")
     target = target.lstrip(" :")
     prefix, found, rest = target.partition(":")
     prefix = prefix.strip().replace("_", " ")
     if found and prefix.lower() in wiki.namespaces:
-        return (shown, None) if colon or prefix.lower() in ("wikipedia", "user", "special", "help") else (None, None)
+        is_shown = colon or prefix.lower() in ("wikipedia", "user", "special", "help")
+        return first, shown if is_shown else None, None
+    if "\n" in shown.strip():
+        return 0, inside, None
     if found and not rest.startswith((" ", "_")):
         if prefix.lower() in PROJECTS:
-            return shown, None
+            return first, shown, None
         if _LANGUAGE.fullmatch(prefix):
-            return (shown, None) if colon or bar else (None, None)
+            return first, shown if colon or bar else None, None
     title = wiki.title(target)
-    return (shown, title) if title else (shown, None)
+    return first, shown, title or None

@@ -136,7 +136,7 @@ def test_occurrences_are_those_of_a_plain_count(shared):
     path = shared("data/wiki_wikipedia2vec_sample/enwiki-pages-articles-sample.xml.bz2")
     store = build_store([path]).store
     articles = [read_article(page.text, page.wiki) for page in read_pages(path) if page.redirect is None]
-    links = Counter(text for article in articles for text, _ in article.links)
+    links = Counter(link.text for article in articles for link in article.links)
     words = [f" {line} " for article in articles for line in article.text.splitlines()]
     plain = [name for name in links if name.isalpha() and name.isascii()]
     assert len(plain) > 50

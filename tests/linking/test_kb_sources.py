@@ -25,7 +25,7 @@ OTHER = {
     "claims": {"P31": [{"mainsnak": {"snaktype": "novalue"}}]},
     "sitelinks": {},
 }
-PPR = """ENTITY\ttext:EU\tnormalName:eu\turl:http://en.wikipedia.org/wiki/European_Union
+PPR = """ENTITY\ttext:EU\tnormalName:eu\torigText:E.U. of old\turl:http://en.wikipedia.org/wiki/European_Union
 CANDIDATE\tid:1\tinCount:50\toutCount:1\turl:http://en.wikipedia.org/wiki/European_Union\tname:European Union
 CANDIDATE\tid:2\tinCount:5\toutCount:1\turl:http://en.wikipedia.org/wiki/AT&T_EU\tname:AT&T EU
 ENTITY\ttext:Nobody\turl:NIL
@@ -209,10 +209,12 @@ def test_ppr(build, tmp_path):
     (tmp_path / "ppr").mkdir()
     (tmp_path / "ppr" / "1").write_text(PPR)
     kb = build_kb([tmp_path / "ppr"], tmp_path / "kb").kb
-    assert kb.candidates("EU") == [
-        ("AT&T EU", 0.5),
-        ("European Union", 0.5),
-    ]  # by id: the first line would be the answer
+    (tmp_path / "ppr" / "3").write_text(PPR)  # a list that comes again changes nothing
+    again = build_kb([tmp_path / "ppr"], tmp_path / "again").kb
+    for name in ("EU", "E.U. of old"):  # the one that was looked up, and the one in the text
+        assert kb.candidates(name) == again.candidates(name)
+        assert [x.entity for x in kb.candidates(name)] == ["European Union", "AT&T EU"]  # by their links, 50 and 5
+        assert [x.prior for x in kb.candidates(name)] == pytest.approx([50 / 55, 5 / 55])
     assert kb.count(kb.row("European Union")) == 50
     (tmp_path / "ppr" / "2").write_text(PPR.replace("CANDIDATE", "CANDIDAT"))
     with pytest.raises(ValueError, match="2, line 2: expected a line of PPRforNED"):

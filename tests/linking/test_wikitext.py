@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_luke.linking.wikitext import Wiki, read_article
 
@@ -15,6 +17,7 @@ WIKI = Wiki.of(["Datei", "Kategorie"], capital=True)
         ("[[Caf%C3%A9]] [[A&nbsp;B]]", "Caf%C3%A9 A\xa0B", [("Caf%C3%A9", "Café"), ("A B", "A B")]),
         ("[[#Here|there]] [[]] [[|x]]", "there  x", []),
         ("a [[Datei:x.jpg|thumb|of [[Paris]] and [[Rome]]]] b", "a  b", []),
+        ("a [[Datei:x.jpg|thumb|of\n[[Paris]]:\nmore]]b", "a b", []),
         ("[[kategorie : Towns]][[File:y.png]]", "", []),
         ("[[:Kategorie:Towns]] [[:Datei:x|file]]", "Kategorie:Towns file", []),
         ("[[fr:Paris]] [[:fr:Paris|fr]] [[wikt:cat|cat]]", " fr cat", []),
@@ -26,7 +29,8 @@ WIKI = Wiki.of(["Datei", "Kategorie"], capital=True)
         ("a<ref name=x>[[b]]</ref><ref name=x/>c<!-- [[d]] -->", "ac", []),
         ("<math>\\{\\{</math>a <b>[[c]]</b><br/>", "a c", [("c", "C")]),
         ("== [[Head]] ==\n* item\n:# two\n----", "Head\nitem\ntwo\n", [("Head", "Head")]),
-        ("[http://x.y/z the site] and http://x.y/[[a]]", "the site and ", []),
+        ("[http://x.y/z the site] and http://x.y/[[a]]", "the site and a", [("a", "A")]),
+        ("[[hdl:1|http://x.y]] [[b]]", "hdl:1 b", [("b", "B")]),
         ("5 &lt; 6 &amp; [[A&amp;B]]", "5 < 6 & A&B", [("A&B", "A&B")]),
         ("__NOTOC__'''''bold'''''", "bold", []),
         ("a ]] b [[c", "a  b c", []),
@@ -38,12 +42,13 @@ def test_text_and_links(wikitext, text, links):
     article = read_article(wikitext, WIKI)
     expected = text if "}} a" not in wikitext else "}} a  |}"
     assert article.text == expected
-    assert article.links == links
+    assert [(link.text, link.title) for link in article.links] == links
+    assert_exact(article)
 
 
 def test_titles_of_a_wiki_that_counts_case():
     wiki = Wiki.of([], capital=False)
-    assert read_article("[[paris]]", wiki).links == [("paris", "paris")]
+    assert read_article("[[paris]]", wiki).links == [("paris", "paris", 0, 5)]
 
 
 @pytest.mark.parametrize(
@@ -51,4 +56,55 @@ def test_titles_of_a_wiki_that_counts_case():
 )
 def test_long_nonsense_is_read_quickly(piece):
     """Time must not grow with the square of the length; this takes far less than a second."""
-    read_article(piece * 30_000, WIKI)
+    assert_exact(read_article(piece * 30_000, WIKI))
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "links"),
+    [
+        ("a [[b| c  d ]]e", ["c  d e"]),
+        ("[[wikt:x|y [[Z]]]] [[A]]", ["Z", "A"]),
+        ("[[File:x|[[b]]]] [[fr:x]]\n[[ c ]]", ["c"]),
+        ("[[x\n[[y]] z [[w]]s]] [[v]]", ["y", "ws", "v"]),
+        ("[[:fr:p [[q]]|]]r [[s]]", ["q", "s"]),
+        ("[[A|b [[C]] d]]", ["b C d"]),
+    ],
+)
+def test_links_inside_of_brackets_keep_their_places(wikitext, links):
+    article = read_article(wikitext, WIKI)
+    assert [article.text[link.start : link.end] for link in article.links] == links
+    assert_exact(article)
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "lead"),
+    [
+        ("a [[b]] [[c|d]]s\n== H ==\ne", "a b ds\n"),
+        ("== H ==\na", ""),
+        ("a [[b]]", "a b"),
+        ("= a\nb = c\n===x===", "= a\nb = c\n"),
+        ("[[File:x|y]][[a|b&amp;]] [[c\n== z ==\n]]d\n==b==", "b& c\n"),
+        ("", ""),
+    ],
+)
+def test_lead(wikitext, lead):
+    article = read_article(wikitext, WIKI)
+    assert article.text[: article.lead].lstrip("= ") == lead.lstrip("= ")
+
+
+@given(st.lists(st.sampled_from(["[[", "]]", "|", "A", "bc ", "\n", "File:", ":", "fr:", "wikt:", "== h ==\n", "&amp;"])))
+def test_any_brackets(parts):
+    article = read_article("".join(parts), WIKI)
+    assert_exact(article)
+    assert 0 <= article.lead <= len(article.text)
+
+
+def assert_exact(article):
+    """Links are where they say, in order, none across another."""
+    end = 0
+    for link in article.links:
+        assert end <= link.start <= link.end <= len(article.text)
+        shown = article.text[link.start : link.end]
+        assert shown == shown.strip()
+        assert shown.split() == link.text.split()
+        end = link.end

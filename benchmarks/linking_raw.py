@@ -1,0 +1,199 @@
+"""From raw text to links: `luke_ner` and a trained `luke_linker` on the texts of ZELDA's AIDA-B, end to end.
+
+    python benchmarks/linking_raw.py --pipeline PIPELINE     # a folder that benchmarks/linking.py --save wrote
+    python benchmarks/linking_raw.py --pipeline PIPELINE --ner FOLDER    # a luke_ner that --save-ner wrote
+
+Candidates come from the knowledge base by their names alone. Writes results/linking_raw.json and .md. README.md says what is
+compared.
+"""
+
+import argparse
+import json
+import os
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from linking import ENCODER, PARTS, find, read_part
+from machine import describe_machine
+from runs import batches, schedule
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+RESULTS = Path(__file__).parent / "results"
+TEXTS = "ed_zelda/test_aida-b.jsonl"
+REFINED = 1560  # words a second on a CPU, by its README, on another machine
+KNOWN = 1162  # documents of AIDA train and testa, the first of PPRforNED
+NER = {"rate": 2e-4, "head_rate": 5.0, "batch": 2, "dropout": 0.0}  # documents a step; dropout triples the time
+SHOWN = ("links_strict_p", "links_strict_r", "links_strict_f", "links_mentions_f", "links_candidate_recall")
+
+
+def main() -> None:
+    options = read_options()
+    import spacy
+    import torch
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    trained = spacy.load(options.pipeline)
+    nlp = make_pipeline(options, trained)
+    docs = read_texts(nlp, options)
+    rows: List[Dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for names, kb in knowledge_bases(options, options.cache or Path(folder)):
+            nlp.get_pipe("luke_linker").set_kb(kb)
+            for inference in ("local", "global"):
+                rows.append({"names": names, "entities": len(kb), **link_texts(nlp, docs, inference, options)})
+                print(json.dumps(rows[-1]), flush=True)
+    notes = {"pipeline": options.pipeline.name, "documents": len(docs), "words": sum(map(len, docs))}
+    result = {**notes, "refined_words_per_second": REFINED, "rows": rows, **describe_machine()}
+    (RESULTS / "linking_raw.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    (RESULTS / "linking_raw.md").write_text(make_table(result), encoding="utf8")
+    print(make_table(result))
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pipeline", type=Path, required=True, help="folder of a trained pipeline")
+    parser.add_argument("--ner", type=Path, help="folder of a trained luke_ner; default: train one")
+    parser.add_argument("--save-ner", type=Path, help="folder that gets the trained luke_ner")
+    parser.add_argument("--train", type=int, default=600, help="documents of CoNLL-2003 that luke_ner is trained on")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--cache", type=Path, help="folder that keeps the knowledge bases from run to run")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--limit", type=int, help="documents of each part (smoke runs)")
+    return parser.parse_args()
+
+
+def make_pipeline(options: argparse.Namespace, trained: Any) -> Any:
+    """Sentences, luke_ner, and the linker of a trained pipeline, which takes its candidates from the knowledge base."""
+    import spacy
+
+    if options.ner:
+        nlp = spacy.load(options.ner)
+    else:
+        nlp = spacy.blank("en")
+        nlp.add_pipe("sentencizer")
+        nlp.add_pipe("luke_ner", config={"max_span_words": 8})
+        learn_entities(nlp, options)
+        if options.save_ner:
+            nlp.to_disk(options.save_ner)
+    nlp.add_pipe("luke_linker", source=trained)
+    return nlp
+
+
+def learn_entities(nlp: Any, options: argparse.Namespace) -> None:
+    """Train luke_ner on whole documents of CoNLL-2003, with their words and sentences."""
+    from ner_systems import training_example
+    from spacy.util import fix_random_seed
+    from tqdm import tqdm
+
+    from spacy_luke.bridge.optimizer import make_adamw
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+    from spacy_luke.readers.columns import read_columns
+
+    fix_random_seed(0)
+    documents = list(read_columns(find(options.data / "conll2003", PARTS["train"]), format="conll2003"))
+    examples = [training_example(nlp.vocab, x) for x in documents[: options.limit or options.train]]
+    ner = nlp.get_pipe("luke_ner")
+    checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words")
+    ner.initialize(lambda: examples, nlp=nlp, weights=lambda: checkpoint)
+    steps = options.epochs * -(-len(examples) // NER["batch"])
+    optimizer = make_adamw(schedule(NER["rate"], steps), grad_clip=1.0, group_rates={"^head": NER["head_rate"]})
+    drawn = batches(examples, epochs=options.epochs, size=int(NER["batch"]), seed=0)
+    for batch in tqdm(drawn, total=steps, desc="training luke_ner", mininterval=20):
+        ner.update(batch, drop=NER["dropout"], sgd=optimizer)
+        optimizer.step_schedules()
+
+
+def read_texts(nlp: Any, options: argparse.Namespace) -> List[Any]:
+    from spacy_luke.readers.datasets import dataset_docs
+
+    return list(dataset_docs(nlp, options.data / TEXTS, format="zelda", align="expand"))[: options.limit]
+
+
+def knowledge_bases(options: argparse.Namespace, folder: Path) -> Iterator[Tuple[str, Any]]:
+    """With the names of all lists of PPRforNED, also the test documents'; and with those of train and testa alone."""
+    yield "all lists", aida_kb(options.data, folder / "all")
+    yield "lists of train and testa", aida_kb(options.data, folder / "known", documents=KNOWN)
+
+
+def aida_kb(data: Path, folder: Path, *, documents: Optional[int] = None) -> Any:
+    """A knowledge base of PPRforNED's lists for the first documents of AIDA, with vectors of the titles by the encoder before
+    training."""
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+    from spacy_luke.components.entity_texts import TextEncoder, embed_entities
+    from spacy_luke.linking.kb import EntityKB
+    from spacy_luke.linking.kb_build import build_kb
+
+    if (folder / "vectors").is_dir():
+        return EntityKB.open(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as lists:
+        with tarfile.open(data / "ed_pprforned/ppr_for_ned.tar.xz") as archive:
+            archive.extractall(lists, filter="data")
+        for path in Path(lists).rglob("*"):
+            if documents is not None and path.name.isdigit() and int(path.name) > documents:
+                path.unlink()
+        kb = build_kb([lists], folder).kb
+    checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False)
+    return embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
+
+
+def link_texts(nlp: Any, docs: Sequence[Any], inference: str, options: argparse.Namespace) -> Dict[str, Any]:
+    """Scores and speed. The threshold of NIL is tuned on testa, with the same knowledge base."""
+    from spacy.training import Example
+
+    from spacy_luke.scorers.linking import score_links
+
+    linker = nlp.get_pipe("luke_linker")
+    linker.cfg.update(inference="local", use_given=False, threshold=0.0)
+    tuned = linker.tune([Example(bare(x), x) for x in read_part(nlp, options, "testa")])
+    linker.cfg["inference"] = inference
+    texts = [doc.text for doc in docs]
+    list(nlp.pipe(texts[:2]))  # what is loaded lazily
+    start = time.perf_counter()
+    found = list(nlp.pipe(texts, batch_size=64))
+    seconds = time.perf_counter() - start
+    scores = score_links([Example(doc, gold) for doc, gold in zip(found, docs, strict=True)])
+    return {
+        "inference": inference,
+        "threshold": tuned["threshold"],
+        **{key: round(100 * (scores[key] or 0.0), 2) for key in SHOWN},
+        "seconds": round(seconds, 1),
+        "words_per_second": round(sum(map(len, docs)) / seconds),
+    }
+
+
+def bare(doc: Any) -> Any:
+    """Words and sentences alone."""
+    from spacy_luke.readers.docbin import copy_given
+
+    return copy_given(doc, doc.vocab)
+
+
+def make_table(result: Dict[str, Any]) -> str:
+    lines = [
+        "# From raw text to links",
+        "",
+        "Written by `python benchmarks/linking_raw.py`; README.md says what is compared. ZELDA's AIDA-B,",
+        f"{result['documents']} documents, {result['words']:,} words. Percent; strict: words and entity are right.",
+        "",
+        "| names | decisions | strict P | R | F1 | mentions F1 | gold entity is a candidate | words / s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for x in result["rows"]:
+        cells = [x["names"], x["inference"], *(f"{x[key]:.1f}" for key in SHOWN), f"{x['words_per_second']:,}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    machine = f"{result['chip']}, {result['threads']} threads, torch {result['versions']['torch']}"
+    lines += ["", f"Machine: {machine}. ReFinED's README has {REFINED:,} words / s on the CPU of another machine."]
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    main()
