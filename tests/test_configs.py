@@ -31,7 +31,7 @@ from spacy_luke.readers.jsonl import JsonlCorpus
 
 ROOT = Path(__file__).parents[1]
 ASSEMBLED = ROOT / "configs/all_small.cfg"
-PRETRAINING = "ernie_pretrain"  # no pipelines: see tests/pretraining
+PRETRAINING = ("ernie_pretrain", "pretrain_")  # no pipelines: see tests/pretraining
 CONFIGS = sorted(
     path for path in (ROOT / "configs").glob("*.cfg") if path != ASSEMBLED and not path.stem.startswith(PRETRAINING)
 )

@@ -19,7 +19,8 @@ ROWS = [
     ["checkpoint"],
     ["model"],
     ["batch"],
-    ["graph", "linking"],
+    ["graph", "corpus"],
+    ["linking"],
     ["text", "entities", "knowledge"],
     ["atomic", "records"],
 ]
@@ -31,6 +32,7 @@ ROOMS = {
     "torch": ["components", "training", "pretraining", "bridge", "checkpoint", "model", "graph"],
     "marisa_trie": ["linking"],
     "pykeen": ["graph"],
+    "ray": ["corpus"],
     "transformers": [],
     "seqeval": [],
 }

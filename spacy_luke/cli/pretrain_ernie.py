@@ -1,24 +1,23 @@
 """`spacy luke pretrain-ernie`: masked words, next sentence and denoised entities, with exact resume after a kill."""
 
-import difflib
 import json
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 import typer
-from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
-from spacy.util import fix_random_seed, load_config, registry
+from spacy.util import fix_random_seed, registry
 from wasabi import msg
 
 from ..checkpoint.ernie import ErnieCheckpoint, write_ernie
 from ..knowledge.vectors import EntityVectors
 from ..pretraining.corruption import ernie_stream, held_out_batches
-from ..pretraining.ernie import evaluate_ernie, load_pretraining, to_checkpoint
+from ..pretraining.ernie import load_pretraining, to_checkpoint
 from ..pretraining.instances import report_counts
-from ..pretraining.loop import Evaluate, LoopSettings, pretrain
+from ..pretraining.loop import Evaluate, LoopSettings, average, pretrain
 from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.stream import Source
+from .pretrain_config import check_sections, make_settings, read_config
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
 
@@ -32,11 +31,7 @@ def pretrain_ernie_cli(
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
 ) -> None:
     """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint. Overrides as in `spacy train`."""
-    overrides = parse_config_overrides(ctx.args)
-    if code is not None:
-        import_code(code)
-    with show_validation_error(config_path):
-        config = load_config(config_path, overrides=overrides, interpolate=True)
+    config = read_config(config_path, ctx.args, code=code)
     try:
         checkpoint, source = run(config, output, resume=resume, gpu_id=gpu_id)
     except (ValueError, OSError) as error:
@@ -50,11 +45,11 @@ def run(
     config: Dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
 ) -> Tuple[ErnieCheckpoint, Source]:
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, and the training data's source."""
-    _check_sections(config)
+    check_sections(config, SECTIONS)
     seed, training = config["system"]["seed"], dict(config["training"])
-    optimizer = _make(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
+    optimizer = make_settings(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
     batch_size, n_evaluated = training.pop("batch_size"), training.pop("eval_batches")
-    settings = _make(LoopSettings, training, "training")
+    settings = make_settings(LoopSettings, training, "training")
     fix_random_seed(seed)
     T = registry.resolve({name: config[name] for name in ("model", "corpora", "task")})
     checkpoint = T["model"]()
@@ -71,7 +66,7 @@ def run(
     evaluate: Optional[Evaluate] = None
     if T["corpora"]["dev"] is not None:
         held_out = held_out_batches(T["corpora"]["dev"](**bound), vectors, task, batch_size, n_evaluated, seed)
-        evaluate = partial(evaluate_ernie, batches=held_out)
+        evaluate = partial(average, batches=held_out)
     pretrain(
         model,
         ernie_stream(source, vectors, task, batch_size, seed),
@@ -87,22 +82,6 @@ def run(
     trained.report = [*checkpoint.report, f"{settings.max_steps:,} steps of pretraining"]
     write_ernie(trained, output / "model")
     return trained, source
-
-
-def _check_sections(config: Dict[str, Any]) -> None:
-    if set(config) != set(SECTIONS):
-        near = difflib.get_close_matches(next(iter(set(config) - set(SECTIONS)), ""), SECTIONS)
-        raise ValueError(
-            f"A pretraining config must have the sections {list(SECTIONS)}, but this one has {list(config)}."
-            + (f" Is {near[0]} meant?" if near else "")
-        )
-
-
-def _make(kind: type, section: Dict[str, Any], name: str) -> Any:
-    try:
-        return kind(**section)
-    except TypeError as error:
-        raise ValueError(f"[{name}] has a setting that does not exist, or lacks one: {error}.") from error
 
 
 def _find_inputs(checkpoint: ErnieCheckpoint) -> Tuple[EntityVectors, Any]:

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from .ernie import ErnieConfig
 from .luke import activate
-
-IGNORED = -1  # the label of what is not predicted, as in the original
+from .masked import MaskedWordHead, mean_cross_entropy
 
 
 class PooledHead(nn.Module):
@@ -27,21 +26,6 @@ class PooledHead(nn.Module):
     def forward(self, pooled_BD: Tensor) -> Tensor:
         """RETURNS: logits (B, L)."""
         return self.classifier(self.dropout(pooled_BD))
-
-
-class MaskedWordHead(nn.Module):
-    """BERT's: a transformed state times the word table, which is the encoder's own."""
-
-    def __init__(self, config: ErnieConfig):
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
-        self.bias = nn.Parameter(self.dense.weight.new_zeros(config.vocab_size))
-        self.activation = config.activation
-
-    def forward(self, states_KD: Tensor, table_VD: Tensor) -> Tensor:
-        """RETURNS: logits (K, V)."""
-        return F.linear(self.norm(activate(self.dense(states_KD), self.activation)), table_VD, self.bias)
 
 
 class EntityDenoiser(nn.Module):
@@ -104,9 +88,3 @@ def pretraining_losses(
     """
     words, sentences, entities = (mean_cross_entropy(x, y) for x, y in zip(logits, gold, strict=True))
     return words, sentences, entities
-
-
-def mean_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tensor:
-    """Mean over the labels that are not -1; 0 where there are none."""
-    known = (gold_K != IGNORED).sum().clamp(min=1)
-    return F.cross_entropy(logits_KC.float(), gold_K, ignore_index=IGNORED, reduction="sum") / known

@@ -5,9 +5,9 @@ after it, C candidates, H width of an entity's vector.
 """
 
 import random
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from ..knowledge.vectors import EntityVectors
 from ..model.ernie import Knowledge
 from ..model.luke import Windows
 from .instances import Instance
-from .stream import Position, Source, batch_instances
+from .stream import Position, Source, Stream, batch_instances, move
 
 CANDIDATES = ("batch", "sequence")
 KEPT, REPLACED, REMOVED = "kept", "replaced", "removed"
@@ -45,8 +45,12 @@ class ErnieBatch:
     random_B: Tensor
     name: str
 
+    @property
+    def counts(self) -> Dict[str, int]:
+        return {"mlm": len(self.pieces_K), "nsp": len(self.random_B), "dea": len(self.gold_A)}
+
     def to(self, device: torch.device) -> "ErnieBatch":
-        return _moved(self, device)
+        return move(self, device)
 
 
 def corrupt(
@@ -131,20 +135,6 @@ def collate(
     )
 
 
-def _moved(batch: ErnieBatch, device: torch.device) -> ErnieBatch:
-    """The batch with all its tensors on a device."""
-    changes = {}
-    for field in fields(batch):
-        value = getattr(batch, field.name)
-        if isinstance(value, Tensor):
-            changes[field.name] = value.to(device)
-        elif isinstance(value, (Windows, Knowledge)):
-            tensors = {f.name: getattr(value, f.name) for f in fields(value)}
-            moved = {name: x.to(device) for name, x in tensors.items() if isinstance(x, Tensor)}
-            changes[field.name] = replace(value, **moved)
-    return replace(batch, **changes)
-
-
 def ernie_stream(
     source: Source,
     vectors: EntityVectors,
@@ -154,7 +144,7 @@ def ernie_stream(
     *,
     rank: int = 0,
     world_size: int = 1,
-) -> Callable[[Position], Iterator[Tuple[ErnieBatch, Position]]]:
+) -> Stream:
     """Batches from a position on; the corruption is a function of the seed, the process and the batch's number."""
 
     def stream(position: Position) -> Iterator[Tuple[ErnieBatch, Position]]:

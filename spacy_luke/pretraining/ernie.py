@@ -1,7 +1,7 @@
 """ERNIE's pretraining task: masked words, next sentence and denoised entities (dEA; section 3.5, code/run_pretrain.py)."""
 
 from dataclasses import replace
-from typing import Dict, List, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from ..checkpoint.ernie import ErnieCheckpoint, fresh_tensors
 from ..model.ernie import ErnieConfig, ErnieEncoder
 from ..model.ernie_heads import PretrainingHeads, pretraining_losses
 from .corruption import KINDS, ErnieBatch
+from .loop import Measured, Totals
 
 
 class ErniePretraining(nn.Module):
@@ -25,8 +26,11 @@ class ErniePretraining(nn.Module):
         self.encoder = ErnieEncoder(config)
         self.heads = PretrainingHeads(config, transform=transform)
 
-    def forward(self, batch: ErnieBatch) -> Tuple[Tensor, Dict[str, Tuple[Tensor, Tensor]]]:
-        """RETURNS: the sum of the three losses, and by name sum and number of what is averaged for the reports."""
+    def forward(self, batch: ErnieBatch, totals: Optional[Totals] = None) -> Tuple[Tensor, Measured]:
+        """totals: over how many the losses are averaged, those of the batch itself where None.
+
+        RETURNS: the sum of the three losses, and by name sum and number of what is averaged for the reports.
+        """
         words_ND, _ = self.encoder(batch.windows, batch.knowledge)
         logits = self.heads(
             words_ND,
@@ -39,16 +43,16 @@ class ErniePretraining(nn.Module):
         if batch.allowed_AC is not None:
             logits = (*logits[:2], logits[2].masked_fill(~batch.allowed_AC, -torch.inf))
         losses = pretraining_losses(logits, (batch.pieces_K, batch.random_B, batch.gold_A))
-        counted = losses if self.dea else losses[:2]
-        return sum(counted), _measure(batch, losses, [x.detach() for x in logits])
-
-    @property
-    def device(self) -> torch.device:
-        return self.encoder.pooler.weight.device
+        counts, totals = batch.counts, totals or batch.counts
+        shares = {name: counts[name] / max(1, totals[name]) for name in counts}
+        counted = dict(zip(("mlm", "nsp", "dea") if self.dea else ("mlm", "nsp"), losses))
+        return sum(loss * shares[name] for name, loss in counted.items()), _measure(
+            batch, losses, [x.detach() for x in logits]
+        )
 
 
 @torch.no_grad()
-def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tensor]) -> Dict[str, Tuple[Tensor, Tensor]]:
+def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tensor]) -> Measured:
     """Losses, accuracies, of entities also by what happened to them, and the accuracy of choosing blindly."""
     one = torch.ones((), device=losses[0].device)
     measured = {name: (loss.detach(), one) for name, loss in zip(("mlm", "nsp", "dea"), losses)}
@@ -93,15 +97,3 @@ def to_checkpoint(model: ErniePretraining, started_from: ErnieCheckpoint) -> Ern
 
 def _checkpoint_name(name: str) -> str:
     return name.removeprefix("heads.")
-
-
-def evaluate_ernie(model: ErniePretraining, *, batches: Sequence[ErnieBatch]) -> Dict[str, float]:
-    """Averages over batches of what the model measures, without dropout where the caller has switched it off."""
-    sums: Dict[str, List[float]] = {}
-    with torch.no_grad():
-        for batch in batches:
-            for name, (total, count) in model(batch.to(model.device))[1].items():
-                known = sums.setdefault(name, [0.0, 0.0])
-                known[0] += float(total)
-                known[1] += float(count)
-    return {name: total / count for name, (total, count) in sums.items() if count}

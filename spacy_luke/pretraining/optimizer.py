@@ -3,10 +3,10 @@ original BERT's, without bias correction."""
 
 import re
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..bridge.optimizer import NO_DECAY
 
@@ -54,20 +54,23 @@ class OptimizerSettings:
 
 class PlainAdamW(torch.optim.Optimizer):
     """Adam with decoupled decay and no bias correction (BertAdam of the original's optimization.py): w -= rate * (m /
-    (sqrt(v) + eps) + decay * w)."""
+    (sqrt(v) + eps) + decay * w). Of a matrix whose gradient is sparse, the rows in it alone are moved, and their moments."""
 
     def __init__(self, groups: Iterable[dict], *, lr: float, betas: Tuple[float, float], eps: float):
         super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
 
     @torch.no_grad()
-    def step(self) -> None:
+    def step(self, closure: None = None) -> None:
         for group in self.param_groups:
             parameters = [p for p in group["params"] if p.grad is not None]
-            if not parameters:
-                continue
             for p in parameters:
                 if not self.state[p]:
                     self.state[p] = {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
+                if p.grad.is_sparse:
+                    self._step_rows(p, group)
+            parameters = [p for p in parameters if not p.grad.is_sparse]
+            if not parameters:
+                continue
             gradients = [p.grad for p in parameters]
             means = [self.state[p]["mean"] for p in parameters]
             squares = [self.state[p]["square"] for p in parameters]
@@ -80,18 +83,51 @@ class PlainAdamW(torch.optim.Optimizer):
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_addcdiv_(parameters, means, roots, -group["lr"])
 
+    def _step_rows(self, p: nn.Parameter, group: Dict[str, Any]) -> None:
+        gradient = p.grad.coalesce()  # type: ignore[union-attr]
+        rows, values = gradient.indices()[0], gradient.values()
+        beta1, beta2 = group["betas"]
+        mean, square = self.state[p]["mean"], self.state[p]["square"]
+        mean[rows] = means = mean[rows].lerp_(values, 1 - beta1)
+        square[rows] = squares = square[rows].mul_(beta2).addcmul_(values, values, value=1 - beta2)
+        kept = p[rows] * (1 - group["lr"] * group["weight_decay"])
+        p[rows] = kept.addcdiv_(means, squares.sqrt_().add_(group["eps"]), value=-group["lr"])
+
+
+def clip_gradients(model: nn.Module, most: float) -> Tensor:
+    """Scale all gradients so that their norm is at most `most`, 0: as they are. RETURNS: the norm before."""
+    parameters = [p for p in model.parameters() if p.requires_grad and p.grad is not None]
+    sparse = [p for p in parameters if p.grad.is_sparse]
+    if not sparse:
+        norm = nn.utils.clip_grad_norm_(parameters, most or torch.inf)
+        return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # of parameters that are divided
+    for p in sparse:
+        p.grad = p.grad.coalesce()  # each row once
+    dense = nn.utils.clip_grad_norm_([p for p in parameters if not p.grad.is_sparse], torch.inf)
+    norm = torch.stack([dense, *(p.grad.values().norm() for p in sparse)]).norm()
+    if most:
+        for p in parameters:
+            p.grad.mul_((most / (norm + 1e-6)).clamp(max=1.0))
+    return norm
+
+
+def freeze(model: nn.Module, settings: OptimizerSettings) -> None:
+    """Parameters that are frozen take no gradient any more, the others do."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not any(re.search(pattern, name) for pattern in settings.frozen))
+
 
 def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.Optimizer:
     """Groups of one multiple of the rate and one decay: none of biases and LayerNorms (the project's rule). Parameters
-    that are frozen are not in it, and take no gradient any more."""
+    that are frozen are not in it."""
+    freeze(model, settings)
     groups: Dict[Tuple[float, float], List[nn.Parameter]] = {}
     rates = dict(settings.group_rates or {})
     unused = {*rates, *settings.frozen}
     for name, parameter in model.named_parameters():
         found = [pattern for pattern in (*settings.frozen, *rates) if re.search(pattern, name)]
         unused -= set(found)
-        if any(pattern in settings.frozen for pattern in found):
-            parameter.requires_grad_(False)
+        if not parameter.requires_grad:
             continue
         multiple = rates[found[0]] if found else 1.0
         decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else settings.weight_decay

@@ -5,8 +5,11 @@ needs to know of it.
 """
 
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Iterator, List, Protocol, Tuple
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Callable, Dict, Iterator, List, Protocol, Tuple
+
+import torch
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,9 @@ class Position:
 
     def to_dict(self) -> Dict[str, int]:
         return asdict(self)
+
+
+Stream = Callable[[Position], Iterator[Tuple[Any, Position]]]  # batches from a position on, each with the one after it
 
 
 class Source(Protocol):
@@ -58,3 +64,15 @@ def batch_instances(
             batches += 1
             yield held[rank::world_size], replace(after, batches=batches)
             held = []
+
+
+def move(batch: Any, device: torch.device) -> Any:
+    """A batch with all its tensors on a device, also those in dataclasses of its own."""
+    changes: Dict[str, Any] = {}
+    for field in fields(batch):
+        value = getattr(batch, field.name)
+        if isinstance(value, Tensor):
+            changes[field.name] = value.to(device, non_blocking=True)
+        elif hasattr(value, "__dataclass_fields__"):
+            changes[field.name] = move(value, device)
+    return replace(batch, **changes)

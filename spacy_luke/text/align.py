@@ -20,20 +20,33 @@ def align_text(tokenizer: PieceTokenizer, text: str, word_starts_W: np.ndarray, 
     A piece that is nothing but the blank before a word belongs to that word, as in `LukeTokenizer`, which gives the
     blank before a mention to the mention's first piece. ValueError for offsets that are not as said, with their index.
     """
-    starts_W, ends_W = _checked_offsets(word_starts_W, word_ends_W, len(text))
     ids_N, starts_N, ends_N = tokenizer.encode(text)
+    first_W, last_W = place_spans(tokenizer, text, (starts_N, ends_N), word_starts_W, word_ends_W)
+    return Pieces(ids_N=ids_N, first_W=first_W, last_W=last_W)
+
+
+def place_spans(
+    tokenizer: PieceTokenizer,
+    text: str,
+    offsets: Tuple[np.ndarray, np.ndarray],
+    word_starts_W: np.ndarray,
+    word_ends_W: np.ndarray,
+) -> Tuple[np.ndarray, np.ndarray]:
+    """first_W, last_W of `align_text`, where the characters [start, end) of each piece, int64 (N,) and (N,), are known."""
+    starts_W, ends_W = _checked_offsets(word_starts_W, word_ends_W, len(text))
+    starts_N, ends_N = offsets
     starts_N = np.maximum.accumulate(starts_N)  # normalisation may swap neighbouring marks; words need an order
     ends_N = np.maximum.accumulate(ends_N)
     first_W = np.searchsorted(ends_N, starts_W, side="right")
     last_W = np.maximum(first_W, np.searchsorted(starts_N, ends_W, side="left"))
     before_W = np.maximum(first_W - 1, 0)
-    if len(ids_N):
+    if len(starts_N):
         blank = " " if tokenizer.kind == "byte_bpe" else None  # SentencePiece makes blanks of all whitespace
         for w in np.flatnonzero((ends_N[before_W] == starts_W) & (last_W > first_W) & (first_W > 0)):
             before = text[starts_N[before_W[w]] : starts_W[w]]
             if (before == blank or (blank is None and before.isspace())) and not text[starts_W[w]].isspace():
                 first_W[w] -= 1
-    return Pieces(ids_N=ids_N, first_W=first_W, last_W=last_W)
+    return first_W, last_W
 
 
 def align_words(tokenizer: PieceTokenizer, words: Iterable[str]) -> "Pieces":

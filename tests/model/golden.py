@@ -50,6 +50,10 @@ def read_case(shared: Callable[[str], Any], name: str) -> "Case":
         config=config,
         state={key[len("encoder.") :]: x for key, x in state.items() if key.startswith("encoder.")},
         head={key[len("head.") :]: x for key, x in state.items() if key.startswith("head.")},
+        pretraining={
+            **{key: x for key, x in state.items() if key.startswith(("lm_", "entity_"))},
+            **_page_head(theirs),
+        },
         inputs={key[len("inputs/") :]: x for key, x in tensors.items() if key.startswith("inputs/")},
         outputs={key[len("outputs/") :]: x for key, x in tensors.items() if key.startswith("outputs/")},
         tolerance=max(1e-5, 10 * data["float32_vs_float64_max_abs_diff"]),
@@ -58,11 +62,13 @@ def read_case(shared: Callable[[str], Any], name: str) -> "Case":
 
 @dataclass(frozen=True)
 class Case:
-    """state: parameters of the encoder, head: of the classifier, by our names; tolerance: greatest absolute error."""
+    """state: parameters of the encoder, head: of the classifier, pretraining: of its heads, by our names; tolerance:
+    greatest absolute error."""
 
     config: EncoderConfig
     state: Dict[str, Tensor]
     head: Dict[str, Tensor]
+    pretraining: Dict[str, Tensor]
     inputs: Dict[str, Tensor]
     outputs: Dict[str, Tensor]
     tolerance: float
@@ -107,6 +113,13 @@ class Case:
     def entity_error(self, name: str, entities_ED: Tensor) -> float:
         """Greatest difference from an output (B, E, D) at real entities."""
         return _error(self.outputs[name][self.real_entities], entities_ED)
+
+
+def _page_head(theirs: Dict[str, Tensor]) -> Dict[str, Tensor]:
+    """Checkpoints have no place for it, so that no table names it."""
+    names = {"decoder.weight": "decoder.weight", "bias": "decoder.bias"}
+    given = {ours: theirs.get(f"cls_entity_predictions.{name}") for name, ours in names.items()}
+    return {f"page_head.{name}": x for name, x in given.items() if x is not None}
 
 
 def _error(expected: Tensor, got: Tensor) -> float:

@@ -9,7 +9,8 @@ from safetensors.torch import load_file, save_file
 
 from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
 from spacy_luke.pretraining.corruption import collate
-from spacy_luke.pretraining.ernie import evaluate_ernie, load_pretraining, to_checkpoint
+from spacy_luke.pretraining.ernie import load_pretraining, to_checkpoint
+from spacy_luke.pretraining.loop import average
 from spacy_luke.pretraining.records import from_record
 
 LOSSES = ("mlm", "nsp", "dea")
@@ -167,7 +168,7 @@ def test_an_encoder_that_is_not_whole(golden):
 def test_averages_over_batches(golden, model):
     model.eval()
     batches = [make_batch(golden, seed=seed) for seed in (1, 2)]
-    averages = evaluate_ernie(model, batches=batches)
+    averages = average(model, batches=batches)
     parts = [model(batch)[1]["dea_acc"] for batch in batches]
     assert averages["dea_acc"] == pytest.approx(float(sum(p[0] for p in parts) / sum(p[1] for p in parts)))
 

@@ -10,6 +10,7 @@ from torch import nn
 
 from spacy_luke.pretraining.loop import LoopSettings, pretrain
 from spacy_luke.pretraining.optimizer import OptimizerSettings
+from spacy_luke.pretraining.processes import Processes
 from spacy_luke.pretraining.stream import Position
 
 SETTINGS = LoopSettings(max_steps=12, log_every=5, save_every=4)
@@ -20,6 +21,10 @@ ADAM = OptimizerSettings(learn_rate=0.01, warmup_steps=3)
 class Numbers:
     values_BD: torch.Tensor
     name: str
+
+    @property
+    def counts(self):
+        return {"numbers": self.values_BD.numel()}
 
     def to(self, device):
         return replace(self, values_BD=self.values_BD.to(device))
@@ -36,13 +41,13 @@ class Small(nn.Module):
         self.register_buffer("seen", torch.zeros(()))
         self.poison = self.infinite_gradient = None
 
-    def forward(self, batch):
+    def forward(self, batch, totals):
         x = batch.values_BD
         if self.training:
             self.seen += len(x)
         if batch.name == self.poison:
             x = x * torch.nan
-        loss = (self.down(self.drop(torch.relu(self.up(x)))) - x).pow(2).mean()
+        loss = (self.down(self.drop(torch.relu(self.up(x)))) - x).pow(2).sum() / totals["numbers"]
         if batch.name == self.infinite_gradient:
             loss = loss + (self.up.weight * 0).sum().sqrt()
         return loss, {"error": (loss.detach(), torch.ones(())), "never": (torch.zeros(()), torch.zeros(()))}
@@ -178,8 +183,8 @@ def test_reports(tmp_path):
 
 
 def test_only_the_main_process_writes(tmp_path):
-    train(tmp_path / "run", is_main=False)
-    assert list((tmp_path / "run").iterdir()) == []
+    train(tmp_path / "run", processes=Processes(rank=1))
+    assert not (tmp_path / "run").exists()
 
 
 def test_bfloat16(tmp_path):

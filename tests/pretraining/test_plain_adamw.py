@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_luke.pretraining.optimizer import OptimizerSettings, PlainAdamW, make_optimizer
+from spacy_luke.pretraining.optimizer import OptimizerSettings, PlainAdamW, clip_gradients, make_optimizer
 
 
 def make_model(seed=0):
@@ -64,6 +64,35 @@ def test_first_step_is_not_corrected():
         model(torch.ones(1, 1)).sum().backward()
         stepper.step()
         assert (before - model.weight.item()) / 0.01 == pytest.approx(expected, rel=1e-3)
+
+
+def test_sparse_gradients():
+    """Rows that are always there move as those of a dense gradient, and the others not at all."""
+    ours, theirs = (nn.Embedding(6, 3, sparse=sparse) for sparse in (True, False))
+    theirs.weight.data.copy_(ours.weight.data)
+    before, rows = ours.weight.detach().clone(), torch.tensor([4, 1, 4])
+    steppers = [make_optimizer(x, OptimizerSettings(learn_rate=0.1, weight_decay=0.0)) for x in (ours, theirs)]
+    for step in range(4):
+        norms = []
+        for table, stepper in zip((ours, theirs), steppers):
+            stepper.zero_grad()
+            (table(rows) * (step + 1)).pow(2).sum().backward()
+            norms.append(float(clip_gradients(table, 0.5)))
+            stepper.step()
+        assert norms[0] == pytest.approx(norms[1], rel=1e-5)
+    assert torch.allclose(ours.weight, theirs.weight, atol=1e-6)
+    assert torch.equal(ours.weight[[0, 2, 3, 5]], before[[0, 2, 3, 5]])
+    assert not torch.equal(ours.weight[4], before[4])
+
+
+def test_decay_of_sparse_gradients():
+    table = nn.Embedding(4, 2, sparse=True)
+    before = table.weight.detach().clone()
+    stepper = make_optimizer(table, OptimizerSettings(learn_rate=0.1, weight_decay=0.5))
+    (table(torch.tensor([2])) * 0.0).sum().backward()
+    stepper.step()
+    assert torch.allclose(table.weight[2], before[2] * 0.95)
+    assert torch.equal(table.weight[[0, 1, 3]], before[[0, 1, 3]])
 
 
 def test_groups():

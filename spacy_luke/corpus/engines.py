@@ -1,0 +1,87 @@
+"""Where tasks run: in this process, in processes of this machine, or on a Ray cluster. Results come in the order of the
+tasks, whichever ends first, so that the same bytes come out of all of them.
+
+A task is a function of a module and an argument that can be pickled, and reads and writes files; the machines of a Ray
+cluster must see the same files under the same paths.
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
+
+from tqdm import tqdm
+
+ENGINES = ("processes", "ray")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """name: processes or ray. workers: processes, None: one a core; ray takes the cluster's cores. address: of a Ray
+    cluster, None: the one that is connected, that of RAY_ADDRESS, or a new one on this machine."""
+
+    name: str = "processes"
+    workers: Optional[int] = None
+    address: Optional[str] = None
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise ValueError(f"engine must be one of {ENGINES}, but it is {self.name!r}.")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be a number of processes from 1, but it is {self.workers}.")
+
+    def run(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], *, progress: bool = False, task: str = "parts"
+    ) -> Iterator[Result]:
+        """function(task) of each task, in order. An error of a task is raised here, and no further task is begun."""
+        with self._mapped(function, tasks) as results:
+            yield from tqdm(results, total=len(tasks), desc=task, leave=False, disable=not progress)
+
+    @contextmanager
+    def _mapped(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Iterator[Result]]:
+        workers = min(self.workers or _cores(), len(tasks))
+        if self.name == "ray":
+            yield _run_on_ray(function, tasks, self.address)
+        elif workers <= 1:
+            yield map(function, tasks)
+        else:
+            executor = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+            try:
+                yield executor.map(function, tasks)
+            finally:
+                executor.shutdown(cancel_futures=True)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], address: Optional[str]) -> Iterator[Result]:
+    ray = _import_ray()
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False)
+    remote = ray.remote(function)
+    waiting = [remote.remote(task) for task in tasks]
+    try:
+        while waiting:
+            try:
+                result = ray.get(waiting[0])
+            except ray.exceptions.RayTaskError as error:
+                raise (error.cause if isinstance(error.cause, Exception) else error) from None
+            waiting.pop(0)  # and with it Ray's copy of the result
+            yield result
+    finally:
+        for reference in waiting:
+            ray.cancel(reference, force=False)
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("The engine ray needs the package ray: pip install 'spacy-luke[ray]'.") from error
+    return ray

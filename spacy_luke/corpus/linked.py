@@ -1,0 +1,210 @@
+"""A linked corpus: paragraphs of pages, whose links lead to entities.
+
+manifest.json            {"format", "version", "language", "sources": [[name, bytes, BLAKE2b]], "counts",
+                         "files": {file: [bytes, BLAKE2b]}}
+part-00000.jsonl.gz ...  a paragraph a line, {"page": title, "text", "links": [[start, end, title], ...], "lead": bool}:
+                         pages in the order of the source, links in order and none across another; text[start:end] is
+                         what a link shows; lead: before the first heading of the page
+interwiki.tsv            language, title, language, title: pages that are one entity, where the source says so; see `interwiki`
+"""
+
+import gzip
+import json
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from tqdm import tqdm
+
+from ..atomic import link_or_copy, write_atomically, write_folder_atomically
+from ..knowledge.manifest import MANIFEST, check_replaceable, read_manifest
+from ..knowledge.writer import digest_file
+from ..linking.sources import open_source
+
+FORMAT = "spacy_luke linked corpus"
+VERSION = 1
+AGAIN = "Copy the whole folder again, or build it again."
+BUILD = "Build it with `python -m spacy luke build-corpus`."
+INTERWIKI = "interwiki.tsv"
+PART_CHARS = 1 << 23  # characters of a part, about
+
+
+class Paragraph(NamedTuple):
+    """links: (start, end, title) of each, characters of the text; lead: before the first heading of its page."""
+
+    page: str
+    text: str
+    links: List[Tuple[int, int, str]]
+    lead: bool = True
+
+
+class LinkedCorpus:
+    """A linked corpus in a folder."""
+
+    def __init__(self, folder: Path, manifest: Dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.language: Optional[str] = manifest["language"]
+        self.parts = [folder / name for name in sorted(manifest["files"]) if name.startswith("part-")]
+        self.interwiki = folder / INTERWIKI if INTERWIKI in manifest["files"] else None
+
+    @classmethod
+    def open(cls, folder: Union[str, Path], *, verify: bool = False, progress: bool = False) -> "LinkedCorpus":
+        """The corpus in a folder. verify: compare the checksums of all files, too.
+
+        Raises ValueError for what is none, one of another version, and a damaged one, with the file.
+        """
+        folder = Path(folder).absolute()
+        manifest = read_manifest(
+            folder, what="linked corpus", form=FORMAT, version=VERSION, is_whole=_is_whole, build=BUILD, again=AGAIN
+        )
+        for name, (size, digest) in manifest["files"].items():
+            file = folder / name
+            found = file.stat().st_size if file.is_file() else None
+            if found != size:
+                what = "it is missing" if found is None else f"it has {found:,}"
+                raise ValueError(f"{folder} is no whole corpus: expected {size:,} bytes in {name}, but {what}. {AGAIN}")
+            if verify and digest_file(file, progress=progress) != digest:
+                raise ValueError(f"{folder} is damaged: the checksum of {name} is another. {AGAIN}")
+        return cls(folder, manifest)
+
+    @property
+    def digest(self) -> Dict[str, Any]:
+        """Sizes and checksums of the parts: the same for the same paragraphs."""
+        return {path.name: self.manifest["files"][path.name] for path in self.parts}
+
+    def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
+        """All of them, in order."""
+        for part in tqdm(self.parts, desc=f"reading {self.folder.name}", leave=False, disable=not progress):
+            yield from read_part(part)
+
+
+def read_part(path: Path) -> Iterator[Paragraph]:
+    """Paragraphs of a part. ValueError names the line that is not as expected."""
+    with open_source(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                data = json.loads(line)
+                text = data["text"]
+                links = [(start, end, title) for start, end, title in data["links"]]
+                if not all(0 <= start < end <= len(text) and title for start, end, title in links):
+                    raise ValueError("a link lies outside of the text, or leads to no title")
+                yield Paragraph(data["page"], text, links, data["lead"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{path}, line {number}: expected a paragraph, but {error!r}. {AGAIN}") from error
+
+
+def group_pages(paragraphs: Iterable[Paragraph]) -> Iterator[Tuple[str, List[Paragraph]]]:
+    """Titles and paragraphs of pages, one page after the other."""
+    title = ""
+    page: List[Paragraph] = []
+    for paragraph in paragraphs:
+        if page and paragraph.page != title:
+            yield title, page
+            page = []
+        title = paragraph.page
+        page.append(paragraph)
+    if page:
+        yield title, page
+
+
+def write_part(path: Path, paragraphs: Iterable[Paragraph]) -> None:
+    """The same paragraphs give the same bytes (on machines with the same zlib)."""
+    with write_atomically(path) as temporary, open_gzip(temporary) as file:
+        for paragraph in paragraphs:
+            file.write(json.dumps(paragraph._asdict(), ensure_ascii=False).encode("utf8") + b"\n")
+
+
+@contextmanager
+def open_gzip(path: Path, *, level: int = 6) -> Iterator[BinaryIO]:
+    """For writing, without a name and a time in the file."""
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as file:
+        yield file  # type: ignore[misc]
+
+
+def write_corpus(
+    paragraphs: Callable[[Counter], Iterable[Paragraph]],
+    output: Path,
+    *,
+    language: Optional[str],
+    sources: Sequence[Path] = (),
+    part_chars: int = PART_CHARS,
+) -> LinkedCorpus:
+    """A corpus of paragraphs, which come page after page. For dumps see `dump_corpus.build_from_dumps`.
+
+    paragraphs(counts): what is left out goes to `counts`; paragraphs, links and pages are counted here. Nothing is
+    written where it fails. ValueError for a link outside of its text, and where there is no paragraph.
+    """
+    check_replaceable(Path(output), form=FORMAT, what="a linked corpus")
+    counts: Counter = Counter(pages=0, paragraphs=0, links=0)
+    with write_folder_atomically(Path(output)) as folder:
+        part: List[Paragraph] = []
+        size = number = 0
+        for _, page in group_pages(paragraphs(counts)):
+            for paragraph in page:
+                check_links(paragraph)
+            counts.update({"pages": 1, "paragraphs": len(page), "links": sum(len(x.links) for x in page)})
+            part += page
+            size += sum(len(paragraph.text) for paragraph in page)
+            if size >= part_chars:
+                write_part(folder / part_name(number), part)
+                part, size, number = [], 0, number + 1
+        if part:
+            write_part(folder / part_name(number), part)
+        finish_corpus(folder, language=language, sources=digest_sources(sources), counts=dict(counts))
+    return LinkedCorpus.open(output)
+
+
+def part_name(number: int) -> str:
+    return f"part-{number:05d}.jsonl.gz"
+
+
+def check_links(paragraph: Paragraph) -> None:
+    """ValueError for a link that is empty, outside of the text, or not after the one before it."""
+    last = 0
+    for i, (start, end, title) in enumerate(paragraph.links):
+        if not (last <= start < end <= len(paragraph.text) and title):
+            raise ValueError(
+                f"Expected links in order, in a text of {len(paragraph.text)} characters of {paragraph.page!r}, but link "
+                f"{i} is [{start}, {end}) to {title!r} after {last}."
+            )
+        last = end
+
+
+def finish_corpus(folder: Path, *, language: Optional[str], sources: List[Any], counts: Dict[str, int]) -> None:
+    """The manifest. ValueError where there is no paragraph."""
+    if not counts.get("paragraphs"):
+        names = ", ".join(source[0] for source in sources)
+        raise ValueError(f"Expected text in {names or 'the documents'}, but there is none: {counts}.")
+    files = {path.name: [path.stat().st_size, digest_file(path)] for path in sorted(folder.iterdir())}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "language": language,
+        "sources": sources,
+        "counts": counts,
+        "files": files,
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+
+
+def digest_sources(paths: Sequence[Path], *, progress: bool = False) -> List[Any]:
+    """Name, size and checksum of each file."""
+    for path in paths:
+        if not Path(path).is_file():
+            raise ValueError(f"Expected a file at {path}, but there is none.")
+    return [[path.name, path.stat().st_size, digest_file(path, progress=progress)] for path in map(Path, paths)]
+
+
+def install_corpus(files: Sequence[Path], output: Path, **manifest: Any) -> LinkedCorpus:
+    """Files of parts that are finished take the place of the corpus at `output`, whole or not at all."""
+    with write_folder_atomically(Path(output)) as folder:
+        for path in files:
+            link_or_copy(path, folder / path.name)
+        finish_corpus(folder, **manifest)
+    return LinkedCorpus.open(output)
+
+
+def _is_whole(manifest: Dict[str, Any]) -> bool:
+    dicts = all(isinstance(manifest.get(key), dict) for key in ("files", "counts"))
+    return dicts and "language" in manifest

@@ -1,0 +1,112 @@
+"""Heads of pretraining: masked words, masked entities, and the entity of the page.
+
+K chosen rows, D model width, V pieces of the vocabulary; R rows of the entity table, E their width, C sampled entities.
+"""
+
+from typing import Protocol, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import EncoderConfig
+from .luke import activate
+
+IGNORED = -1  # the label of what is not predicted, as in the originals
+
+
+class Sizes(Protocol):
+    """What a masked-word head needs of an encoder's settings."""
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def norm_eps(self) -> float: ...
+
+    @property
+    def activation(self) -> str: ...
+
+
+class MaskedWordHead(nn.Module):
+    """BERT's and RoBERTa's: a transformed state times the word table, which is the encoder's own."""
+
+    def __init__(self, config: Sizes):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        self.bias = nn.Parameter(self.dense.weight.new_zeros(config.vocab_size))
+        self.activation = config.activation
+
+    def forward(self, states_KD: Tensor, table_VD: Tensor) -> Tensor:
+        """RETURNS: logits (K, V)."""
+        return F.linear(self.norm(activate(self.dense(states_KD), self.activation)), table_VD, self.bias)
+
+
+class MaskedEntityHead(nn.Module):
+    """A state, transformed to the width of the entity table, times the table's rows, which are the encoder's own (LUKE,
+    section 3.3; EntityPredictionHead of the original)."""
+
+    def __init__(self, config: EncoderConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.entity_size)
+        self.norm = nn.LayerNorm(config.entity_size, eps=config.norm_eps)
+        self.bias = nn.Parameter(self.dense.weight.new_zeros(config.entity_vocab_size))
+        self.activation = config.activation
+
+    def transform(self, states_KD: Tensor) -> Tensor:
+        """RETURNS: (K, E)."""
+        return self.norm(activate(self.dense(states_KD), self.activation))
+
+    def forward(self, states_KD: Tensor, table_RE: Tensor) -> Tensor:
+        """RETURNS: logits of all entities (K, R)."""
+        return F.linear(self.transform(states_KD), table_RE, self.bias)
+
+    def sampled(
+        self,
+        states_KD: Tensor,
+        table_RE: Tensor,
+        *,
+        gold_K: Tensor,
+        sampled_C: Tensor,
+        log_weight_C: Tensor,
+        sparse: bool = False,
+    ) -> Tensor:
+        """Logits of the gold entity and of sampled ones (K, 1 + C), whose first column is right.
+
+        log_weight_C: minus the log of the probability that an entity is among the sampled ones, so that the sum of their
+        exponentials is an unbiased estimate of what the softmax over all other entities sums. Sampled entities that are a
+        row's own gold one do not count there. sparse: the gradient of the table has the rows alone that are read.
+        """
+        x_KE = self.transform(states_KD)
+        gold_K1 = ((x_KE * F.embedding(gold_K, table_RE, sparse=sparse)).sum(-1) + self.bias[gold_K])[:, None]
+        others_KC = F.linear(x_KE, F.embedding(sampled_C, table_RE, sparse=sparse), self.bias[sampled_C])
+        others_KC = others_KC.float() + log_weight_C
+        return torch.cat([gold_K1.float(), others_KC.masked_fill(gold_K[:, None] == sampled_C, -torch.inf)], 1)
+
+
+class PageEntityHead(nn.Module):
+    """The vector of a page's entity from the state of [CLS] (CLSEntityPredictionHead of the original)."""
+
+    def __init__(self, config: EncoderConfig):
+        super().__init__()
+        self.decoder = nn.Linear(config.hidden_size, config.entity_size)
+
+    def forward(self, states_KD: Tensor) -> Tensor:
+        """RETURNS: (K, E)."""
+        return self.decoder(states_KD)
+
+
+def mean_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tensor:
+    """Mean over the labels that are not -1; 0 where there are none."""
+    total, count = summed_cross_entropy(logits_KC, gold_K)
+    return total / count.clamp(min=1)
+
+
+def summed_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tuple[Tensor, Tensor]:
+    """Sum over the labels that are not -1, and how many they are."""
+    total = F.cross_entropy(logits_KC.float(), gold_K, ignore_index=IGNORED, reduction="sum")
+    return total, (gold_K != IGNORED).sum()

@@ -1,0 +1,146 @@
+"""The processes of one pretraining, as `torchrun` starts them: which this one is, and what they tell one another.
+
+A model is copied to every process (DistributedDataParallel) or divided among them (`fully_shard`, FSDP2). The gradients of
+all are averaged; since a step's loss is divided by what all processes together are asked, each multiplies its part by their
+number.
+"""
+
+import os
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.checkpoint import state_dict as states
+from torch.nn.parallel import DistributedDataParallel
+
+PARALLEL = ("ddp", "fsdp")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """rank: of this process, of `size`; parallel: "ddp" or "fsdp", of no account where size is 1."""
+
+    rank: int = 0
+    size: int = 1
+    parallel: str = "ddp"
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this one writes files and reports."""
+        return self.rank == 0
+
+    @property
+    def is_sharded(self) -> bool:
+        return self.size > 1 and self.parallel == "fsdp"
+
+    def place(self, model: nn.Module, *, gpu_id: int) -> nn.Module:
+        """The model on a GPU, of many processes on this one's own; -1: on the CPU."""
+        if gpu_id < 0:
+            return model
+        return model.cuda(gpu_id if self.size == 1 else torch.cuda.current_device())
+
+    def seed(self, seed: int) -> None:
+        """Of many processes each draws other numbers, for dropout."""
+        if self.size > 1:
+            torch.manual_seed(seed + self.rank)
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """What is called in place of the model for training, and shares the gradients."""
+        if self.size == 1:
+            return model
+        if self.is_sharded:
+            from torch.distributed.fsdp import fully_shard  # since torch 2.6
+
+            for layer in model.encoder.layers:  # type: ignore[union-attr]
+                fully_shard(layer)
+            return fully_shard(model)
+        device = next(model.parameters()).device
+        return DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device])
+
+    def accumulating(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager:
+        """Around a forward and backward pass: gradients are shared after the last one of a step only."""
+        if isinstance(model, DistributedDataParallel):
+            return nullcontext() if is_last else model.no_sync()
+        if self.is_sharded:
+            model.set_requires_gradient_sync(is_last)  # type: ignore[operator]
+        return nullcontext()
+
+    def sum(self, values: Mapping[str, float]) -> Dict[str, float]:
+        """Sums over all processes, in float64."""
+        if self.size == 1 or not values:
+            return dict(values)
+        total = torch.tensor(list(values.values()), dtype=torch.float64, device=_device())
+        dist.all_reduce(total)
+        return dict(zip(values, total.tolist(), strict=True))
+
+    def gather(self, value: Any) -> List[Any]:
+        """The values of all processes, in the order of their ranks."""
+        if self.size == 1:
+            return [value]
+        values: List[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
+
+    def tensors(self, model: nn.Module) -> Dict[str, Tensor]:
+        """The model's whole state on the CPU; of a divided one in the main process only, but all must call it."""
+        if not self.is_sharded:
+            return {name: x.detach().cpu() for name, x in model.state_dict().items()}
+        return states.get_model_state_dict(model, options=_WHOLE)
+
+    def load_tensors(self, model: nn.Module, tensors: Dict[str, Tensor]) -> None:
+        """Into the model; of parameters that are one, `tensors` may have the first name alone."""
+        if self.is_sharded:
+            states.set_model_state_dict(model, tensors, options=_WHOLE)
+            return
+        with torch.no_grad():
+            for name, x in model.state_dict().items():
+                if name in tensors:
+                    x.copy_(tensors[name])
+
+    def optimizer_state(self, model: nn.Module, stepper: torch.optim.Optimizer) -> Dict[str, Any]:
+        """As `tensors`."""
+        if not self.is_sharded:
+            return stepper.state_dict()
+        return states.get_optimizer_state_dict(model, stepper, options=_WHOLE)
+
+    def load_optimizer(self, model: nn.Module, stepper: torch.optim.Optimizer, state: Dict[str, Any]) -> None:
+        if self.is_sharded:
+            states.set_optimizer_state_dict(model, stepper, state, options=_WHOLE)
+        else:
+            stepper.load_state_dict(state)
+
+    def wait(self) -> None:
+        if self.size > 1:
+            dist.barrier()
+
+
+_WHOLE = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
+
+
+@contextmanager
+def join_processes(parallel: str = "ddp", *, gpu: bool = False) -> Iterator[Processes]:
+    """This process among those that `torchrun` has started, alone where there are none; gpu: each takes one of its own."""
+    if parallel not in PARALLEL:
+        raise ValueError(f"parallel must be one of {PARALLEL}, but it is {parallel!r}.")
+    rank, size = (_from_environment(name) for name in ("RANK", "WORLD_SIZE"))
+    if rank is None or size is None or size == 1:
+        yield Processes(parallel=parallel)
+        return
+    if gpu:
+        torch.cuda.set_device(_from_environment("LOCAL_RANK") or 0)
+    dist.init_process_group("nccl" if gpu else "gloo")
+    try:
+        yield Processes(rank, size, parallel)
+    finally:
+        dist.destroy_process_group()
+
+
+def _from_environment(name: str) -> Optional[int]:
+    return int(os.environ[name]) if name in os.environ else None
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")

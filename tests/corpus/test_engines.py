@@ -1,0 +1,113 @@
+"""Where tasks run makes no difference: order, errors, bytes. Ray's test starts a cluster of two machines in small."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tiny import make_wordpiece
+
+from spacy_luke.corpus.build import build_shards
+from spacy_luke.corpus.dump_corpus import build_from_dumps
+from spacy_luke.corpus.engines import Engine
+from spacy_luke.corpus.examples import ExampleSettings
+from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
+from spacy_luke.readers.sentences import RuleSentences
+
+SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
+ENGINES = [Engine(workers=1), Engine(workers=2)]
+
+
+def slow_first(number):
+    time.sleep(0.2 if number == 0 else 0)
+    if number == 7:
+        raise ValueError(f"Expected a number below 7, but got {number}.")
+    return number * number
+
+
+def process_of(number):
+    return os.getpid()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_come_in_order(engine):
+    assert list(engine.run(slow_first, range(5))) == [0, 1, 4, 9, 16]
+    assert list(engine.run(slow_first, [])) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_error_of_a_task_comes_up(engine):
+    with pytest.raises(ValueError, match="Expected a number below 7, but got 7"):
+        list(engine.run(slow_first, range(9)))
+
+
+def test_processes():
+    assert set(Engine(workers=1).run(process_of, range(3))) == {os.getpid()}
+    assert os.getpid() not in set(Engine(workers=2).run(process_of, range(3)))
+
+
+def test_wrong_engines():
+    with pytest.raises(ValueError, match=r"engine must be one of \('processes', 'ray'\), but it is 'spark'"):
+        Engine("spark")
+    with pytest.raises(ValueError, match="workers must be a number of processes from 1, but it is 0"):
+        Engine(workers=0)
+
+
+def test_ray_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install 'spacy-luke\[ray\]'"):
+        list(Engine("ray").run(process_of, [1]))
+
+
+@pytest.fixture
+def ray_cluster():
+    """Two workers, each with a core and a store of its own, as two machines would be."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'spacy-luke[ray]')")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster()
+    for cores in (0, 1, 1):  # the head does no work
+        cluster.add_node(num_cpus=cores, object_store_memory=100 << 20, include_dashboard=False)
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield ray
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def everything(folder, engine):
+    """All bytes of a corpus, its vocabulary and its shards."""
+    corpus = build_from_dumps([SAMPLE], folder / "corpus", part_chars=900, engine=engine)
+    built = build_entity_vocab([corpus], engine=engine)
+    save_entity_vocab(built, folder / "vocab")
+    build_shards(
+        [corpus],
+        folder / "shards",
+        tokenizer=make_wordpiece(),
+        vocab=built.vocab,
+        sentences=RuleSentences("en"),
+        settings=ExampleSettings(max_pieces=64),
+        engine=engine,
+    )
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_ray_workers_give_the_same_bytes(ray_cluster, tmp_path):
+    def node_of(number):  # functions of a function travel with the task: the workers know nothing of this file
+        time.sleep(0.5)
+        return number, ray_cluster.get_runtime_context().get_node_id()
+
+    def fail(number):
+        raise ValueError(f"Expected no number, but got {number}.")
+
+    numbers, nodes = zip(*Engine("ray").run(node_of, range(6)))
+    assert numbers == tuple(range(6))
+    assert len(set(nodes)) == 2, "both workers have work"
+    with pytest.raises(ValueError, match="Expected no number, but got 0"):
+        list(Engine("ray").run(fail, range(3)))
+    one, other = tmp_path / "processes", tmp_path / "ray"
+    one.mkdir()
+    other.mkdir()
+    expected = everything(one, Engine(workers=1))
+    assert len(expected) > 15
+    assert everything(other, Engine("ray")) == expected
