@@ -35,7 +35,16 @@ def main() -> None:
         return
     rows: List[Dict[str, Any]] = []
     for words in options.words:
-        command = [sys.executable, __file__, "--one", str(words), "--context", options.context, "--data", str(options.data)]
+        command = [
+            sys.executable,
+            __file__,
+            "--one",
+            str(words),
+            "--context",
+            options.context,
+            "--data",
+            str(options.data),
+        ]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
         print(rows[-1], flush=True)

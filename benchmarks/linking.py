@@ -72,6 +72,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--dropout", type=float, default=0.0, help="above 0 a step takes three times as long on a CPU")
+    parser.add_argument("--masked-share", type=float, default=0.9, help="of the mentions of a document, in training")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     parser.add_argument("--cache", type=Path, help="folder that keeps the knowledge base from run to run")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
@@ -98,7 +99,8 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
         kb = make_kb(options, checkpoint, options.cache or Path(folder))
         nlp = spacy.blank("en")
         model = {"@architectures": "spacy-luke.EntityLinker.v1", "attention": system.attention, "prior": system.prior}
-        settings = {"model": model, "others": system.others, "max_candidates": options.candidates}
+        settings: Dict[str, Any] = {"model": model, "others": system.others, "max_candidates": options.candidates}
+        settings["masked_share"] = options.masked_share
         linker: Any = nlp.add_pipe("luke_linker", config=settings)
         notes = {"seed": options.seed, "system": options.system, "settings": settings_of(options)}
         tests = {part: read_part(nlp, options, part) for part in ("testb", "testa")}
@@ -147,7 +149,8 @@ def evaluate(nlp: Any, linker: Any, test: Sequence[Any]) -> Dict[str, Any]:
 
 def settings_of(options: argparse.Namespace) -> Dict[str, Any]:
     names = ("rate", "head_rate", "prior_rate", "batch", "epochs", "candidates", "dropout", "limit")
-    return {name: getattr(options, name) for name in names}
+    settings = {name: getattr(options, name) for name in names}
+    return settings if options.masked_share == 0.9 else {**settings, "masked_share": options.masked_share}
 
 
 def prior_weights(linker: Any) -> List[float]:
@@ -248,7 +251,9 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         "| system | decisions | accuracy | ± | macro | seeds | mentions / s | train s |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for (system, inference, _), group in sorted(groups.items()):
+    for (system, inference, settings), group in sorted(groups.items()):
+        if "masked_share" in (chosen := json.loads(settings)):
+            system += f", masked share {chosen['masked_share']}"
         group = list({x["seed"]: x for x in group}.values())
         found = [x["accuracy"] for x in group]
         cells = [system, inference, f"{mean(found):.1f}", f"{stdev(found):.1f}" if len(found) > 1 else ""]

@@ -46,15 +46,21 @@ class Settings:
     spans_per_word: float = 0.5  # luke_one_way only
 
 
-def make_luke_full(encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool) -> System:
+def make_luke_full(
+    encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool
+) -> System:
     return _make_luke("full", encoder, sentences, settings=settings, seed=seed, nested=nested)
 
 
-def make_luke_one_way(encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool) -> System:
+def make_luke_one_way(
+    encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool
+) -> System:
     return _make_luke("one_way", encoder, sentences, settings=settings, seed=seed, nested=nested)
 
 
-def make_spacy_ner(encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool) -> System:
+def make_spacy_ner(
+    encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool
+) -> System:
     """spaCy's `ner` on spacy-transformers, as `spacy init config --optimize accuracy --gpu` writes it, but for the
     batches and the length of the schedule. It has one learning rate for all."""
     nlp = spacy.blank("en")
@@ -64,7 +70,13 @@ def make_spacy_ner(encoder: Path, sentences: Sequence[Sentence], *, settings: Se
     examples = [_example(nlp, x, outermost(x.mentions), spans_key=None) for x in sentences]
     nlp.initialize(lambda: examples)
     optimizer = Adam(
-        _schedule(len(sentences), settings), beta1=0.9, beta2=0.999, eps=1e-8, L2=0.01, L2_is_weight_decay=True, grad_clip=1.0
+        _schedule(len(sentences), settings),
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-8,
+        L2=0.01,
+        L2_is_weight_decay=True,
+        grad_clip=1.0,
     )
 
     def step(batch: List[int]) -> None:
@@ -93,7 +105,8 @@ def make_token_classifier(
     )
     tags = [[names.index(tag) for tag in encode_tags(m, len(x.words))] for m, x in zip(kept, sentences)]
     optimizer = make_adamw(
-        _schedule(len(sentences), settings), group_rates={"^classifier": settings.head_multiple}  # type: ignore[arg-type]
+        _schedule(len(sentences), settings),
+        group_rates={"^classifier": settings.head_multiple},  # type: ignore[arg-type]
     )
 
     def step(batch: List[int]) -> None:
@@ -156,7 +169,9 @@ def spacy_ner_config() -> Dict[str, Any]:
     }
 
 
-def luke_config(attention: str, *, settings: Settings, nested: bool = False, precision: str = "float32") -> Dict[str, Any]:
+def luke_config(
+    attention: str, *, settings: Settings, nested: bool = False, precision: str = "float32"
+) -> Dict[str, Any]:
     return {
         "model": {
             "@architectures": "spacy-luke.SpanClassifier.v1",
@@ -184,7 +199,12 @@ def _make_luke(
     ner = nlp.add_pipe("luke_ner", config=luke_config(attention, settings=settings, nested=nested))
     key = SPANS_KEY if nested else None
     examples = [_example(nlp, x, x.mentions if nested else outermost(x.mentions), spans_key=key) for x in sentences]
-    ner.initialize(lambda: examples, nlp=nlp, weights=lambda: read_checkpoint(encoder, entities="special", entity_start="words", seed=seed), seed=seed)
+    ner.initialize(
+        lambda: examples,
+        nlp=nlp,
+        weights=lambda: read_checkpoint(encoder, entities="special", entity_start="words", seed=seed),
+        seed=seed,
+    )
     optimizer = make_adamw(_schedule(len(sentences), settings), group_rates={"^head": settings.head_multiple})  # type: ignore[arg-type]
 
     def step(batch: List[int]) -> None:

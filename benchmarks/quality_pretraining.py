@@ -110,11 +110,10 @@ def find_encoder(options: argparse.Namespace) -> Path:
         return find_source(MINILM)
     folder = options.cache / f"{options.system}-{options.seed}"
     if not (folder / "model").is_dir():
-        shards, vectors = make_shards(options)
         frozen = {"new": ["^encoder[.](words|layers)[.]", "entities[.]table"], "all": ["entities[.]table"]}
         settings: Dict[str, Any] = {
-            "paths.shards": str(shards),
-            "paths.vectors": str(vectors),
+            "paths.shards": str(make_shards(options)),
+            "paths.vectors": "titles" if options.system == "luke" else None,
             "system.seed": options.seed,
             "training.batch_size": 16,
             "training.eval_every": 130,
@@ -129,22 +128,20 @@ def find_encoder(options: argparse.Namespace) -> Path:
     return folder / "model"
 
 
-def make_shards(options: argparse.Namespace) -> Tuple[Path, Path]:
-    """Examples of the dump and of GUM, and vectors of the titles of their entities by MiniLM: the linker's kind."""
+def make_shards(options: argparse.Namespace) -> Path:
+    """Examples of the dump and of GUM."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.components.entity_texts import TextEncoder
     from spacy_luke.corpus.build import build_shards
     from spacy_luke.corpus.dump_corpus import build_from_dumps
     from spacy_luke.corpus.examples import ExampleSettings
     from spacy_luke.corpus.linked import write_corpus
     from spacy_luke.corpus.vocabulary import build_entity_vocab
-    from spacy_luke.knowledge.build import build_vectors
     from spacy_luke.readers.sentences import RuleSentences
 
     folder = options.cache / "data"
-    shards, vectors = folder / "shards", folder / "vectors"
-    if not (shards.is_dir() and vectors.is_dir()):
+    shards = folder / "shards"
+    if not shards.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         dump = build_from_dumps([options.data / DUMP], folder / "dump", language="en")
         corpus = write_corpus(
@@ -152,20 +149,16 @@ def make_shards(options: argparse.Namespace) -> Tuple[Path, Path]:
             folder / "text",
             language="en",
         )
-        checkpoint = read_checkpoint(find_source(MINILM), entity_start="words", entity_aware=False)
-        vocab = build_entity_vocab([corpus]).vocab
         build_shards(
             [corpus],
             shards,
-            tokenizer=checkpoint.tokenizer,
-            vocab=vocab,
+            tokenizer=read_checkpoint(find_source(MINILM)).tokenizer,
+            vocab=build_entity_vocab([corpus]).vocab,
             sentences=RuleSentences("en"),
             settings=ExampleSettings(128, 32, 30),
             progress=True,
         )
-        names = [name for name in vocab.titles() if name is not None and name not in vocab.special_rows()]
-        build_vectors(TextEncoder(checkpoint).encode(names), vectors, format="numpy", names=names)
-    return shards, vectors
+    return shards
 
 
 def read_gum(folder: Path) -> Iterator[Any]:

@@ -222,9 +222,7 @@ def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> Tuple[List[
     return train, read(dev_file, 0, options.limit or task.test)
 
 
-def initialize(
-    nlp: Any, train: Sequence[Any], system: System, *, seed: int, folder: Optional[Path] = None
-) -> None:
+def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int, folder: Optional[Path] = None) -> None:
     """folder: of the encoder; None: MiniLM's."""
     from importlib.util import find_spec
 

@@ -90,7 +90,10 @@ def measure(options: argparse.Namespace, folder: Path) -> Dict[str, Any]:
             seconds[name].append(time.perf_counter() - start)
     found = [len(doc._.luke_relations) for doc in pipelines["ner_typing_relations"].pipe(texts)]
     entities = [len(doc.ents) for doc in pipelines["ner_typing_relations"].pipe(texts)]
-    rows = [{"system": k, "units": n, "seconds": seconds[k], "per_second": n / median(seconds[k])} for k, (_, n) in systems.items()]
+    rows = [
+        {"system": k, "units": n, "seconds": seconds[k], "per_second": n / median(seconds[k])}
+        for k, (_, n) in systems.items()
+    ]
     return {
         **describe_machine(),
         "torch_threads": torch.get_num_threads(),
@@ -121,11 +124,15 @@ def read_documents(path: Path, nlp: Any, n: int) -> List[Any]:
         for sentence in record["sents"]:
             starts.append(len(words))
             words += sentence
-        doc = Doc(nlp.vocab, words=words, spaces=[True] * len(words), sent_starts=[i in starts for i in range(len(words))])
+        doc = Doc(
+            nlp.vocab, words=words, spaces=[True] * len(words), sent_starts=[i in starts for i in range(len(words))]
+        )
         spans = []
         for mentions in record["vertexSet"]:
             first = starts[mentions[0]["sent_id"]]
-            spans.append(Span(doc, first + mentions[0]["pos"][0], first + mentions[0]["pos"][1], label=mentions[0]["type"]))
+            spans.append(
+                Span(doc, first + mentions[0]["pos"][0], first + mentions[0]["pos"][1], label=mentions[0]["type"])
+            )
         doc.set_ents(filter_spans(spans))
         docs.append(doc)
     return docs
@@ -285,7 +292,12 @@ def make_pipelines(folder: Path) -> Dict[str, Any]:
     shared.add_pipe("luke_encoder").load_encoder(checkpoint)
     encoder = {"@architectures": "spacy-luke.SharedEncoder.v1"}
     first = ner(shared, encoder)
-    model = {"@architectures": "spacy-luke.EntityClassifier.v1", "attention": "one_way", "features": "all", "encoder": encoder}
+    model = {
+        "@architectures": "spacy-luke.EntityClassifier.v1",
+        "attention": "one_way",
+        "features": "all",
+        "encoder": encoder,
+    }
     typer = shared.add_pipe("luke_typer", config={"model": model, "scorer": None})
     suggester = {"@misc": "spacy-luke.pairs.v1", "same_sentence": True}
     relation = shared.add_pipe("luke_relation", config={"model": model, "suggester": suggester, "scorer": None})
@@ -310,7 +322,9 @@ def write_checkpoint(folder: Path, vocabulary: Path, *, size: Dict[str, int], se
         task="entity_pair_classification",
     )
     if len(tokenizer) < 50_000:  # transformers 5 leaves a vocabulary given as a file unread
-        raise SystemExit(f"Expected RoBERTa's 50,267 pieces, but LukeTokenizer has {len(tokenizer)}. Use transformers 4.53.2.")
+        raise SystemExit(
+            f"Expected RoBERTa's 50,267 pieces, but LukeTokenizer has {len(tokenizer)}. Use transformers 4.53.2."
+        )
     torch.manual_seed(seed)
     config = LukeConfig(
         vocab_size=len(tokenizer),

@@ -64,7 +64,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--slow-documents", type=int, default=2, help="for systems with many seconds a document")
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds; the median counts")
     parser.add_argument("--tune-sentences", type=int, default=8, help="of slow systems, to choose batch and threads")
-    parser.add_argument("--threads", type=int, help="of torch, for all; default: all, torch's own and 1, the best for each system")
+    parser.add_argument(
+        "--threads", type=int, help="of torch, for all; default: all, torch's own and 1, the best for each system"
+    )
     parser.add_argument("--train-documents", type=int, default=2, help="a training step; 0: no training")
     parser.add_argument("--train-steps", type=int, default=2, help="timed steps in each round")
     parser.add_argument("--seed", type=int, default=0)
@@ -84,7 +86,11 @@ def measure(options: argparse.Namespace) -> None:
     from spacy_luke.bridge.precision import has_bfloat16
     from spacy_luke.readers.columns import read_columns
 
-    threads = [options.threads] if options.threads else sorted({os.cpu_count() or 1, torch.get_num_threads(), 1}, reverse=True)
+    threads = (
+        [options.threads]
+        if options.threads
+        else sorted({os.cpu_count() or 1, torch.get_num_threads(), 1}, reverse=True)
+    )
     torch.set_num_threads(threads[0])
     precisions = options.precisions or ["float32", *(["bfloat16"] if has_bfloat16(torch.device("cpu")) else [])]
     path = options.data / "conll2003" / "eng.testb"
@@ -95,7 +101,9 @@ def measure(options: argparse.Namespace) -> None:
     result: Dict[str, Any] = {**describe_machine(), "size": size, "seed": options.seed, "inference": [], "notes": []}
     result["training"] = []
     with tempfile.TemporaryDirectory() as folder:
-        folders = write_checkpoints(Path(folder), options.data / "vocabularies" / "roberta", size=size, seed=options.seed)
+        folders = write_checkpoints(
+            Path(folder), options.data / "vocabularies" / "roberta", size=size, seed=options.seed
+        )
         systems = build_systems(options, folders, documents, result["notes"])
         for precision in precisions:
             infer(options, systems, documents, precision, threads, result)
@@ -195,7 +203,10 @@ def infer(
             "threads": n_threads,
             "seconds": [],
         }
-        print(f"{precision} {system.name}: batch {batch}, threads {n_threads}, {time.perf_counter() - start:.1f} s", flush=True)
+        print(
+            f"{precision} {system.name}: batch {batch}, threads {n_threads}, {time.perf_counter() - start:.1f} s",
+            flush=True,
+        )
     compare(answers, precision, result)
     result["inference"] += list(rows.values())
     for _ in range(options.repeats):
@@ -251,7 +262,11 @@ def compare(answers: Dict[str, Any], precision: str, result: Dict[str, Any]) -> 
 
 
 def train(
-    options: argparse.Namespace, folders: Tuple[Path, Path], documents: Sequence[Any], precision: str, result: Dict[str, Any]
+    options: argparse.Namespace,
+    folders: Tuple[Path, Path],
+    documents: Sequence[Any],
+    precision: str,
+    result: Dict[str, Any],
 ) -> None:
     """Whole steps (forward, backward, optimizer) on the same documents; the systems alternate."""
     import speed_systems as s
@@ -268,7 +283,9 @@ def train(
         if name != "spacy_ner":
             pipe.cfg.update(settings)
         steps[name] = lambda: pipe.update(
-            [training_example(vocab, x) for x in documents] if name == "spacy_ner" else examples, sgd=optimizer, drop=0.1
+            [training_example(vocab, x) for x in documents] if name == "spacy_ner" else examples,
+            sgd=optimizer,
+            drop=0.1,
         )
 
     luke, roberta = folders

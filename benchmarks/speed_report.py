@@ -56,7 +56,13 @@ def _ratios(result: Dict[str, Any]) -> List[str]:
     rates = {(x["system"], x["precision"]): x.get("words_per_second") for x in result["inference"]}
     precisions = list(dict.fromkeys(x["precision"] for x in result["inference"]))
     head = " | ".join(precisions)
-    lines = ["", "## Ratios of words per second", "", f"| | wanted in float32 | {head} |", "|---|---|" + "---|" * len(precisions)]
+    lines = [
+        "",
+        "## Ratios of words per second",
+        "",
+        f"| | wanted in float32 | {head} |",
+        "|---|---|" + "---|" * len(precisions),
+    ]
     for one, other, wanted, words in WANTED:
         ratios = [_ratio(rates.get((one, p)), rates.get((other, p))) for p in precisions]
         if any(ratios):

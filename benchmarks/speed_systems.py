@@ -59,7 +59,9 @@ def make_luke(folder: Path, attention: str, *, train_precision: str = "float32")
 
 
 def luke_system(name: str, ner: Any, *, context: str) -> System:
-    def run(documents: Sequence[ColumnDocument], *, batch: Optional[int], precision: str, sentences: Any = None) -> Entities:
+    def run(
+        documents: Sequence[ColumnDocument], *, batch: Optional[int], precision: str, sentences: Any = None
+    ) -> Entities:
         ner.cfg["context"] = context
         ner.encoder_node.attrs["predict_precision"] = precision
         docs = [make_doc(ner.vocab, x) for x in documents]
@@ -250,7 +252,9 @@ def token_classifier_system(name: str, folder: Path) -> System:
     tokenizer = PieceTokenizer.from_folder(folder)
 
     def run(documents: Sequence[ColumnDocument], *, batch: int, precision: str, sentences: Any = None) -> Entities:
-        rows = [(i, first, align_words(tokenizer, words)) for i, d in enumerate(documents) for first, words in _sentences(d)]
+        rows = [
+            (i, first, align_words(tokenizer, words)) for i, d in enumerate(documents) for first, words in _sentences(d)
+        ]
         rows.sort(key=lambda x: len(x[2].ids_N))
         answers: Entities = [set() for _ in documents]
         for a in range(0, len(rows), batch):
@@ -290,9 +294,13 @@ def write_checkpoints(folder: Path, vocabulary: Path, *, size: Dict[str, int], s
     entities = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
     (luke / "entity_vocab.json").write_text(json.dumps(entities))
     files = {"vocab_file": str(vocabulary / "vocab.json"), "merges_file": str(vocabulary / "merges.txt")}
-    tokenizer = LukeTokenizer(entity_vocab_file=str(luke / "entity_vocab.json"), task="entity_span_classification", **files)
+    tokenizer = LukeTokenizer(
+        entity_vocab_file=str(luke / "entity_vocab.json"), task="entity_span_classification", **files
+    )
     if len(tokenizer) < 50_000:  # transformers 5 leaves a vocabulary given as a file unread
-        raise SystemExit(f"Expected RoBERTa's 50,267 pieces, but LukeTokenizer has {len(tokenizer)}. Use transformers 4.53.2.")
+        raise SystemExit(
+            f"Expected RoBERTa's 50,267 pieces, but LukeTokenizer has {len(tokenizer)}. Use transformers 4.53.2."
+        )
     shared = {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **size}
     labels = {"id2label": dict(enumerate(LABELS)), "label2id": {x: i for i, x in enumerate(LABELS)}}
     torch.manual_seed(seed)
