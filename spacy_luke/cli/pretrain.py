@@ -14,8 +14,10 @@ from wasabi import msg
 from ..checkpoint.assemble import Checkpoint
 from ..checkpoint.export import write_huggingface
 from ..checkpoint.files import read_tensors
+from ..components.entity_texts import TextEncoder
 from ..corpus.shards import Shards, tokenizer_fingerprint
 from ..entities import EntityVocab
+from ..knowledge.build import build_vectors
 from ..knowledge.vectors import EntityVectors
 from ..pretraining.candidates import EntitySampler, SamplingSettings
 from ..pretraining.loop import LoopSettings, average, pretrain
@@ -29,6 +31,7 @@ from .pretrain_config import check_sections, make_settings, read_config
 from .pretrain_logger import LOSSES, open_logger
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
+TITLES = "titles"  # in place of a store of vectors: made of the entities' titles
 LOOP = ("precision", "log_every", "save_every", "eval_every")
 SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
 
@@ -62,7 +65,7 @@ def run(
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, None in processes that write nothing."""
     check_sections(config, SECTIONS)
     with join_processes(config["training"]["parallel"], gpu=gpu_id >= 0) as processes:
-        job = _Job(config, processes, gpu_id=gpu_id, progress=progress)
+        job = _Job(config, output, processes, gpu_id=gpu_id, progress=progress)
         before: Optional[Path] = None
         for name in job.stages:
             folder = output / name
@@ -106,8 +109,9 @@ def _read_stages(config: Dict[str, Any], tasks: Mapping[str, bool]) -> Dict[str,
 class _Job:
     """What all stages share: data, the checkpoint to begin with, tasks."""
 
-    def __init__(self, config: Dict[str, Any], processes: Processes, *, gpu_id: int, progress: bool):
-        self.config, self.processes, self.gpu_id, self.progress = config, processes, gpu_id, progress
+    def __init__(self, config: Dict[str, Any], output: Path, processes: Processes, *, gpu_id: int, progress: bool):
+        self.output, self.config, self.processes = output, config, processes
+        self.gpu_id, self.progress = gpu_id, progress
         self.seed: int = config["system"]["seed"]
         self.batch_size = config["training"]["batch_size"]
         task = dict(config["task"])
@@ -181,15 +185,28 @@ class _Job:
             sampler=sampler,
         )
 
+    def _open_vectors(self) -> Optional[EntityVectors]:
+        """What the rows of the entity table begin as; those of titles are made once."""
+        if self.vectors != TITLES:
+            return None if self.vectors is None else EntityVectors.open(self.vectors)
+        store = self.output / TITLES
+        if self.processes.is_main and not store.is_dir():
+            self.output.mkdir(parents=True, exist_ok=True)
+            special = self.vocab.special_rows()
+            names = [name for name in self.vocab.titles() if name is not None and name not in special]
+            rows = TextEncoder(self.checkpoint).encode([name.split(":", 1)[-1] for name in names])
+            build_vectors(rows, store, format="numpy", names=names)
+        self.processes.wait()
+        return EntityVectors.open(store)
+
     def _make_model(self, before: Optional[Path]) -> LukePretraining:
         """As the checkpoint, or as the stage before has left it."""
         started = replace(self.checkpoint, report=[]) if before else self.checkpoint
         if self.dropout is not None:  # for pretraining alone: the written checkpoint has its own
             rates = {"dropout": self.dropout, "attention_dropout": self.dropout}
             started = replace(started, config=replace(started.config, **rates))
-        vectors = None if self.vectors is None else EntityVectors.open(self.vectors)
         model = load_luke_pretraining(
-            started, self.vocab, seed=self.seed, sparse=self.sparse, vectors=vectors, **self.tasks
+            started, self.vocab, seed=self.seed, sparse=self.sparse, vectors=self._open_vectors(), **self.tasks
         )
         if before is not None:
             load_tensors(model, before / RESUME)

@@ -92,7 +92,9 @@ def test_lead(wikitext, lead):
     assert article.text[: article.lead].lstrip("= ") == lead.lstrip("= ")
 
 
-@given(st.lists(st.sampled_from(["[[", "]]", "|", "A", "bc ", "\n", "File:", ":", "fr:", "wikt:", "== h ==\n", "&amp;"])))
+@given(
+    st.lists(st.sampled_from(["[[", "]]", "|", "A", "bc ", "\n", "File:", ":", "fr:", "wikt:", "== h ==\n", "&amp;"]))
+)
 def test_any_brackets(parts):
     article = read_article("".join(parts), WIKI)
     assert_exact(article)

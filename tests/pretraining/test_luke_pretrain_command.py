@@ -25,6 +25,8 @@ from typer.testing import CliRunner
 from spacy_luke.annotations import set_candidates_given, set_relations
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.cli.pretrain import run
+from spacy_luke.components.entity_texts import TextEncoder
+from spacy_luke.knowledge.vectors import EntityVectors
 from spacy_luke.readers.docbin import copy_given
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -49,6 +51,7 @@ def overrides(folder, **changes):
     settings = {
         "paths.weights": str(folder / "dropout"),
         "paths.shards": str(folder / "shards"),
+        "paths.vectors": None,
         "corpora.train.held_out": 4,
         "corpora.dev.held_out": 4,
         "task.dropout": None,
@@ -306,6 +309,23 @@ def test_other_tasks(folder, tmp_path, changes, there, absent):
     for report in reports(tmp_path / "run/all"):
         assert not set(gone) & set(report)
         assert ("page" in report) == ("task.pages" in changes)
+
+
+def test_vectors_of_titles(folder, tmp_path):
+    """Of the encoder's width; made once, also for a run that goes on."""
+    write_huggingface(make_checkpoint(entity_aware=False, entity_size=32), tmp_path / "wide")
+    changes = {**SHORT, "paths.vectors": "titles", "paths.weights": str(tmp_path / "wide")}
+    changes |= {f"stages.{stage}.optimizer.frozen": ["entities[.]table"] for stage in ("new", "all")}
+    trained = run(read_config(folder, **changes), tmp_path / "run", progress=False)
+    assert "20 of 23 entities began as vectors of titles" in trained.report
+    store = EntityVectors.open(tmp_path / "run/titles")
+    encoder = TextEncoder(read_checkpoint(tmp_path / "wide"))
+    assert store.gather(store.rows(["E7"])) == pytest.approx(encoder.encode(["E7"]), abs=1e-5)
+    table = trained.tensors["encoder.entities.table.weight"]
+    assert table[trained.entities.row("E7")].tolist() == pytest.approx(encoder.encode(["E7"])[0], abs=1e-5)
+    before = state(tmp_path / "run")
+    run(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
+    assert state(tmp_path / "run") == before
 
 
 def test_a_frozen_entity_table(folder, tmp_path):

@@ -114,3 +114,15 @@ def test_totals_of_a_step(tmp_path):
     expected, _ = model(whole)
     found = sum(model(part, whole.counts)[0] for part in parts)
     assert float(found.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+
+
+def test_entities_alone_and_none_in_the_batch(tmp_path):
+    """The same, where no word is asked either."""
+    shards = make_shards(tmp_path / "shards")
+    numbers = [i for i in range(len(shards)) if not len(shards[i].entities)]
+    model = load_luke_pretraining(make_checkpoint(entity_aware=False), make_vocab(), seed=0, words=False)
+    make_optimizer(model, OptimizerSettings(frozen=idle_patterns(model.tasks)))
+    loss, _ = model(make_windows(shards, words=None).collate([Drawn(i, 0, i) for i in numbers[:2]]))
+    assert float(loss.detach()) == 0
+    loss.backward()
+    assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
