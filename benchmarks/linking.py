@@ -20,7 +20,7 @@ from statistics import mean, stdev
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from machine import describe_machine
-from runs import batches, read_lines, schedule
+from runs import batches, describe_machines, read_lines, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -263,8 +263,7 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         train = [x["seconds"][0] for x in group if "scores" in x]
         cells += [f"{mean(speed):.0f}" if speed else "", f"{mean(train):.0f}" if train else ""]
         lines.append("| " + " | ".join(cells) + " |")
-    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
-    return "\n".join([*lines, "", f"Machine: {'; '.join(machines)}.", ""])
+    return "\n".join([*lines, "", f"Machine: {describe_machines(results)}.", ""])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 from linking import ENCODER, example_of, read_part
 from linking_raw import aida_kb
 from machine import describe_machine
-from runs import add_line, read_lines
+from runs import add_line, describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -209,8 +209,7 @@ def make_table(results: List[Dict[str, Any]]) -> str:
             if group := list(groups[name, system].values()):
                 cells = [name, str(group[-1]["documents"]), f"{group[-1]['mentions']:,}", system, str(len(group))]
                 lines.append("| " + " | ".join([*cells, *(f"{mean(x[k] for x in group):.1f}" for k in keys)]) + " |")
-    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
-    return "\n".join([*lines, "", f"Machine: {'; '.join(machines)}.", ""])
+    return "\n".join([*lines, "", f"Machine: {describe_machines(results)}.", ""])
 
 
 if __name__ == "__main__":

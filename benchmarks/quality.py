@@ -22,7 +22,7 @@ from statistics import mean, stdev
 from typing import Any, Dict, List
 
 from machine import describe_machine
-from runs import read_lines
+from runs import describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -165,9 +165,8 @@ def make_table(results: List[Dict[str, Any]]) -> str:
         cells = [dataset, system, numbers[0], deviation, *numbers[1:], seeds, f"{settings['rate']:g}"]
         cells += [str(settings["batch"]), str(settings["epochs"])]
         lines.append("| " + " | ".join([*cells, *times, *rates]) + " |")
-    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
     sizes = sorted({f"{x['dataset']} {x['sentences'][0]:,} / {x['sentences'][1]:,}" for x in results})
-    lines += ["", f"Sentences to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}.", ""]
+    lines += ["", f"Sentences to train / test: {'; '.join(sizes)}. Machine: {describe_machines(results)}.", ""]
     return "\n".join(lines)
 
 

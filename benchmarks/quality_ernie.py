@@ -12,8 +12,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from statistics import mean, stdev
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from machine import describe_machine
-from runs import add_line, batches, describe_runs, read_lines, schedule
+from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -91,7 +89,9 @@ def main() -> None:
         )
         print((RESULTS / "quality_ernie.md").read_text(encoding="utf8"))
     elif options.all:
-        run_missing(options)
+        runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in SYSTEMS]
+        given = {name: getattr(options, name) for name in ("data", "vectors", "pretrained", "threads")}
+        run_missing(__file__, runs, read_lines(RESULTS / "quality_ernie.jsonl"), options=given)
     else:
         add_line(RESULTS / ("quality_ernie_dev.jsonl" if options.dev else "quality_ernie.jsonl"), run(options))
 
@@ -293,22 +293,6 @@ def fresh(nlp: Any, doc: Any) -> Any:
     from spacy_luke.readers.docbin import copy_given
 
     return Example(copy_given(doc, nlp.vocab, mentions=True, pairs=True), doc)
-
-
-def run_missing(options: argparse.Namespace) -> None:
-    """Each run in a process of its own; a run that is in the results already is not repeated."""
-    done = {(x["task"], x["system"], x["seed"]) for x in read_lines(RESULTS / "quality_ernie.jsonl")}
-    for seed in SEEDS:
-        for task in TASKS:
-            for system in SYSTEMS:
-                if (task, system, seed) in done:
-                    continue
-                print(f"{task} {system} seed {seed}", flush=True)
-                command = [sys.executable, __file__, "--task", task, "--system", system, "--seed", str(seed)]
-                command += ["--data", str(options.data), "--vectors", str(options.vectors)]
-                command += ["--pretrained", str(options.pretrained)]
-                command += ["--threads", str(options.threads)] if options.threads else []
-                subprocess.run(command, check=True)
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:

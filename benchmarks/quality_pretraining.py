@@ -10,8 +10,6 @@ in DIR (--task pretrain makes nothing else), as are the data. README.md says wha
 
 import argparse
 import os
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from itertools import chain
@@ -23,7 +21,7 @@ import linking
 import quality_tasks
 from machine import describe_machine
 from ner_data import DataSet, Part
-from runs import add_line, batches, describe_runs, read_lines, schedule
+from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -49,7 +47,9 @@ def main() -> None:
         (RESULTS / "quality_pretraining.md").write_text(make_table(lines), encoding="utf8")
         print((RESULTS / "quality_pretraining.md").read_text(encoding="utf8"))
     elif options.all:
-        run_missing(options)
+        runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for x in SYSTEMS for task in TASKS]
+        given = {name: getattr(options, name) for name in ("cache", "data", "threads")}
+        run_missing(__file__, runs, read_lines(options.results), options=given)
     elif options.task == "pretrain":
         print(find_encoder(options))
     else:
@@ -289,21 +289,6 @@ def run_linking(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
 
 
 # ---- all runs, and the table
-
-
-def run_missing(options: argparse.Namespace) -> None:
-    """Each run in a process of its own; a run that is in the results already is not repeated."""
-    done = {(x["task"], x["system"], x["seed"]) for x in read_lines(options.results)}
-    for seed in SEEDS:
-        for system in SYSTEMS:
-            for task in TASKS:
-                if (task, system, seed) in done:
-                    continue
-                print(f"{task} {system} seed {seed}", flush=True)
-                command = [sys.executable, __file__, "--task", task, "--system", system, "--seed", str(seed)]
-                command += ["--cache", str(options.cache), "--data", str(options.data)]
-                command += ["--threads", str(options.threads)] if options.threads else []
-                subprocess.run(command, check=True)
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:

@@ -10,8 +10,6 @@ quality_qa_dev.jsonl. README.md says what is compared.
 
 import argparse
 import os
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -21,7 +19,7 @@ from statistics import mean, stdev
 from typing import Any, Dict, List, Sequence, Tuple
 
 from machine import describe_machine
-from runs import add_line, batches, describe_runs, read_lines, schedule
+from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -54,7 +52,9 @@ def main() -> None:
         (RESULTS / "quality_qa.md").write_text(make_table(read_lines(RESULTS / "quality_qa.jsonl")), encoding="utf8")
         print((RESULTS / "quality_qa.md").read_text(encoding="utf8"))
     elif options.all:
-        run_missing(options)
+        runs = [{"system": system, "seed": seed} for seed in SEEDS for system in SYSTEMS]
+        given = {"data": options.data, "threads": options.threads}
+        run_missing(__file__, runs, read_lines(RESULTS / "quality_qa.jsonl"), options=given)
     else:
         add_line(RESULTS / ("quality_qa_dev.jsonl" if options.dev else "quality_qa.jsonl"), run(options))
 
@@ -177,19 +177,6 @@ def asked(nlp: Any, doc: Any) -> Any:
     if "entity_annotator" in nlp.pipe_names:
         given = nlp.get_pipe("entity_annotator")(given)
     return Example(given, doc)
-
-
-def run_missing(options: argparse.Namespace) -> None:
-    """Each run in a process of its own; a run that is in the results already is not repeated."""
-    done = {(x["system"], x["seed"]) for x in read_lines(RESULTS / "quality_qa.jsonl")}
-    for seed in SEEDS:
-        for system in SYSTEMS:
-            if (system, seed) not in done:
-                print(f"{system} seed {seed}", flush=True)
-                command = [sys.executable, __file__, "--system", system, "--seed", str(seed)]
-                command += ["--data", str(options.data)]
-                command += ["--threads", str(options.threads)] if options.threads else []
-                subprocess.run(command, check=True)
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:

@@ -11,8 +11,6 @@ README.md says what is compared.
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from statistics import mean, stdev
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from machine import describe_machine
-from runs import add_line, batches, describe_runs, read_lines, schedule
+from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -109,7 +107,15 @@ def main() -> None:
         )
         print((RESULTS / "quality_tasks.md").read_text(encoding="utf8"))
     elif options.all:
-        run_missing(options)
+        runs = [
+            {"task": task, "system": system, "seed": seed}
+            for seed in SEEDS
+            for task in TASKS
+            for system in SYSTEMS
+            if LEFT_OUT[task] != system
+        ]
+        given = {"data": options.data, "threads": options.threads}
+        run_missing(__file__, runs, read_lines(RESULTS / "quality_tasks.jsonl"), options=given)
     else:
         add_line(RESULTS / ("quality_tasks_dev.jsonl" if options.dev else "quality_tasks.jsonl"), run(options))
 
@@ -276,24 +282,6 @@ def score(nlp: Any, test: Sequence[Any], task: str) -> Dict[str, Any]:
     for _, component in nlp.pipeline:
         scores.update(component.score(examples) or {})
     return scores
-
-
-def run_missing(options: argparse.Namespace) -> None:
-    """Each run in a process of its own; a run that is in the results already is not repeated."""
-    done = {(x["task"], x["system"], x["seed"]) for x in read_lines(RESULTS / "quality_tasks.jsonl")}
-    for seed in SEEDS:
-        for task in TASKS:
-            for system in SYSTEMS:
-                if (task, system, seed) in done or LEFT_OUT[task] == system:
-                    continue
-                print(f"{task} {system} seed {seed}", flush=True)
-                command = [sys.executable, __file__, "--task", task, "--system", system, "--seed", str(seed)]
-                command += [
-                    "--data",
-                    str(options.data),
-                    *(["--threads", str(options.threads)] if options.threads else []),
-                ]
-                subprocess.run(command, check=True)
 
 
 def make_table(results: List[Dict[str, Any]]) -> str:

@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence
 
@@ -31,8 +33,27 @@ def batches(docs: Sequence[Any], *, epochs: int, size: int, seed: int) -> Iterat
         yield from (shuffled[a : a + size] for a in range(0, len(shuffled), size))
 
 
+def run_missing(
+    script: str, runs: Sequence[Dict[str, Any]], done: Sequence[Dict[str, Any]], *, options: Dict[str, Any]
+) -> None:
+    """Each run in a process of its own; one whose values are those of a result in `done` is not repeated.
+
+    runs: options of the script by name, the same names in each; options: those of every run, None for its default.
+    """
+    known = {tuple(x[name] for name in runs[0]) for x in done}
+    for run in runs:
+        if tuple(run.values()) in known:
+            continue
+        print(", ".join(f"{name} {value}" for name, value in run.items()), flush=True)
+        given = {name: value for name, value in {**run, **options}.items() if value is not None}
+        subprocess.run([sys.executable, script, *(str(x) for n, v in given.items() for x in (f"--{n}", v))], check=True)
+
+
 def describe_runs(results: Sequence[Dict[str, Any]]) -> str:
     """A line for the end of a table: sizes and machines."""
     sizes = sorted({f"{x['task']} {x['records'][0]:,} / {x['records'][1]:,}" for x in results})
-    machines = sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results})
-    return f"Records to train / test: {'; '.join(sizes)}. Machine: {'; '.join(machines)}."
+    return f"Records to train / test: {'; '.join(sizes)}. Machine: {describe_machines(results)}."
+
+
+def describe_machines(results: Sequence[Dict[str, Any]]) -> str:
+    return "; ".join(sorted({f"{x['chip']}, {x['threads']} threads, torch {x['versions']['torch']}" for x in results}))
