@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from ..atomic import link_or_copy, write_atomically, write_folder_atomically
 from ..knowledge.manifest import MANIFEST, check_replaceable, read_manifest
-from ..knowledge.writer import digest_file
+from ..knowledge.writer import check_files, digest_file
 from ..linking.sources import open_source
 
 FORMAT = "spacy_luke linked corpus"
@@ -58,14 +58,15 @@ class LinkedCorpus:
         manifest = read_manifest(
             folder, what="linked corpus", form=FORMAT, version=VERSION, is_whole=_is_whole, build=BUILD, again=AGAIN
         )
-        for name, (size, digest) in manifest["files"].items():
-            file = folder / name
-            found = file.stat().st_size if file.is_file() else None
-            if found != size:
-                what = "it is missing" if found is None else f"it has {found:,}"
-                raise ValueError(f"{folder} is no whole corpus: expected {size:,} bytes in {name}, but {what}. {AGAIN}")
-            if verify and digest_file(file, progress=progress) != digest:
-                raise ValueError(f"{folder} is damaged: the checksum of {name} is another. {AGAIN}")
+        check_files(
+            folder,
+            manifest["files"],
+            not_whole=f"{folder} is no whole corpus",
+            damaged=f"{folder} is damaged",
+            again=AGAIN,
+            verify=verify,
+            progress=progress,
+        )
         return cls(folder, manifest)
 
     @property

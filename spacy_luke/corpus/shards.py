@@ -27,7 +27,7 @@ import numpy as np
 from ..entities import EntityVocab
 from ..knowledge.manifest import read_manifest
 from ..knowledge.rows import map_array, map_bytes
-from ..knowledge.writer import digest_file
+from ..knowledge.writer import check_files
 from ..text.tokenizer import PieceTokenizer
 
 FORMAT = "spacy_luke pretraining shards"
@@ -113,16 +113,15 @@ class Shards:
         manifest = read_manifest(
             folder, what="folder of shards", form=FORMAT, version=VERSION, is_whole=_is_whole, build=BUILD, again=AGAIN
         )
-        for name, (size, digest) in manifest["files"].items():
-            file = folder / name
-            found = file.stat().st_size if file.is_file() else None
-            if found != size:
-                what = "it is missing" if found is None else f"it has {found:,}"
-                raise ValueError(
-                    f"The shards in {folder} are not whole: expected {size:,} bytes in {name}, but {what}. {AGAIN}"
-                )
-            if verify and digest_file(file, progress=progress) != digest:
-                raise ValueError(f"The shards in {folder} are damaged: the checksum of {name} is another. {AGAIN}")
+        check_files(
+            folder,
+            manifest["files"],
+            not_whole=f"The shards in {folder} are not whole",
+            damaged=f"The shards in {folder} are damaged",
+            again=AGAIN,
+            verify=verify,
+            progress=progress,
+        )
         return cls(folder, manifest)
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ from ..atomic import link_or_copy, write_folder_atomically
 from .manifest import MANIFEST, check_replaceable, read_manifest
 from .names import NameIndex, NameList
 from .rows import AGAIN, RowFile, map_array, map_bytes
-from .writer import DTYPES, FORMAT, VERSION, RowWriter, digest_file, finish_store
+from .writer import DTYPES, FORMAT, VERSION, RowWriter, changed_file, finish_store
 
 BLOCK = 1 << 14  # rows that are copied at once
 BUILD = "Build it with `python -m spacy luke build-vectors`."
@@ -109,12 +109,10 @@ class EntityVectors:
 
     def verify(self, *, progress: bool = False) -> None:
         """Read all files and compare their checksums. ValueError names the file that is not the one that was written."""
-        for name, (_, digest) in self._manifest["files"].items():
-            if digest_file(self.path / name, progress=progress) != digest:
-                raise ValueError(
-                    f"{self.path / name} is damaged, or belongs to another store: its checksum is not the manifest's. "
-                    f"{AGAIN}"
-                )
+        if (name := changed_file(self.path, self._manifest["files"], progress=progress)) is not None:
+            raise ValueError(
+                f"{self.path / name} is damaged, or belongs to another store: its checksum is not the manifest's. {AGAIN}"
+            )
 
     def save(self, folder: Union[str, Path]) -> None:
         """The same store in another folder, atomically: hard links on the same disk, which take no room, else copies."""

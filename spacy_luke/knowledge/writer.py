@@ -121,3 +121,35 @@ def digest_file(path: Path, *, progress: bool = False) -> str:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def changed_file(folder: Path, files: Dict[str, Tuple[int, str]], *, progress: bool = False) -> Optional[str]:
+    """The first file whose checksum is not the manifest's (files: name -> size and checksum), None where all are."""
+    for name, (_, digest) in files.items():
+        if digest_file(folder / name, progress=progress) != digest:
+            return name
+    return None
+
+
+def check_files(
+    folder: Path,
+    files: Dict[str, Tuple[int, str]],
+    *,
+    not_whole: str,
+    damaged: str,
+    again: str,
+    verify: bool = False,
+    progress: bool = False,
+) -> None:
+    """ValueError where a file of a manifest is missing or has another size, or with `verify` another checksum.
+
+    not_whole, damaged: beginnings of the messages, such as "X is no whole corpus"; again: the advice at their end.
+    """
+    for name, (size, _) in files.items():
+        file = folder / name
+        found = file.stat().st_size if file.is_file() else None
+        if found != size:
+            what = "it is missing" if found is None else f"it has {found:,}"
+            raise ValueError(f"{not_whole}: expected {size:,} bytes in {name}, but {what}. {again}")
+    if verify and (name := changed_file(folder, files, progress=progress)) is not None:
+        raise ValueError(f"{damaged}: the checksum of {name} is another. {again}")

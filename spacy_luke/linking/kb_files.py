@@ -25,7 +25,7 @@ from typing import Any, Dict
 from ..atomic import link_or_copy
 from ..knowledge.manifest import MANIFEST
 from ..knowledge.manifest import read_manifest as read_folder_manifest
-from ..knowledge.writer import digest_file
+from ..knowledge.writer import changed_file, digest_file
 
 FORMAT = "spacy_luke knowledge base"
 VERSION = 1
@@ -78,12 +78,10 @@ def write_manifest(path: Path, manifest: Dict[str, Any]) -> None:
 
 def verify_files(path: Path, manifest: Dict[str, Any], *, progress: bool = False) -> None:
     """Read all files. ValueError names the first whose checksum is not the manifest's."""
-    for name, (_, digest) in manifest["files"].items():
-        if digest_file(path / name, progress=progress) != digest:
-            raise ValueError(
-                f"{path / name} is damaged, or belongs to another knowledge base: its checksum is not the manifest's. "
-                f"{AGAIN}"
-            )
+    if (name := changed_file(path, manifest["files"], progress=progress)) is not None:
+        raise ValueError(
+            f"{path / name} is damaged, or belongs to another knowledge base: its checksum is not the manifest's. {AGAIN}"
+        )
 
 
 def copy_files(path: Path, manifest: Dict[str, Any], folder: Path) -> None:
