@@ -1,18 +1,17 @@
 """`spacy luke build-corpus`: paragraphs with linked entities, for pretraining, from Wikipedia dumps or Docs."""
 
-from collections import Counter
 from pathlib import Path
 from time import perf_counter
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, List, Optional
 
 import typer
 from wasabi import msg
 
 from ..corpus.dump_corpus import build_from_dumps
 from ..corpus.engines import Engine
-from ..corpus.linked import LinkedCorpus, Paragraph, write_corpus
+from ..corpus.linked import LinkedCorpus
 from ..linking.sources import is_dump
-from ..readers.linked_corpus import read_doc_paragraphs, read_linked_docs
+from ..readers.linked_corpus import build_from_docs
 
 ENGINE_HELP = "processes of this machine, or ray: a Ray cluster, whose machines see the same files (pip install ray)"
 WORKERS_HELP = "Processes; default: one a core. Ray takes the cores of its cluster"
@@ -33,10 +32,12 @@ def build_corpus_cli(
     """Make a linked corpus: paragraphs, and where in them links lead, over redirects. A run that was stopped goes on."""
     start = perf_counter()
     try:
+        where = Engine(engine, workers, address)
         if all(path.is_dir() or path.suffix == ".spacy" for path in sources):
-            corpus = _from_docs(sources, output, language or "en", spans_key)
+            settings = {"language": language or "en", "spans_key": spans_key}
+            corpus = build_from_docs(sources, output, **settings, engine=where, progress=True)
         else:
-            corpus = _from_dumps(sources, output, language, spans_key, Engine(engine, workers, address))
+            corpus = _from_dumps(sources, output, language, spans_key, where)
     except (ValueError, ImportError, OSError) as error:
         msg.fail("Nothing was written.", str(error), exits=1)
     total = sum(path.stat().st_size for path in output.iterdir())
@@ -51,14 +52,6 @@ def show_counts(counts: Dict[str, int]) -> None:
     for what, count in counts.items():
         if count and what.endswith("left out"):
             msg.text(f"Left out: {count:,} {what.removesuffix(', left out')}")
-
-
-def _from_docs(sources: List[Path], output: Path, language: str, spans_key: Optional[str]) -> LinkedCorpus:
-    def paragraphs(counts: Counter) -> Iterator[Paragraph]:
-        return read_doc_paragraphs(read_linked_docs(sources, language=language), counts, spans_key=spans_key)
-
-    files = sorted(file for path in sources for file in ([path] if path.is_file() else path.rglob("*.spacy")))
-    return write_corpus(paragraphs, output, language=language, sources=files)
 
 
 def _from_dumps(

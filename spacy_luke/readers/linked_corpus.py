@@ -1,29 +1,114 @@
-"""Paragraphs of Docs with linked entities, for a linked corpus (see `corpus.linked`)."""
+"""A linked corpus (see `corpus.linked`) from Docs with linked entities."""
 
 from collections import Counter
 from pathlib import Path
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus
 from spacy.util import filter_spans
 
-from ..corpus.linked import Paragraph
+from ..corpus.engines import Engine
+from ..corpus.linked import (
+    FORMAT,
+    VERSION,
+    LinkedCorpus,
+    Paragraph,
+    check_links,
+    digest_sources,
+    install_corpus,
+    write_part,
+)
+from ..corpus.work import WorkFolder
+from ..knowledge.manifest import check_replaceable
 
 NIL = "NIL"  # the id of mentions of what is in no knowledge base
+PART_BYTES = 1 << 22  # of .spacy files in a part, at least
+
+
+def build_from_docs(
+    paths: Sequence[Union[str, Path]],
+    output: Union[str, Path],
+    *,
+    language: str = "en",
+    spans_key: Optional[str] = None,
+    part_bytes: int = PART_BYTES,
+    engine: Engine = Engine(),
+    progress: bool = False,
+) -> LinkedCorpus:
+    """The corpus of Docs in .spacy files, or folders of them, by name; see `read_doc_paragraphs`. A part holds whole files,
+    so that memory is that of a file, and of small ones that of part_bytes.
+
+    Raises ValueError for a file that cannot be read, and where there is no text. Then, and when it is killed, the output is
+    as it was, and the next run with the same files and settings goes on.
+    """
+    output = Path(output)
+    check_replaceable(output, form=FORMAT, what="a linked corpus")
+    files = find_docbins(paths)
+    sources = digest_sources(files, progress=progress)
+    settings = {"language": language, "spans_key": spans_key, "part_bytes": part_bytes}
+    work = WorkFolder(output, {"format": FORMAT, "version": VERSION, "sources": sources, **settings})
+    groups: List[List[Path]] = []
+    size = part_bytes
+    for file in files:
+        if size >= part_bytes:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.stat().st_size
+    tasks = [{"files": [str(file) for file in group], "language": language, "spans_key": spans_key} for group in groups]
+    counts: Counter = Counter()
+    for found in work.run(make_doc_part, tasks, name="part", engine=engine, progress=progress):
+        counts.update(found)
+    parts = work.files("part-*.jsonl.gz")
+    corpus = install_corpus(parts, output, language=language, sources=sources, counts=dict(sorted(counts.items())))
+    work.remove()
+    return corpus
+
+
+def find_docbins(paths: Sequence[Union[str, Path]]) -> List[Path]:
+    """The .spacy files, and those in the folders. ValueError where a path has none."""
+    files: List[Path] = []
+    for path in map(Path, paths):
+        found = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
+        if not found:
+            raise ValueError(f"Expected .spacy files in {path}, but there are none.")
+        files += found
+    return files
+
+
+def make_doc_part(folder: Path, name: str, task: Dict[str, Any]) -> Dict[str, int]:
+    """The task that makes a part of the corpus from .spacy files; says what it found and left out."""
+    counts: Counter = Counter(pages=0, paragraphs=0, links=0)
+    nlp = spacy.blank(task["language"])
+
+    def paragraphs() -> Iterator[Paragraph]:
+        for file in map(Path, task["files"]):
+            try:
+                docs = [example.reference for example in Corpus(file)(nlp)]
+            except Exception as error:  # whatever msgpack, zlib and spaCy say of a damaged file
+                raise ValueError(f"Expected Docs in {file}, as DocBin.to_disk writes them, but: {error!r}.") from error
+            counts["pages"] += len(docs)
+            for paragraph in read_doc_paragraphs(docs, counts, spans_key=task["spans_key"], source=file.stem):
+                check_links(paragraph)
+                counts.update({"paragraphs": 1, "links": len(paragraph.links)})
+                yield paragraph
+
+    write_part(folder / f"{name}.jsonl.gz", paragraphs())
+    return dict(counts)
 
 
 def read_doc_paragraphs(
-    docs: Iterable[Doc], counts: Counter, *, spans_key: Optional[str] = None
+    docs: Iterable[Doc], counts: Counter, *, spans_key: Optional[str] = None, source: str = "docs"
 ) -> Iterator[Paragraph]:
     """The lines of each Doc that are not blank; links are the mentions with a kb_id, which is the entity's title.
 
     spans_key: mentions are those of doc.spans[KEY], and of ones that overlap the longest is taken; None: of doc.ents. The
-    title of a page is doc.user_data["title"], else "document 1" and so on. counts: gets what is left out.
+    title of a page is doc.user_data["title"], else "SOURCE, document 1" and so on. counts: gets what is left out.
     """
     for number, doc in enumerate(docs, 1):
-        title = str(doc.user_data.get("title") or f"document {number}")
+        title = str(doc.user_data.get("title") or f"{source}, document {number}")
         links = _links(doc, spans_key, counts)
         start = taken = found = 0
         for line in doc.text.split("\n"):
@@ -39,14 +124,6 @@ def read_doc_paragraphs(
                 yield Paragraph(title, text, inside)
         counts["links across lines, left out"] += len(links) - taken
         counts["documents without text"] += not found
-
-
-def read_linked_docs(paths: Sequence[Path], *, language: str) -> Iterator[Doc]:
-    """Docs of .spacy files, or folders of them."""
-    nlp = spacy.blank(language)
-    for path in paths:
-        for example in Corpus(path)(nlp):
-            yield example.reference
 
 
 def _links(doc: Doc, spans_key: Optional[str], counts: Counter) -> List[Tuple[int, int, str]]:
