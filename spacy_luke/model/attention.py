@@ -10,12 +10,13 @@ fused call does it. Without gradients on a CPU the parts are attended apart inst
 the log-sums of their softmaxes: nothing is widened, gathered or padded.
 """
 
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .dropout import dropout
 from .packing import Group, Packing
 
 FEW = 2  # entities are few where their heads are at most the model's width divided by this: folding them in then pays
@@ -187,8 +188,7 @@ class Attention(nn.Module):
             if n_entities and to_entities_EHK is None:
                 k_LHK, v_LHK = torch.cat([k_NHK[w], k_EHK[e]]), torch.cat([v_NHK[w], v_EHK[e]])
                 heads = (x.transpose(0, 1)[None] for x in (q_EHK[e], k_LHK, v_LHK))
-                dropout = self.dropout if self.training else 0.0
-                attended.append(_rows([F.scaled_dot_product_attention(*heads, dropout_p=dropout)]))
+                attended.append(_rows([_attention(*heads, scale=q_EHK.shape[-1] ** -0.5, rate=self._rate)]))
             elif n_entities and to_entities_EHK is not None and _has_log_sums(entities_ED):
                 words = _part(q_EHK[e], k_NHK[w], v_NHK[w])
                 attended.append(_rows([_join(words, _part(to_entities_EHK[e], k_EHK[e], v_EHK[e]))]))
@@ -198,7 +198,7 @@ class Attention(nn.Module):
                     [to_words_HEL, torch.einsum("ehk,lhk->hel", to_entities_EHK[e], k_EHK[e])], dim=-1
                 )
                 weights_HEL = (scores_HEL * q_EHK.shape[-1] ** -0.5).softmax(-1).to(v_NHK.dtype)
-                weights_HEL = F.dropout(weights_HEL, self.dropout, self.training)
+                weights_HEL = dropout(weights_HEL, self.dropout, self.training)
                 attended.append(torch.einsum("hel,lhk->ehk", weights_HEL, torch.cat([v_NHK[w], v_EHK[e]])).flatten(1))
         return self.output(torch.cat(attended) if attended else torch.zeros_like(entities_ED))
 
@@ -222,9 +222,13 @@ class Attention(nn.Module):
         if group.real_BL is not None:
             scores_BHSL = scores_BHSL.masked_fill(F.pad(~group.real_BL, (0, size))[:, None, None], float("-inf"))
         scores_BHSL[..., -size:] = own_BHSG.to(scores_BHSL.dtype)
-        weights_BHSL = F.dropout(scores_BHSL.softmax(-1), self.dropout, self.training)
+        weights_BHSL = dropout(scores_BHSL.softmax(-1), self.dropout, self.training)
         own_BHSK = (weights_BHSL[..., -size:, None] * own_BHSGK).sum(-2)
         return weights_BHSL @ F.pad(v_BHLK, (0, 0, 0, size)) + own_BHSK
+
+    @property
+    def _rate(self) -> float:
+        return self.dropout if self.training else 0.0
 
     def _heads(self, x_ND: Tensor) -> Tensor:
         return x_ND.unflatten(-1, (self.num_heads, -1))
@@ -233,21 +237,34 @@ class Attention(nn.Module):
         """Fused attention group by group. q and k may have wider heads than v. RETURNS: (N, D)."""
         narrow = v_NHK.shape[-1]
         scale = narrow**-0.5
-        if q_NHK.shape[-1] != narrow and q_NHK.device.type == "cpu":  # the CPU kernel wants one width
+        rate = self._rate
+        if q_NHK.shape[-1] != narrow and q_NHK.device.type == "cpu" and not rate:  # the CPU kernel wants one width
             v_NHK = F.pad(v_NHK, (0, q_NHK.shape[-1] - narrow))
         results = []
         for group in packing.groups:
             q_BHLK, k_BHLK, v_BHLK = (_take(x, group).transpose(1, 2) for x in (q_NHK, k_NHK, v_NHK))
             mask = None if group.real_BL is None else group.real_BL[:, None, None]
-            dropout = self.dropout if self.training else 0.0
-            out_BHLK = F.scaled_dot_product_attention(
-                q_BHLK, k_BHLK, v_BHLK, attn_mask=mask, dropout_p=dropout, scale=scale
-            )
+            out_BHLK = _attention(q_BHLK, k_BHLK, v_BHLK, scale=scale, rate=rate, mask=mask)
             out_BLHK = out_BHLK[..., :narrow].transpose(1, 2)
             real = out_BLHK.flatten(0, 1) if group.real_BL is None else out_BLHK[group.real_BL]
             results.append(real.flatten(1))
         out_ND = results[0] if len(results) == 1 else torch.cat(results)
         return out_ND if packing.inverse_N is None else out_ND[packing.inverse_N]
+
+
+def _attention(
+    q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, *, scale: float, rate: float, mask: Optional[Tensor] = None
+) -> Tensor:
+    """Attention of heads, (B, H, S, K of v). rate: of dropout; mask: True for keys that are seen.
+
+    torch has no fused kernel with dropout on a CPU, and does it in float32 there, whatever is given."""
+    if not rate or q_BHSK.device.type != "cpu":
+        return F.scaled_dot_product_attention(q_BHSK, k_BHLK, v_BHLK, attn_mask=mask, dropout_p=rate, scale=scale)
+    with torch.autocast("cpu", enabled=False):
+        scores_BHSL = (q_BHSK * scale) @ k_BHLK.transpose(-1, -2)
+        if mask is not None:
+            scores_BHSL = scores_BHSL.masked_fill(~mask, float("-inf"))
+        return dropout(scores_BHSL.softmax(-1), rate, True) @ v_BHLK
 
 
 def _has_log_sums(x: Tensor) -> bool:

@@ -10,6 +10,7 @@ from typing import Tuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .dropout import Dropout
 from .ernie import ErnieConfig
 from .luke import activate
 from .masked import MaskedWordHead, mean_cross_entropy
@@ -20,7 +21,7 @@ class PooledHead(nn.Module):
 
     def __init__(self, hidden_size: int, n_labels: int, *, bias: bool = True):
         super().__init__()
-        self.dropout = nn.Dropout(0.1)
+        self.dropout = Dropout(0.1)
         self.classifier = nn.Linear(hidden_size, n_labels, bias=bias)
 
     def forward(self, pooled_BD: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .dropout import Dropout
+
 FEATURES = {"all": 3, "words": 2, "entity": 1}  # how many states a span's features join
 
 LENGTHS = 16  # lengths in words that the proposer tells apart; the last stands for all longer ones
@@ -24,7 +26,7 @@ class SpanHead(nn.Module):
         if features not in FEATURES:
             raise ValueError(f"features must be one of {sorted(FEATURES)}, but it is {features!r}.")
         self.features = features
-        self.dropout = nn.Dropout(0.1)
+        self.dropout = Dropout(0.1)
         self.classifier = nn.Linear(FEATURES[features] * hidden_size, n_labels)
         self.proposer = SpanProposer(hidden_size, size=proposer_size) if proposer_size else None
 
@@ -50,7 +52,7 @@ class EntityHead(nn.Module):
         if features not in FEATURES:
             raise ValueError(f"features must be one of {sorted(FEATURES)}, but it is {features!r}.")
         self.features = features
-        self.dropout = nn.Dropout(0.1)
+        self.dropout = Dropout(0.1)
         self.classifier = nn.Linear(states * FEATURES[features] * hidden_size, n_labels, bias=bias)
 
     def forward(

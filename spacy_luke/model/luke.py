@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from .attention import Attention
 from .config import EncoderConfig
+from .dropout import Dropout
 from .packing import Packing, entity_rows, pack, pack_pairs
 
 FEED_FORWARD_ROWS = 1024  # rows at once without gradients: the intermediate states then stay in the cache
@@ -62,7 +63,7 @@ class WordEmbeddings(nn.Module):
         self.position = nn.Embedding(config.max_positions, config.hidden_size)
         self.token_type = nn.Embedding(config.token_types, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.position_offset = config.position_offset
 
     def forward(self, windows: Windows) -> Tensor:
@@ -87,7 +88,7 @@ class EntityEmbeddings(nn.Module):
         self.position = nn.Embedding(config.max_positions, config.hidden_size)
         self.token_type = nn.Embedding(config.token_types, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, mentions: Mentions) -> Tensor:
         """RETURNS: (NE, D)."""
@@ -121,7 +122,7 @@ class Layer(nn.Module):
         self.up = nn.Linear(config.hidden_size, config.intermediate_size)
         self.down = nn.Linear(config.intermediate_size, config.hidden_size)
         self.output_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.activation = config.activation
 
     def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:

@@ -90,32 +90,40 @@ def wasteful(monkeypatch, waste: float) -> None:
     monkeypatch.setattr("spacy_luke.model.packing.tolerated_waste", lambda device: waste)
 
 
-@pytest.mark.parametrize("gradients", [True, False])  # other kernels may run where there are none
+def hardly_drop(attention: Attention, gradients: object) -> None:
+    """The computation with dropout, at a rate at which nothing falls."""
+    if gradients == "dropout":
+        attention.train().dropout = 1e-15
+
+
+@pytest.mark.parametrize("gradients", [True, False, "dropout"])  # other kernels may run where there are none
 @pytest.mark.parametrize("waste", [0.0, 0.3, 99.0])
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize("name", BATCHES)
 def test_full_equals_loop(monkeypatch, name, aware, waste, gradients):
     wasteful(monkeypatch, waste)
     attention, words, entities, lengths, counts = make(name, aware)
-    with torch.set_grad_enabled(gradients):
+    hardly_drop(attention, gradients)
+    with torch.set_grad_enabled(bool(gradients)):
         got = attention(words, entities, pack_pairs(lengths, counts, device=CPU))
     wanted = expected(attention, words, entities, lengths, counts, one_way=False)
     for g, w in zip(got, wanted, strict=True):
         torch.testing.assert_close(g.detach(), w, atol=1e-12, rtol=0)
-    with torch.set_grad_enabled(gradients):
+    with torch.set_grad_enabled(bool(gradients)):
         last = attention.entities_last(words, entities, pack_pairs(lengths, counts, device=CPU))
     torch.testing.assert_close(last.detach(), wanted[1], atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("gradients", [True, False, "dropout"])
 @pytest.mark.parametrize("waste", [0.0, 0.3, 99.0])
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize("name", BATCHES)
 def test_one_way_equals_loop(monkeypatch, name, aware, waste, gradients):
     wasteful(monkeypatch, waste)
     attention, words, entities, lengths, counts = make(name, aware)
+    hardly_drop(attention, gradients)
     packing = pack(lengths, device=CPU)
-    with torch.set_grad_enabled(gradients):
+    with torch.set_grad_enabled(bool(gradients)):
         got_words, keys, values = attention.words_only(words, packing)
         rows = entity_rows(packing, counts, device=CPU)
         got_entities = attention.entities_only(entities, keys, values, rows)
@@ -225,5 +233,7 @@ def test_dropout_only_in_training(mode):
     assert torch.equal(still, run())
     attention.train()
     assert not torch.allclose(run(), run())
+    mean = torch.stack([run() for _ in range(4000)]).mean(0)  # weights stay what they are on average
+    torch.testing.assert_close(mean, still, atol=0.1, rtol=0)
     attention.dropout = 0.0
     torch.testing.assert_close(run(), still)
