@@ -20,6 +20,7 @@ from .dropout import dropout
 from .packing import Group, Packing
 
 FEW = 2  # entities are few where their heads are at most the model's width divided by this: folding them in then pays
+PLAIN_KEYS = {torch.float32: 64, torch.bfloat16: 256}  # up to so many; measured on a Xeon with AMX
 _KERNEL = "_scaled_dot_product_flash_attention_for_cpu"
 
 
@@ -234,18 +235,13 @@ class Attention(nn.Module):
         return x_ND.unflatten(-1, (self.num_heads, -1))
 
     def _attend(self, q_NHK: Tensor, k_NHK: Tensor, v_NHK: Tensor, packing: Packing) -> Tensor:
-        """Fused attention group by group. q and k may have wider heads than v. RETURNS: (N, D)."""
-        narrow = v_NHK.shape[-1]
-        scale = narrow**-0.5
-        rate = self._rate
-        if q_NHK.shape[-1] != narrow and q_NHK.device.type == "cpu" and not rate:  # the CPU kernel wants one width
-            v_NHK = F.pad(v_NHK, (0, q_NHK.shape[-1] - narrow))
+        """Attention group by group. q and k may have wider heads than v. RETURNS: (N, D)."""
+        scale = v_NHK.shape[-1] ** -0.5
         results = []
         for group in packing.groups:
             q_BHLK, k_BHLK, v_BHLK = (_take(x, group).transpose(1, 2) for x in (q_NHK, k_NHK, v_NHK))
             mask = None if group.real_BL is None else group.real_BL[:, None, None]
-            out_BHLK = _attention(q_BHLK, k_BHLK, v_BHLK, scale=scale, rate=rate, mask=mask)
-            out_BLHK = out_BHLK[..., :narrow].transpose(1, 2)
+            out_BLHK = _attention(q_BHLK, k_BHLK, v_BHLK, scale=scale, rate=self._rate, mask=mask).transpose(1, 2)
             real = out_BLHK.flatten(0, 1) if group.real_BL is None else out_BLHK[group.real_BL]
             results.append(real.flatten(1))
         out_ND = results[0] if len(results) == 1 else torch.cat(results)
@@ -255,16 +251,27 @@ class Attention(nn.Module):
 def _attention(
     q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, *, scale: float, rate: float, mask: Optional[Tensor] = None
 ) -> Tensor:
-    """Attention of heads, (B, H, S, K of v). rate: of dropout; mask: True for keys that are seen.
+    """Attention of heads, (B, H, S, K of v). rate: of dropout; mask: True for keys that are seen."""
+    if _is_plain_faster(q_BHSK, k_BHLK, v_BHLK, rate=rate):
+        with torch.autocast("cpu", enabled=False):
+            scores_BHSL = (q_BHSK * scale) @ k_BHLK.transpose(-1, -2)
+            if mask is not None:
+                scores_BHSL = scores_BHSL.masked_fill(~mask, float("-inf"))
+            return dropout(scores_BHSL.softmax(-1), rate, rate > 0) @ v_BHLK
+    width, narrow = q_BHSK.shape[-1], v_BHLK.shape[-1]
+    if width != narrow and q_BHSK.device.type == "cpu":  # the fused CPU kernel wants one width
+        v_BHLK = F.pad(v_BHLK, (0, width - narrow))
+    out_BHSK = F.scaled_dot_product_attention(q_BHSK, k_BHLK, v_BHLK, attn_mask=mask, dropout_p=rate, scale=scale)
+    return out_BHSK[..., :narrow]
 
-    torch has no fused kernel with dropout on a CPU, and does it in float32 there, whatever is given."""
-    if not rate or q_BHSK.device.type != "cpu":
-        return F.scaled_dot_product_attention(q_BHSK, k_BHLK, v_BHLK, attn_mask=mask, dropout_p=rate, scale=scale)
-    with torch.autocast("cpu", enabled=False):
-        scores_BHSL = (q_BHSK * scale) @ k_BHLK.transpose(-1, -2)
-        if mask is not None:
-            scores_BHSL = scores_BHSL.masked_fill(~mask, float("-inf"))
-        return dropout(scores_BHSL.softmax(-1), rate, True) @ v_BHLK
+
+def _is_plain_faster(*heads: Tensor, rate: float) -> bool:
+    """On a CPU torch has no fused kernel with dropout, and does it in float32 there, whatever is given; and the gradient of
+    its fused kernel is slow for few keys."""
+    if heads[0].device.type != "cpu":
+        return False
+    few = heads[1].shape[-2] <= PLAIN_KEYS.get(heads[1].dtype, 0)
+    return rate > 0 or (few and torch.is_grad_enabled() and any(x.requires_grad for x in heads))
 
 
 def _has_log_sums(x: Tensor) -> bool:

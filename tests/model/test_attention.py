@@ -9,7 +9,7 @@ import torch
 from noise import COUNTS, LENGTHS, add_noise
 from torch import Tensor
 
-from spacy_luke.model.attention import FEW, Attention
+from spacy_luke.model.attention import FEW, PLAIN_KEYS, Attention
 from spacy_luke.model.packing import entity_rows, pack, pack_pairs
 
 CPU = torch.device("cpu")
@@ -94,6 +94,27 @@ def hardly_drop(attention: Attention, gradients: object) -> None:
     """The computation with dropout, at a rate at which nothing falls."""
     if gradients == "dropout":
         attention.train().dropout = 1e-15
+
+
+def test_kernels_of_short_and_long_windows_learn_the_same(monkeypatch):
+    """With gradients short windows are computed plainly, and long ones by the fused kernel."""
+    fused = torch.nn.functional.scaled_dot_product_attention
+    calls = []
+    monkeypatch.setattr(
+        torch.nn.functional, "scaled_dot_product_attention", lambda *x, **y: calls.append(1) or fused(*x, **y)
+    )
+    found = []
+    for keys in (0, 64):
+        monkeypatch.setitem(PLAIN_KEYS, torch.float32, keys)
+        attention, words, entities, lengths, counts = make("ragged", True)
+        attention, words = attention.float(), words.float().requires_grad_()
+        calls.clear()
+        out = attention(words, entities.float(), pack_pairs(lengths, counts, device=CPU))
+        (out[0].square().sum() + out[1].square().sum()).backward()
+        found.append((out[0].detach(), out[1].detach(), words.grad, attention.w2e_query.weight.grad))
+        assert bool(calls) == (keys == 0)
+    for fused_numbers, plain_numbers in zip(*found, strict=True):
+        torch.testing.assert_close(plain_numbers, fused_numbers, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("gradients", [True, False, "dropout"])  # other kernels may run where there are none
