@@ -1,7 +1,7 @@
 """`entity_annotator`: names of entities found in a dictionary, by link probability (LUKE, EMNLP 2020, appendix C)."""
 
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 import srsly
@@ -11,11 +11,11 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from ..annotations import register_extensions
+from ..annotations import get_questions, register_extensions
 from ..atomic import write_atomically
 from ..linking.build import build_store
 from ..linking.match import Filter, find_names, join_words
-from ..linking.names import check_case
+from ..linking.names import check_case, units
 from ..linking.sources import is_dump
 from ..linking.store import MAGIC, MentionStore, float32
 
@@ -48,6 +48,7 @@ class Link(NamedTuple):
         "overlaps": False,
         "annotate_ents": False,
         "overwrite": False,
+        "questions": True,
     },
 )
 def make_entity_annotator(
@@ -63,6 +64,7 @@ def make_entity_annotator(
     overlaps: bool,
     annotate_ents: bool,
     overwrite: bool,
+    questions: bool,
 ) -> "EntityAnnotator":
     """Builds the component; see `EntityAnnotator` for the settings. What `spacy package` makes of the pipeline will ask
     for the library that reads the store."""
@@ -82,6 +84,7 @@ def make_entity_annotator(
         overlaps=overlaps,
         annotate_ents=annotate_ents,
         overwrite=overwrite,
+        questions=questions,
     )
 
 
@@ -97,7 +100,10 @@ class EntityAnnotator(Pipe):
     max_words: longest name in words of the Doc; null: no limit.
     overlaps: whether names inside of and across others are found too.
     annotate_ents: write `doc.ents` instead, and the link probability to `span._.luke_score`.
-    overwrite: whether `doc.ents` set by earlier components give way; otherwise names that overlap them are left out.
+    overwrite: whether `doc.ents` set by earlier components give way; otherwise names that overlap them are left out. And
+        whether questions lose the entities that they have.
+    questions: whether the names in each of `doc._.luke_questions` are found too, and what they mean is written to its
+        "entities", as `luke_qa` reads them.
 
     The settings are those of the pipeline's config, and so on disk there; the store is saved with the component.
     """
@@ -117,6 +123,7 @@ class EntityAnnotator(Pipe):
         overlaps: bool = False,
         annotate_ents: bool = False,
         overwrite: bool = False,
+        questions: bool = True,
     ) -> None:
         for setting, value in (("min_link_probability", min_link_probability), ("min_prior", min_prior)):
             if not 0 <= value <= 1:
@@ -142,6 +149,7 @@ class EntityAnnotator(Pipe):
         self.overlaps = overlaps
         self.annotate_ents = annotate_ents
         self.overwrite = overwrite
+        self.questions = questions
         self._store: Optional[MentionStore] = None
         vocab.strings.add(label)
         register_extensions()
@@ -200,6 +208,9 @@ class EntityAnnotator(Pipe):
         return build_store([path], case=self.case).store
 
     def __call__(self, doc: Doc) -> Doc:
+        for question in get_questions(doc) if self.questions else ():
+            if self.overwrite or question.get("entities") is None:
+                question["entities"] = self.find_in_text(question["question"])
         links = self.find(doc)
         if self.annotate_ents:
             self._set_ents(doc, links)
@@ -213,8 +224,18 @@ class EntityAnnotator(Pipe):
 
     def find(self, doc: Doc) -> List[Link]:
         """Names in the Doc from left to right with the entities that they may mean, the best first; it is not changed."""
+        return self._find((word.text, bool(word.whitespace_)) for word in doc)
+
+    def find_in_text(self, text: str) -> List[List[Any]]:
+        """[start, end, entity] of the names in a text without words, such as a question; characters [start, end)."""
+        edges = list(units(text))
+        links = self._find((text[start:end], text[end : end + 1].isspace()) for start, end in edges)
+        return [[edges[link.start][0], edges[link.end - 1][1], link.entity] for link in links]
+
+    def _find(self, followed: Iterable[Tuple[str, bool]]) -> List[Link]:
+        """followed: words, and whether a blank follows each."""
         store, min_prior = self.store, float32(self.names.min_prior)
-        words = join_words(((word.text, bool(word.whitespace_)) for word in doc), case=self.case)
+        words = join_words(followed, case=self.case)
         links = []
         for match in find_names(store, words, names=self.names, overlaps=self.overlaps):
             start, end = words.number_W[match.start], words.number_W[match.end - 1] + 1

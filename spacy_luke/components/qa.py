@@ -26,6 +26,7 @@ from .questions import (
     Question,
     QuestionInput,
     ReadDoc,
+    asked_questions,
     different,
     listed,
     question_items,
@@ -114,7 +115,8 @@ class LukeQA(LukeComponent):
     """Answers the questions of a Doc, `doc._.luke_questions`, by spans of it, in `doc._.luke_answers`.
 
     entities: the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary; null: none. Those
-        that the vocabulary lacks are left out. Those of a question are in its "entities", as [start, end, title].
+        that the vocabulary lacks are left out. Those of a question are in its "entities", as [start, end, title]; in
+        training those of the prediction's questions count, where it has the same ones.
     entity_language: of the titles, where the vocabulary has several languages (mLUKE), such as "en".
     max_entities: linked entities that a window has at most, those of the question and the first of the passage.
     window: pieces of a window, the question included; null: as many as the encoder reads. Where training passages are
@@ -313,7 +315,7 @@ class LukeQA(LukeComponent):
 
     def _gold_items(self, owner: int, example: Example, task: QuestionInput, report: Counter) -> Iterator[PassageItem]:
         """Windows of the questions of the reference that have gold answers, or gold "no answer"."""
-        questions = [question for question in get_questions(example.reference) if "answers" in question]
+        questions = [question for question in asked_questions(example) if "answers" in question]
         if not questions:
             return
         doc = example.predicted

@@ -9,7 +9,9 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 
 import numpy as np
 from spacy.tokens import Doc
+from spacy.training import Example
 
+from ..annotations import get_questions
 from ..batch.passages import PassageItem, best_context, make_frame, stride_windows
 from ..bridge.documents import word_edges
 from ..text.passages import Passage, encode_passage, encode_question
@@ -57,6 +59,17 @@ class ReadDoc:
         """Characters of the words around pieces [first, last); empty where the pieces hold none."""
         start, end = int(self.passage.starts_N[first]), int(self.passage.ends_N[last - 1])
         return (start, start) if end <= start else self.words_around(start, end)
+
+
+def asked_questions(example: Example) -> List[Question]:
+    """The questions of the reference, with the entities that earlier components found in those of the prediction."""
+    questions, given = get_questions(example.reference), get_questions(example.predicted)
+    if [x["question"] for x in questions] != [x["question"] for x in given]:
+        return questions
+    return [
+        question if new.get("entities") is None else {**question, "entities": new["entities"]}
+        for question, new in zip(questions, given)
+    ]
 
 
 def read_doc(task: QuestionInput, doc: Doc, links: Iterable[Link]) -> ReadDoc:

@@ -103,6 +103,29 @@ def test_settings(pipeline):
     assert [row[0] for row in links(pipeline(min_link_probability=0.01)(TEXT))] == [row[0] for row in FOUND]
 
 
+QUESTION = "Is Ada Lovelace's letter (in York, New  York City-hall)?"
+
+
+def test_names_in_questions(pipeline):
+    nlp = pipeline(min_link_probability=0.1)
+    doc = nlp.make_doc(TEXT)
+    given = [[3, 6, "Ada Yonath"]]
+    doc._.luke_questions = [QUESTION, {"question": "Who?", "id": "x"}, {"question": QUESTION, "entities": given}]
+    nlp(doc)
+    found, none, kept = doc._.luke_questions
+    names = [(QUESTION[start:end], entity) for start, end, entity in found["entities"]]
+    assert names == [("Ada Lovelace", "Ada Lovelace"), ("New  York City", "New York City")]
+    assert (none["entities"], kept["entities"]) == ([], given)
+    assert links(doc) == FOUND
+    again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert again._.luke_questions == doc._.luke_questions
+    overwriting = pipeline(min_link_probability=0.1, overwrite=True)(doc)
+    assert overwriting._.luke_questions[2]["entities"] == found["entities"]
+    other = nlp.make_doc(TEXT)
+    other._.luke_questions = [QUESTION]
+    assert "entities" not in pipeline(questions=False)(other)._.luke_questions[0]
+
+
 def test_thresholds_are_inclusive(pipeline):
     nlp = pipeline(min_link_probability=0.75)
     assert [row[0] for row in links(nlp("New York City, New York"))] == ["New York City"]

@@ -283,6 +283,26 @@ def test_entities_are_read():
     assert words == ["Accra", "Japan", "Ghana", "Accra"]
 
 
+def test_training_reads_the_entities_of_the_predicted_questions():
+    """Those that a component before it found, as in prediction; the gold's own where there are none."""
+    nlp, qa = make_qa()
+    doc, reference = nlp.make_doc(SENTENCES[1]), nlp.make_doc(SENTENCES[1])
+    text = "Is Accra in Japan?"
+    reference._.luke_questions = [{"question": text, "answers": [], "entities": [[12, 17, "Japan"]]}]
+
+    def rows():
+        return [item.rows_E.tolist() for batch in qa.batches([Example(doc, reference)]) for item in batch.items]
+
+    assert rows() == [[ENTITIES["Japan"]]]
+    for asked, title in (("Is Japan in Accra?", "Japan"), (text, "Accra")):
+        doc._.luke_questions = [{"question": asked, "entities": [[3, 8, "Accra"]]}]
+        assert rows() == [[ENTITIES[title]]]
+    doc._.luke_questions = [{"question": text}]
+    assert rows() == [[ENTITIES["Japan"]]]
+    (asked,) = (item.rows_E.tolist() for item in qa._items([(doc, {"question": text})], {}))
+    assert asked == []
+
+
 def test_entities_matter_where_words_see_them():
     answers = {}
     for attention in ("full", "one_way"):
