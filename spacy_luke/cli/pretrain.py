@@ -51,7 +51,7 @@ def pretrain_cli(
     config = read_config(config_path, ctx.args, code=code)
     try:
         trained = run(config, output, resume=resume, gpu_id=gpu_id)
-    except (ValueError, OSError) as error:
+    except (ValueError, ImportError, OSError) as error:
         msg.fail("Pretraining stopped.", str(error), exits=1)
     if trained is not None:
         for line in trained.report:

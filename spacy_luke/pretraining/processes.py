@@ -52,8 +52,13 @@ class Processes:
         if self.size == 1:
             return model
         if self.is_sharded:
-            from torch.distributed.fsdp import fully_shard  # since torch 2.6
-
+            try:
+                from torch.distributed.fsdp import fully_shard
+            except ImportError as error:
+                raise ImportError(
+                    f'training.parallel = "fsdp" needs torch 2.6 or later, but this is {torch.__version__}. '
+                    'Upgrade torch, or set "ddp".'
+                ) from error
             for layer in model.encoder.layers:  # type: ignore[union-attr]
                 fully_shard(layer)
             return fully_shard(model)

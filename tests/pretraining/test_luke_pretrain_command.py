@@ -27,6 +27,7 @@ from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.cli.pretrain import run
 from spacy_luke.components.entity_texts import TextEncoder
 from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.pretraining.processes import Processes
 from spacy_luke.readers.docbin import copy_given
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -424,16 +425,26 @@ def make_example(nlp):
     doc.spans["luke_types"] = [Span(doc, 0, 1, "person")]
     set_relations(doc, [(*doc.ents, "lives_in")])
     set_candidates_given(doc, [(e.start_char, e.end_char, [("E1", 0.5), ("E2", 0.4)]) for e in doc.ents])
-    return Example(copy_given(doc, nlp.vocab, links=True), doc)
+    doc._.luke_questions = [{"question": "Who lived in London?", "answers": [[0, 3]], "entities": [[13, 19, "E2"]]}]
+    doc._.luke_queries = [{"query": "@placeholder lived", "candidates": [[0, 3], [13, 19]], "answers": [[0, 3]]}]
+    return Example(copy_given(doc, nlp.vocab, links=True, questions=True), doc)
 
 
-@pytest.mark.parametrize("name", ["luke_ner", "luke_typer", "luke_relation", "luke_linker", "luke_encoder"])
+COMPONENTS = {
+    **{name: {"overlap": 40} for name in ("luke_ner", "luke_typer", "luke_relation", "luke_linker")},
+    "luke_encoder": {},
+    "luke_cloze": {"stride": 16},
+    "luke_qa": {"stride": 16, "max_question_pieces": 28, "max_answer_pieces": 20},
+}
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
 def test_components_load_it(whole, name):
-    """The linker with the entities of the pretraining as its own."""
+    """The linker with the entities of the pretraining as its own, and questions with those as input."""
     nlp = spacy.blank("en")
-    component = nlp.add_pipe(name, config={} if name == "luke_encoder" else {"overlap": 40})
+    component = nlp.add_pipe(name, config=COMPONENTS[name])
     example = make_example(nlp)
-    entities = "all" if name == "luke_linker" else "special"
+    entities = "all" if name in ("luke_linker", "luke_qa") else "special"
     options = {} if name == "luke_encoder" else {"seed": 0}
     component.initialize(
         lambda: [example], nlp=nlp, weights=lambda: read_checkpoint(whole / "model", entities=entities), **options
@@ -441,3 +452,16 @@ def test_components_load_it(whole, name):
     doc = nlp(example.predicted)
     if name == "luke_linker":
         assert {ent.kb_id_ for ent in doc.ents} <= {"E1", "E2"}
+    if name == "luke_qa":
+        assert len(doc._.luke_answers) == 1
+        question = doc._.luke_questions[0]
+        linked = component.answer(doc, question)
+        assert linked.score != component.answer(doc, question["question"]).score  # the pretrained entity is read
+    if name == "luke_cloze":
+        assert len(doc._.luke_fillers[0].spans) == 2
+
+
+def test_a_torch_without_fsdp(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.distributed.fsdp", None)
+    with pytest.raises(ImportError, match=r'training.parallel = "fsdp" needs torch 2.6 or later, but this is '):
+        Processes(0, 2, "fsdp").wrap(torch.nn.Linear(1, 1))
