@@ -23,7 +23,8 @@ from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .knowledge import KnownGetter
-from .mentions import align_mention
+from .pairs import Pairs, gold_relations, training_pairs
+from .thresholds import best_threshold
 from .units import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
@@ -41,22 +42,12 @@ predict_precision = "float32"
 """)["model"]
 TOKENS = ("pair", "mention")
 
-Mention = Tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked about a Doc: mentions as words [start, end), and pairs (P, 2) of them as (head, tail)."""
-
-    mentions: List[Mention]
-    pairs_P2: np.ndarray
-
 
 @dataclass(frozen=True)
 class Found:
     """Relations of a Doc: pairs of mentions (R, 2), class and probability of each."""
 
-    question: Question
+    asked: Pairs
     pair_R2: np.ndarray
     label_R: np.ndarray
     probability_R: np.ndarray
@@ -222,18 +213,18 @@ class LukeRelation(LukeComponent):
 
     # ---- prediction
 
-    def question(self, doc: Doc) -> Question:
-        if (given := doc._.luke_pairs) is not None:
-            pairs = [((head.start, head.end), (tail.start, tail.end)) for head, tail in given]
-            if same := [head for head, tail in pairs if head == tail]:
-                warnings.warn(
-                    f"'{self.name}': {len(same)} of {len(pairs)} given pairs have no relation, as head and tail are the same "
-                    f"words; the first is {doc[same[0][0] : same[0][1]].text[:60]!r}.",
-                    stacklevel=3,
-                )
-            return _question_of(pairs)
-        spans = {(span.start, span.end): span for span in self.getter(doc) if span.end > span.start}
-        return Question(list(spans), self._suggest(doc, list(spans.values())))
+    def asked(self, doc: Doc) -> Pairs:
+        """The given pairs, or those that the suggester gives of the mentions."""
+        if (given := doc._.luke_pairs) is None:
+            return Pairs.suggested(doc, self.getter(doc), self._suggest)
+        pairs = [((head.start, head.end), (tail.start, tail.end)) for head, tail in given]
+        if same := [head for head, tail in pairs if head == tail]:
+            warnings.warn(
+                f"'{self.name}': {len(same)} of {len(pairs)} given pairs have no relation, as head and tail are the same "
+                f"words; the first is {doc[same[0][0] : same[0][1]].text[:60]!r}.",
+                stacklevel=3,
+            )
+        return Pairs.given(pairs)
 
     def _suggest(self, doc: Doc, spans: Sequence[Span]) -> np.ndarray:
         pairs_P2 = np.asarray(self.suggester(doc, spans), dtype=np.int64).reshape(-1, 2)
@@ -251,24 +242,24 @@ class LukeRelation(LukeComponent):
 
     def predict(self, docs: Iterable[Doc]) -> List[Found]:
         docs = list(docs)
-        questions = [self.question(doc) for doc in docs]
+        all_asked = [self.asked(doc) for doc in docs]
         rows: List[List[np.ndarray]] = [[] for _ in docs]
         lost: List[List[int]] = [[] for _ in docs]
         task = self.input()
         with self.predicting():
             items = (
                 item
-                for i, (doc, question) in enumerate(zip(docs, questions))
-                for item in unit_items(task, doc, question.mentions, question.pairs_P2, owner=i, lost=lost[i])
+                for i, (doc, asked) in enumerate(zip(docs, all_asked))
+                for item in unit_items(task, doc, asked.mentions, asked.pairs_P2, owner=i, lost=lost[i])
             )
             for batch in batch_entities(items, size=self.cfg["batch_size"]):
                 found = self._read(batch, self.model.predict(batch))
                 for i in np.unique(found[:, 0]).astype(int).tolist():
                     rows[i].append(found[found[:, 0] == i, 1:])
-        for doc, question, missing in zip(docs, questions, lost):
+        for doc, asked, missing in zip(docs, all_asked, lost):
             if missing:
-                self._warn_lost(doc, question, missing)
-        return [self._found(question, parts) for question, parts in zip(questions, rows)]
+                self._warn_lost(doc, asked, missing)
+        return [self._found(asked, parts) for asked, parts in zip(all_asked, rows)]
 
     def _read(self, batch: EntityBatch, logits_UL: Tensor) -> np.ndarray:
         """A row (document, pair, class, probability) for each relation found."""
@@ -285,15 +276,15 @@ class LukeRelation(LukeComponent):
         unit = unit.cpu().numpy()
         return np.stack([batch.owner_U()[unit], batch.number_U()[unit], label.cpu().numpy(), probability], 1)
 
-    def _found(self, question: Question, parts: List[np.ndarray]) -> Found:
+    def _found(self, asked: Pairs, parts: List[np.ndarray]) -> Found:
         table = np.concatenate(parts) if parts else np.empty((0, 3))
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
-        return Found(question, question.pairs_P2[table[:, 0].astype(np.int64)], table[:, 1].astype(int), table[:, 2])
+        return Found(asked, asked.pairs_P2[table[:, 0].astype(np.int64)], table[:, 1].astype(int), table[:, 2])
 
-    def _warn_lost(self, doc: Doc, question: Question, lost: List[int]) -> None:
-        (a, b), (c, d) = (question.mentions[m] for m in question.pairs_P2[lost[0]])
+    def _warn_lost(self, doc: Doc, asked: Pairs, lost: List[int]) -> None:
+        (a, b), (c, d) = (asked.mentions[m] for m in asked.pairs_P2[lost[0]])
         warnings.warn(
-            f"'{self.name}': {len(lost)} of {len(question.pairs_P2)} pairs have no relation, as a mention has no pieces or "
+            f"'{self.name}': {len(lost)} of {len(asked.pairs_P2)} pairs have no relation, as a mention has no pieces or "
             f"the two are longer than a window of {self.input().room} pieces; the first is "
             f"{doc[a:b].text[:60]!r} and {doc[c:d].text[:60]!r}.",
             stacklevel=3,
@@ -302,7 +293,7 @@ class LukeRelation(LukeComponent):
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Found]) -> None:
         classes = self.classes
         for doc, found in zip(docs, predictions):
-            places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.question.mentions]
+            places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.asked.mentions]
             doc.user_data["luke_relations"] = [
                 [*places[head], *places[tail], classes[label], float(probability)]
                 for (head, tail), label, probability in zip(
@@ -312,13 +303,13 @@ class LukeRelation(LukeComponent):
 
     # ---- training
 
-    def gold(self, example: Example) -> Tuple[Question, np.ndarray, Counter]:
+    def gold(self, example: Example) -> Tuple[Pairs, np.ndarray, Counter]:
         """What is asked about the predicted Doc in training, the gold classes of the pairs ((P,), or (P, L) with several
         labels), and why gold relations are not among them."""
-        question, relations, missing = self._read_gold(example)
+        asked, relations, missing = self._read_gold(example)
         classes = {label: i for i, label in enumerate(self.classes)}
         multi = self.cfg["multi_label"]
-        shape = (len(question.pairs_P2), len(classes)) if multi else len(question.pairs_P2)
+        shape = (len(asked.pairs_P2), len(classes)) if multi else len(asked.pairs_P2)
         gold = np.zeros(shape, dtype=np.float32 if multi else np.int64)
         if not multi and self.classes[0] is not None:
             gold[:] = -1  # a pair without a relation is not known where every pair has one
@@ -334,59 +325,19 @@ class LukeRelation(LukeComponent):
                     gold[pair, classes[label]] = 1.0
             if not multi:
                 gold[pair] = classes[labels[0]]
-        return question, gold, missing
+        return asked, gold, missing
 
-    def _read_gold(self, example: Example) -> Tuple[Question, Dict[int, List[str]], Counter]:
-        """The question, labels of its pairs by their numbers, and why gold relations have no number."""
-        reference, doc = example.reference, example.predicted
-        missing: Counter = Counter()
-        rows = reference.user_data.get("luke_relations", [])
-        given = reference.user_data.get("luke_pairs")
-        if given is not None:
-            places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
-            question = _question_of([(head, tail) for head, tail in places if head and tail])
-        else:
-            spans = {}
-            for span in self.getter(reference):
-                place = align_mention(doc, span.start_char, span.end_char)
-                if place is not None:
-                    spans.setdefault(place, Span(doc, *place, label=span.label_))
-            question = Question(list(spans), self._suggest(doc, list(spans.values())))
-        mentions = question.mentions
-        number = {(mentions[head], mentions[tail]): p for p, (head, tail) in enumerate(question.pairs_P2.tolist())}
-        relations: Dict[int, List[str]] = {}
-        for a, b, c, d, label, _ in rows:
-            if self.cfg["none"] is not None and label == self.cfg["none"]:
-                continue
-            head, tail = align_mention(doc, a, b), align_mention(doc, c, d)
-            if head is None or tail is None:
-                missing["have a head or tail that does not fall on word boundaries"] += 1
-            elif head == tail:
-                missing["have a head that is their tail"] += 1
-            elif (head, tail) not in number:
-                known = head in mentions and tail in mentions
-                if given is not None:
-                    missing["are not among the given pairs"] += 1
-                else:
-                    missing[
-                        "are not proposed by the suggester" if known else "have a head or tail that is no mention"
-                    ] += 1
-            else:
-                labels = relations.setdefault(number[head, tail], [])
-                if label in labels:
-                    continue
-                if labels and not self.cfg["multi_label"]:
-                    missing["have a pair with another label (set multi_label)"] += 1
-                    continue
-                labels.append(label)
-        return question, relations, missing
+    def _read_gold(self, example: Example) -> Tuple[Pairs, Dict[int, List[str]], Counter]:
+        """What is asked, labels of its pairs by their numbers, and why gold relations have no number."""
+        asked = training_pairs(example, self.getter, self._suggest)
+        return asked, *gold_relations(example, asked, none=self.cfg["none"], multi_label=self.cfg["multi_label"])
 
     def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
         items = []
         task = self.input()
         for i, example in enumerate(examples):
-            question, gold, _ = self.gold(example)
-            items += unit_items(task, example.predicted, question.mentions, question.pairs_P2, owner=i, gold=gold)
+            asked, gold, _ = self.gold(example)
+            items += unit_items(task, example.predicted, asked.mentions, asked.pairs_P2, owner=i, gold=gold)
         return batch_entities(items, size=self.cfg["batch_size"])
 
     def loss_weight(self, batch: EntityBatch) -> float:
@@ -425,16 +376,16 @@ class LukeRelation(LukeComponent):
         pairs = total = 0
         task = self.input()
         for example in get_examples():
-            question, relations, reasons = self._read_gold(example)
+            asked, relations, reasons = self._read_gold(example)
             total += sum(map(len, relations.values())) + reasons.total()
             lost: List[int] = []
-            for _ in unit_items(task, example.predicted, question.mentions, question.pairs_P2, owner=0, lost=lost):
+            for _ in unit_items(task, example.predicted, asked.mentions, asked.pairs_P2, owner=0, lost=lost):
                 pass
             if gone := [number for number in lost if number in relations]:
                 reasons["have mentions without pieces, or longer than a window"] += sum(len(relations[x]) for x in gone)
             missing.update(reasons)
             seen.update(label for labels_ in relations.values() for label in labels_)
-            pairs += len(question.pairs_P2)
+            pairs += len(asked.pairs_P2)
         rows = checkpoint.labels if checkpoint is not None and checkpoint.task == "entity_pair_classification" else None
         fits = (
             rows is not None
@@ -481,36 +432,21 @@ class LukeRelation(LukeComponent):
         ones. Only with multi_label. RETURNS: it and the F1; of equal ones the nearest to 0.5."""
         if not self.cfg["multi_label"]:
             raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
-        found, golds, missed = [], [], 0
+        found, golds, total = [], [], 0
         for example in examples:
-            question, gold_PL, missing = self.gold(example)
-            missed += missing.total()
+            asked, gold_PL, missing = self.gold(example)
+            total += int(gold_PL.sum()) + missing.total()
             probability_PL = np.zeros_like(gold_PL)
             with self.predicting():
-                items = unit_items(self.input(), example.predicted, question.mentions, question.pairs_P2, owner=0)
+                items = unit_items(self.input(), example.predicted, asked.mentions, asked.pairs_P2, owner=0)
                 for batch in batch_entities(items, size=self.cfg["batch_size"]):
                     probability_PL[batch.number_U()] = self.model.predict(batch).sigmoid().cpu().numpy()
             found.append(probability_PL.reshape(-1))
             golds.append(gold_PL.reshape(-1) > 0)
-        if not golds or not (gold := np.concatenate(golds)).any():
+        if not any(gold.any() for gold in golds):
             raise ValueError("Expected examples with relations to tune on, but found none.")
-        probability = np.concatenate(found)
-        best = (-1.0, 0.0, 0.5)
-        for threshold in np.arange(0.01, 1.0, 0.01).round(2).tolist():
-            chosen = probability > threshold
-            f1 = 2 * float((chosen & gold).sum()) / max(float(chosen.sum() + gold.sum() + missed), 1.0)
-            best = max(best, (f1, -abs(threshold - 0.5), threshold))
-        self.cfg["threshold"] = best[2]
-        return {"threshold": best[2], "relations_f": best[0]}
+        self.cfg["threshold"], f1 = best_threshold(np.concatenate(found), np.concatenate(golds), total=total)
+        return {"threshold": self.cfg["threshold"], "relations_f": f1}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, none=self.cfg["none"], **kwargs)
-
-
-def _question_of(pairs: Sequence[Tuple[Mention, Mention]]) -> Question:
-    """Given pairs as a question: their mentions, each once."""
-    mentions = list(dict.fromkeys(mention for pair in pairs for mention in pair))
-    number = {mention: m for m, mention in enumerate(mentions)}
-    pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
-    pairs_P2 = np.array([[number[head], number[tail]] for head, tail in pairs], dtype=np.int64).reshape(-1, 2)
-    return Question(mentions, pairs_P2)

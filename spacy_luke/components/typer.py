@@ -23,6 +23,7 @@ from ..model.heads import multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .knowledge import KnownGetter
 from .mentions import SpanGroupGetter, align_mention
+from .thresholds import best_threshold
 from .units import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
@@ -343,19 +344,13 @@ class LukeTyper(LukeComponent):
                     rows_ML[batch.number_U()] = self.model.predict(batch).cpu().numpy()
             logits.append(rows_ML)
             golds.append(gold_ML)
-        if not golds or not (gold := np.concatenate(golds)).any():
+        if not any(gold.any() for gold in golds):
             raise ValueError(
                 f"Expected examples with gold types in doc.spans[{GOLD_KEY!r}] to tune on, but found none."
             )
         probability = torch.from_numpy(np.concatenate(logits)).sigmoid().numpy()
-        best = (-1.0, 0.0, 0.5)
-        for threshold in np.arange(0.01, 1.0, 0.01).round(2).tolist():
-            chosen = probability > threshold
-            right = float((chosen & (gold > 0)).sum())
-            f1 = 2 * right / max(float(chosen.sum() + total), 1.0)
-            best = max(best, (f1, -abs(threshold - 0.5), threshold))
-        self.cfg["threshold"] = best[2]
-        return {"threshold": best[2], "types_micro_f": best[0]}
+        self.cfg["threshold"], f1 = best_threshold(probability, np.concatenate(golds) > 0, total=total)
+        return {"threshold": self.cfg["threshold"], "types_micro_f": f1}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)

@@ -70,10 +70,10 @@ def probabilities(relation, doc):
     read = relation._read
 
     def spy(batch, logits_UL):
-        question = relation.question(doc)
+        asked = relation.asked(doc)
         for number, row in zip(batch.number_U().tolist(), logits_UL.softmax(-1).tolist()):
-            head, tail = question.pairs_P2[number]
-            rows[question.mentions[head], question.mentions[tail]] = row
+            head, tail = asked.pairs_P2[number]
+            rows[asked.mentions[head], asked.mentions[tail]] = row
         return read(batch, logits_UL)
 
     relation._read = spy
@@ -225,18 +225,18 @@ def test_pairs_of_two_windows():
     doc = marked(nlp, LONG)
     from spacy_luke.components.units import unit_items
 
-    question = relation.question(doc)
-    items = list(unit_items(relation.input(), doc, question.mentions, question.pairs_P2, owner=0))
+    asked = relation.asked(doc)
+    items = list(unit_items(relation.input(), doc, asked.mentions, asked.pairs_P2, owner=0))
     numbers = np.concatenate([item.number_U for item in items])
-    assert sorted(numbers.tolist()) == list(range(len(question.pairs_P2)))
+    assert sorted(numbers.tolist()) == list(range(len(asked.pairs_P2)))
     shared = [item for item in items if len(item.number_U) > 1]
     assert len({item.pieces.tobytes() for item in shared}) == len(shared) > 5
     assert sum(len(item.number_U) for item in shared) < len(numbers)
     for item in items:
         assert len(item.pieces) <= 64
         for unit, number in zip(item.units_UK, item.number_U):
-            for token, mention in zip(unit, question.pairs_P2[number]):
-                start, end = question.mentions[mention]
+            for token, mention in zip(unit, asked.pairs_P2[number]):
+                start, end = asked.mentions[mention]
                 read = item.pieces[item.first_E[token] : item.last_E[token] + 1].tolist()
                 assert relation.tokenizer.backend.decode(read).strip() == doc[start:end].text
         rows = [relation.special_row("[MASK]"), relation.special_row("[MASK2]")]
@@ -414,9 +414,9 @@ def test_given_pairs(mode):
     """They are asked instead, getter and suggester are not; those with a relation are learned, the others have none."""
     nlp, relation = make(mode, examples=lambda nlp: make_examples(nlp, pairs=GIVEN))
     for i, example in enumerate(make_examples(nlp, pairs=GIVEN)):
-        question, gold, missing = relation.gold(example)
+        asked, gold, missing = relation.gold(example)
         wanted = [(place(example.predicted, a), place(example.predicted, b)) for a, b in GIVEN[i]]
-        asked = [tuple(question.mentions[m] for m in pair) for pair in question.pairs_P2.tolist()]
+        asked = [tuple(asked.mentions[m] for m in pair) for pair in asked.pairs_P2.tolist()]
         assert asked == [((a.start, a.end), (b.start, b.end)) for a, b in wanted]
         labels = {key[:4]: key[4] for key in relations_of(example.reference)}
         assert [relation.classes[k] for k in gold] == [labels.get((a.start, a.end, b.start, b.end)) for a, b in wanted]
