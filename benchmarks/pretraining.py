@@ -43,9 +43,15 @@ class StepProducts(Products):
     """Products of steps: each of a linear layer with the two of its gradients."""
 
     def __init__(
-        self, config: EncoderConfig, shapes: Sequence[Shapes], asked: Sequence[Dict[str, int]], *, entities: int
+        self,
+        config: EncoderConfig,
+        shapes: Sequence[Shapes],
+        asked: Sequence[Dict[str, int]],
+        *,
+        entities: int,
+        dtype: torch.dtype,
     ):
-        super().__init__(config, shapes, n_labels=1, dtype=torch.float32)
+        super().__init__(config, shapes, n_labels=1, dtype=dtype)
         self.asked = asked
         d, e = config.hidden_size, config.entity_size
         sizes = {
@@ -54,8 +60,8 @@ class StepProducts(Products):
             "entity dense": (e, d),
             "entities": (entities, e),
         }
-        self.heads = {name: torch.randn(size) for name, size in sizes.items()}
-        self.input = torch.randn(d, e)
+        self.heads = {name: torch.randn(size).to(dtype) for name, size in sizes.items()}
+        self.input = torch.randn(d, e).to(dtype)
 
     def run(self) -> None:
         self.flops = 0
@@ -194,12 +200,13 @@ def measure(options: argparse.Namespace) -> Dict[str, Any]:
     step(numbers[0])
     flops = []
     for drawn, shape, counts in zip(numbers, shapes, asked):
-        products = StepProducts(config, [shape], [counts], entities=options.entities)
-        if device.type == "cpu" and not half:
+        dtype = torch.bfloat16 if half else torch.float32
+        products = StepProducts(config, [shape], [counts], entities=options.entities, dtype=dtype)
+        if device.type == "cpu":
             products.run()  # once untimed
             seconds["products"].append(timed(products.run))
         flops.append(count_flops(config, shape, counts, entities=options.entities))
-        assert device.type != "cpu" or half or products.flops == flops[-1], (products.flops, flops[-1])
+        assert device.type != "cpu" or products.flops == flops[-1], (products.flops, flops[-1])
         seconds["step"].append(timed(lambda drawn=drawn: step(drawn)))
     tokens = mean(x.words + x.entities for x in shapes)
     per_step = median(seconds["step"])
