@@ -10,7 +10,7 @@ fused call does it. Without gradients on a CPU the parts are attended apart inst
 the log-sums of their softmaxes: nothing is widened, gathered or padded.
 """
 
-from typing import Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -148,12 +148,14 @@ class Attention(nn.Module):
         own_EHG, own_v_EHGK = self._group_scores(entities_ED, to_group(entities_ED), group_size)
         scale = q_EHK.shape[-1] ** -0.5
         results, order = [], []
-        for group, rows_BS in rows:
+        keys, values = (_take(x, [group for group, _ in rows]) for x in (k_NHK, v_NHK))
+        tables = [rows_BS for _, rows_BS in rows]
+        queries, own_scores, own_values = (_gather(x, tables) for x in (q_EHK, own_EHG, own_v_EHGK))
+        parts = zip(rows, keys, values, queries, own_scores, own_values, strict=True)
+        for (group, rows_BS), k_BLHK, v_BLHK, q_BSHK, own_BSHG, own_BSHGK in parts:
             real_BS = rows_BS >= 0
-            safe_BS = rows_BS.clamp(min=0)
-            q_BHSK, own_BHSGK = q_EHK[safe_BS].transpose(1, 2), own_v_EHGK[safe_BS].transpose(1, 2)
-            own_BHSG = own_EHG[safe_BS].transpose(1, 2)
-            k_BHLK, v_BHLK = _take(k_NHK, group).transpose(1, 2), _take(v_NHK, group).transpose(1, 2)
+            q_BHSK, own_BHSG, own_BHSGK = (x.transpose(1, 2) for x in (q_BSHK, own_BSHG, own_BSHGK))
+            k_BHLK, v_BHLK = k_BLHK.transpose(1, 2), v_BLHK.transpose(1, 2)
             if group.real_BL is None and _has_log_sums(entities_ED):
                 own_BHSG = own_BHSG.to(torch.promote_types(own_BHSG.dtype, torch.float32))
                 weights_BHSG = own_BHSG.softmax(-1).to(own_BHSGK.dtype)
@@ -182,25 +184,24 @@ class Attention(nn.Module):
         q_EHK = self._heads(to_words(entities_ED))
         to_entities_EHK = self._heads(self.e2e_query(entities_ED)) if self.entity_aware else None
         k_EHK, v_EHK = self._heads(self.key(entities_ED)), self._heads(self.value(entities_ED))
-        attended, a, c = [], 0, 0
-        for n_words, n_entities in zip(lengths, counts, strict=True):
-            w, e = slice(a, a + n_words), slice(c, c + n_entities)
-            a, c = a + n_words, c + n_entities
-            if n_entities and to_entities_EHK is None:
-                k_LHK, v_LHK = torch.cat([k_NHK[w], k_EHK[e]]), torch.cat([v_NHK[w], v_EHK[e]])
-                heads = (x.transpose(0, 1)[None] for x in (q_EHK[e], k_LHK, v_LHK))
-                attended.append(_rows([_attention(*heads, scale=q_EHK.shape[-1] ** -0.5, rate=self._rate)]))
-            elif n_entities and to_entities_EHK is not None and _has_log_sums(entities_ED):
-                words = _part(q_EHK[e], k_NHK[w], v_NHK[w])
-                attended.append(_rows([_join(words, _part(to_entities_EHK[e], k_EHK[e], v_EHK[e]))]))
-            elif n_entities and to_entities_EHK is not None:
-                to_words_HEL = torch.einsum("ehk,lhk->hel", q_EHK[e], k_NHK[w])
-                scores_HEL = torch.cat(
-                    [to_words_HEL, torch.einsum("ehk,lhk->hel", to_entities_EHK[e], k_EHK[e])], dim=-1
-                )
-                weights_HEL = (scores_HEL * q_EHK.shape[-1] ** -0.5).softmax(-1).to(v_NHK.dtype)
-                weights_HEL = dropout(weights_HEL, self.dropout, self.training)
-                attended.append(torch.einsum("hel,lhk->ehk", weights_HEL, torch.cat([v_NHK[w], v_EHK[e]])).flatten(1))
+        words = zip(k_NHK.split(list(lengths)), v_NHK.split(list(lengths)), strict=True)
+        own = (q_EHK if to_entities_EHK is None else to_entities_EHK, k_EHK, v_EHK)
+        entities = zip(*(x.split(list(counts)) for x in (q_EHK, *own)), strict=True)
+        scale, attended = q_EHK.shape[-1] ** -0.5, []
+        for (k_WHK, v_WHK), (q_SHK, own_q_SHK, own_k_SHK, own_v_SHK) in zip(words, entities, strict=True):
+            if not len(q_SHK):
+                continue
+            if to_entities_EHK is None:
+                k_LHK, v_LHK = torch.cat([k_WHK, own_k_SHK]), torch.cat([v_WHK, own_v_SHK])
+                heads = (x.transpose(0, 1)[None] for x in (q_SHK, k_LHK, v_LHK))
+                attended.append(_rows([_attention(*heads, scale=scale, rate=self._rate)]))
+            elif _has_log_sums(entities_ED):
+                attended.append(_rows([_join(_part(q_SHK, k_WHK, v_WHK), _part(own_q_SHK, own_k_SHK, own_v_SHK))]))
+            else:
+                to_words_HSW = torch.einsum("shk,whk->hsw", q_SHK, k_WHK)
+                scores_HSL = torch.cat([to_words_HSW, torch.einsum("shk,thk->hst", own_q_SHK, own_k_SHK)], dim=-1)
+                weights_HSL = dropout((scores_HSL * scale).softmax(-1).to(v_NHK.dtype), self.dropout, self.training)
+                attended.append(torch.einsum("hsl,lhk->shk", weights_HSL, torch.cat([v_WHK, own_v_SHK])).flatten(1))
         return self.output(torch.cat(attended) if attended else torch.zeros_like(entities_ED))
 
     def _group_scores(self, entities_ED: Tensor, query_ED: Tensor, size: int) -> Tuple[Tensor, Tensor]:
@@ -238,14 +239,15 @@ class Attention(nn.Module):
         """Attention group by group. q and k may have wider heads than v. RETURNS: (N, D)."""
         scale = v_NHK.shape[-1] ** -0.5
         results = []
-        for group in packing.groups:
-            q_BHLK, k_BHLK, v_BHLK = (_take(x, group).transpose(1, 2) for x in (q_NHK, k_NHK, v_NHK))
+        in_groups = (_in_groups(x, packing) for x in (q_NHK, k_NHK, v_NHK))
+        for group, *heads in zip(packing.groups, *in_groups, strict=True):
+            q_BHLK, k_BHLK, v_BHLK = (x.transpose(1, 2) for x in heads)
             mask = None if group.real_BL is None else group.real_BL[:, None, None]
             out_BLHK = _attention(q_BHLK, k_BHLK, v_BHLK, scale=scale, rate=self._rate, mask=mask).transpose(1, 2)
             real = out_BLHK.flatten(0, 1) if group.real_BL is None else out_BLHK[group.real_BL]
             results.append(real.flatten(1))
         out_ND = results[0] if len(results) == 1 else torch.cat(results)
-        return out_ND if packing.inverse_N is None else out_ND[packing.inverse_N]
+        return out_ND if packing.inverse_N is None else _reorder(out_ND, packing.inverse_N, packing.order_P)
 
 
 def _attention(
@@ -299,9 +301,44 @@ def _join(one: Tuple[Tensor, Tensor], other: Tuple[Tensor, Tensor]) -> Tensor:
     return torch.lerp(other[0], one[0], weight.to(one[0].dtype))
 
 
-def _take(x_NHK: Tensor, group: Group) -> Tensor:
-    """Rows of a group, (B, L, H, K); a view where they are consecutive."""
-    if group.start is None:
-        return x_NHK[group.rows_BL]
-    B, L = group.rows_BL.shape
-    return x_NHK[group.start : group.start + B * L].unflatten(0, (B, L))
+def _take(x_NHK: Tensor, groups: Sequence[Group]) -> List[Tensor]:
+    """Rows (B, L, H, K) of each group, views where they are consecutive: of one split, since the gradient of a slice is as
+    large as all rows."""
+    if any(group.start is None for group in groups):
+        return [x_NHK[group.rows_BL] for group in groups]
+    edges = [0, *(edge for g in groups for edge in (g.start, g.start + g.rows_BL.numel())), len(x_NHK)]  # type: ignore[operator]
+    parts = x_NHK.split([b - a for a, b in zip(edges, edges[1:])])[1::2]
+    return [part.unflatten(0, group.rows_BL.shape) for part, group in zip(parts, groups, strict=True)]
+
+
+def _gather(x: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
+    """x[rows] of each table of rows, where -1 stands for any: one gather for all, and its split."""
+    rows = [table.clamp(min=0).flatten() for table in tables]
+    parts = x[torch.cat(rows)].split([len(part) for part in rows]) if rows else ()
+    return [part.unflatten(0, table.shape) for part, table in zip(parts, tables)]
+
+
+def _in_groups(x_NHK: Tensor, packing: Packing) -> List[Tensor]:
+    """Rows (B, L, H, K) of each group: one gather for all, and its split."""
+    if packing.order_P is not None:
+        x_NHK = _reorder(x_NHK, packing.order_P, packing.inverse_N)
+    parts = x_NHK.split([group.rows_BL.numel() for group in packing.groups])
+    return [part.unflatten(0, group.rows_BL.shape) for part, group in zip(parts, packing.groups, strict=True)]
+
+
+def _reorder(x: Tensor, order_P: Tensor, inverse_N: Optional[Tensor]) -> Tensor:
+    """x[order_P]. inverse_N: of the order, where it only moves rows: then the gradient is a gather, too."""
+    if inverse_N is None or len(inverse_N) != len(order_P):
+        return x[order_P]
+    return _Reorder.apply(x, order_P, inverse_N)
+
+
+class _Reorder(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order_N: Tensor, inverse_N: Tensor) -> Tensor:
+        ctx.save_for_backward(inverse_N)
+        return x.index_select(0, order_N)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
+        return gradient.index_select(0, ctx.saved_tensors[0]), None, None

@@ -29,12 +29,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Packing:
-    """Groups in order, and where each packed row is found in their concatenated results (None: in place).
+    """Groups in order, the packed rows of all groups, padding included, and where each packed row is found in their
+    concatenated results (of both None: in place).
 
     lengths: rows of each window; of windows made of two runs, `more_lengths` has the second run's.
     """
 
     groups: Tuple[Group, ...]
+    order_P: Optional[Tensor]
     inverse_N: Optional[Tensor]
     lengths: Sequence[int]
     more_lengths: Sequence[int] = ()
@@ -65,8 +67,7 @@ def pack(lengths: Sequence[int], *, device: torch.device, waste: Optional[float]
     for length in lengths:
         starts.append(starts[-1] + length)
     rows = [torch.arange(a, b) for a, b in zip(starts, starts[1:])]
-    groups, inverse_N = _pack(rows, device=device, contiguous=True, waste=waste)
-    return Packing(groups, inverse_N, lengths)
+    return Packing(*_pack(rows, device=device, contiguous=True, waste=waste), lengths)
 
 
 def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, device: torch.device) -> Packing:
@@ -75,8 +76,7 @@ def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, d
     for n_words, n_entities in zip(first_lengths, second_lengths, strict=True):
         rows.append(torch.cat([torch.arange(word, word + n_words), torch.arange(entity, entity + n_entities)]))
         word, entity = word + n_words, entity + n_entities
-    groups, inverse_N = _pack(rows, device=device, contiguous=False)
-    return Packing(groups, inverse_N, first_lengths, second_lengths)
+    return Packing(*_pack(rows, device=device, contiguous=False), first_lengths, second_lengths)
 
 
 def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device) -> List[Tuple[Group, Tensor]]:
@@ -115,7 +115,7 @@ def _part(group: Group, first: int, last: int) -> Group:
 
 def _pack(
     rows: List[Tensor], *, device: torch.device, contiguous: bool, waste: Optional[float] = None
-) -> Tuple[Tuple[Group, ...], Optional[Tensor]]:
+) -> Tuple[Tuple[Group, ...], Optional[Tensor], Optional[Tensor]]:
     waste = tolerated_waste(device) if waste is None else waste
     lengths = [len(x) for x in rows]
     groups, order = [], []
@@ -134,4 +134,6 @@ def _pack(
         inverse = torch.empty_like(flat)
         inverse[flat] = torch.arange(len(flat))
         inverse = inverse.to(device)
-    return tuple(groups), inverse
+    in_place = all(group.start is not None or not group.rows_BL.numel() for group in groups)
+    taken = None if in_place else torch.cat([group.rows_BL.flatten() for group in groups])
+    return tuple(groups), taken, inverse
