@@ -198,14 +198,14 @@ def flat(links: List[Tuple[int, int, str]]) -> List[Tuple[int, int, str]]:
 
 
 def run_ner(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
-    """The paper's input on WikiGold, sentence by sentence, as quality.py does it."""
+    """`luke_ner` in one-way attention on WikiGold, sentence by sentence, as quality.py does it."""
     import ner_systems
     from ner_data import read_part, score
 
     train = read_part(options.data, NER, NER.train)[: options.limit]
     test = read_part(options.data, NER, NER.test)[: options.limit]
     settings = ner_systems.Settings(rate=options.rate)
-    system = ner_systems.make_luke_full(encoder, train, settings=settings, seed=options.seed, nested=False)
+    system = ner_systems.make_luke_one_way(encoder, train, settings=settings, seed=options.seed, nested=False)
     start = time.perf_counter()
     for batch in ner_systems.batches(len(train), settings=settings, seed=options.seed):
         system.step(batch)
