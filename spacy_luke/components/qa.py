@@ -412,7 +412,7 @@ class LukeQA(LukeComponent):
         questions have no answer. RETURNS: it and the F1 that it gives; of equal ones the nearest to 0."""
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         for example in examples:
-            example.predicted.user_data["luke_questions"] = get_questions(example.reference)
+            example.predicted.user_data["luke_questions"] = asked_questions(example)
         found = self.predict(example.predicted for example in examples)
         differences = np.array([x.difference for some in found for x in some if x.answers])
         if self.scorer is None or not len(differences):

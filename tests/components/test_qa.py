@@ -175,6 +175,27 @@ def test_threshold_is_tuned():
         qa.tune([])
 
 
+def test_tuning_reads_the_entities_of_the_predicted_questions(monkeypatch):
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    examples = make_examples(nlp)
+    examples[0].predicted._.luke_questions = [
+        {**x, "entities": [[0, 3, "Who"]]} for x in examples[0].predicted._.luke_questions
+    ]
+    read = []
+    predict = qa.predict
+
+    def predict_and_note(docs):
+        docs = list(docs)
+        read.extend(question.get("entities") for doc in docs for question in doc._.luke_questions)
+        return predict(docs)
+
+    monkeypatch.setattr(qa, "predict", predict_and_note)
+    qa.tune(examples)
+    assert read[:2] == [[[0, 3, "Who"]]] * 2
+    assert set(map(str, read[2:])) == {"None"}
+
+
 # ---- windows and what is learned
 
 
