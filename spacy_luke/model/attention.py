@@ -305,7 +305,7 @@ def _take(x_NHK: Tensor, groups: Sequence[Group]) -> List[Tensor]:
     """Rows (B, L, H, K) of each group, views where they are consecutive: of one split, since the gradient of a slice is as
     large as all rows."""
     if any(group.start is None for group in groups):
-        return [x_NHK[group.rows_BL] for group in groups]
+        return _gather(x_NHK, [group.rows_BL for group in groups])
     edges = [0, *(edge for g in groups for edge in (g.start, g.start + g.rows_BL.numel())), len(x_NHK)]  # type: ignore[operator]
     parts = x_NHK.split([b - a for a, b in zip(edges, edges[1:])])[1::2]
     return [part.unflatten(0, group.rows_BL.shape) for part, group in zip(parts, groups, strict=True)]
@@ -313,17 +313,20 @@ def _take(x_NHK: Tensor, groups: Sequence[Group]) -> List[Tensor]:
 
 def _gather(x: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
     """x[rows] of each table of rows, where -1 stands for any: one gather for all, and its split."""
-    rows = [table.clamp(min=0).flatten() for table in tables]
-    parts = x[torch.cat(rows)].split([len(part) for part in rows]) if rows else ()
-    return [part.unflatten(0, table.shape) for part, table in zip(parts, tables)]
+    return _split(x[torch.cat([table.clamp(min=0).flatten() for table in tables])], tables) if tables else []
+
+
+def _split(x: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
+    """The rows of x, one table after the other, in the tables' shapes."""
+    parts = x.split([table.numel() for table in tables])
+    return [part.unflatten(0, table.shape) for part, table in zip(parts, tables, strict=True)]
 
 
 def _in_groups(x_NHK: Tensor, packing: Packing) -> List[Tensor]:
     """Rows (B, L, H, K) of each group: one gather for all, and its split."""
     if packing.order_P is not None:
         x_NHK = _reorder(x_NHK, packing.order_P, packing.inverse_N)
-    parts = x_NHK.split([group.rows_BL.numel() for group in packing.groups])
-    return [part.unflatten(0, group.rows_BL.shape) for part, group in zip(parts, packing.groups, strict=True)]
+    return _split(x_NHK, [group.rows_BL for group in packing.groups])
 
 
 def _reorder(x: Tensor, order_P: Tensor, inverse_N: Optional[Tensor]) -> Tensor:
