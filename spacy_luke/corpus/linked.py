@@ -141,10 +141,8 @@ def write_corpus(
     with write_folder_atomically(Path(output)) as folder:
         part: List[Paragraph] = []
         size = number = 0
-        for _, page in group_pages(paragraphs(counts)):
-            for paragraph in page:
-                check_links(paragraph)
-            counts.update({"pages": 1, "paragraphs": len(page), "links": sum(len(x.links) for x in page)})
+        for _, page in group_pages(counted(paragraphs(counts), counts)):
+            counts["pages"] += 1
             part += page
             size += sum(len(paragraph.text) for paragraph in page)
             if size >= part_chars:
@@ -170,6 +168,14 @@ def check_links(paragraph: Paragraph) -> None:
                 f"{i} is [{start}, {end}) to {title!r} after {last}."
             )
         last = end
+
+
+def counted(paragraphs: Iterable[Paragraph], counts: Counter) -> Iterator[Paragraph]:
+    """Paragraphs as they come, each checked (`check_links`) and counted with its links."""
+    for paragraph in paragraphs:
+        check_links(paragraph)
+        counts.update({"paragraphs": 1, "links": len(paragraph.links)})
+        yield paragraph
 
 
 def finish_corpus(folder: Path, *, language: Optional[str], sources: List[Any], counts: Dict[str, int]) -> None:

@@ -1,5 +1,6 @@
 """A linked corpus (see `corpus.linked`) from Docs with linked entities."""
 
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -7,6 +8,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus
+from spacy.training.corpus import walk_corpus
 from spacy.util import filter_spans
 
 from ..corpus.engines import Engine
@@ -15,7 +17,7 @@ from ..corpus.linked import (
     VERSION,
     LinkedCorpus,
     Paragraph,
-    check_links,
+    counted,
     digest_sources,
     install_corpus,
     write_part,
@@ -68,10 +70,12 @@ def build_from_docs(
 
 
 def find_docbins(paths: Sequence[Union[str, Path]]) -> List[Path]:
-    """The .spacy files, and those in the folders. ValueError where a path has none."""
+    """The .spacy files, and those in the folders, as spaCy finds them. ValueError where a path has none."""
     files: List[Path] = []
     for path in map(Path, paths):
-        found = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of none: that is an error here
+            found = walk_corpus(path, ".spacy")
         if not found:
             raise ValueError(f"Expected .spacy files in {path}, but there are none.")
         files += found
@@ -90,12 +94,9 @@ def make_doc_part(folder: Path, name: str, task: Dict[str, Any]) -> Dict[str, in
             except Exception as error:  # whatever msgpack, zlib and spaCy say of a damaged file
                 raise ValueError(f"Expected Docs in {file}, as DocBin.to_disk writes them, but: {error!r}.") from error
             counts["pages"] += len(docs)
-            for paragraph in read_doc_paragraphs(docs, counts, spans_key=task["spans_key"], source=file.stem):
-                check_links(paragraph)
-                counts.update({"paragraphs": 1, "links": len(paragraph.links)})
-                yield paragraph
+            yield from read_doc_paragraphs(docs, counts, spans_key=task["spans_key"], source=file.stem)
 
-    write_part(folder / f"{name}.jsonl.gz", paragraphs())
+    write_part(folder / f"{name}.jsonl.gz", counted(paragraphs(), counts))
     return dict(counts)
 
 
