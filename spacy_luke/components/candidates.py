@@ -14,11 +14,11 @@ from ..batch.linking import LinkVectors
 from ..knowledge.vectors import EntityVectors
 from ..linking.persons import share_person_names
 from ..linking.store import Candidate
+from .mentions import Mention
 
 UNKNOWN = "[UNK]"  # the entity that stands for those without a vector, where the store has it
 LEAST_PRIOR = 1e-4
 Named = List[Tuple[str, float]]  # ids with their priors
-Mention = Tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import numpy as np
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from .candidates import Candidates, EntityTable, Mention, Named
-from .mentions import align_mention
+from .candidates import Candidates, EntityTable, Named
+from .mentions import Mention, align_mention
 
 NIL = "NIL"
 GOLD_KEY = "luke_links"

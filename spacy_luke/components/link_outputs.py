@@ -6,8 +6,9 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .candidates import Candidates, Mention
+from .candidates import Candidates
 from .link_gold import NIL
+from .mentions import Mention
 
 LINKED = "luke_linked"
 

@@ -26,14 +26,14 @@ from ..knowledge.vectors import EntityVectors
 from ..linking.kb import EntityKB
 from ..model.linking import candidate_cross_entropy
 from .base import LukeComponent
-from .candidates import EntityTable, Mention, Named, check_store, find_candidates
+from .candidates import EntityTable, Named, check_store, find_candidates
 from .decisions import decide
 from .link_gold import NIL, best_threshold, check_learnable, gold_links, learnable_links
 from .link_inputs import LinkInput, link_tasks, training_items
 from .link_outputs import Linked, rank, warn_unreached, write_links
 from .link_settings import DEFAULT_CONFIG, SCORE_WEIGHTS, check_settings
 from .link_stores import has_table, pack_kb, table_vectors, unpack_kb, with_table, without_table
-from .mentions import SpanGroupGetter
+from .mentions import Mention, SpanGroupGetter
 from .storage import BYTES_LIMIT
 
 KB = "kb"  # folder beside the file

@@ -10,6 +10,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
+Mention = Tuple[int, int]  # words [start, end) of a Doc
 Getter = Callable[[Doc], Iterable[Span]]
 PairSuggester = Callable[[Doc, Sequence[Span]], np.ndarray]
 

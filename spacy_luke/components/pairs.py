@@ -8,9 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from .mentions import align_mention
-
-Mention = Tuple[int, int]
+from .mentions import Mention, align_mention
 
 
 @dataclass(frozen=True)

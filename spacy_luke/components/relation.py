@@ -24,7 +24,7 @@ from ..model.heads import cross_entropy, multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .knowledge import KnownGetter
 from .pairs import Pairs, gold_relations, training_pairs
-from .thresholds import best_threshold
+from .thresholds import best_label_threshold
 from .units import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
@@ -445,7 +445,7 @@ class LukeRelation(LukeComponent):
             golds.append(gold_PL.reshape(-1) > 0)
         if not any(gold.any() for gold in golds):
             raise ValueError("Expected examples with relations to tune on, but found none.")
-        self.cfg["threshold"], f1 = best_threshold(np.concatenate(found), np.concatenate(golds), total=total)
+        self.cfg["threshold"], f1 = best_label_threshold(np.concatenate(found), np.concatenate(golds), total=total)
         return {"threshold": self.cfg["threshold"], "relations_f": f1}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
 
 
-def best_threshold(probability: np.ndarray, gold: np.ndarray, *, total: int) -> Tuple[float, float]:
+def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: int) -> Tuple[float, float]:
     """The threshold with the best micro F1, and that F1; of equal ones the nearest to 0.5.
 
     probability, gold: of the same shape, gold true where a label is right; total: gold labels, also those without a

@@ -22,8 +22,8 @@ from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .knowledge import KnownGetter
-from .mentions import SpanGroupGetter, align_mention
-from .thresholds import best_threshold
+from .mentions import Mention, SpanGroupGetter, align_mention
+from .thresholds import best_label_threshold
 from .units import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
@@ -40,8 +40,6 @@ train_precision = "auto"
 predict_precision = "float32"
 """)["model"]
 GOLD_KEY = "luke_types"
-
-Mention = Tuple[int, int]
 
 
 DEFAULT_CONFIG = {
@@ -349,7 +347,7 @@ class LukeTyper(LukeComponent):
                 f"Expected examples with gold types in doc.spans[{GOLD_KEY!r}] to tune on, but found none."
             )
         probability = torch.from_numpy(np.concatenate(logits)).sigmoid().numpy()
-        self.cfg["threshold"], f1 = best_threshold(probability, np.concatenate(golds) > 0, total=total)
+        self.cfg["threshold"], f1 = best_label_threshold(probability, np.concatenate(golds) > 0, total=total)
         return {"threshold": self.cfg["threshold"], "types_micro_f": f1}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
