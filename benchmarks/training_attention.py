@@ -18,6 +18,8 @@ from typing import Any, Callable, Dict, List
 import torch
 import torch.nn.functional as F
 from machine import describe_machine
+from pretraining import SIZES
+from runs import describe_machines
 
 from spacy_luke.model import attention as attention_module
 from spacy_luke.model import dropout as dropout_module
@@ -41,15 +43,11 @@ def main() -> None:
     for aware, rate in product((True, False), (0.1, 0.0)):
         config = EncoderConfig(
             vocab_size=1000,
-            hidden_size=384,
-            num_layers=6,
-            num_heads=12,
-            intermediate_size=1536,
-            entity_size=384,
             entity_vocab_size=1000,
             entity_aware=aware,
             dropout=rate,
             attention_dropout=rate,
+            **SIZES["minilm"],
         )
         encoder = LukeEncoder(config).train()
         initialize(encoder, std=config.initializer_range, generator=torch.Generator().manual_seed(0))
@@ -125,9 +123,7 @@ def make_table(result: Dict[str, Any]) -> str:
         cells = ["entity-aware" if x["aware"] else "ordinary", str(x["dropout"]), x["shape"], x["precision"]]
         cells += [f"{s[way]:.3f}" for way in ("ours", "torch")] + [f"{s['torch'] / s['ours']:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
-    versions = result["versions"]
-    lines += ["", f"Machine: {result['chip']}, {result['threads']} threads, torch {versions['torch']}.", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"Machine: {describe_machines([result])}.", ""])
 
 
 if __name__ == "__main__":
