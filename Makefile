@@ -19,6 +19,7 @@ MODEL := training/all_small
 ASK ?= $(if $(filter assets/article.txt,$(TEXT)),-q "Who was born on Gotland?" -q "When was Vasterling born?" \
 	-q "Who lost the globe at cards?" -q "What does Göran Klintberg sell?" -q "How tall is the museum?")
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
+# Old pips build packages that have no wheel (seqeval) with tools that no longer work: --use-pep517 is the new way.
 DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 
@@ -62,13 +63,13 @@ $(VENV)/.run: requirements.lock requirements-encoder.lock setup.py setup.cfg
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
-	$(BIN)/python -m pip install -r requirements-dev.lock
+	$(BIN)/python -m pip install --use-pep517 -r requirements-dev.lock
 	touch $@
 
 # One environment for each world that the package must live in.
 .venv-transformers-%/.dev: requirements-dev.lock requirements.lock setup.cfg
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install -r requirements-dev.lock
+	$(@D)/bin/python -m pip install --use-pep517 -r requirements-dev.lock
 	$(@D)/bin/python -m pip install --no-deps -r requirements-encoder.lock
 	case $* in \
 	  4) $(@D)/bin/python -m pip install "transformers==4.53.2" "spacy-transformers==1.4.0";; \
@@ -83,7 +84,7 @@ lock:
 	( echo "# Every package that spacy_luke needs, pinned. Written by \`make lock\`; install with"; \
 	  echo "#   pip install -r requirements.lock && pip install --no-deps --no-build-isolation -e ."; \
 	  .venv-lock/bin/python -m pip freeze --all | $(PINS) ) > requirements.lock
-	.venv-lock/bin/python -m pip install $(DEV)
+	.venv-lock/bin/python -m pip install --use-pep517 $(DEV)
 	( echo "# What testing needs besides, pinned. Written by \`make lock\`."; echo "-r requirements.lock"; \
 	  .venv-lock/bin/python -m pip freeze --all | $(PINS) | grep -vxFf requirements.lock ) > requirements-dev.lock
 	rm -rf .venv-lock build
