@@ -1,6 +1,12 @@
 """`spacy luke convert` and `spacy luke export`: there and back, and what they refuse."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 import spacy
@@ -184,3 +190,47 @@ def test_disambiguation_becomes_a_linker(shared, tmp_path):
     status, output = run("convert", shared("golden/luke_ed_checkpoint"), tmp_path / "small", "--entities", "special")
     assert status == 1
     assert "has special entities only" in output
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks Linux for the processes of a session")
+def test_a_killed_convert_leaves_no_process(tmp_path):
+    """The child says that it reads; then it is killed, and nothing of its session may be left."""
+    program = """
+        import sys, time
+        import spacy_luke.cli.convert as module
+
+        def read(*_, **__):
+            print("reading", file=sys.stderr, flush=True)
+            time.sleep(60)
+
+        module.find_source = read
+        module.convert_cli("here", module.Path(sys.argv[1]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "pipeline")]
+    child = subprocess.Popen(
+        command, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert child.stderr is not None
+        assert any("reading" in line for line in child.stderr)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        left = processes_of_session(child.pid)
+    finally:
+        for process in processes_of_session(child.pid):
+            os.kill(process, signal.SIGKILL)
+        child.stderr.close()
+    assert left == []
+
+
+def processes_of_session(session):
+    """Those that live: a killed one may be there as a zombie."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, number = stat.read_text().rpartition(")")[2].split()[:4]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(number) == session and state != "Z":
+            found.append(int(stat.parent.name))
+    return found

@@ -162,27 +162,27 @@ def convert_cli(
                 f"{output} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an "
                 "empty folder."
             )
-        with msg.loading(f"Reading {source} ..."):
-            found = find_source(source)
-            names = None if labels is None else read_label_list(labels)
-            if is_ernie(found):
-                checkpoint: AnyCheckpoint = read_ernie(found, labels=names)
-                checkpoint.vectors = vectors
-                put_none_first(checkpoint, task="entity_pair_classification")
-            elif vectors is not None:
-                raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
-            else:
-                checkpoint = read_checkpoint(
-                    found,
-                    entities=entities,
-                    labels=names,
-                    base=None if base is None else find_source(base, weights=False),
-                    tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
-                )
-            config = {} if context is None else {"context": context}
-            nlp = build_pipeline(checkpoint, language=language, config=config)
-            with write_folder_atomically(output) as folder:
-                nlp.to_disk(folder)
+        msg.text(f"Reading {source} ...")  # msg.loading would start a process, which outlives a killed one
+        found = find_source(source)
+        names = None if labels is None else read_label_list(labels)
+        if is_ernie(found):
+            checkpoint: AnyCheckpoint = read_ernie(found, labels=names)
+            checkpoint.vectors = vectors
+            put_none_first(checkpoint, task="entity_pair_classification")
+        elif vectors is not None:
+            raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
+        else:
+            checkpoint = read_checkpoint(
+                found,
+                entities=entities,
+                labels=names,
+                base=None if base is None else find_source(base, weights=False),
+                tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
+            )
+        config = {} if context is None else {"context": context}
+        nlp = build_pipeline(checkpoint, language=language, config=config)
+        with write_folder_atomically(output) as folder:
+            nlp.to_disk(folder)
     except (ValueError, ImportError, OSError) as error:
         msg.fail("Nothing was written.", str(error), exits=1)
     for line in checkpoint.report:

@@ -1,6 +1,7 @@
 """`spacy luke pretrain-ernie`: masked words, next sentence and denoised entities, with exact resume after a kill."""
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
@@ -45,6 +46,7 @@ def run(
     config: Dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
 ) -> Tuple[ErnieCheckpoint, Source]:
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, and the training data's source."""
+    _check_alone()
     check_sections(config, SECTIONS)
     seed, training = config["system"]["seed"], dict(config["training"])
     optimizer = make_settings(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
@@ -82,6 +84,17 @@ def run(
     trained.report = [*checkpoint.report, f"{settings.max_steps:,} steps of pretraining"]
     write_ernie(trained, output / "model")
     return trained, source
+
+
+def _check_alone() -> None:
+    """ValueError where `torchrun` has started several of this: each would train on all data, into one folder."""
+    size = os.environ.get("WORLD_SIZE", "1")
+    if size != "1":
+        raise ValueError(
+            f"pretrain-ernie trains in one process, but WORLD_SIZE says that there are {size}. Start it without torchrun, "
+            "or with --nproc-per-node 1; a larger batch is made with training.accumulate. (`spacy luke pretrain`, which "
+            "pretrains LUKE, takes several processes.)"
+        )
 
 
 def _find_inputs(checkpoint: ErnieCheckpoint) -> Tuple[EntityVectors, Any]:

@@ -7,6 +7,7 @@ cluster must see the same files under the same paths.
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -37,7 +38,8 @@ class Engine:
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], *, progress: bool = False, task: str = "parts"
     ) -> Iterator[Result]:
-        """function(task) of each task, in order. An error of a task is raised here, and no further task is begun."""
+        """function(task) of each task, in order. An error of a task is raised here, and no further task is begun.
+        ValueError where a process died that worked on one."""
         with self._mapped(function, tasks) as results:
             yield from tqdm(results, total=len(tasks), desc=task, leave=False, disable=not progress)
 
@@ -52,6 +54,8 @@ class Engine:
             executor = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
             try:
                 yield executor.map(function, tasks)
+            except BrokenProcessPool as error:
+                raise ValueError(_died("a process of this machine")) from error
             finally:
                 executor.shutdown(cancel_futures=True)
 
@@ -72,11 +76,20 @@ def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], addre
                 result = ray.get(waiting[0])
             except ray.exceptions.RayTaskError as error:
                 raise (error.cause if isinstance(error.cause, Exception) else error) from None
+            except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+                raise ValueError(_died("a process of the Ray cluster")) from error
             waiting.pop(0)  # and with it Ray's copy of the result
             yield result
     finally:
         for reference in waiting:
             ray.cancel(reference, force=False)
+
+
+def _died(what: str) -> str:
+    return (
+        f"Expected all workers to finish their tasks, but {what} died: it was killed, or the system ran out of memory "
+        "(`dmesg` tells). Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
+    )
 
 
 def _import_ray() -> Any:

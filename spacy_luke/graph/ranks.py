@@ -46,7 +46,17 @@ def rank_triples(
     reciprocal: bool = False,
     progress: bool = False,
 ) -> np.ndarray:
-    """Ranks (2, T) from 1: of the tails, then of the heads of triples. known: all triples that are true, these too."""
+    """Ranks (2, T) from 1: of the tails, then of the heads of triples. known: all triples that are true, these too.
+
+    Raises ValueError for vectors that are not finite: NaN is nearer than nothing and farther than nothing, so that each
+    entity would rank first.
+    """
+    for what, vectors in (("entities", entities_ND), ("relations", relations_RD)):
+        if not (finite := torch.isfinite(vectors).all(dim=1)).all():
+            raise ValueError(
+                f"Expected finite vectors to rank by, but those of {int((~finite).sum()):,} of {len(finite):,} {what} hold "
+                f"NaN or infinity, the first in row {int((~finite).nonzero()[0])}. Take a smaller learning rate."
+            )
     num_relations = int(max(known_T3[:, 1].max(), triples_T3[:, 1].max())) + 1 if len(triples_T3) else 1
     tails = KnownAnswers(known_T3, given=0, answer=2, num_relations=num_relations)
     heads = KnownAnswers(known_T3, given=2, answer=0, num_relations=num_relations)

@@ -41,6 +41,15 @@ def test_an_error_of_a_task_comes_up(engine):
         list(engine.run(slow_first, range(9)))
 
 
+def die(number):
+    os._exit(9)
+
+
+def test_a_worker_that_dies_is_told_in_words():
+    with pytest.raises(ValueError, match="a process of this machine died: it was killed, or the system ran out of memory"):
+        list(Engine(workers=2).run(die, range(3)))
+
+
 def test_processes():
     assert set(Engine(workers=1).run(process_of, range(3))) == {os.getpid()}
     assert os.getpid() not in set(Engine(workers=2).run(process_of, range(3)))
@@ -105,6 +114,8 @@ def test_two_ray_workers_give_the_same_bytes(ray_cluster, tmp_path):
     assert len(set(nodes)) == 2, "both workers have work"
     with pytest.raises(ValueError, match="Expected no number, but got 0"):
         list(Engine("ray").run(fail, range(3)))
+    with pytest.raises(ValueError, match="a process of the Ray cluster died"):
+        list(Engine("ray").run(lambda number: os._exit(9), range(1)))
     one, other = tmp_path / "processes", tmp_path / "ray"
     one.mkdir()
     other.mkdir()

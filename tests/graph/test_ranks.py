@@ -57,3 +57,14 @@ def test_metrics():
     assert found["triples"] == 2
     with pytest.raises(ValueError, match="one or more triples to rank"):
         metrics_of(np.empty((2, 0)))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_vectors_that_are_not_finite_have_no_ranks(bad):
+    entities, relations, triples, known = make_case()
+    entities[3, 1] = bad
+    with pytest.raises(ValueError, match="those of 1 of 15 entities hold NaN or infinity, the first in row 3"):
+        rank_triples(entities, relations, triples, known, norm=2)
+    entities, relations, triples, known = make_case()
+    with pytest.raises(ValueError, match="3 of 3 relations hold NaN"):
+        rank_triples(entities, relations * bad, triples, known, norm=2)

@@ -204,3 +204,10 @@ def test_the_command_says_what_is_wrong(folder, tmp_path):
     )
     assert result.exit_code == 1
     assert "nothing to resume" in " ".join(result.output.split())
+
+
+def test_several_processes_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="trains in one process, but WORLD_SIZE says that there are 2"):
+        run(load_config(SMALL, interpolate=False), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
