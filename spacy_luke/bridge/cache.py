@@ -3,8 +3,10 @@
 N packed pieces, D model width, H heads, K head width.
 """
 
+import os
+import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -23,20 +25,56 @@ class _Window:
     values: List[Tensor]
 
 
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Windows that were encoded together, by their pieces. They are views of the same tensors, which go when all go."""
+
+    windows: Dict[bytes, _Window]
+    pieces: int
+
+
+@dataclass(eq=False)
+class _Held:
+    """What one process holds, the batches in the order of their last use. Changed under the lock alone."""
+
+    process: int
+    stamp: Optional[Tuple[Any, ...]] = None
+    batches: "OrderedDict[_Batch, None]" = field(default_factory=OrderedDict)
+    places: Dict[bytes, _Batch] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.Lock)
+
+    @property
+    def pieces(self) -> int:
+        return sum(batch.pieces for batch in self.batches)
+
+    def forget(self) -> None:
+        self.batches.clear()
+        self.places.clear()
+
+    def drop_oldest(self) -> int:
+        """RETURNS: pieces that are no longer held."""
+        batch, _ = self.batches.popitem(last=False)
+        for key in batch.windows:
+            if self.places.get(key) is batch:  # another thread may have encoded the same window since
+                del self.places[key]
+        return batch.pieces
+
+
 class WordCache:
     """Word states, keys and values of the windows that were encoded last, so that components which share an encoder
     read a window once. Only without gradients, and only while the encoder's parameters stay as they are.
+
+    Threads may use it at once: what is held is looked up and changed under a lock, windows are encoded outside of it, so
+    that two threads may encode the same one. A forked child begins with nothing.
 
     capacity: pieces that are held; 0: none.
     """
 
     def __init__(self, capacity: int):
         self.capacity = capacity
-        self.windows: OrderedDict[bytes, _Window] = OrderedDict()
-        self.held = 0
         self.encoded = 0  # pieces, since the beginning
         self.reused = 0
-        self._stamp: Optional[Tuple[Any, ...]] = None
+        self._held = _Held(os.getpid())
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return WordCache, (self.capacity,)
@@ -44,66 +82,94 @@ class WordCache:
     def __deepcopy__(self, memo: Dict[int, Any]) -> "WordCache":
         return WordCache(self.capacity)
 
+    @property
+    def held(self) -> int:
+        """Pieces that are held now, counted from what is there."""
+        mine = self._mine()
+        with mine.lock:
+            return mine.pieces
+
     def clear(self) -> None:
-        self.windows.clear()
-        self.held = 0
+        self._held = _Held(os.getpid())  # what other threads are encoding goes to the old one, and with it
 
     def encode(self, encoder: LukeEncoder, pieces_N: np.ndarray, lengths: Sequence[int]) -> WordStates:
         """As `encoder.encode_words`, but windows that are held are not encoded again."""
-        self._check(encoder)
         device = encoder.words.piece.weight.device
         parts = np.split(pieces_N, np.cumsum(lengths)[:-1])
         keys = [part.tobytes() for part in parts]
-        held = {key: self.windows[key] for key in keys if key in self.windows}
-        missing = {key: part for key, part in zip(keys, parts) if key not in held}
-        new_lengths = [len(part) for part in missing.values()]
-        self.encoded += sum(new_lengths)
-        self.reused += sum(lengths) - sum(new_lengths)
+        mine, stamp = self._mine(), _stamp(encoder)
+        found = self._find(mine, stamp, keys, lengths)
+        missing = {key: part for key, part in zip(keys, parts) if key not in found}
         if missing:
+            new_lengths = [len(part) for part in missing.values()]
             words = encoder.encode_words(
                 Windows(to_tensor(np.concatenate(list(missing.values())), device), new_lengths)
             )
-            fresh = self._hold(list(missing), words, new_lengths)
+            fresh = _split(list(missing), words, new_lengths)
+            self._hold(mine, stamp, fresh)
             if len(missing) == len(keys):
                 return words
-            held.update(fresh)
-        found = [held[key] for key in keys]
-        for key in keys:
-            if key in self.windows:
-                self.windows.move_to_end(key)
-        layers = range(len(found[0].keys))
+            found.update(fresh.windows)
+        windows = [found[key] for key in keys]
+        layers = range(len(windows[0].keys))
         return WordStates(
-            torch.cat([window.states_ND for window in found]),
-            [torch.cat([window.keys[i] for window in found]) for i in layers],
-            [torch.cat([window.values[i] for window in found]) for i in layers],
+            torch.cat([window.states_ND for window in windows]),
+            [torch.cat([window.keys[i] for window in windows]) for i in layers],
+            [torch.cat([window.values[i] for window in windows]) for i in layers],
             pack(lengths, device=device),
         )
 
-    def _check(self, encoder: LukeEncoder) -> None:
-        """Forget everything where the parameters or the number format have changed."""
-        device = encoder.words.piece.weight.device.type
-        format_ = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        versions = sum(p._version for p in encoder.parameters())
-        stamp = (id(encoder), versions, format_, torch.is_inference_mode_enabled())
-        if stamp != self._stamp:
-            self.clear()
-            self._stamp = stamp
+    def _mine(self) -> _Held:
+        """That of this process: a lock that another thread had when it was forked is never given back."""
+        held = self._held
+        if held.process != os.getpid():
+            self._held = held = _Held(os.getpid())
+        return held
 
-    def _hold(self, keys: Sequence[bytes], words: WordStates, lengths: Sequence[int]) -> Dict[bytes, _Window]:
-        states = words.states_ND.split(lengths)
-        all_keys = list(zip(*(x.split(lengths) for x in words.keys)))
-        all_values = list(zip(*(x.split(lengths) for x in words.values)))
-        fresh = {key: _Window(states[i], list(all_keys[i]), list(all_values[i])) for i, key in enumerate(keys)}
-        if sum(lengths) <= self.capacity:
-            self.windows.update(fresh)
-            self.held += sum(lengths)
-            self._forget()
-        return fresh
+    def _find(
+        self, mine: _Held, stamp: Tuple[Any, ...], keys: Sequence[bytes], lengths: Sequence[int]
+    ) -> Dict[bytes, _Window]:
+        """The windows that are held. Forgets everything where the parameters or the number format have changed."""
+        with mine.lock:
+            if stamp != mine.stamp:
+                mine.forget()
+                mine.stamp = stamp
+            batches = {key: mine.places[key] for key in keys if key in mine.places}
+            for batch in batches.values():
+                mine.batches.move_to_end(batch)
+            new = sum({key: n for key, n in zip(keys, lengths) if key not in batches}.values())
+            self.encoded += new
+            self.reused += sum(lengths) - new
+        return {key: batch.windows[key] for key, batch in batches.items()}
 
-    def _forget(self) -> None:
-        while self.held > self.capacity:
-            _, window = self.windows.popitem(last=False)
-            self.held -= len(window.states_ND)
+    def _hold(self, mine: _Held, stamp: Tuple[Any, ...], fresh: _Batch) -> None:
+        if fresh.pieces > self.capacity:
+            return
+        with mine.lock:
+            # Another thread may have seen other parameters or another format since, or have held the same windows.
+            if stamp != mine.stamp or all(key in mine.places for key in fresh.windows):
+                return
+            mine.batches[fresh] = None
+            mine.places.update(dict.fromkeys(fresh.windows, fresh))
+            pieces = mine.pieces
+            while pieces > self.capacity:
+                pieces -= mine.drop_oldest()
+
+
+def _stamp(encoder: LukeEncoder) -> Tuple[Any, ...]:
+    """What states depend on beside the pieces: the parameters as they are, and the number format."""
+    device = encoder.words.piece.weight.device.type
+    format_ = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+    versions = sum(p._version for p in encoder.parameters())
+    return (id(encoder), versions, format_, torch.is_inference_mode_enabled())
+
+
+def _split(keys: Sequence[bytes], words: WordStates, lengths: Sequence[int]) -> _Batch:
+    states = words.states_ND.split(lengths)
+    all_keys = list(zip(*(x.split(lengths) for x in words.keys)))
+    all_values = list(zip(*(x.split(lengths) for x in words.values)))
+    windows = {key: _Window(states[i], list(all_keys[i]), list(all_values[i])) for i, key in enumerate(keys)}
+    return _Batch(windows, sum(lengths))
 
 
 def encode_words(

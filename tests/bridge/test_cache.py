@@ -1,7 +1,10 @@
 """Word states that components share: equal to those encoded anew, and forgotten when anything changes."""
 
 import copy
+import multiprocessing
 import pickle
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -54,6 +57,13 @@ def check(shim, numbers):
     assert list(words.packing.lengths) == lengths
 
 
+def really_held(cache):
+    """Pieces whose numbers are in memory, whether they are looked up or not: (1 + 2 layers x keys and values) x 16."""
+    windows = [window for batch in cache._held.batches for window in batch.windows.values()]
+    storages = {x.untyped_storage() for w in windows for x in (w.states_ND, *w.keys, *w.values)}
+    return sum({x.data_ptr(): x.nbytes() for x in storages}.values()) // (5 * 16 * 4)
+
+
 @FIXED
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), max_size=6), st.sampled_from([0, 6, 13, 30, 999]))
 def test_equal_to_encoding_anew(calls, capacity):
@@ -61,8 +71,7 @@ def test_equal_to_encoding_anew(calls, capacity):
     _, shim = make_shim(capacity)
     for numbers in calls:
         check(shim, numbers)
-        cache = shim.cache
-        assert cache.held == sum(len(x.states_ND) for x in cache.windows.values()) <= capacity
+        assert shim.cache.held == really_held(shim.cache) <= capacity
     asked = sum(len(window(i)) for numbers in calls for i in numbers)
     assert shim.cache.encoded + shim.cache.reused == asked
 
@@ -84,7 +93,7 @@ def test_the_last_used_are_held():
 def test_more_at_once_than_is_held():
     _, shim = make_shim(20)
     check(shim, [1, 2, 3, 4, 5])
-    assert not shim.cache.windows
+    assert not shim.cache.held
     check(shim, [1])
     check(shim, [1, 2, 3, 4, 5])
     assert shim.cache.held <= 20
@@ -182,5 +191,128 @@ def test_copies_hold_nothing():
     _, shim = make_shim(77)
     run(shim, [1])
     for other in (copy.deepcopy(shim.cache), pickle.loads(pickle.dumps(shim.cache)), copy.deepcopy(shim).cache):
-        assert (other.capacity, other.held, len(other.windows)) == (77, 0, 0)
+        assert (other.capacity, other.held, really_held(other)) == (77, 0, 0)
     assert shim.cache.held
+
+
+# ---- threads and processes
+
+
+def in_threads(n, work):
+    """Run work(0), ..., work(n - 1) at once, switching as often as can be. RETURNS: what they raised."""
+    errors, before = [], sys.getswitchinterval()
+
+    def guarded(i):
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(n)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    return errors
+
+
+@pytest.mark.parametrize("capacity", [8, 1000])
+def test_threads_that_miss_the_same_window_at_once(capacity, monkeypatch):
+    """Each of them encodes it before any of them holds it; it is held once."""
+    _, shim = make_shim(capacity)
+    encode, barrier = shim.module.encode_words, threading.Barrier(4)
+
+    def together(windows):
+        words = encode(windows)
+        barrier.wait(60)
+        return words
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shim.module, "encode_words", together)
+        assert not in_threads(4, lambda i: run(shim, [4]))
+    assert shim.cache.held == really_held(shim.cache) == len(window(4))
+    before = shim.cache.encoded
+    check(shim, [4])
+    assert shim.cache.encoded == before
+    for number in range(8):  # the cache works on
+        check(shim, [number])
+        assert shim.cache.held == really_held(shim.cache) <= capacity
+
+
+def test_threads_that_hold_some_of_the_same_windows(monkeypatch):
+    """A window that was held again in another batch outlives its first batch."""
+    _, shim = make_shim(len(window(1)) + 2 * len(window(2)) + len(window(3)))
+    encode, barrier = shim.module.encode_words, threading.Barrier(2)
+
+    def together(windows):
+        words = encode(windows)
+        barrier.wait(60)
+        return words
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shim.module, "encode_words", together)
+        assert not in_threads(2, lambda i: run(shim, [[1, 2], [2, 3]][i]))
+    assert shim.cache.held == really_held(shim.cache) == shim.cache.capacity
+    before = shim.cache.encoded
+    check(shim, [2])
+    assert shim.cache.encoded == before
+    for number in range(4, 12):
+        check(shim, [number, 2])
+        assert shim.cache.held == really_held(shim.cache) <= shim.cache.capacity
+
+
+@pytest.mark.parametrize("capacity", [12, 60, 1000])
+def test_many_threads(capacity):
+    """States are those of one thread, and what is counted is there, also where parameters change between calls."""
+    _, shim = make_shim(capacity)
+    with torch.inference_mode():
+        expected = {i: shim.module.word_states(Windows(torch.from_numpy(window(i)), [len(window(i))])) for i in range(12)}
+
+    def work(thread):
+        chosen = np.random.default_rng(thread)
+        for _ in range(60):
+            numbers = chosen.integers(0, 12, chosen.integers(1, 5)).tolist()
+            words, lengths = run(shim, numbers)
+            for number, states in zip(numbers, words.states_ND.split(lengths), strict=True):
+                torch.testing.assert_close(states, expected[number], atol=1e-5, rtol=1e-5)
+            if chosen.random() < 0.1:
+                shim.cache.clear()
+
+    assert in_threads(8, work) == []
+    assert shim.cache.held == really_held(shim.cache) <= capacity
+    check(shim, [1, 2, 3])
+
+
+def test_a_window_does_not_keep_others_alive():
+    """Where a window of an old batch is asked for again and again, what is in memory stays within the capacity."""
+    _, shim = make_shim(60)
+    run(shim, [0, 51, 52, 53])
+    for number in range(40):
+        run(shim, [0])
+        run(shim, [number, number + 100, number + 200])
+        assert really_held(shim.cache) == shim.cache.held <= 60
+
+
+def _encode_in_child(shim, queue):
+    run(shim, [2])
+    queue.put(shim.cache.held)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads
+def test_a_child_forked_while_a_thread_has_the_lock():
+    _, shim = make_shim()
+    run(shim, [1])
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    with shim.cache._held.lock:
+        child = context.Process(target=_encode_in_child, args=(shim, queue), daemon=True)
+        child.start()
+    assert queue.get(timeout=60) == len(window(2))
+    child.join(60)
+    assert child.exitcode == 0
+    assert shim.cache.held == len(window(1))
