@@ -1,5 +1,7 @@
 """`python -m spacy luke ...`: one module a command. spaCy finds `app` by the entry point `spacy_cli`."""
 
+from inspect import signature
+
 import typer
 from spacy.cli._util import app as spacy_app
 
@@ -13,6 +15,7 @@ from .build_vectors import build_vectors_cli
 from .convert import convert_cli
 from .corpus import corpus_command
 from .embed_entities import embed_entities_cli
+from .errors import with_one_message
 from .evaluate import evaluate_cli
 from .export import export_cli
 from .pretrain import pretrain_cli
@@ -23,25 +26,30 @@ from .train_kge import train_kge_cli
 from .tune import tune_cli
 
 app = typer.Typer(name="luke", help="LUKE and its relatives: data, checkpoints, pipelines.", no_args_is_help=True)
-app.command("corpus")(corpus_command)
-app.command("convert")(convert_cli)
-app.command("export")(export_cli)
-app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train_cli)
-app.command("pretrain", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(pretrain_cli)
-app.command("pretrain-ernie", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
-    pretrain_ernie_cli
+OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}  # of any setting of the config
+# name, function, the first line of an error
+COMMANDS = (
+    ("corpus", corpus_command, "Nothing was written."),
+    ("convert", convert_cli, "Nothing was written."),
+    ("export", export_cli, "Nothing was written."),
+    ("train", train_cli, "Training stopped."),
+    ("pretrain", pretrain_cli, "Pretraining stopped."),
+    ("pretrain-ernie", pretrain_ernie_cli, "Pretraining stopped."),
+    ("probe", probe_cli, "Nothing was asked."),
+    ("evaluate", evaluate_cli, "Nothing was scored."),
+    ("tune", tune_cli, "Nothing was changed."),
+    ("annotate", annotate_cli, "Nothing was annotated."),
+    ("build-mentions", build_mentions_cli, "Nothing was written."),
+    ("build-kb", build_kb_cli, "Nothing was written."),
+    ("build-vectors", build_vectors_cli, "Nothing was written."),
+    ("build-corpus", build_corpus_cli, "Nothing was written."),
+    ("build-entity-vocab", build_entity_vocab_cli, "Nothing was written."),
+    ("build-shards", build_shards_cli, "Nothing was written."),
+    ("embed-entities", embed_entities_cli, "Nothing was written."),
+    ("train-kge", train_kge_cli, "No vectors were written."),
 )
-app.command("probe")(probe_cli)
-app.command("evaluate")(evaluate_cli)
-app.command("tune")(tune_cli)
-app.command("annotate")(annotate_cli)
-app.command("build-mentions")(build_mentions_cli)
-app.command("build-kb")(build_kb_cli)
-app.command("build-vectors")(build_vectors_cli)
-app.command("build-corpus")(build_corpus_cli)
-app.command("build-entity-vocab")(build_entity_vocab_cli)
-app.command("build-shards")(build_shards_cli)
-app.command("embed-entities")(embed_entities_cli)
-app.command("train-kge")(train_kge_cli)
+for name, function, failed in COMMANDS:
+    settings = OVERRIDES if "ctx" in signature(function).parameters else {}
+    app.command(name, context_settings=settings)(with_one_message(function, failed=failed))
 
 spacy_app.add_typer(app, name="luke")

@@ -31,13 +31,10 @@ def annotate_cli(
     """List the entities of a text with their types, its relations, and the answers to questions about it, each with its
     probability, and show them in a page for the browser."""
     register_extensions()
-    try:
-        nlp = spacy.load(pipeline)
-        ner = _find_ner(nlp, component)
-        doc = _make_doc(nlp, text.read_text(encoding="utf8"), question, query)
-        doc = nlp(doc)
-    except (ValueError, OSError) as error:
-        msg.fail("Nothing was annotated.", str(error), exits=1)
+    nlp = spacy.load(pipeline)
+    ner = _find_ner(nlp, component)
+    doc = _make_doc(nlp, text.read_text(encoding="utf8"), question, query)
+    doc = nlp(doc)
     found = _read(nlp, doc, ner)
     msg.divider(f"{text}: {', '.join(found.counts())}")
     _print_tables(found, rows)

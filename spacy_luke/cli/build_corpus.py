@@ -31,15 +31,12 @@ def build_corpus_cli(
 ) -> None:
     """Make a linked corpus: paragraphs, and where in them links lead, over redirects. A run that was stopped goes on."""
     start = perf_counter()
-    try:
-        where = Engine(engine, workers, address)
-        if all(path.is_dir() or path.suffix == ".spacy" for path in sources):
-            settings = {"language": language or "en", "spans_key": spans_key}
-            corpus = build_from_docs(sources, output, **settings, engine=where, progress=True)
-        else:
-            corpus = _from_dumps(sources, output, language, spans_key, where)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    where = Engine(engine, workers, address)
+    if all(path.is_dir() or path.suffix == ".spacy" for path in sources):
+        settings = {"language": language or "en", "spans_key": spans_key}
+        corpus = build_from_docs(sources, output, **settings, engine=where, progress=True)
+    else:
+        corpus = _from_dumps(sources, output, language, spans_key, where)
     total = sum(path.stat().st_size for path in output.iterdir())
     msg.good(f"{output}: {total:,} bytes, language {corpus.language or 'unknown'}, in {perf_counter() - start:.0f} s")
     show_counts(corpus.manifest["counts"])

@@ -36,23 +36,20 @@ def build_entity_vocab_cli(
     """Count the links of corpora and write entity_vocab.jsonl, entity_vocab.tsv (where there is one language) and, to be
     read by people, entities.tsv."""
     start = perf_counter()
-    try:
-        built = build_entity_vocab(
-            [LinkedCorpus.open(path) for path in corpora],
-            size=size,
-            min_count=min_count,
-            white_list=[] if white_list is None else read_white_list(white_list),
-            white_list_only=white_list_only,
-            pages_only=pages_only,
-            interwiki=interwiki,
-            multilingual=multilingual,
-            min_languages=min_languages,
-            engine=Engine(engine, workers, address),
-            progress=True,
-        )
-        files = save_entity_vocab(built, output)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    built = build_entity_vocab(
+        [LinkedCorpus.open(path) for path in corpora],
+        size=size,
+        min_count=min_count,
+        white_list=[] if white_list is None else read_white_list(white_list),
+        white_list_only=white_list_only,
+        pages_only=pages_only,
+        interwiki=interwiki,
+        multilingual=multilingual,
+        min_languages=min_languages,
+        engine=Engine(engine, workers, address),
+        progress=True,
+    )
+    files = save_entity_vocab(built, output)
     names = ", ".join(path.name for path in files)
     msg.good(f"{output}: {len(built.vocab):,} rows in {perf_counter() - start:.0f} s ({names})")
     show_counts(built.counts)

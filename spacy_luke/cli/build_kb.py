@@ -11,6 +11,7 @@ from ..linking.counts import Limits
 from ..linking.kb import EntityKB
 from ..linking.kb_build import Settings, add_to_kb, build_kb
 from ..linking.kb_sources import Wikidata
+from .errors import failing_as
 
 
 def build_kb_cli(
@@ -49,26 +50,21 @@ def build_kb_cli(
 ) -> None:
     """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by processes."""
     start = perf_counter()
-    try:
-        settings = Settings(
-            Limits(min_count, 0.0, max_candidates, max_words),
-            [column.strip() for column in columns.split(",")] if columns else None,
-            unknown,
-            Wikidata(language, site),
-            persons,
-            disambiguation,
-        )
-        if add_to is None:
-            built = build_kb(sources, output, settings=settings, progress=True)
-        else:
-            built = add_to_kb(EntityKB.open(add_to), sources, output, settings=settings, progress=True)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    settings = Settings(
+        Limits(min_count, 0.0, max_candidates, max_words),
+        [column.strip() for column in columns.split(",")] if columns else None,
+        unknown,
+        Wikidata(language, site),
+        persons,
+        disambiguation,
+    )
+    if add_to is None:
+        built = build_kb(sources, output, settings=settings, progress=True)
+    else:
+        built = add_to_kb(EntityKB.open(add_to), sources, output, settings=settings, progress=True)
     if verify:
-        try:
+        with failing_as("The new knowledge base is not as it was written."):
             built.kb.verify(progress=True)
-        except ValueError as error:
-            msg.fail("The new knowledge base is not as it was written.", str(error), exits=1)
     total = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     msg.good(f"{output}: {total:,} bytes in {perf_counter() - start:.0f} s")
     read = [(what, f"{count:,}") for what, count in built.read.items()]

@@ -32,13 +32,10 @@ def build_mentions_cli(
     """
     start = perf_counter()
     limits = Limits(min_count, min_link_probability, max_candidates, max_words)
-    try:
-        _check_replaceable(output)
-        built = build_store(sources, case=case, limits=limits, titles=titles, progress=True)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        built.store.save(output)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    _check_replaceable(output)
+    built = build_store(sources, case=case, limits=limits, titles=titles, progress=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    built.store.save(output)
     store = built.store
     msg.good(f"{output}: {output.stat().st_size:,} bytes in {perf_counter() - start:.0f} s")
     read = [(what, f"{count:,}") for what, count in store.info.items() if what != "sources"]

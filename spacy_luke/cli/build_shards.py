@@ -17,6 +17,7 @@ from ..corpus.shards import Shards
 from ..entities import EntityVocab
 from ..readers.sentences import RuleSentences
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
+from .errors import failing_as
 
 
 def build_shards_cli(
@@ -59,28 +60,23 @@ def build_shards_cli(
         include_sentences_without_entities,
         include_unk_entities,
     )
-    try:
-        tokenizer = read_tokenizer(find_source(encoder, weights=False))
-        if tokenizer is None:
-            raise ValueError(f"Expected a checkpoint folder with the files of a tokenizer, but {encoder} has none.")
-        opened = [LinkedCorpus.open(path) for path in corpora]
-        shards = build_shards(
-            opened,
-            output,
-            tokenizer=tokenizer,
-            vocab=EntityVocab.from_file(entity_vocab),
-            sentences=RuleSentences(lang or opened[0].language or "xx"),
-            settings=settings,
-            engine=Engine(engine, workers, address),
-            progress=True,
-        )
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    tokenizer = read_tokenizer(find_source(encoder, weights=False))
+    if tokenizer is None:
+        raise ValueError(f"Expected a checkpoint folder with the files of a tokenizer, but {encoder} has none.")
+    opened = [LinkedCorpus.open(path) for path in corpora]
+    shards = build_shards(
+        opened,
+        output,
+        tokenizer=tokenizer,
+        vocab=EntityVocab.from_file(entity_vocab),
+        sentences=RuleSentences(lang or opened[0].language or "xx"),
+        settings=settings,
+        engine=Engine(engine, workers, address),
+        progress=True,
+    )
     if verify:
-        try:
+        with failing_as("The new shards are not as they were written."):
             Shards.open(output, verify=True, progress=True)
-        except ValueError as error:
-            msg.fail("The new shards are not as they were written.", str(error), exits=1)
     total = sum(path.stat().st_size for path in output.iterdir())
     msg.good(f"{output}: {len(shards):,} examples, {total:,} bytes in {perf_counter() - start:.0f} s")
     show_counts(shards.manifest["counts"])

@@ -11,6 +11,7 @@ from wasabi import msg
 from ..graph.state_dicts import STATE_DICTS, read_entity_table
 from ..knowledge.build import build_vectors
 from ..knowledge.sources import find_names
+from .errors import failing_as
 
 
 def build_vectors_cli(
@@ -32,22 +33,17 @@ def build_vectors_cli(
 ) -> None:
     """Build a store of entity vectors that opens at once and is shared between processes."""
     start = perf_counter()
-    try:
-        matrix: Union[Path, np.ndarray] = source
-        if source.suffix.lower() in STATE_DICTS:
-            matrix, names = read_entity_table(source), names or find_names(source.parent)
-        built = build_vectors(
-            matrix, output, format=format, dtype=dtype, names=names, titles=map, size=size, on_damage=on_damage,
-            progress=True,
-        )  # fmt: skip
-    except (ValueError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    matrix: Union[Path, np.ndarray] = source
+    if source.suffix.lower() in STATE_DICTS:
+        matrix, names = read_entity_table(source), names or find_names(source.parent)
+    built = build_vectors(
+        matrix, output, format=format, dtype=dtype, names=names, titles=map, size=size, on_damage=on_damage,
+        progress=True,
+    )  # fmt: skip
     store = built.store
     if verify:
-        try:
+        with failing_as("The new store is not as it was written."):
             store.verify(progress=True)
-        except ValueError as error:
-            msg.fail("The new store is not as it was written.", str(error), exits=1)
     total = sum(path.stat().st_size for path in output.iterdir())
     msg.good(f"{output}: {total:,} bytes in {perf_counter() - start:.0f} s")
     further = store.name_count - len(store)

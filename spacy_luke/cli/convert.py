@@ -156,35 +156,32 @@ def convert_cli(
     vectors: Optional[Path] = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
 ) -> None:
     """Turn a fine-tuned LUKE or ERNIE checkpoint into a spaCy pipeline that predicts the same."""
-    try:
-        if output.exists() and not (output / "meta.json").is_file() and (output.is_file() or any(output.iterdir())):
-            raise ValueError(
-                f"{output} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an "
-                "empty folder."
-            )
-        msg.text(f"Reading {source} ...")  # msg.loading would start a process, which outlives a killed one
-        found = find_source(source)
-        names = None if labels is None else read_label_list(labels)
-        if is_ernie(found):
-            checkpoint: AnyCheckpoint = read_ernie(found, labels=names)
-            checkpoint.vectors = vectors
-            put_none_first(checkpoint, task="entity_pair_classification")
-        elif vectors is not None:
-            raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
-        else:
-            checkpoint = read_checkpoint(
-                found,
-                entities=entities,
-                labels=names,
-                base=None if base is None else find_source(base, weights=False),
-                tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
-            )
-        config = {} if context is None else {"context": context}
-        nlp = build_pipeline(checkpoint, language=language, config=config)
-        with write_folder_atomically(output) as folder:
-            nlp.to_disk(folder)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    if output.exists() and not (output / "meta.json").is_file() and (output.is_file() or any(output.iterdir())):
+        raise ValueError(
+            f"{output} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an "
+            "empty folder."
+        )
+    msg.text(f"Reading {source} ...")  # msg.loading would start a process, which outlives a killed one
+    found = find_source(source)
+    names = None if labels is None else read_label_list(labels)
+    if is_ernie(found):
+        checkpoint: AnyCheckpoint = read_ernie(found, labels=names)
+        checkpoint.vectors = vectors
+        put_none_first(checkpoint, task="entity_pair_classification")
+    elif vectors is not None:
+        raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
+    else:
+        checkpoint = read_checkpoint(
+            found,
+            entities=entities,
+            labels=names,
+            base=None if base is None else find_source(base, weights=False),
+            tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
+        )
+    config = {} if context is None else {"context": context}
+    nlp = build_pipeline(checkpoint, language=language, config=config)
+    with write_folder_atomically(output) as folder:
+        nlp.to_disk(folder)
     for line in checkpoint.report:
         msg.info(line)
     msg.good(f"Saved {' > '.join(nlp.pipe_names)}{_with_labels(checkpoint)} to {output}")

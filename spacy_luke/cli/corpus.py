@@ -93,15 +93,10 @@ def corpus_command(
     written: Optional[List[Record]] = None if pair_ids is None else []
     counts: Counter = Counter()
     labels: Dict[str, Counter] = {name: Counter() for name in ("mentions", "types", "relations", "categories")}
-    try:
-        settings = _used_settings(format, layout, other)
-        docs = _read_docs(
-            inputs, format, lang=lang, spans_key=spans_key, settings=settings, counts=counts, written=written
-        )
-        files = write_docbin(_count(islice(docs, limit), counts, labels, spans_key), output, shard_words=shard_words)
-        n_pairs = 0 if written is None else write_pair_ids(written, pair_ids)
-    except (ValueError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    settings = _used_settings(format, layout, other)
+    docs = _read_docs(inputs, format, lang=lang, spans_key=spans_key, settings=settings, counts=counts, written=written)
+    files = write_docbin(_count(islice(docs, limit), counts, labels, spans_key), output, shard_words=shard_words)
+    n_pairs = 0 if written is None else write_pair_ids(written, pair_ids)
     where = "" if len(files) == 1 else f" ({len(files)} files)"
     msg.good(f"{output}{where}: {counts['documents']:,} documents, {counts['words']:,} words")
     _report(counts, labels)

@@ -24,11 +24,8 @@ def embed_entities_cli(
     After entities were added (build-kb --add), only their vectors are made. A linker that was trained with vectors of the
     same encoder needs no training for new ones.
     """
-    try:
-        encoder = TextEncoder(read_checkpoint(find_source(weights), entities="special"), normalise=normalise)
-        found, made = embed_entities(
-            EntityKB.open(kb), encoder, again=again, dtype=dtype, batch_size=batch_size, progress=True
-        )
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    encoder = TextEncoder(read_checkpoint(find_source(weights), entities="special"), normalise=normalise)
+    found, made = embed_entities(
+        EntityKB.open(kb), encoder, again=again, dtype=dtype, batch_size=batch_size, progress=True
+    )
     msg.good(f"Made {made:,} of {len(found):,} vectors of {encoder.size} numbers in {kb}")

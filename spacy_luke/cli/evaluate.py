@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Se
 import spacy
 import srsly
 import typer
-from spacy.cli._util import setup_gpu
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -25,6 +24,7 @@ from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
 from ..scorers.linking import link_rows
+from .errors import use_gpu
 from .gold import luke_components, read_gold
 
 Scores = Dict[str, Any]
@@ -61,18 +61,15 @@ def evaluate_cli(
 ) -> None:
     """Score every LUKE component on gold documents, as its task's official script counts. Questions are always given;
     everything else is found by the pipeline itself, unless an option gives it."""
-    setup_gpu(gpu_id)
+    use_gpu(gpu_id)
     given = {"sentences": gold_sentences, "entities": gold_entities, "mentions": gold_mentions, "pairs": gold_pairs}
     given["links"] = gold_links
-    try:
-        scores = _evaluate(pipeline, data, given=given, component=component, rows=rows)
-        if output is not None:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            with write_atomically(output) as temporary:
-                srsly.write_json(temporary, scores)
-            msg.good(f"Saved the scores to {output}")
-    except (ValueError, OSError) as error:
-        msg.fail("Nothing was scored.", str(error), exits=1)
+    scores = _evaluate(pipeline, data, given=given, component=component, rows=rows)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(output) as temporary:
+            srsly.write_json(temporary, scores)
+        msg.good(f"Saved the scores to {output}")
 
 
 def _evaluate(pipeline: str, data: Path, *, given: Dict[str, bool], component: Optional[str], rows: int) -> Scores:

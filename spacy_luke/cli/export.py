@@ -18,12 +18,9 @@ def export_cli(
     component: Optional[str] = typer.Option(None, help="Name of the component, where there are several"),
 ) -> None:
     """Write a component's model so that transformers' LUKE classes, or ERNIE's original code, read it."""
-    try:
-        proc = find_component(spacy.load(pipeline), LukeComponent, component)
-        checkpoint = proc.to_checkpoint()
-        (write_ernie if checkpoint.kind == "ernie" else write_huggingface)(checkpoint, output)
-    except (ValueError, OSError) as error:
-        msg.fail("Nothing was written.", str(error), exits=1)
+    proc = find_component(spacy.load(pipeline), LukeComponent, component)
+    checkpoint = proc.to_checkpoint()
+    (write_ernie if checkpoint.kind == "ernie" else write_huggingface)(checkpoint, output)
     if proc.model.attrs["attention"] != "full":
         msg.warn(
             f"'{proc.name}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "

@@ -27,7 +27,7 @@ from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.processes import Processes, join_processes
 from ..pretraining.saving import RESUME, has_state, load_tensors, mend
 from ..pretraining.windows import LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
-from .pretrain_config import check_sections, make_settings, read_config
+from .configs import check_sections, make_settings, read_config
 from .pretrain_logger import LOSSES, open_logger
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
@@ -49,10 +49,7 @@ def pretrain_cli(
     Several processes: torchrun --nproc-per-node 8 -m spacy luke pretrain ... Overrides as in `spacy train`.
     """
     config = read_config(config_path, ctx.args, code=code)
-    try:
-        trained = run(config, output, resume=resume, gpu_id=gpu_id)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Pretraining stopped.", str(error), exits=1)
+    trained = run(config, output, resume=resume, gpu_id=gpu_id)
     if trained is not None:
         for line in trained.report:
             msg.text(line)

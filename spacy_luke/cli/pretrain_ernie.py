@@ -18,7 +18,7 @@ from ..pretraining.instances import report_counts
 from ..pretraining.loop import Evaluate, LoopSettings, average, pretrain
 from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.stream import Source
-from .pretrain_config import check_sections, make_settings, read_config
+from .configs import check_sections, make_settings, read_config
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
 
@@ -33,10 +33,7 @@ def pretrain_ernie_cli(
 ) -> None:
     """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint. Overrides as in `spacy train`."""
     config = read_config(config_path, ctx.args, code=code)
-    try:
-        checkpoint, source = run(config, output, resume=resume, gpu_id=gpu_id)
-    except (ValueError, OSError) as error:
-        msg.fail("Pretraining stopped.", str(error), exits=1)
+    checkpoint, source = run(config, output, resume=resume, gpu_id=gpu_id)
     for line in report_counts(source.counts):
         msg.text(line)
     msg.good(f"Saved the checkpoint to {output / 'model'}, after {checkpoint.report[-1]}")

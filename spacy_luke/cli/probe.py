@@ -23,14 +23,11 @@ def probe_cli(
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="HTML page that shows the same"),
 ) -> None:
     """Predict the entities of masked mentions, and list the nearest entities in the table."""
-    try:
-        probe = Probe(read_checkpoint(find_source(checkpoint)))
-        plain, places = find_mentions(text)
-        found = probe.predict(plain, places, top=top, hide=hide)
-        asked = near or list(dict.fromkeys(x.entities[0][0] for x in found))
-        neighbours = {title: probe.nearest(title, top=top) for title in asked}
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Nothing was asked.", str(error), exits=1)
+    probe = Probe(read_checkpoint(find_source(checkpoint)))
+    plain, places = find_mentions(text)
+    found = probe.predict(plain, places, top=top, hide=hide)
+    asked = near or list(dict.fromkeys(x.entities[0][0] for x in found))
+    neighbours = {title: probe.nearest(title, top=top) for title in asked}
     for prediction in found:
         _print(f"[{plain[prediction.start : prediction.end]}]", prediction.entities, "probability")
     for title, ranked in neighbours.items():

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from spacy.cli._util import import_code, parse_config_overrides, setup_gpu, show_validation_error
 from spacy.training.initialize import init_nlp
-from spacy.util import load_config
 from wasabi import msg
 
 from ..training import train
+from .configs import check_names, read_config
+from .errors import use_gpu
 
 
 def train_cli(
@@ -21,12 +21,9 @@ def train_cli(
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
 ) -> None:
     """Train a pipeline; --resume goes on after a kill as if it had never happened. Overrides as in `spacy train`."""
-    overrides = parse_config_overrides(ctx.args)
-    if code is not None:
-        import_code(code)
-    setup_gpu(gpu_id)
-    with show_validation_error(config_path):
-        config = load_config(config_path, overrides=overrides, interpolate=False)
-        nlp = init_nlp(config, use_gpu=gpu_id)
+    config = read_config(config_path, ctx.args, code=code, interpolate=False)
+    check_names(config)
+    use_gpu(gpu_id)
+    nlp = init_nlp(config, use_gpu=gpu_id)
     best = train(nlp, output, resume=resume)
     msg.good(f"Saved the best pipeline to {best}")

@@ -52,27 +52,24 @@ def train_kge_cli(
     ),
 ) -> None:
     """Train TransE on a knowledge graph: link-prediction figures, and a store of vectors for ERNIE."""
-    try:
-        settings = Settings(
-            size=size,
-            epochs=epochs,
-            batch_size=batch_size,
-            negatives=negatives,
-            learning_rate=learning_rate,
-            loss=loss,
-            margin=margin,
-            temperature=temperature,
-            norm=norm,
-            normalize=normalize,
-            reciprocal=reciprocal,
-            engine=engine,
-            seed=seed,
-        )
-        graph = read_graph(train, valid=valid, test=test, exclude=exclude, progress=True)
-        _describe(graph)
-        result = train_graph(graph, output, settings, every=every, resume=resume, dtype=dtype, progress=True)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("No vectors were written.", str(error), exits=1)
+    settings = Settings(
+        size=size,
+        epochs=epochs,
+        batch_size=batch_size,
+        negatives=negatives,
+        learning_rate=learning_rate,
+        loss=loss,
+        margin=margin,
+        temperature=temperature,
+        norm=norm,
+        normalize=normalize,
+        reciprocal=reciprocal,
+        engine=engine,
+        seed=seed,
+    )
+    graph = read_graph(train, valid=valid, test=test, exclude=exclude, progress=True)
+    _describe(graph)
+    result = train_graph(graph, output, settings, every=every, resume=resume, dtype=dtype, progress=True)
     left = result["graph"]["entities_without_training_triples"]
     msg.good(
         f"{output / VECTORS}: {len(graph.entities) - left:,} vectors of epoch {result['epoch']}; {output / METRICS}"

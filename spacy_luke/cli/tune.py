@@ -5,7 +5,6 @@ from typing import Any, Dict, List, Optional
 
 import spacy
 import typer
-from spacy.cli._util import setup_gpu
 from spacy.language import Language
 from spacy.training import Example
 from wasabi import msg
@@ -13,6 +12,7 @@ from wasabi import msg
 from ..atomic import write_atomically, write_folder_atomically
 from ..components.base import LukeComponent, find_component
 from ..components.relation import LukeRelation
+from .errors import use_gpu
 from .gold import luke_components, read_gold
 
 
@@ -35,17 +35,14 @@ def tune_cli(
 
     Mentions and pairs are the gold ones; only the threshold changes.
     """
-    setup_gpu(gpu_id)
-    try:
-        _check_output(pipeline, output)
-        nlp = spacy.load(pipeline)
-        proc = _find_tunable(nlp, component)
-        before = dict(proc.cfg)
-        found = proc.tune(_prepare(nlp, proc, read_gold(nlp, data, sentences=gold_sentences)))
-        changed = {key: value for key, value in found.items() if key in before}
-        _save(nlp, proc, changed, Path(pipeline), output)
-    except (ValueError, OSError) as error:
-        msg.fail("Nothing was changed.", str(error), exits=1)
+    use_gpu(gpu_id)
+    _check_output(pipeline, output)
+    nlp = spacy.load(pipeline)
+    proc = _find_tunable(nlp, component)
+    before = dict(proc.cfg)
+    found = proc.tune(_prepare(nlp, proc, read_gold(nlp, data, sentences=gold_sentences)))
+    changed = {key: value for key, value in found.items() if key in before}
+    _save(nlp, proc, changed, Path(pipeline), output)
     for key, value in changed.items():
         msg.good(f"'{proc.name}': {key} = {value:g} (before: {_shown(before[key])}), saved in {output or pipeline}")
     for key, value in found.items():

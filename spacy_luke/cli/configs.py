@@ -1,0 +1,61 @@
+"""What the commands that train share: reading a config, finding misspelt settings, and making settings of sections."""
+
+import difflib
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Sequence
+
+from spacy.cli._util import import_code, parse_config_overrides
+from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
+from spacy.util import load_config
+from thinc.api import Config
+
+OWN_NAMES = ("paths", "system")  # sections whose settings a config makes up itself
+SCHEMAS = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
+
+
+def read_config(path: Path, arguments: List[str], *, code: Optional[Path], interpolate: bool = True) -> Config:
+    """A config with overrides as in `spacy train`. code: a Python file with registered functions."""
+    overrides = parse_config_overrides(arguments)
+    if code is not None:
+        import_code(code)
+    known = load_config(path, interpolate=False)
+    for name in overrides:
+        section, _, setting = name.partition(".")
+        if section not in known:
+            raise ValueError(f"--{name}: the config has no section [{section}]{nearest(section, known)}")
+        if section in OWN_NAMES and setting not in known[section]:
+            raise ValueError(f"--{name}: there is no such setting in [{section}]{nearest(setting, known[section])}")
+    return load_config(path, overrides=overrides, interpolate=interpolate)
+
+
+def check_names(config: Config) -> None:
+    """Of a config for training: ValueError for a setting of spaCy's own sections that does not exist; spaCy lets them pass."""
+    for section, schema in SCHEMAS.items():
+        known = schema.model_fields
+        for name in config.get(section, {}):
+            if name not in known:
+                raise ValueError(f"{section}.{name}: there is no such setting{nearest(name, known)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence on a wrong name: what may be meant, or what there is."""
+    known = sorted(set(known))
+    near = difflib.get_close_matches(name, known, n=1)
+    return f". Is {near[0]} meant?" if near else f"; there are {', '.join(known)}."
+
+
+def check_sections(config: Dict[str, Any], sections: Sequence[str]) -> None:
+    if set(config) != set(sections):
+        near = difflib.get_close_matches(next(iter(set(config) - set(sections)), ""), sections)
+        raise ValueError(
+            f"A pretraining config must have the sections {list(sections)}, but this one has {list(config)}."
+            + (f" Is {near[0]} meant?" if near else "")
+        )
+
+
+def make_settings(kind: type, section: Dict[str, Any], name: str) -> Any:
+    """An object of settings from a section, whose name is for messages."""
+    try:
+        return kind(**section)
+    except TypeError as error:
+        raise ValueError(f"[{name}] has a setting that does not exist, or lacks one: {error}.") from error

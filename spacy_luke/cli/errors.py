@@ -1,0 +1,127 @@
+"""How every command of `spacy luke` ends on an error: one message that says what was expected, what came and what to do.
+
+`--traceback`, which every command has, shows where it came from.
+"""
+
+import sys
+import traceback as tracebacks
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import typer
+from confection import ConfigValidationError
+from spacy.cli._util import setup_gpu
+from spacy.util import registry
+from wasabi import msg
+
+from .configs import nearest
+
+HELP = "Show the whole traceback of an error"
+LONGEST = 4000  # characters of a message: some libraries print a whole config
+EXPECTED = (ValueError, ImportError, OSError, BrokenExecutor)  # what our own code raises, and what the machine does
+
+
+def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[..., None]:
+    """The command `function` with the option --traceback; an exception ends it with exit code 1 and one message.
+
+    failed: the first line of the message. Exceptions of the command line itself (usage, Ctrl-C, exit) pass.
+    """
+
+    @wraps(function)
+    def command(*args: Any, traceback: bool, **kwargs: Any) -> None:
+        try:
+            function(*args, **kwargs)
+        except Exception as error:
+            if isinstance(error, (typer.Exit, typer.Abort)):
+                raise
+            if traceback:
+                tracebacks.print_exception(error, file=sys.stdout)
+            usage = hasattr(error, "format_message")  # an option of the command line that is none
+            msg.fail(getattr(error, "failed", failed), explain(error), exits=2 if usage else 1)
+
+    own = signature(function)
+    option = typer.Option(False, "--traceback", help=HELP)
+    added = Parameter("traceback", Parameter.KEYWORD_ONLY, default=option, annotation=bool)
+    command.__signature__ = own.replace(parameters=[*own.parameters.values(), added])  # type: ignore[attr-defined]
+    return command
+
+
+@contextmanager
+def failing_as(first_line: str) -> Iterator[None]:
+    """Errors in the block have a first line of their own."""
+    try:
+        yield
+    except Exception as error:
+        error.failed = first_line  # type: ignore[attr-defined]
+        raise
+
+
+def explain(error: BaseException) -> str:
+    """What a user is told of an exception."""
+    if hasattr(error, "format_message"):
+        text = error.format_message()
+    elif isinstance(error, ConfigValidationError):
+        text = "\n".join(_wrong_settings(error))
+    elif isinstance(error, UnicodeDecodeError):
+        text = f"A file is not in UTF-8: {error}. Convert it, such as with iconv -f latin1 -t utf8 OLD > NEW."
+    elif isinstance(error, OSError) and error.strerror and error.filename is not None:
+        text = f"{error.filename}: {error.strerror} ({type(error).__name__})"
+    elif type(error).__name__ == "OutOfMemoryError":  # of torch
+        text = f"The GPU has too little memory: {str(error).splitlines()[0]} Lower the batch size."
+    elif isinstance(error, MemoryError):
+        text = f"This machine has too little memory. {error}"
+    elif isinstance(error, EXPECTED) and str(error):
+        text = str(error)
+    else:
+        text = (
+            f"{type(error).__name__}: {error} ({_place(error)})\nThis should have been found earlier, with a better message. "
+            "Please report it, with what --traceback shows."
+        )
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+def _place(error: BaseException) -> str:
+    """File and line where it was raised."""
+    frames = tracebacks.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "of unknown origin"
+
+
+def _wrong_settings(error: ConfigValidationError) -> Iterator[str]:
+    """A line for each setting that is wrong: where it is, what is wrong, and of an unknown one what may be meant."""
+    if error.title and not error.title.startswith("Config "):
+        yield f"{error.title}:"
+    if error.desc:
+        yield error.desc
+    parents = [error.parent] if isinstance(error.parent, str) else list(error.parent or [])
+    for wrong in error.errors or []:
+        place = [str(x) for x in [*parents, *wrong.get("loc", ())]]
+        text = str(wrong.get("msg", ""))
+        if text.startswith(("unexpected argument", "Extra inputs")):
+            text = f"there is no such setting{nearest(place[-1], set(_siblings(error)) - {place[-1]})}"
+        elif "input" in wrong:
+            text = f"{text}, but it is {wrong['input']!r}"
+        yield f"{'.'.join(place)}: {text}"
+
+
+def _siblings(error: ConfigValidationError) -> List[str]:
+    """Settings of the section where a wrong one is: those that the config has, and those that its function takes."""
+    names = [x for x in error.config or {} if not x.startswith("@") and x not in ("nlp", "name")]
+    for key, function in (error.config or {}).items():
+        if key.startswith("@"):
+            names += signature(registry.get(key[1:], function)).parameters
+    return names
+
+
+def use_gpu(gpu_id: int) -> None:
+    """Let spaCy work on this GPU; -1: on the CPU. As spaCy's `setup_gpu`, with an error that says what to install."""
+    try:
+        setup_gpu(gpu_id)
+    except ValueError as error:
+        raise ValueError(
+            f'--gpu-id {gpu_id}: {error}. On a GPU spaCy needs CuPy (pip install "spacy-luke[cuda12x]", or cuda13x, as your driver '
+            "is), and a torch that finds the GPU; on the CPU leave out --gpu-id."
+        ) from error
