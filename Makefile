@@ -1,6 +1,7 @@
 # make run [TEXT=file.txt]   train the small pipeline, score it, package it, annotate a text
 # make test                  style checks and the quick tests
 # make test-slow             the tests that need minutes or gigabytes
+# make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
 # make lock                  write the lock files anew, with the newest versions
 # make clean                 remove everything that was made, environments too
@@ -36,7 +37,7 @@ What to try next:
 endef
 export NEXT
 
-.PHONY: run test test-slow test-matrix lock clean
+.PHONY: run test test-slow harness test-matrix lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.run
@@ -50,6 +51,9 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow
+
+harness: $(VENV)/.dev
+	$(BIN)/python -m tests.harness $(HARNESS)
 
 test-matrix: $(MATRIX:=/.dev)
 	set -e; for venv in $(MATRIX); do echo "== $$venv"; $$venv/bin/python -m pytest; done

@@ -1,0 +1,102 @@
+"""The command. Each kind runs alone or with others; what several goes give adds up in the results."""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import List, Sequence
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from .kinds import KINDS
+from .runner import Kind, failing, run_cases, try_case
+from .table import RESULTS, describe, make_table, read_runs, write_runs
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(arguments)
+    names = list(KINDS) if given.kinds is None else given.kinds.split(",")
+    if wrong := [name for name in names if name not in KINDS]:
+        sys.exit(f"Unknown kinds {wrong}: expected some of {', '.join(KINDS)}.")
+    kinds = [KINDS[name]() for name in names]
+    folder = Path(tempfile.mkdtemp(prefix="harness"))
+    try:
+        return _repeat(kinds, given, folder) if given.only is not None else _run(kinds, given, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.harness", description=__doc__)
+    parser.add_argument("--kinds", help=f"some of {','.join(KINDS)}; all where it is not given")
+    parser.add_argument(
+        "--minutes", type=float, help="for all kinds together, each its share; what is not reached is said"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="this case alone, as a failure names it; nothing is written")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results of these kinds")
+    parser.add_argument("--output", type=Path, default=RESULTS / "harness.json", help="results, and a table beside it")
+    for name, kind in KINDS.items():
+        parser.add_argument(f"--{name}", type=int, metavar="N", help=f"{kind.unit} to try in all ({kind.wanted:,})")
+    return parser
+
+
+def _repeat(kinds: List[Kind], given: argparse.Namespace, folder: Path) -> int:
+    (kind,) = kinds
+    _prepare(kind, folder)
+    outcome = try_case(kind, given.only, given.seed, folder / "case")
+    print(outcome)
+    return len(outcome.failures)
+
+
+def _run(kinds: List[Kind], given: argparse.Namespace, folder: Path) -> int:
+    runs = [] if not given.output.exists() else read_runs(given.output)
+    if given.fresh:
+        runs = [run for run in runs if run.kind not in {kind.name for kind in kinds}]
+    begin, failed = time.monotonic(), 0
+    for i, kind in enumerate(kinds):
+        done = [run for run in runs if run.kind == kind.name]
+        wanted = getattr(given, kind.name)
+        wanted = (kind.wanted if wanted is None else wanted) - sum(run.tried for run in done)
+        if wanted <= 0:
+            continue
+        _prepare(kind, folder)
+        first = max((run.last for run in done if run.seed == given.seed), default=0)
+        deadline = float("inf")
+        if given.minutes is not None:  # its share of the time that is left
+            left = begin + 60 * given.minutes - time.monotonic()
+            deadline = time.monotonic() + max(left, 0) * kind.share / sum(x.share for x in kinds[i:])
+        options = {"jobs": given.jobs, "deadline": deadline, "folder": folder / kind.name / "workers", "say": _say}
+        run = run_cases(kind, wanted=wanted, seed=given.seed, first=first, **options)
+        run.machine = describe()
+        failed += len(run.failures)
+        for text in failing(run):
+            _say(text)
+        runs.append(run)
+        write_runs(given.output, runs, _all(kinds))
+    print(make_table(runs, _all(kinds)))
+    return 1 if failed else 0
+
+
+def _prepare(kind: Kind, folder: Path) -> None:
+    place = folder / kind.name / "made"
+    place.mkdir(parents=True)
+    kind.prepare(place)
+
+
+def _all(kinds: Sequence[Kind]) -> List[Kind]:
+    own = {kind.name: kind for kind in kinds}
+    return [own.get(name) or make() for name, make in KINDS.items()]
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,218 @@
+"""Cases that are tried in forked workers: one that dies or hangs is a failure of its case, and another one goes on."""
+
+import dataclasses
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+
+@dataclass
+class Outcome:
+    """Of one case. tried: things of the kind's unit (a case may hold several). refused: those among them that got a clear
+    refusal that is documented. counts: of what the case was, for the table's second half."""
+
+    tried: int = 1
+    refused: int = 0
+    failures: List[str] = field(default_factory=list)
+    counts: Dict[str, int] = field(default_factory=dict)
+
+
+class Kind:
+    """A kind of attack. unit: what is counted; wanted: how many in a whole run; quick: how many beside the tests;
+    limit: seconds after which a case hangs; share: of the time of all kinds, in minutes of an hour."""
+
+    name = ""
+    unit = ""
+    wanted = 0
+    quick = 0
+    limit = 120.0
+    share = 1.0
+
+    def prepare(self, folder: Path) -> None:
+        """What all cases need, made once, before any worker is forked."""
+
+    def case(self, number: int, rng: random.Random, folder: Path) -> Outcome:
+        """Try case `number`. rng: of this case; folder: of this worker, empty."""
+        raise NotImplementedError
+
+
+@dataclass
+class Run:
+    """What cases first <= number < last of one seed gave. failures: (case, text)."""
+
+    kind: str
+    seed: int
+    first: int
+    last: int
+    tried: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    jobs: int = 1
+    failures: List[Any] = field(default_factory=list)
+    counts: Dict[str, int] = field(default_factory=dict)
+    machine: Dict[str, Any] = field(default_factory=dict)
+
+    def add(self, number: int, outcome: Outcome) -> None:
+        self.tried += outcome.tried
+        self.refused += outcome.refused
+        self.failures += [[number, text] for text in outcome.failures]
+        self.counts = dict(Counter(self.counts) + Counter(outcome.counts))
+
+    def to_dict(self) -> Dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def try_case(kind: Kind, number: int, seed: int, folder: Path) -> Outcome:
+    """A case here, in this process; what it raises is its failure."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        return kind.case(number, random.Random(f"{kind.name} {seed} {number}"), folder)
+    except Exception:
+        return Outcome(failures=[f"the case raised: {traceback.format_exc()[-3000:]}"])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class _Worker:
+    pid: int
+    ask: int  # file descriptors
+    answer: int
+    text: bytes = b""
+    number: Optional[int] = None
+    since: float = 0.0
+
+
+def run_cases(
+    kind: Kind,
+    *,
+    wanted: int,
+    seed: int,
+    first: int,
+    jobs: int,
+    deadline: float,
+    folder: Path,
+    say: Callable[[str], None],
+) -> Run:
+    """Cases from `first` on until so many things are tried, or until the deadline (of time.monotonic)."""
+    run = Run(kind.name, seed, first, first, jobs=jobs)
+    begin, told = time.monotonic(), time.monotonic()
+    numbers = iter(range(first, sys.maxsize))
+    workers = [_start(kind, seed, folder / str(i)) for i in range(jobs)]
+    try:
+        while True:
+            now = time.monotonic()
+            for i, worker in enumerate(workers):
+                if worker.number is not None and now - worker.since > kind.limit:
+                    _end(worker)
+                    run.add(worker.number, Outcome(failures=[f"still running after {kind.limit:.0f} s"]))
+                    workers[i] = worker = _start(kind, seed, folder / str(i))
+                if worker.number is None and run.tried + _expected(run) * _busy(workers) < wanted and now < deadline:
+                    worker.number, worker.since = next(numbers), now
+                    run.last = worker.number + 1
+                    os.write(worker.ask, f"{worker.number}\n".encode())
+            if not _busy(workers):
+                break
+            ready, _, _ = select.select([x.answer for x in workers if x.number is not None], [], [], 1.0)
+            for i, worker in enumerate(workers):
+                if worker.answer in ready and (outcome := _read(worker)) is not None:
+                    run.add(worker.number, outcome)
+                    worker.number = None
+                    if worker.pid < 0:  # it died
+                        workers[i] = _start(kind, seed, folder / str(i))
+            if time.monotonic() - told > 20:
+                told = time.monotonic()
+                say(f"{kind.name}: {run.tried:,} of {wanted:,} {kind.unit}, {len(run.failures)} failed")
+    finally:
+        for worker in workers:
+            _end(worker)
+    run.seconds = time.monotonic() - begin
+    return run
+
+
+def _expected(run: Run) -> float:
+    """Things that a case tries, about."""
+    return run.tried / max(run.last - run.first, 1)
+
+
+def _busy(workers: List[_Worker]) -> int:
+    return sum(worker.number is not None for worker in workers)
+
+
+def _start(kind: Kind, seed: int, folder: Path) -> _Worker:
+    ask, answer = os.pipe(), os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = fork()
+    if pid:
+        os.close(ask[0])
+        os.close(answer[1])
+        return _Worker(pid, ask[1], answer[0])
+    try:
+        os.setsid()  # what the case has started ends with it
+        os.close(ask[1])
+        os.close(answer[0])
+        for line in os.fdopen(ask[0]):
+            outcome = try_case(kind, int(line), seed, folder)
+            os.write(answer[1], json.dumps(dataclasses.asdict(outcome)).encode() + b"\n")
+    finally:
+        os._exit(0)
+
+
+def fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: libraries have threads, which are idle
+        return os.fork()
+
+
+def _read(worker: _Worker) -> Optional[Outcome]:
+    """An outcome that is there whole; of a worker that is gone, how it ended."""
+    some = os.read(worker.answer, 1 << 20)
+    worker.text += some
+    if worker.text.endswith(b"\n"):
+        outcome = Outcome(**json.loads(worker.text))
+        worker.text = b""
+        return outcome
+    if some:
+        return None
+    _, status = os.waitpid(worker.pid, 0)
+    how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
+    _close(worker)
+    return Outcome(failures=[f"the process ended by {how}"])
+
+
+def _end(worker: _Worker) -> None:
+    if worker.pid < 0:
+        return
+    try:
+        os.killpg(worker.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(worker.pid, signal.SIGKILL)
+    os.waitpid(worker.pid, 0)
+    _close(worker)
+
+
+def _close(worker: _Worker) -> None:
+    os.close(worker.ask)
+    os.close(worker.answer)
+    worker.pid = -1
+
+
+def failing(run: Run) -> Iterator[str]:
+    """Each failure, with the command that repeats it."""
+    for number, text in run.failures:
+        yield f"python -m tests.harness --kinds {run.kind} --seed {run.seed} --only {number}\n    " + text.replace(
+            "\n", "\n    "
+        )

@@ -1,0 +1,96 @@
+"""The share of the harness that runs with the tests, and what the harness does with cases that fail, die and hang."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from .__main__ import main
+from .kinds import KINDS
+from .runner import Kind, Outcome, run_cases, try_case
+from .table import make_table, read_runs, write_runs
+
+
+class Odd(Kind):
+    name, unit, wanted, limit = "odd", "things", 9, 1.0
+
+    def case(self, number: int, rng: random.Random, folder: Path) -> Outcome:
+        assert list(folder.iterdir()) == []
+        (folder / "x").write_text("")
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if number == 2:
+            time.sleep(60)
+        if number == 3:
+            raise KeyError("x")
+        return Outcome(
+            tried=2, refused=1, failures=["bad"] if number == 4 else [], counts={"even": 2 * (number % 2 == 0)}
+        )
+
+
+@pytest.fixture
+def odd(tmp_path):
+    settings = {"seed": 5, "deadline": float("inf"), "folder": tmp_path / "work", "say": print}
+    return run_cases(Odd(), wanted=9, first=0, jobs=2, **settings)
+
+
+def test_what_fails_is_told(odd):
+    failures = dict(odd.failures)
+    assert set(failures) == {1, 2, 3, 4}
+    assert failures[1] == "the process ended by SIGKILL"
+    assert failures[2] == "still running after 1 s"
+    assert "KeyError: 'x'" in failures[3]
+    assert failures[4] == "bad"
+    assert (odd.first, odd.tried, odd.refused) == (0, 3 + 2 * (odd.last - 3), odd.last - 3)
+    assert odd.tried >= 9
+    assert try_case(Odd(), 4, 5, Path("absent")).failures == ["bad"]
+    assert not Path("absent").exists()
+
+
+def test_results_add_up(odd, tmp_path):
+    path = tmp_path / "results" / "odd.json"
+    write_runs(path, [odd, odd], [Odd()])
+    again = read_runs(path)
+    assert [run.to_dict() for run in again] == 2 * [odd.to_dict()]
+    table = path.with_suffix(".md").read_text("utf8")
+    assert table == make_table(again, [Odd()])
+    assert f"| odd (things) | {2 * odd.tried} | {2 * odd.refused} | 8 | 9 | 0 |" in table
+    assert "python -m tests.harness --kinds odd --seed 5 --only 3" in table
+
+
+def test_the_command_goes_on(tmp_path, monkeypatch, capsys):
+    seen = []
+
+    class Easy(Odd):
+        name = "easy"
+
+        def case(self, number, rng, folder):
+            return Outcome(counts={f"case {number}": 1})
+
+    monkeypatch.setitem(KINDS, "easy", Easy)
+    options = ["--kinds", "easy", "--jobs", "1", "--output", str(tmp_path / "x.json")]
+    for wanted in ("3", "5", "5"):
+        assert main([*options, "--easy", wanted]) == 0
+        seen.append([(run.first, run.last) for run in read_runs(tmp_path / "x.json")])
+    assert seen == [[(0, 3)], [(0, 3), (3, 5)], [(0, 3), (3, 5)]]
+    assert main([*options, "--only", "7"]) == 0
+    assert "'case 7': 1" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="Unknown kinds"):
+        main(["--kinds", "nothing"])
+
+
+SHARE = [name for name in KINDS if KINDS[name].quick]
+
+
+@pytest.mark.parametrize("name", SHARE)
+def test_share(name, tmp_path):
+    kind = KINDS[name]()
+    (tmp_path / "made").mkdir()
+    kind.prepare(tmp_path / "made")
+    settings = {"seed": 1, "deadline": float("inf"), "folder": tmp_path / "work", "say": print}
+    run = run_cases(kind, wanted=kind.quick, first=0, jobs=1, **settings)
+    assert run.failures == []
+    assert run.tried >= kind.quick
