@@ -151,11 +151,12 @@ def _run_one_way(shim: TorchShim, head: SpanHead, batch: SpanBatch) -> SpanScore
         proposals_E = head.proposer(
             words.states_ND, first_E, last_E, to_tensor(batch.end_E - batch.start_E, device)
         ).float()
-        window_E, budget_B = to_tensor(batch.window_E(), device), to_tensor(batch.budget_B, device)
-        kept_K = keep_best(proposals_E.detach(), window_E, budget_B)
-        if batch.gold_E is not None:  # in training the gold spans are always among them
-            kept_K = torch.unique(torch.cat([kept_K, to_tensor(np.flatnonzero(batch.gold_E > 0), device)]))
-    mentions = _mentions(batch, device, mask_row, kept_K.cpu().numpy())
+        kept_K = keep_best(proposals_E.detach(), batch.counts, batch.budget_B)
+    kept = kept_K.cpu().numpy()
+    if batch.gold_E is not None and proposals_E is not None:  # in training the gold spans are always among them
+        kept = np.union1d(kept, np.flatnonzero(batch.gold_E > 0))
+        kept_K = to_tensor(kept, device)
+    mentions = _mentions(batch, device, mask_row, kept)
     with shim.gradients():
         entities_ED = shim.module.encode_entities(words, mentions)
     logits_KL = head(words.states_ND, first_E[kept_K], last_E[kept_K], entities_ED).float()

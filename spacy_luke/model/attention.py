@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .dropout import dropout
-from .packing import Group, Packing
+from .packing import EntityRows, Group, Packing
 
 FEW = 2  # entities are few where their heads are at most the model's width divided by this: folding them in then pays
 PLAIN_KEYS = {torch.float32: 64, torch.bfloat16: 256}  # up to so many; measured on a Xeon with AMX
@@ -131,14 +131,14 @@ class Attention(nn.Module):
         entities_ED: Tensor,
         k_NHK: Tensor,
         v_NHK: Tensor,
-        rows: Sequence[Tuple[Group, Tensor]],
+        rows: EntityRows,
         *,
         group_size: int = 1,
     ) -> Tensor:
         """Each entity sees the words of its window and its own group (mode "one_way"; as PL-Marker's levitated markers).
 
         k_NHK, v_NHK: keys and values of the words (NW, H, K), from `words_only`.
-        rows: groups of windows, with the packed entity rows (B, S) of these, -1 where there is none (`entity_rows`).
+        rows: which entities the groups of windows have (`entity_rows`).
         group_size: so many consecutive entities (G) see one another; 1: an entity sees itself alone.
         RETURNS: (NE, D) after the output projection.
         """
@@ -147,14 +147,14 @@ class Attention(nn.Module):
         q_EHK = self._heads(to_words(entities_ED))
         own_EHG, own_v_EHGK = self._group_scores(entities_ED, to_group(entities_ED), group_size)
         scale = q_EHK.shape[-1] ** -0.5
-        results, order = [], []
-        keys, values = (_take(x, [group for group, _ in rows]) for x in (k_NHK, v_NHK))
-        tables = [rows_BS for _, rows_BS in rows]
-        queries, own_scores, own_values = (_gather(x, tables) for x in (q_EHK, own_EHG, own_v_EHGK))
-        parts = zip(rows, keys, values, queries, own_scores, own_values, strict=True)
-        for (group, rows_BS), k_BLHK, v_BLHK, q_BSHK, own_BSHG, own_BSHGK in parts:
-            real_BS = rows_BS >= 0
-            q_BHSK, own_BHSG, own_BHSGK = (x.transpose(1, 2) for x in (q_BSHK, own_BSHG, own_BSHGK))
+        keys, values = (_take(x, [group for group, _ in rows.parts]) for x in (k_NHK, v_NHK))
+        tables = [rows_BS for _, rows_BS in rows.parts]
+        queries, own_scores, own_values = (_split(x[rows.rows_P], tables) for x in (q_EHK, own_EHG, own_v_EHGK))
+        results = []
+        for (group, _), k_BLHK, v_BLHK, *own in zip(
+            rows.parts, keys, values, queries, own_scores, own_values, strict=True
+        ):
+            q_BHSK, own_BHSG, own_BHSGK = (x.transpose(1, 2) for x in own)
             k_BHLK, v_BHLK = k_BLHK.transpose(1, 2), v_BLHK.transpose(1, 2)
             if group.real_BL is None and _has_log_sums(entities_ED):
                 own_BHSG = own_BHSG.to(torch.promote_types(own_BHSG.dtype, torch.float32))
@@ -163,15 +163,10 @@ class Attention(nn.Module):
                 out_BHSK = _join(_fused(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHSG.logsumexp(-1)))
             else:
                 out_BHSK = self._with_group(q_BHSK * scale, k_BHLK, v_BHLK, own_BHSG, own_BHSGK, group)
-            out_BSHK = out_BHSK.transpose(1, 2)
-            results.append(out_BSHK[real_BS].flatten(1))
-            order.append(rows_BS[real_BS])
+            results.append(out_BHSK.transpose(1, 2).flatten(0, 1).flatten(1))
         if not results:
             return self.output(torch.zeros_like(entities_ED))
-        flat = torch.cat(order)
-        inverse = torch.empty_like(flat)
-        inverse[flat] = torch.arange(len(flat), device=flat.device)
-        return self.output(torch.cat(results)[inverse])
+        return self.output(torch.cat(results)[rows.place_E])
 
     def entities_together(
         self, entities_ED: Tensor, k_NHK: Tensor, v_NHK: Tensor, lengths: Sequence[int], counts: Sequence[int]
@@ -244,10 +239,9 @@ class Attention(nn.Module):
             q_BHLK, k_BHLK, v_BHLK = (x.transpose(1, 2) for x in heads)
             mask = None if group.real_BL is None else group.real_BL[:, None, None]
             out_BLHK = _attention(q_BHLK, k_BHLK, v_BHLK, scale=scale, rate=self._rate, mask=mask).transpose(1, 2)
-            real = out_BLHK.flatten(0, 1) if group.real_BL is None else out_BLHK[group.real_BL]
-            results.append(real.flatten(1))
-        out_ND = results[0] if len(results) == 1 else torch.cat(results)
-        return out_ND if packing.inverse_N is None else _reorder(out_ND, packing.inverse_N, packing.order_P)
+            results.append(out_BLHK.flatten(0, 1).flatten(1))
+        out_PD = results[0] if len(results) == 1 else torch.cat(results)
+        return out_PD if packing.place_N is None else _reorder(out_PD, packing.place_N, packing.order_P)
 
 
 def _attention(
@@ -325,13 +319,13 @@ def _split(x: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
 def _in_groups(x_NHK: Tensor, packing: Packing) -> List[Tensor]:
     """Rows (B, L, H, K) of each group: one gather for all, and its split."""
     if packing.order_P is not None:
-        x_NHK = _reorder(x_NHK, packing.order_P, packing.inverse_N)
+        x_NHK = _reorder(x_NHK, packing.order_P, packing.place_N)
     return _split(x_NHK, [group.rows_BL for group in packing.groups])
 
 
-def _reorder(x: Tensor, order_P: Tensor, inverse_N: Optional[Tensor]) -> Tensor:
-    """x[order_P]. inverse_N: of the order, where it only moves rows: then the gradient is a gather, too."""
-    if inverse_N is None or len(inverse_N) != len(order_P):
+def _reorder(x: Tensor, order_P: Tensor, inverse_N: Tensor) -> Tensor:
+    """x[order_P]. inverse_N: where each row of x is found in it; where nothing but rows moves, the gradient is a gather."""
+    if len(inverse_N) != len(order_P):
         return x[order_P]
     return _Reorder.apply(x, order_P, inverse_N)
 

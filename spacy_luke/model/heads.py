@@ -3,7 +3,7 @@
 N packed word states, E spans, D model width, L labels, W states of words.
 """
 
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -96,18 +96,22 @@ class SpanProposer(nn.Module):
         return self.score(F.relu(hidden)).squeeze(-1)
 
 
-def keep_best(scores_E: Tensor, window_E: Tensor, budget_B: Tensor) -> Tensor:
+def keep_best(scores_E: Tensor, counts: Sequence[int], budgets: Sequence[int]) -> Tensor:
     """The best spans of each window, in their old order: indices of spans (K,).
 
-    scores_E: proposal logits; window_E: window of each span, ascending; budget_B: how many a window keeps. Ties go to
-    the span that stands first.
+    scores_E: proposal logits; counts: spans of each window, which stand one window after another; budgets: how many a
+    window keeps. Ties go to the span that stands first. How many are kept is known from the counts, so that nothing
+    waits for the scores' device.
     """
+    windows, kept, start = [], [], 0
+    for b, (count, budget) in enumerate(zip(counts, budgets, strict=True)):
+        windows.append(torch.full((count,), b))
+        kept.append(torch.arange(start, start + min(count, int(budget))))
+        start += count
+    window_E, kept_K = torch.cat([*windows, *kept]).to(scores_E.device).split([start, sum(map(len, kept))])
     order_E = torch.argsort(scores_E, descending=True, stable=True)
     order_E = order_E[torch.argsort(window_E[order_E], stable=True)]
-    counts_B = torch.bincount(window_E, minlength=len(budget_B))
-    start_B = F.pad(counts_B.cumsum(0), (1, 0))[:-1]
-    rank_E = torch.arange(len(order_E), device=scores_E.device) - start_B[window_E]
-    return torch.sort(order_E[rank_E < budget_B[window_E]]).values
+    return torch.sort(order_E[kept_K]).values
 
 
 def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> Tuple[float, Tensor]:

@@ -93,9 +93,11 @@ class EntityEmbeddings(nn.Module):
     def forward(self, mentions: Mentions) -> Tensor:
         """RETURNS: (NE, D)."""
         if mentions.vectors_EV is None:
-            # Few entity rows stand for many mentions ([MASK] for every span), so each is projected once.
-            rows, place_E = torch.unique(mentions.entities_E, return_inverse=True)
-            x_ED = self.dense(self.table(rows))[place_E]
+            # A table of special rows alone stands for many mentions ([MASK] for every span): each is projected once.
+            if len(self.table.weight) <= len(mentions.entities_E):
+                x_ED = self.dense(self.table.weight)[mentions.entities_E]
+            else:
+                x_ED = self.dense(self.table(mentions.entities_E))
         else:
             given_E = (mentions.entities_E < 0)[:, None]
             rows_EV = self.table(mentions.entities_E.clamp(min=0))

@@ -29,17 +29,27 @@ class Group:
 
 @dataclass(frozen=True)
 class Packing:
-    """Groups in order, the packed rows of all groups, padding included, and where each packed row is found in their
-    concatenated results (of both None: in place).
+    """Groups in order, the packed rows of all groups, padding included (P), and where each packed row is found in their
+    concatenated results, padding included (of both None: in place).
 
     lengths: rows of each window; of windows made of two runs, `more_lengths` has the second run's.
     """
 
     groups: Tuple[Group, ...]
     order_P: Optional[Tensor]
-    inverse_N: Optional[Tensor]
+    place_N: Optional[Tensor]
     lengths: Sequence[int]
     more_lengths: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class EntityRows:
+    """Windows that have entities, in groups, with their packed entity rows (B, S), -1 where there is none; the rows of all
+    groups, 0 where there is none (P); and where each entity is found in the groups' concatenated results (NE)."""
+
+    parts: Tuple[Tuple[Group, Tensor], ...]
+    rows_P: Tensor
+    place_E: Tensor
 
 
 def choose_groups(lengths: Sequence[int], *, waste: float) -> List[Tuple[int, int]]:
@@ -79,8 +89,8 @@ def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, d
     return Packing(*_pack(rows, device=device, contiguous=False), first_lengths, second_lengths)
 
 
-def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device) -> List[Tuple[Group, Tensor]]:
-    """Windows that have entities, in groups, with their packed entity rows (B, S), -1 where there is none.
+def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device) -> EntityRows:
+    """The entities of each group of windows.
 
     counts: entities of each window; the entities of all windows are consecutive rows. Windows of one group that have
     very different numbers of entities are taken apart.
@@ -88,16 +98,19 @@ def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device
     starts = [0]
     for count in counts:
         starts.append(starts[-1] + count)
-    tables = []
+    groups, tables = [], []
     for group in packing.groups:
         for a, b in choose_groups(counts[group.first : group.last], waste=ENTITY_WASTE):
             sizes_B = torch.tensor(counts[group.first + a : group.first + b])
             column_S = torch.arange(int(sizes_B.max()))
             if len(column_S):
                 rows_BS = torch.tensor(starts[group.first + a : group.first + b])[:, None] + column_S
-                rows_BS = torch.where(column_S < sizes_B[:, None], rows_BS, -1).to(device)
-                tables.append((_part(group, a, b), rows_BS))
-    return tables
+                groups.append(_part(group, a, b))
+                tables.append(torch.where(column_S < sizes_B[:, None], rows_BS, -1))
+    rows_P = _joined([table.flatten() for table in tables])
+    place_E = _places(rows_P, rows_P >= 0, starts[-1])
+    rows_P, place_E = _moved([rows_P, place_E], device)
+    return EntityRows(tuple(zip(groups, _shaped(rows_P, tables))), rows_P.clamp(min=0), place_E)
 
 
 def _part(group: Group, first: int, last: int) -> Group:
@@ -118,22 +131,46 @@ def _pack(
 ) -> Tuple[Tuple[Group, ...], Optional[Tensor], Optional[Tensor]]:
     waste = tolerated_waste(device) if waste is None else waste
     lengths = [len(x) for x in rows]
-    groups, order = [], []
-    for first, last in choose_groups(lengths, waste=waste):
-        members, longest = rows[first:last], max(lengths[first:last])
-        order.extend(members)
-        rows_BL = torch.stack([torch.nn.functional.pad(x, (0, longest - len(x))) for x in members])
-        sizes_B = torch.tensor(lengths[first:last])
-        padded = bool((sizes_B < longest).any())
-        real_BL = (torch.arange(longest) < sizes_B[:, None]).to(device) if padded else None
-        start = int(members[0][0]) if contiguous and not padded and longest else None
-        groups.append(Group(first, last, rows_BL.to(device), real_BL, start))
-    inverse = None
-    if order and not contiguous:
-        flat = torch.cat(order)
-        inverse = torch.empty_like(flat)
-        inverse[flat] = torch.arange(len(flat))
-        inverse = inverse.to(device)
-    in_place = all(group.start is not None or not group.rows_BL.numel() for group in groups)
-    taken = None if in_place else torch.cat([group.rows_BL.flatten() for group in groups])
-    return tuple(groups), taken, inverse
+    bounds = choose_groups(lengths, waste=waste)
+    tables, masks = [], []
+    for first, last in bounds:
+        longest = max(lengths[first:last])
+        tables.append(torch.stack([torch.nn.functional.pad(x, (0, longest - len(x))) for x in rows[first:last]]))
+        masks.append(torch.arange(longest) < torch.tensor(lengths[first:last])[:, None])
+    padded = [not bool(mask.all()) for mask in masks]
+    starts = [
+        int(table[0, 0]) if contiguous and not pads and table.numel() else None for table, pads in zip(tables, padded)
+    ]
+    order_P, real_P = (_joined([x.flatten() for x in parts]) for parts in (tables, masks))
+    place_N = _places(order_P, real_P.bool(), sum(lengths))
+    in_place = all(start is not None or not table.numel() for start, table in zip(starts, tables))
+    order_P, real_P, place_N = _moved([order_P, real_P.long(), place_N], device)
+    parts = zip(bounds, _shaped(order_P, tables), _shaped(real_P.bool(), tables), padded, starts)
+    groups = tuple(
+        Group(first, last, rows_BL, real_BL if pads else None, start)
+        for (first, last), rows_BL, real_BL, pads, start in parts
+    )
+    return groups, None if in_place else order_P, None if in_place else place_N
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat(list(parts)) if parts else torch.empty(0, dtype=torch.long)
+
+
+def _places(rows_P: Tensor, real_P: Tensor, size: int) -> Tensor:
+    """Where each of the rows 0 to `size` stands among the real ones of rows_P: (size,)."""
+    place = torch.zeros(size, dtype=torch.long)
+    place[rows_P[real_P]] = torch.arange(len(rows_P))[real_P]
+    return place
+
+
+def _moved(tables: Sequence[Tensor], device: torch.device) -> List[Tensor]:
+    """The tables on the device, by one transfer."""
+    sizes = [len(table) for table in tables]
+    return list(torch.cat(list(tables)).to(device, non_blocking=True).split(sizes))
+
+
+def _shaped(x_P: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
+    """The values of x_P, one table after the other, in the tables' shapes."""
+    parts = x_P.split([table.numel() for table in tables]) if tables else []
+    return [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]

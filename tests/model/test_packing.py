@@ -50,25 +50,29 @@ def check(function, arguments, total, waste):
         packing = function(*arguments, device=CPU)
     finally:
         module.tolerated_waste = before
-    results = [torch.empty(0, dtype=torch.long)]
+    results, real = [torch.empty(0, dtype=torch.long)], 0
     for group in packing.groups:
         rows = group.rows_BL
         if group.start is not None:
             assert torch.equal(rows.flatten(), torch.arange(group.start, group.start + rows.numel()))
-        results.append(rows.flatten() if group.real_BL is None else rows[group.real_BL])
+        results.append(rows.flatten())
+        real += rows.numel() if group.real_BL is None else int(group.real_BL.sum())
     out = torch.cat(results)
-    if packing.inverse_N is not None:
-        out = out[packing.inverse_N]
+    assert real == total
+    if packing.place_N is not None:
+        assert torch.equal(packing.order_P, out)
+        out = out[packing.place_N]
     assert out.tolist() == list(range(total))
 
 
 def test_entity_rows():
     packing = pack([4, 4, 2], device=CPU)
-    tables = entity_rows(packing, [2, 1, 3], device=CPU)
-    assert [x.tolist() for _, x in tables] == [[[0, 1], [2, -1]], [[3, 4, 5]]]
-    ((group, table),) = entity_rows(packing, [0, 0, 1], device=CPU)
+    rows = entity_rows(packing, [2, 1, 3], device=CPU)
+    assert [x.tolist() for _, x in rows.parts] == [[[0, 1], [2, -1]], [[3, 4, 5]]]
+    assert (rows.rows_P.tolist(), rows.place_E.tolist()) == ([0, 1, 2, 0, 3, 4, 5], [0, 1, 2, 4, 5, 6])
+    ((group, table),) = entity_rows(packing, [0, 0, 1], device=CPU).parts
     assert (group.first, group.last, table.tolist()) == (2, 3, [[0]])
-    assert entity_rows(packing, [0, 0, 0], device=CPU) == []
+    assert entity_rows(packing, [0, 0, 0], device=CPU).parts == ()
 
 
 @FIXED
@@ -85,7 +89,9 @@ def test_entity_rows_lose_nothing(windows, waste):
     window_E = [b for b, count in enumerate(counts) for _ in range(count)]
     row = [sum(lengths[:b]) for b in range(len(lengths))]
     found = []
-    for group, table in entity_rows(packing, counts, device=CPU):
+    rows = entity_rows(packing, counts, device=CPU)
+    assert rows.rows_P[rows.place_E].tolist() == list(range(sum(counts)))
+    for group, table in rows.parts:
         real = table[table >= 0].tolist()
         found += real
         assert table.numel() <= (1 + ENTITY_WASTE) * len(real)
