@@ -1,63 +1,152 @@
-"""Writing files and folders so that a crash leaves the old ones whole."""
+"""Writing files and folders so that a crash leaves the old ones whole, and what a killed process left is swept.
 
+What is written lies in a hidden folder beside its place until it is whole:
+
+    .NAME.RANDOM.new/.lock_of_spacy_luke    held (flock) by the process that writes, until it ends; says on which machine
+    .NAME.RANDOM.new/NAME                   the new file or folder
+
+The next write beside it removes such folders that no living process holds: the lock is free, and was taken on this machine
+since it started (containers on it share its kernel, and so its locks). Of one that was taken elsewhere, on a disk that
+machines share, a free lock may mean nothing; it goes when nothing in it has changed for a week.
+"""
+
+import ctypes
+import errno
 import os
+import platform
 import shutil
+import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Optional
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is held, and so nothing swept
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock_of_spacy_luke"
+WEEK = 7 * 24 * 3600  # seconds
 
 
 @contextmanager
 def write_atomically(path: Path) -> Iterator[Path]:
     """Gives a temporary path beside `path`; when the block ends well, what was written there becomes `path`.
 
-    On any error (a full disk, Ctrl-C) the temporary file goes and the old file stays as it was. A killed process
-    leaves the old file, and a hidden `.NAME.*.new` file beside it.
+    On any error (a full disk, Ctrl-C) the temporary file goes and the old file stays as it was. A killed process leaves
+    the old file, and a hidden folder beside it, which the next write to a place beside it removes.
     """
     path = Path(path)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
+    held = HeldFolder(path)
     try:
-        temporary.chmod(usual_mode(0o666))
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)
+        held.path.touch()
+        yield held.path
+        _sync(held.path)
+        os.replace(held.path, path)
+        _sync(path.parent)
+    finally:
+        held.close()
 
 
 @contextmanager
 def write_folder_atomically(folder: Path) -> Iterator[Path]:
-    """Gives an empty temporary folder beside `folder`; when the block ends well, it takes the place of `folder`.
+    """Gives an empty temporary folder; when the block ends well, it takes the place of `folder`, at once where the system
+    can exchange two names (Linux).
 
     On any error the temporary folder goes and the old one stays as it was. Everything in the old folder goes, so the
-    caller checks that it may. A process killed between the two renames leaves the old folder as `.NAME.old`; the next
-    call puts it back first.
+    caller checks that it may. The folder around the temporary one is hidden and goes too: the place for other files that
+    are needed meanwhile.
     """
     folder = Path(folder).resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    old = folder.with_name(f".{folder.name}.old")
+    mend(folder)
+    held = HeldFolder(folder)
+    try:
+        held.path.mkdir()
+        yield held.path
+        for path in [*sorted(held.path.rglob("*")), held.path]:
+            _sync(path)
+        _swap(held.path, folder)
+        _sync(folder.parent)
+    finally:
+        held.close()
+
+
+class HeldFolder:
+    """A hidden folder beside `place` that this process holds until `close`, or until it ends. path: in it, with the name
+    of `place`, for the caller to make. Older ones beside it that nobody holds are removed first."""
+
+    def __init__(self, place: Path) -> None:
+        sweep(place.parent)
+        self._process = os.getpid()
+        self._lock: Optional[int] = None
+        while self._lock is None:
+            self.folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".new", dir=place.parent))
+            self._lock = _take(self.folder / LOCK)
+        self.path = self.folder / place.name
+
+    @classmethod
+    def temporary(cls) -> "HeldFolder":
+        """One among the system's temporary files."""
+        return cls(Path(tempfile.gettempdir(), "spacy_luke"))
+
+    def close(self) -> None:
+        """Remove it. Only the process that made it removes it, none that was forked from it."""
+        if os.getpid() == self._process and self._lock is not None:
+            lock, self._lock = self._lock, None
+            if fcntl is None:
+                os.close(lock)  # Windows removes no open file
+            _remove(self.folder)
+            if fcntl is not None:
+                os.close(lock)
+
+
+def mend(folder: Path) -> None:
+    """What a kill during `write_folder_atomically` leaves: a folder between two renames comes back, and what was half
+    written beside it goes."""
+    old = _old(folder)
     if old.exists():
         if folder.exists():
-            shutil.rmtree(old)
+            shutil.rmtree(old, ignore_errors=True)
         else:
             os.replace(old, folder)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".new", dir=folder.parent))
+    sweep(folder.parent)
+
+
+def sweep(parent: Path) -> None:
+    """Remove the hidden folders in `parent` that killed processes left (see above)."""
+    if not parent.is_dir():
+        return
+    with os.scandir(parent) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(".") and entry.name.endswith(".new")]
+    for name in names:
+        if len(name.split(".")[-2]) == 8:  # what tempfile appends
+            try:
+                _remove_if_left(parent / name)
+            except OSError:
+                continue  # another process removed it, or may
+
+
+@contextmanager
+def hold(path: Path, *, busy: str) -> Iterator[None]:
+    """Hold a file that is there against others that do. ValueError with the text `busy` where one holds it already, or has
+    just replaced it; where the system cannot lock it, nothing is held."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        temporary.chmod(usual_mode(0o777))
-        yield temporary
-        for path in [*sorted(temporary.rglob("*")), temporary]:
-            _sync(path)
-        _swap(temporary, folder, old)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    _sync(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
+        if fcntl is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ValueError(busy) from error
+            except OSError:
+                pass
+        if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            raise ValueError(busy)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -70,23 +159,125 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _swap(new: Path, folder: Path, old: Path) -> None:
-    had_old = folder.exists()
-    if had_old:
-        os.replace(folder, old)
-    try:
-        os.replace(new, folder)
-    except BaseException:
-        if had_old:
-            os.replace(old, folder)
-        raise
-
-
 def usual_mode(mode: int) -> int:
     """What `mode` becomes for files that this process makes."""
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask
+
+
+def _take(path: Path) -> Optional[int]:
+    """A descriptor that holds a new file, which says where it was taken; None where another process removed it first."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if fcntl is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            except OSError:
+                return descriptor  # a file system without locks: others cannot take it either
+        os.write(descriptor, _machine())
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        _remove(path.parent)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _remove_if_left(folder: Path) -> None:
+    about = folder.lstat()
+    if fcntl is None or about.st_uid != os.geteuid() or folder.is_symlink():
+        return
+    try:
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):  # of an earlier version, which held nothing
+        if _is_idle(folder):
+            _remove(folder)
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: somebody holds it
+        if os.read(lock, 100) == _machine() or _is_idle(folder):
+            _remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _machine() -> bytes:
+    """Tells machines, and one machine before and after a start, apart."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return platform.node().encode()
+
+
+def _is_idle(path: Path) -> bool:
+    newest = max(file.lstat().st_mtime for file in [path, *path.rglob("*")])
+    return time.time() - newest > WEEK
+
+
+def _remove(folder: Path) -> None:
+    """The lock last, so that what is half removed is still known for what it is."""
+    if not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        return
+    for path in folder.iterdir():
+        if path.name == LOCK:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """The new folder takes the place of the old one, which takes that of the new one or is removed. Other processes may do
+    the same at the same time: the last one stays."""
+    for _ in range(20):
+        try:
+            if not folder.exists():
+                os.replace(new, folder)
+            elif not _exchange(new, folder):
+                _rename_twice(new, folder)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST) or not new.exists():
+                raise
+            time.sleep(0.01)
+    raise OSError(errno.EBUSY, "other processes replace it again and again", str(folder))
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names at once. False where the system or the disk cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
+    if rename is None:
+        return False
+    rename.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM):
+        return False
+    raise OSError(code, os.strerror(code), str(one), None, str(other))
+
+
+def _rename_twice(new: Path, folder: Path) -> None:
+    """A process that is killed between the two leaves the old folder as `.NAME.old`; the next write puts it back first."""
+    old = _old(folder)
+    os.replace(folder, old)
+    try:
+        os.replace(new, folder)
+    except BaseException:
+        os.replace(old, folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

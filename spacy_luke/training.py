@@ -5,9 +5,7 @@ model-last. Besides, it keeps OUTPUT/resume: the pipeline, the optimizer's momen
 states, replaced as one folder. The order of the data is a function of the seed and the epoch alone.
 """
 
-import os
 import random
-import shutil
 import sys
 from pathlib import Path
 from typing import IO, Any, Dict, Iterator, List, Tuple
@@ -19,9 +17,9 @@ from spacy.training.loop import create_before_to_disk_callback, create_evaluatio
 from spacy.util import fix_random_seed, registry, resolve_dot_names
 from thinc.api import constant
 
+from .atomic import mend, write_folder_atomically
 from .bridge.optimizer import AdamW
 from .bridge.randomness import random_states, restore_random
-from .checkpoint.files import write_folder_atomically
 
 RESUME = "resume"
 
@@ -141,14 +139,9 @@ def _is_over(results: List[Tuple[float, int]], step: int, patience: int, max_ste
 
 
 def _clean(output: Path) -> None:
-    """Mend what a kill during `write_folder_atomically` leaves: a folder between its two renames comes back, and what
-    was half written goes."""
+    """Mend what a kill during `write_folder_atomically` leaves."""
     for name in ("model-best", "model-last", RESUME):
-        old, folder = output / f".{name}.old", output / name
-        if old.exists() and not folder.exists():
-            os.replace(old, folder)
-        for unfinished in output.glob(f".{name}.*.new"):
-            shutil.rmtree(unfinished)
+        mend(output / name)
 
 
 def _save(nlp: Language, folder: Path) -> None:

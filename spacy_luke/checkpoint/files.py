@@ -6,10 +6,9 @@ Weights are memory-mapped: `read_tensors` costs nothing, and only the rows that 
 import json
 import pickle
 import tarfile
-import tempfile
 import warnings
 import zipfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
@@ -18,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..atomic import usual_mode, write_atomically
+from ..atomic import HeldFolder, usual_mode, write_atomically
 from ..atomic import write_folder_atomically as write_folder_atomically
 
 WEIGHT_FILES = (
@@ -150,7 +149,9 @@ def open_archive(path: Path) -> Iterator[Path]:
     Raises ValueError for members that are neither plain files nor folders or whose path leaves the archive, before
     anything is written, and for a damaged archive.
     """
-    with tempfile.TemporaryDirectory(prefix="spacy-luke-") as folder:
+    with closing(HeldFolder.temporary()) as held:
+        folder = held.path
+        folder.mkdir()
         try:
             with tarfile.open(path) as archive:
                 members = archive.getmembers()
@@ -161,7 +162,7 @@ def open_archive(path: Path) -> Iterator[Path]:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's fault, not the archive's
             raise ValueError(f"{path} is not a whole tar archive: {error}.{_hint(path)}") from error
-        yield _single_folder(Path(folder))
+        yield _single_folder(folder)
 
 
 def _check_member(path: Path, member: tarfile.TarInfo) -> None:

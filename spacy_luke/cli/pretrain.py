@@ -11,6 +11,7 @@ import typer
 from spacy.util import fix_random_seed, registry
 from wasabi import msg
 
+from ..atomic import mend
 from ..checkpoint.assemble import Checkpoint
 from ..checkpoint.export import write_huggingface
 from ..checkpoint.files import read_tensors
@@ -25,7 +26,7 @@ from ..pretraining.luke import LukePretraining, idle_patterns, load_luke_pretrai
 from ..pretraining.masking import MaskingSettings
 from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.processes import Processes, join_processes
-from ..pretraining.saving import RESUME, has_state, load_tensors, mend
+from ..pretraining.saving import RESUME, has_state, load_tensors
 from ..pretraining.windows import LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
 from .configs import check_sections, make_settings, read_config
 from .pretrain_logger import LOSSES, open_logger
@@ -67,7 +68,7 @@ def run(
         for name in job.stages:
             folder = output / name
             if processes.is_main:
-                mend(folder)
+                mend(folder / RESUME)
             processes.wait()
             job.run_stage(name, folder, before=before, resume=resume and (before is None or has_state(folder)))
             before = folder

@@ -3,7 +3,7 @@
 E entities, N packed pieces, D model width.
 """
 
-import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Iterator, List, Sequence, Tuple
 
@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from ..atomic import HeldFolder
 from ..batch.batches import batch_items
 from ..checkpoint.checkpoint import Checkpoint
 from ..knowledge.build import build_vectors
-from ..linking.kb import EntityKB
+from ..linking.kb import EntityKB, hold_kb
 from ..linking.kb_files import VECTORS
 from ..model.luke import LukeEncoder, Windows
 
@@ -92,6 +93,16 @@ def embed_entities(
 
     again: those that it has are made anew; otherwise they are kept, and those of entities that were added are made.
     """
+    with hold_kb(kb.path), closing(HeldFolder(kb.path.with_name("vectors"))) as held:
+        kb = EntityKB.open(kb.path)  # others may have added to it
+        made = _embed(kb, encoder, held.path, again, dtype, batch_size, progress)
+    return EntityKB.open(kb.path), made
+
+
+def _embed(
+    kb: EntityKB, encoder: TextEncoder, folder: Path, again: bool, dtype: str, batch_size: int, progress: bool
+) -> int:
+    """folder: for temporary files."""
     old = None if again else kb.vectors
     if old is not None and old.size != encoder.size:
         raise ValueError(
@@ -99,21 +110,21 @@ def embed_entities(
             "they were made with, or make all of them again (--again)."
         )
     made = 0
-    with tempfile.TemporaryDirectory(prefix=".vectors.", dir=kb.path.parent) as folder:
-        path = Path(folder) / "vectors.npy"
-        rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(len(kb), encoder.size))
-        for start, names in _blocks(kb, progress):
-            known_E = np.full(len(names), -1) if old is None else old.rows(names)
-            kept, new = np.flatnonzero(known_E >= 0), np.flatnonzero(known_E < 0)
-            if len(kept):
-                rows[start + kept] = old.gather(known_E[kept])  # type: ignore[union-attr]
-            if len(new):
-                texts = [entity_text(kb, start + i) for i in new.tolist()]
-                rows[start + new] = encoder.encode(texts, batch_size=batch_size)
-                made += len(new)
-        rows.flush()
-        build_vectors(path, kb.path / VECTORS, dtype=dtype, names=list(kb.entities()), progress=progress)
-    return EntityKB.open(kb.path), made
+    folder.mkdir()
+    path = folder / "vectors.npy"
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(len(kb), encoder.size))
+    for start, names in _blocks(kb, progress):
+        known_E = np.full(len(names), -1) if old is None else old.rows(names)
+        kept, new = np.flatnonzero(known_E >= 0), np.flatnonzero(known_E < 0)
+        if len(kept):
+            rows[start + kept] = old.gather(known_E[kept])  # type: ignore[union-attr]
+        if len(new):
+            texts = [entity_text(kb, start + i) for i in new.tolist()]
+            rows[start + new] = encoder.encode(texts, batch_size=batch_size)
+            made += len(new)
+    rows.flush()
+    build_vectors(path, kb.path / VECTORS, dtype=dtype, names=list(kb.entities()), progress=progress)
+    return made
 
 
 def _blocks(kb: EntityKB, progress: bool) -> Iterator[Tuple[int, List[str]]]:

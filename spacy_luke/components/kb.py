@@ -10,9 +10,6 @@
 spaCy makes an empty one first, also when a pipeline is loaded, and reads the saved one into it.
 """
 
-import os
-import shutil
-import tempfile
 import weakref
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
@@ -23,6 +20,7 @@ from spacy.tokens import Span
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
+from ..atomic import HeldFolder
 from ..linking.kb import EntityKB
 
 BUILD = "Build one with `python -m spacy luke build-kb`."
@@ -178,16 +176,16 @@ class LinkedKB(KnowledgeBase):
             raise ValueError(f"Expected the bytes of a knowledge base, but they are damaged ({error!r}).") from error
         if any(name.is_absolute() or ".." in name.parts for name in files):
             raise ValueError(f"Expected files of a knowledge base, but one goes elsewhere: {sorted(map(str, files))}.")
-        folder = Path(tempfile.mkdtemp(prefix="spacy_luke_kb_"))
+        held = HeldFolder.temporary()
         try:
             for name, data in files.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(data)
-            kb = EntityKB.open(folder)
+                (held.path / name).parent.mkdir(parents=True, exist_ok=True)
+                (held.path / name).write_bytes(data)
+            kb = EntityKB.open(held.path)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            held.close()
             raise
-        weakref.finalize(kb, _remove, folder, os.getpid())
+        weakref.finalize(kb, held.close)
         self._take(kb, top)
         return self
 
@@ -215,9 +213,3 @@ class LinkedKB(KnowledgeBase):
 
 def _restore(vocab: Vocab, kb: Optional[EntityKB], top: Optional[int], entity_vector_length: int) -> LinkedKB:
     return LinkedKB(vocab, kb, top=top, entity_vector_length=entity_vector_length)
-
-
-def _remove(folder: Path, process: int) -> None:
-    """Only the process that made the folder removes it, none that was forked from it."""
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)

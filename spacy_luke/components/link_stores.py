@@ -1,7 +1,7 @@
 """Where a linker's entities come from, and how they go into a bytestring."""
 
-import tempfile
 import weakref
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Dict
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from spacy.util import registry
 
+from ..atomic import HeldFolder
 from ..checkpoint.checkpoint import Checkpoint
 from ..entities import EntityVocab
 from ..knowledge.build import build_vectors
@@ -80,23 +81,23 @@ def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
         raise ValueError(
             'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
         )
-    folder = tempfile.TemporaryDirectory(prefix="spacy_luke_")
-    store = build_vectors(table[rows], Path(folder.name) / "vectors", names=[titles[i] for i in rows]).store
-    weakref.finalize(store, folder.cleanup)
+    held = HeldFolder.temporary()
+    store = build_vectors(table[rows], held.path, names=[titles[i] for i in rows]).store
+    weakref.finalize(store, held.close)
     return store
 
 
 def unpack_kb(files: Dict[str, bytes]) -> EntityKB:
     """A knowledge base from its files. They lie in a temporary folder for as long as it is used."""
-    folder = tempfile.TemporaryDirectory(prefix="spacy_luke_")
-    new = Path(folder.name, "kb")
+    held = HeldFolder.temporary()
+    new = held.path
     for name, data in files.items():
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise ValueError(f"A saved knowledge base has the file {name!r}, which lies outside of it.")
         (new / name).parent.mkdir(parents=True, exist_ok=True)
         (new / name).write_bytes(data)
     kb = EntityKB.open(new)
-    weakref.finalize(kb, folder.cleanup)
+    weakref.finalize(kb, held.close)
     return kb
 
 
@@ -108,7 +109,7 @@ def pack_kb(kb: EntityKB, *, most: int) -> Dict[str, bytes]:
             f"The knowledge base in {kb.path} has {size:,} bytes, more than a bytestring in spaCy's format can hold. Use "
             "nlp.to_disk, which has no limit."
         )
-    with tempfile.TemporaryDirectory(prefix="spacy_luke_") as folder:
-        new = Path(folder, "kb")
+    with closing(HeldFolder.temporary()) as held:
+        new = held.path
         kb.save(new)
         return {x.relative_to(new).as_posix(): x.read_bytes() for x in sorted(new.rglob("*")) if x.is_file()}

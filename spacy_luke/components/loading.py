@@ -1,12 +1,12 @@
 """From checkpoints to the encoders of components, and back."""
 
-import tempfile
 import weakref
 from pathlib import Path
 from typing import Any, Dict, Sequence, Union
 
 import torch
 
+from ..atomic import HeldFolder
 from ..bridge.wrapper import TorchShim
 from ..checkpoint.checkpoint import Checkpoint
 from ..checkpoint.ernie import ErnieCheckpoint
@@ -115,11 +115,12 @@ def make_ernie_checkpoint(shim: TorchShim, tokenizer: PieceTokenizer) -> ErnieCh
 
 def unpack_vectors(files: Dict[str, bytes]) -> EntityVectors:
     """A store of vectors from its files. They lie in a temporary folder for as long as it is used."""
-    folder = tempfile.TemporaryDirectory(prefix="spacy_luke_")
+    held = HeldFolder.temporary()
+    held.path.mkdir()
     for name, data in files.items():
-        Path(folder.name, Path(name).name).write_bytes(data)
-    vectors = EntityVectors.open(folder.name)
-    weakref.finalize(vectors, folder.cleanup)
+        Path(held.path, Path(name).name).write_bytes(data)
+    vectors = EntityVectors.open(held.path)
+    weakref.finalize(vectors, held.close)
     return vectors
 
 

@@ -4,16 +4,25 @@ Entities have ids (a Wikipedia title, a Wikidata id, or what a file says) and ro
 entities are added. See `kb_files` for the files and `kb_build` for making them.
 """
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
-from ..atomic import write_folder_atomically
+from ..atomic import hold, write_folder_atomically
 from ..knowledge.manifest import check_replaceable
 from ..knowledge.vectors import EntityVectors
-from .kb_files import FORMAT, VECTORS, copy_files, read_manifest, verify_files
+from .kb_files import FORMAT, MANIFEST, VECTORS, copy_files, read_manifest, verify_files
 from .kb_segment import Segment
 from .names import key_of, letters_of, title_case_of, without_possessive
 from .store import Candidate
+
+
+@contextmanager
+def hold_kb(path: Path) -> Iterator[None]:
+    """Keep others from changing the knowledge base in a folder. ValueError where another process does."""
+    busy = f"{path} is being changed by another process (build-kb --add-to, embed-entities). Run this again when it is done."
+    with hold(path / MANIFEST, busy=busy):
+        yield
 
 
 def _check_top(top: Optional[int]) -> None:

@@ -1,6 +1,6 @@
 """A knowledge base from tables, dumps and lists, and adding to one that is there."""
 
-import tempfile
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 from ..atomic import link_or_copy, write_folder_atomically
 from ..knowledge.manifest import check_replaceable
 from .counts import Limits
-from .kb import EntityKB
+from .kb import EntityKB, hold_kb
 from .kb_dumps import read_dump
 from .kb_files import FORMAT, MANIFEST, VECTORS, copy_files, read_manifest, write_manifest
 from .kb_parts import NO_LIMITS, UNKNOWN, Parts
@@ -105,10 +105,18 @@ def add_to_kb(
     linked, rows and vectors stay, and the vectors of new entities are to be made.
 
     folder: of the larger knowledge base; None: it takes the place of `kb`. An entity that is there already is an error. The
-    priors of a name that is there are combined as those of sources are.
+    priors of a name that is there are combined as those of sources are. Raises ValueError where another process changes the
+    knowledge base at the same time.
     """
     folder = kb.path if folder is None else Path(folder)
     check_replaceable(folder, form=FORMAT, what="a knowledge base")
+    with hold_kb(kb.path):
+        return _add_to(EntityKB.open(kb.path), sources, folder, settings, progress, most)  # others may have added to it
+
+
+def _add_to(
+    kb: EntityKB, sources: Sequence[Union[str, Path]], folder: Path, settings: Settings, progress: bool, most: int
+) -> BuiltKB:
     manifest = read_manifest(kb.path)
     number, base = len(manifest["segments"]), len(kb)
     with write_folder_atomically(folder) as new, _parts(new.parent, settings, kb, most) as parts:
@@ -130,6 +138,8 @@ def add_to_kb(
             for path in sorted(kb.vectors.path.iterdir()):
                 link_or_copy(path, new / VECTORS / path.name)
         told = parts.left_out.lines()
+        if read_manifest(kb.path) != manifest:  # where the disk knows no locks
+            raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
     return BuiltKB(EntityKB.open(folder), parts.read, told)
 
 
@@ -181,9 +191,13 @@ def _read_sources(sources: Sequence[Union[str, Path]], parts: Parts, settings: S
 
 @contextmanager
 def _parts(beside: Path, settings: Settings, existing: Optional[EntityKB], most: int) -> Iterator[Parts]:
-    """Temporary files on the disk of the new knowledge base, which go in any case."""
-    with tempfile.TemporaryDirectory(prefix=".build-kb.", dir=beside) as folder:
-        yield Parts(Path(folder), settings.limits, existing, most)
+    """Temporary files in the hidden folder around the new knowledge base, so that a kill leaves none for ever."""
+    folder = beside / ".parts"
+    folder.mkdir()
+    try:
+        yield Parts(folder, settings.limits, existing, most)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write_rows(segment: Path, kb: EntityKB, base: int) -> np.ndarray:

@@ -19,10 +19,11 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from ..atomic import mend
 from ..bridge.precision import PRECISIONS, choose_precision
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_optimizer
 from .processes import Processes
-from .saving import RESUME, load_state, mend, save_state
+from .saving import RESUME, load_state, save_state
 from .stream import Position, Stream
 
 METRICS = "metrics.jsonl"
@@ -98,7 +99,7 @@ def pretrain(
     stepper = make_optimizer(model, optimizer)
     if processes.is_main:
         folder.mkdir(parents=True, exist_ok=True)
-        mend(folder)
+        mend(folder / RESUME)
     processes.wait()
     state: Dict[str, Any] = {"step": 0, "position": Position().to_dict(), "sums": {}, "metrics_bytes": 0}
     if resume:

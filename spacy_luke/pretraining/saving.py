@@ -1,8 +1,6 @@
 """The state of a pretraining in a folder: parameters, optimizer, random states, place in the data; replaced as a whole."""
 
 import difflib
-import os
-import shutil
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -17,16 +15,6 @@ from .processes import Processes
 
 RESUME = "resume"
 VERSION = 2
-
-
-def mend(folder: Path) -> None:
-    """What a kill during `write_folder_atomically` leaves: a folder between its two renames comes back, and what was half
-    written goes."""
-    old = folder / f".{RESUME}.old"
-    if old.exists() and not (folder / RESUME).exists():
-        os.replace(old, folder / RESUME)
-    for unfinished in folder.glob(f".{RESUME}.*.new"):
-        shutil.rmtree(unfinished)
 
 
 def has_state(folder: Path) -> bool:
