@@ -26,10 +26,19 @@ NO_WEIGHTS = (
 )
 _TEXT, _KEPT = "text.", "kept."  # name prefixes of what a shim stores beside its module's parameters
 
-# A forked child that inherits torch's thread pool waits for threads that do not exist: `nlp.pipe(n_process=2)` after a
-# prediction in the parent would hang for ever.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+_process: Optional[int] = None  # that used one of our modules last
+
+
+def before_computing() -> None:
+    """In a forked child of a process that has used one of our modules, torch is set to one thread when the child uses one
+    too: it inherits a pool of threads that do not exist, and `nlp.pipe(n_process=2)` would wait for them for ever. Children
+    that never do are none of our business."""
+    global _process
+    process = os.getpid()
+    if process != _process:
+        if _process is not None:
+            torch.set_num_threads(1)
+        _process = process
 
 
 class TorchShim(Shim):
@@ -78,10 +87,12 @@ class TorchShim(Shim):
     def module(self) -> nn.Module:
         if self._model is None:
             raise ValueError(self.absent)
+        before_computing()
         return self._model
 
     def create(self, settings: Dict[str, Any]) -> nn.Module:
         """Build the module with fresh parameters, on the current device."""
+        before_computing()
         module = self.build(settings)
         self.settings = dict(settings)
         module.requires_grad_(self.trainable)
@@ -96,12 +107,15 @@ class TorchShim(Shim):
 
     @contextlib.contextmanager
     def running(self, *, is_train: bool) -> Iterator[nn.Module]:
-        """The module in train or eval mode; always left in eval mode."""
-        self.module.train(is_train)
+        """The module in train or eval mode; always left in eval mode, which predictions of other threads rely on."""
+        module = self.module
+        if module.training != is_train:
+            module.train(is_train)
         try:
-            yield self.module
+            yield module
         finally:
-            self.module.eval()
+            if is_train:
+                module.eval()
 
     def gradients(self) -> ContextManager[None]:
         """Around passes of the module: none where it does not learn."""

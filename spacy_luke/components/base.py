@@ -56,10 +56,10 @@ class LukeComponent(StoredComponent):
     def tokenizer(self) -> PieceTokenizer:
         if "tokenizer" not in self.encoder.texts:
             _ = self.encoder.module  # raises: nothing is loaded
-        text = self.encoder.texts["tokenizer"]
-        if self._tokenizer is None or self._tokenizer[0] is not text:  # a shared encoder is loaded by its owner
-            self._tokenizer = (text, PieceTokenizer.from_json(text))
-        return self._tokenizer[1]
+        text, known = self.encoder.texts["tokenizer"], self._tokenizer
+        if known is None or known[0] is not text:  # a shared encoder is loaded by its owner
+            known = self._tokenizer = (text, PieceTokenizer.from_json(text))
+        return known[1]
 
     def special_row(self, name: str) -> int:
         """Row of "[MASK]" or "[MASK2]" in the module's entity table."""

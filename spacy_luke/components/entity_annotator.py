@@ -18,6 +18,7 @@ from ..linking.match import Filter, find_names, join_words
 from ..linking.names import check_case, units
 from ..linking.sources import is_dump
 from ..linking.store import MAGIC, MentionStore, float32
+from .mentions import blocked_words, write_entities
 
 FILE = "mentions"
 REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of setup.cfg
@@ -101,7 +102,8 @@ class EntityAnnotator(Pipe):
     overlaps: whether names inside of and across others are found too.
     annotate_ents: write `doc.ents` instead, and the link probability to `span._.luke_score`.
     overwrite: whether `doc.ents` set by earlier components give way; otherwise names that overlap them are left out. And
-        whether questions lose the entities that they have.
+        whether questions lose the entities that they have. Blocked words (`doc.set_ents(..., blocked=...)`) are in no
+        entity of doc.ents either way.
     questions: whether the names in each of `doc._.luke_questions` are found too, and what they mean is written to its
         "entities", as `luke_qa` reads them.
 
@@ -247,13 +249,15 @@ class EntityAnnotator(Pipe):
         return links
 
     def _set_ents(self, doc: Doc, links: List[Link]) -> None:
-        found = [Span(doc, x.start, x.end, label=self.label, kb_id=x.entity) for x in links]
+        blocked_W = blocked_words(doc)
+        free = [x for x in links if not blocked_W[x.start : x.end].any()]
+        found = [Span(doc, x.start, x.end, label=self.label, kb_id=x.entity) for x in free]
         kept = list(doc.ents)
         if self.overwrite:
             kept = _apart(kept, found)
         else:
             found = _apart(found, kept)
-        doc.set_ents([*kept, *found])
+        write_entities(doc, [*kept, *found])
         scores = {(x.start, x.end): x.link_probability for x in links}
         for span in found:
             span._.luke_score = scores[span.start, span.end]

@@ -163,7 +163,7 @@ class LukeLinker(LukeComponent):
         self.getter = getter
         self.scorer = scorer
         self.kb: Optional[EntityKB] = None
-        self.counts: Counter = Counter()  # what predictions have computed; see `decide`
+        self.counts: Counter = Counter()  # what predictions have computed (about, of threads at once); see `decide`
         self._vectors: Optional[EntityVectors] = None  # without a knowledge base
         register_extensions()
         check_settings(self.cfg)

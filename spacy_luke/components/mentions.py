@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
+from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
@@ -95,3 +96,16 @@ def align_mention(doc: Doc, start_char: int, end_char: int) -> Optional[Tuple[in
     """Words [start, end) of a Doc with exactly these characters; None where there are none."""
     span = doc.char_span(start_char, end_char)
     return None if span is None else (span.start, span.end)
+
+
+def blocked_words(doc: Doc) -> np.ndarray:
+    """Whether each word (W,) was said to be in no entity, by `doc.set_ents(..., blocked=...)`."""
+    table_WA = doc.to_array([ENT_IOB, ENT_TYPE]).reshape(-1, 2)
+    return (table_WA[:, 0] == 3) & (table_WA[:, 1] == 0)
+
+
+def write_entities(doc: Doc, entities: Sequence[Span]) -> None:
+    """Set doc.ents, which have no blocked words. As with spaCy's own components these stay blocked, and all other words
+    are outside of entities then."""
+    blocked = [doc[i : i + 1] for i in np.flatnonzero(blocked_words(doc)).tolist()]
+    doc.set_ents(list(entities), blocked=blocked, default="outside")

@@ -25,6 +25,7 @@ from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
 from .base import LukeComponent, check_limits
 from .gold import gold_classes, obstacles, read_gold, unknown_words
+from .mentions import blocked_words, write_entities
 
 DEFAULT_MODEL = Config().from_str("""
 [model]
@@ -138,6 +139,7 @@ class LukeNER(LukeComponent):
     none_bias: added to the logit of "no entity" in predictions; below 0 more is found, above 0 less. `tune` finds the best
         one on dev data; the paper's is 0.
     overwrite: whether `doc.ents` set by earlier components give way; otherwise entities that overlap them are left out.
+        Words that are blocked (`doc.set_ents(..., blocked=...)`) are in no entity either way, as in spaCy's own.
     batch_size: pieces and spans encoded at once.
     """
 
@@ -301,12 +303,13 @@ class LukeNER(LukeComponent):
 
     def _set_entities(self, doc: Doc, found: Predictions) -> None:
         before = [] if self.cfg["overwrite"] else list(doc.ents)
-        free = np.ones(len(found.start_E), dtype=bool)
+        blocked_W = np.concatenate([[0], np.cumsum(blocked_words(doc))])
+        free = blocked_W[found.start_E] == blocked_W[found.end_E]
         for entity in before:
             free &= (found.end_E <= entity.start) | (found.start_E >= entity.end)
         candidates = np.flatnonzero(free)
         chosen = greedy_flat(found.start_E[candidates], found.end_E[candidates], found.logit_E[candidates])
-        doc.set_ents([*before, *self._spans(doc, found, candidates[chosen])], default="outside")
+        write_entities(doc, [*before, *self._spans(doc, found, candidates[chosen])])
 
     def _spans(self, doc: Doc, found: Predictions, chosen: np.ndarray) -> List[Span]:
         spans = []

@@ -204,12 +204,12 @@ class LukeQA(LukeComponent):
 
     def entity_row(self, title: str) -> Optional[int]:
         """Row of an entity in the module's table; None where it is not known."""
-        text = self.encoder.texts["entities"]
-        if self._vocabulary is None or self._vocabulary[0] is not text:
+        text, known = self.encoder.texts["entities"], self._vocabulary
+        if known is None or known[0] is not text:
             rows, vocab = self.encoder.settings["special_rows"], EntityVocab.from_json(text)
             some = None if len(rows) == len(vocab) else {row: i for i, row in enumerate(rows)}
-            self._vocabulary = (text, vocab, some)
-        _, vocab, some = self._vocabulary
+            known = self._vocabulary = (text, vocab, some)
+        _, vocab, some = known
         row = vocab.row(title, language=self.cfg["entity_language"])
         return row if some is None or row is None else some.get(row)
 

@@ -270,7 +270,9 @@ def test_many_threads(capacity):
     """States are those of one thread, and what is counted is there, also where parameters change between calls."""
     _, shim = make_shim(capacity)
     with torch.inference_mode():
-        expected = {i: shim.module.word_states(Windows(torch.from_numpy(window(i)), [len(window(i))])) for i in range(12)}
+        expected = {
+            i: shim.module.word_states(Windows(torch.from_numpy(window(i)), [len(window(i))])) for i in range(12)
+        }
 
     def work(thread):
         chosen = np.random.default_rng(thread)

@@ -2,6 +2,10 @@
 
 import json
 import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -299,27 +303,63 @@ def test_to_tensor():
     assert got.tolist() == [1, 2]
 
 
-def _multiply(queue) -> None:
-    x = torch.ones(400, 400)
-    queue.put((torch.get_num_threads(), float((x @ x).sum())))
+def _in_child(shim, queue) -> None:
+    before = torch.get_num_threads()
+    found = None if shim is None else run(shim, is_train=False).tolist()
+    queue.put((before, torch.get_num_threads(), found))
+
+
+def in_child(shim):
+    """Torch's threads in a forked child, before and after it runs the shim's module, and what this gave."""
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(shim, queue), daemon=True)
+    child.start()
+    answer = queue.get(timeout=60)
+    child.join(60)
+    assert child.exitcode == 0
+    return answer
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads
 def test_a_forked_child_can_compute():
-    """After the parent has used its threads; a child that waits for them would hang."""
+    """After the parent has used its threads, a child that waits for them would hang; but what other children do with torch
+    is not ours to change."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        x = torch.ones(400, 400)
-        expected = float((x @ x).sum())
-        context = multiprocessing.get_context("fork")
-        queue = context.Queue()
-        child = context.Process(target=_multiply, args=(queue,), daemon=True)
-        child.start()
-        assert queue.get(timeout=60) == (1, expected)
-        child.join(60)
-        assert child.exitcode == 0
+        shim = make_shim()
+        shim.create({"width": 700, "rows": 700})
+        expected = run(shim, is_train=False).tolist()
+        assert in_child(None) == (2, 2, None)
+        assert in_child(shim) == (2, 1, expected)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+CHILD = """
+    import os
+    import torch
+    from spacy_luke.bridge.wrapper import TorchShim
+
+    torch.set_num_threads(3)
+    child = os.fork()
+    if child == 0:
+        before = torch.get_num_threads()
+        shim = TorchShim(lambda settings: torch.nn.Linear(2, 2))
+        shim.create({})
+        with shim.running(is_train=False) as module:
+            module(torch.ones(1, 2))
+        os._exit(10 * before + torch.get_num_threads())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_whose_parent_used_no_module_keeps_its_threads():
+    """As the worker of a web server that loads a pipeline of its own."""
+    command = [sys.executable, "-c", textwrap.dedent(CHILD)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert (done.stdout.split(), done.returncode) == (["33"], 0), done.stderr

@@ -165,6 +165,24 @@ def test_entities_of_others(pipeline, overwrite, place):
     assert [entity.text for entity in doc.ents] == [place, "Ada Lovelace", "not", "New York"]
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_blocked_words(pipeline, overwrite):
+    nlp = pipeline(annotate_ents=True, overwrite=overwrite)
+    annotator = nlp.get_pipe("entity_annotator")
+    doc = nlp.make_doc(TEXT)
+    doc.set_ents([], blocked=[doc[3:4], doc[0:1]], default="missing")
+    assert doc[3].text == "York"
+    annotator(doc)
+    assert [entity.text for entity in doc.ents] == ["Ada Lovelace", "New York"]
+    assert {i: word.ent_type_ for i, word in enumerate(doc) if word.ent_iob == 3} == {
+        0: "", 3: "", 6: "ENTITY", doc.ents[1].start: "ENTITY"
+    }  # fmt: skip
+    assert all(word.ent_iob for word in doc)
+    annotator.annotate_ents = False
+    annotator(doc)
+    assert [span.text for span in doc.spans["luke_links"]] == ["New York City", "Ada Lovelace", "New York"]
+
+
 def test_pipe_and_serialized_docs(pipeline):
     nlp = pipeline()
     texts = [TEXT, "", "York", "New York"]

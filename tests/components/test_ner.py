@@ -111,6 +111,49 @@ def test_entities_of_earlier_components(trained, found):
     assert set(found(doc)) == {(0, 2, "PER"), (4, 5, "LOC"), (7, 9, "ORG")}
 
 
+IOB = {"missing": 0, "outside": 2}
+
+
+@pytest.mark.parametrize("rest", IOB)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_blocked_words(trained, found, overwrite, rest):
+    """As of spaCy's own recognizer: they are in no entity and stay blocked; all others are outside, not missing."""
+    nlp = trained()
+    ner = nlp.get_pipe("luke_ner")
+    ner.cfg["overwrite"] = overwrite
+    doc = nlp.make_doc(SENTENCES[0])
+    preset = [Span(doc, 7, 8, label="X")]  # inside of what it would find
+    doc.set_ents(preset, blocked=[doc[1:2], doc[5:6]], default=rest)
+    assert {word.ent_iob for word in doc} == {IOB[rest], 3}
+    ner(doc)
+    kept = {(7, 9, "ORG")} if overwrite else {(7, 8, "X")}
+    assert set(found(doc)) == {(4, 5, "LOC"), *kept}
+    assert [(word.ent_iob, word.ent_type_) for word in doc[:2]] == [(2, ""), (3, "")]
+    assert (doc[5].ent_iob, doc[5].ent_type) == (3, 0)
+    assert all(word.ent_iob for word in doc)
+    ner(doc)
+    assert set(found(doc)) == {(4, 5, "LOC"), *kept}
+    doc.set_ents([], blocked=[doc[:]])
+    ner(doc)
+    assert doc.ents == ()
+    assert {word.ent_iob for word in doc} == {3}
+
+
+def test_blocked_words_make_room(random_pipeline, found):
+    """What would lose against a span with a blocked word is found without it."""
+    nlp, ner = random_pipeline(overwrite=True)
+    ner.model.shims[0].module.classifier.bias.data[0] -= 20  # every span is something
+    text = SENTENCES[0]
+    free = nlp(text)
+    longest = max(free.ents, key=len)
+    assert len(longest) > 1
+    doc = nlp.make_doc(text)
+    doc.set_ents([], blocked=[doc[longest.start : longest.start + 1]])
+    ner(doc)
+    assert any(longest.start < span.start and span.end <= longest.end for span in doc.ents)
+    assert not any(span.start <= longest.start < span.end for span in doc.ents)
+
+
 def test_suggester(pipeline, examples, found):
     suggester = {"@misc": "spacy.ngram_suggester.v1", "sizes": [2]}
     with pytest.warns(UserWarning, match=r"7 of 11 gold spans.*7 are not proposed by the suggester"):
