@@ -2,6 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A machine under load is slow: no example fails for its time. What an example may cost is what its test's counts allow.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 SHARED = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
 

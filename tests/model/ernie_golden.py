@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 import torch
 from safetensors.torch import load_file
@@ -50,6 +50,10 @@ class ErnieCase:
         """The module with the parameters of this prefix: all of them, and no other."""
         module.load_state_dict({k.removeprefix(prefix): x for k, x in self.state.items() if k.startswith(prefix)})
         return module.eval()
+
+    def layers(self, *kinds: str) -> List[int]:
+        """Numbers of the layers of these kinds."""
+        return [i for i, kind in enumerate(self.config.layer_kinds) if kind in kinds]
 
     def encoder(self) -> ErnieEncoder:
         return self.fill(ErnieEncoder(self.config), "encoder.")

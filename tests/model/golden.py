@@ -1,10 +1,11 @@
 """Golden files of the reference implementations as our modules and packed inputs."""
 
 import json
-from dataclasses import dataclass
-from typing import Any, Callable, Dict
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, Set, Tuple
 
 import torch
+import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -13,11 +14,11 @@ from spacy_luke.checkpoint.names import archive_names, luke_names
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
-# Pairs of parameters that are easily taken for one another.
+# Pairs of parameters that are easily taken for one another; of the last layer too.
 NAMED_SWAPS = {
     ("layers.0.attention.e2e_query.weight", "layers.0.attention.e2w_query.weight"),
     ("layers.0.attention.query.weight", "layers.0.attention.w2e_query.weight"),
-    ("layers.2.attention.e2w_query.bias", "layers.2.attention.w2e_query.bias"),
+    ("layers.{last}.attention.e2w_query.bias", "layers.{last}.attention.w2e_query.bias"),
     ("layers.1.attention.key.weight", "layers.1.attention.value.weight"),
     ("layers.0.attention.key.bias", "layers.0.attention.query.bias"),
     ("layers.0.up.weight", "layers.1.up.weight"),
@@ -81,6 +82,17 @@ class Case:
     def _input(self, *names: str) -> Tensor:
         return next(self.inputs[name] for name in names if name in self.inputs)
 
+    def swaps(self) -> Set[Tuple[str, str]]:
+        """The pairs of parameters that are easily taken for one another, of those that the encoder has."""
+        pairs = {tuple(x.format(last=self.config.num_layers - 1) for x in pair) for pair in NAMED_SWAPS}
+        found = {pair for pair in pairs if self.state.keys() >= set(pair)}
+        assert any(pair[0].startswith("layers.") for pair in found)
+        assert all(self.state[a].shape == self.state[b].shape for a, b in found)
+        return found
+
+    def swapped(self, one: str, other: str) -> "Case":
+        return replace(self, state={**self.state, one: self.state[other], other: self.state[one]})
+
     @property
     def real_words(self) -> Tensor:
         return self._input("word_attention_mask", "attention_mask").bool()
@@ -113,6 +125,13 @@ class Case:
     def entity_error(self, name: str, entities_ED: Tensor) -> float:
         """Greatest difference from an output (B, E, D) at real entities."""
         return _error(self.outputs[name][self.real_entities], entities_ED)
+
+
+def padded_loss(logits: Tensor, labels: Tensor, real: Tensor) -> Tuple[float, int]:
+    """Sum of the reference's cross-entropy where it is given a label at padding, and how many these are; we read no padding,
+    but its mean counts them. logits (B, E, L), labels (B, E) with negative numbers for none, real (B, E)."""
+    counted = ~real & (labels >= 0)
+    return float(F.cross_entropy(logits[counted], labels[counted], reduction="sum")), int(counted.sum())
 
 
 def _page_head(theirs: Dict[str, Tensor]) -> Dict[str, Tensor]:

@@ -80,16 +80,9 @@ def test_swapped_parameters_are_seen(shared, name):
     matrix = "classifier.weight" if name == "luke_record" else "qa_outputs.weight"
     halves = case.head[matrix].chunk(2, 1 if name == "luke_record" else 0)
     faults = [replace(case, head={**case.head, matrix: torch.cat(halves[::-1], 1 if name == "luke_record" else 0)})]
-    for one, other in (
-        ("layers.0.attention.e2e_query.weight", "layers.0.attention.e2w_query.weight"),
-        ("layers.0.attention.query.weight", "layers.0.attention.w2e_query.weight"),
-        ("layers.1.attention.key.weight", "layers.1.attention.value.weight"),
-        ("layers.0.up.weight", "layers.1.up.weight"),
-        ("entities.position.weight", "words.position.weight"),
-        ("entities.norm.weight", "words.norm.weight"),
-    ):
-        assert case.state[one].shape == case.state[other].shape
-        faults.append(replace(case, state={**case.state, one: case.state[other], other: case.state[one]}))
+    weights = sorted(pair for pair in case.swaps() if pair[0].endswith(".weight") and "token_type" not in pair[0])
+    assert {pair[0].split(".")[0] for pair in weights} == {"layers", "entities"}
+    faults += [case.swapped(*pair) for pair in weights]
     assert all(error(fault) > 10 * case.tolerance for fault in faults)
 
 

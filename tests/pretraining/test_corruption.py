@@ -58,8 +58,9 @@ def test_golden_batch(golden):
 
 def test_golden_batch_is_corrupted(golden):
     """The golden batch tests something: other random numbers give another batch."""
-    golden = {**golden, "seed": golden["seed"] + 1}
-    assert not torch.equal(collate_golden(golden).knowledge.vectors_EH, golden["input_ent"][golden["ent_mask"] == 1])
+    expected = collate_golden(golden).knowledge.vectors_EH
+    others = [collate_golden({**golden, "seed": seed}).knowledge.vectors_EH for seed in range(20)]
+    assert not all(torch.equal(x, expected) for x in others)
 
 
 def test_rates():

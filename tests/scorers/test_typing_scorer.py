@@ -76,7 +76,7 @@ def test_equal_to_the_published_definitions(seed):
 def test_golden(shared, rule):
     """The predicted sets are those that the two rules give; thresholds are the typer's, not the scorer's."""
     cases = json.loads(shared("golden/typing_metrics.json").read_text())["sets"]
-    assert len(cases) > 5
+    assert cases
     for case in cases:
         gold = [{LABELS[i] if i < 5 else f"t{i}" for i, x in enumerate(row) if x} for row in case["gold"]]
         predicted = [{LABELS[i] if i < 5 else f"t{i}" for i in row} for row in case[rule]["predicted"]]
