@@ -22,6 +22,7 @@ ROWS = [
     ["graph", "corpus"],
     ["linking"],
     ["text", "entities", "knowledge"],
+    ["saving"],
     ["atomic", "records"],
 ]
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}

@@ -54,6 +54,9 @@ class TorchShim(Shim):
     last step; sums, gradients that are summed over these updates and not averaged, by the parameter's name; pending, the
     pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
     replaced: whether other values stand in place of the parameters.
+
+    known: the digest of what is stored, and the versions of the parameters that it was computed for (see `digests`).
+    changed: whether the parameters were trained, or changed by hand, since they were loaded.
     """
 
     def __init__(
@@ -75,9 +78,13 @@ class TorchShim(Shim):
         self.pending: Optional[Any] = None
         self.learning = True
         self.replaced = False
+        self.known: Optional[Tuple[Any, str]] = None
+        self.changed = False
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "examples": None, "sums": {}, "pending": None}
+        known = self.known if self.known is not None and self.known[0] in (None, self.stamp) else None
+        known = None if known is None else (None, known[1])
+        return {**self.__dict__, "examples": None, "sums": {}, "pending": None, "known": known}
 
     @property
     def ready(self) -> bool:
@@ -90,6 +97,11 @@ class TorchShim(Shim):
         before_computing()
         return self._model
 
+    @property
+    def stamp(self) -> Tuple[int, int]:
+        """Another one where parameters have changed since."""
+        return id(self.module), sum(p._version for p in self.module.parameters())
+
     def create(self, settings: Dict[str, Any]) -> nn.Module:
         """Build the module with fresh parameters, on the current device."""
         before_computing()
@@ -99,6 +111,7 @@ class TorchShim(Shim):
         if self.cache is not None:
             self.cache.clear()
         self._model = module.to(_current_device()).eval()
+        self.known, self.changed = None, False
         return module
 
     def fill(self, tensors: Dict[str, Tensor]) -> None:

@@ -9,7 +9,6 @@ import typer
 from spacy.language import Language
 from wasabi import msg
 
-from ..atomic import write_folder_atomically
 from ..checkpoint.checkpoint import NONE_LABELS, Checkpoint, put_none_first, read_checkpoint
 from ..checkpoint.ernie import ErnieCheckpoint, is_ernie, read_ernie
 from ..checkpoint.sources import find_source
@@ -21,6 +20,7 @@ from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL
 from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
 from ..components.typer import DEFAULT_MODEL as TYPER_MODEL
+from ..saving import check_replaceable, save
 
 FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
 
@@ -37,7 +37,9 @@ def typer_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
 
 def relation_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
     pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
-    return {"model": _entity_model(checkpoint, RELATION_MODEL), "suggester": pairs, **_context(checkpoint)}
+    none = checkpoint.labels[0]  # which `load_head` takes
+    model = _entity_model(checkpoint, RELATION_MODEL)
+    return {"model": model, "suggester": pairs, "none": none, **_context(checkpoint)}
 
 
 def qa_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
@@ -156,11 +158,7 @@ def convert_cli(
     vectors: Optional[Path] = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
 ) -> None:
     """Turn a fine-tuned LUKE or ERNIE checkpoint into a spaCy pipeline that predicts the same."""
-    if output.exists() and not (output / "meta.json").is_file() and (output.is_file() or any(output.iterdir())):
-        raise ValueError(
-            f"{output} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an "
-            "empty folder."
-        )
+    check_replaceable(output)
     msg.text(f"Reading {source} ...")  # msg.loading would start a process, which outlives a killed one
     found = find_source(source)
     names = None if labels is None else read_label_list(labels)
@@ -180,8 +178,7 @@ def convert_cli(
         )
     config = {} if context is None else {"context": context}
     nlp = build_pipeline(checkpoint, language=language, config=config)
-    with write_folder_atomically(output) as folder:
-        nlp.to_disk(folder)
+    save(nlp, output)
     for line in checkpoint.report:
         msg.info(line)
     msg.good(f"Saved {' > '.join(nlp.pipe_names)}{_with_labels(checkpoint)} to {output}")

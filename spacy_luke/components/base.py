@@ -30,6 +30,7 @@ from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
 from ..text.tokenizer import PieceTokenizer
+from .attached import check_encoder
 from .knowledge import ALIGNMENTS, KnownGetter
 from .known import KnownEntities
 from .loading import AnyCheckpoint, load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint
@@ -45,6 +46,7 @@ class LukeComponent(StoredComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     noun = "LUKE component"  # what messages call it
+    learned = ("labels",)
     entity_rows = "special"  # or "all": rows of the entity table that the model needs
     special_entities: Tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
     prepare: Tuple[Callable[[Checkpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
@@ -145,8 +147,10 @@ class LukeComponent(StoredComponent):
         logger.info(said)
 
     def predicting(self) -> ContextManager[None]:
-        """Around the passes of one prediction; an encoder without weights raises here already."""
+        """Around the passes of one prediction; an encoder without weights, or another than the component was saved with,
+        raises here already."""
         _ = self.encoder.module
+        check_encoder(self.encoder_node, name=self.name)
         return number_format(self.encoder_node, self.encoder, is_train=False)
 
     def named_parameters(self) -> List[Tuple[str, torch.nn.Parameter]]:
@@ -300,6 +304,7 @@ class LukeComponent(StoredComponent):
         losses.setdefault(self.name, 0.0)
         shim = self.encoder
         _ = shim.module  # raises: nothing is loaded, or linked
+        self.encoder_node.attrs.pop("digest", None)  # it learns to work with the encoder that there is
         shim.learning = shim.trainable and (not self.shared or shim.examples is examples)
         examples = list(examples)
         validate_examples(examples, f"{type(self).__name__}.update")
@@ -380,6 +385,7 @@ def step_shared(shim: TorchShim, sgd: Optimizer) -> None:
     if shim.pending is not None:
         shim.pending.then = lambda: step_shared(shim, sgd)
         return
+    shim.changed = True
     parameters = [(f"encoder.{name}", p) for name, p in shim.named_parameters()]
     divide_gradients(parameters, shim.updates)
     shim.updates = 0

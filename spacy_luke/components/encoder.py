@@ -27,6 +27,7 @@ from ..bridge.listeners import (
     wants_words,
 )
 from ..checkpoint.checkpoint import Checkpoint
+from .attached import check_encoder
 from .base import LukeComponent, check_alignment, check_limits, step_shared
 from .knowledge import KnownGetter
 from .known import KnownFinder
@@ -141,6 +142,17 @@ class LukeEncoderOwner(LukeComponent):
         self.encoder.cache = WordCache(shared_pieces)
         self.encoder.owner = name
         self.model.attrs["replace_listener"] = refuse_copy
+
+    @property
+    def fixed(self) -> Dict[str, Any]:
+        return {**super().fixed, "entity_rows": self.entity_rows}
+
+    def _restore(self, *args: Any, **kwargs: Any) -> None:
+        was_ready = self.encoder.ready
+        super()._restore(*args, **kwargs)
+        for component, nodes in self.listener_map.items():
+            for node in nodes if not was_ready else ():  # components that were loaded before their encoder
+                check_encoder(node, name=component)
 
     # ---- spaCy's protocol of components that others listen to
 

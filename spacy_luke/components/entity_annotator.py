@@ -21,6 +21,7 @@ from ..linking.store import MAGIC, MentionStore, float32
 from .mentions import blocked_words, write_entities
 
 FILE = "mentions"
+STORE = "store"  # its name in `exclude`
 REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of setup.cfg
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
@@ -107,7 +108,8 @@ class EntityAnnotator(Pipe):
     questions: whether the names in each of `doc._.luke_questions` are found too, and what they mean is written to its
         "entities", as `luke_qa` reads them.
 
-    The settings are those of the pipeline's config, and so on disk there; the store is saved with the component.
+    The settings are those of the pipeline's config, and so on disk there; the store is saved with the component, unless
+    `exclude` names "store".
     """
 
     def __init__(
@@ -266,6 +268,8 @@ class EntityAnnotator(Pipe):
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Write DIR/mentions, the whole store, atomically; an empty file where there are no names yet."""
+        if STORE in exclude:
+            return
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
         if self._store is None:
@@ -277,6 +281,8 @@ class EntityAnnotator(Pipe):
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
         """Map the store into memory. Raises ValueError where it is missing, truncated or built for another case."""
         path = Path(path) / FILE
+        if STORE in exclude:
+            return self
         if path.is_file() and path.stat().st_size == 0:
             self._store = None
         else:
@@ -285,16 +291,22 @@ class EntityAnnotator(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """As `to_disk`, in one bytestring of less than 4 GiB; larger stores go to disk."""
-        data = b"" if self._store is None else self._store.to_bytes()
+        data = b"" if self._store is None or STORE in exclude else self._store.to_bytes()
         if len(data) >= BYTES_LIMIT:
             raise ValueError(
                 f"'{self.name}' holds {len(data):,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
                 "Use nlp.to_disk, which has no limit."
             )
-        return srsly.msgpack_dumps({"store": data})
+        return srsly.msgpack_dumps({} if STORE in exclude else {STORE: data})
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
-        data: Any = srsly.msgpack_loads(bytes_data)["store"]
+        if STORE in exclude:
+            return self
+        data: Any = srsly.msgpack_loads(bytes_data).get(STORE)
+        if data is None:
+            raise ValueError(
+                f"The bytestring of '{self.name}' was saved with exclude = ['store']; load it with the same."
+            )
         if data:
             self.store = MentionStore(data, source=f"the bytes of '{self.name}'")
         else:

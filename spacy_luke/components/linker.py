@@ -402,27 +402,27 @@ class LukeLinker(LukeComponent):
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
-    # ---- saving and loading: the knowledge base is a folder beside the file
+    # ---- saving and loading: the knowledge base is a folder beside the file, in `exclude` "kb"
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         super().to_disk(path, exclude=exclude)
-        if self.kb is not None:
+        if self.kb is not None and KB not in exclude:
             self.kb.save(Path(path) / KB)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "LukeLinker":
         super().from_disk(path, exclude=exclude)
-        if (folder := Path(path) / KB).is_dir():
+        if (folder := Path(path) / KB).is_dir() and KB not in exclude:
             self.kb = EntityKB.open(folder)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         data = super().to_bytes(exclude=exclude)
-        files = {} if self.kb is None else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
+        files = {} if self.kb is None or KB in exclude else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
         return srsly.msgpack_dumps({"component": data, KB: files})
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeLinker":
         message = srsly.msgpack_loads(bytes_data)
         super().from_bytes(message["component"], exclude=exclude)
-        if message[KB]:
+        if message[KB] and KB not in exclude:
             self.kb = unpack_kb(message[KB])
         return self

@@ -144,6 +144,7 @@ class LukeNER(LukeComponent):
     """
 
     noun = "luke_ner"
+    learned = ("labels", "none")
 
     def __init__(
         self,

@@ -193,8 +193,8 @@ class LukeQA(LukeComponent):
         super().load_encoder(checkpoint)
         self._freeze_entities()
 
-    def _restore(self, tensors: Dict[str, Tensor], metadata: Dict[str, str]) -> None:
-        super()._restore(tensors, metadata)
+    def _restore(self, *args: Any, **kwargs: Any) -> None:
+        super()._restore(*args, **kwargs)
         self._freeze_entities()
 
     def _freeze_entities(self) -> None:

@@ -193,6 +193,13 @@ class LukeRelation(LukeComponent):
         has_none = self.cfg["none"] is not None and not self.cfg["multi_label"]
         return [None, *self.cfg["labels"]] if has_none else list(self.cfg["labels"])
 
+    @property
+    def fixed(self) -> Dict[str, Any]:
+        has_none = self.classes[:1] == [None]
+        own = {"multi_label": self.cfg["multi_label"], "none": "a name" if has_none else None}
+        own.update({"markers": self.cfg["markers"]} if self.attention == "full" else {"tokens": self.cfg["tokens"]})
+        return {**super().fixed, **own}
+
     def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
         create_entity_head(self.model, len(self.classes), states=2, seed=seed, prior_L=prior_L)
 
@@ -396,6 +403,7 @@ class LukeRelation(LukeComponent):
         self.choose_labels(rows[1:] if fits else labels, seen, where="relations in doc._.luke_relations")
         if fits:
             self.load_head(checkpoint)
+            self.settle(nlp, none=self.cfg["none"])
         else:
             self.create_head(seed=seed, prior_L=self._prior(seen, pairs))
         advice = "Correct the data, or change getter, suggester or multi_label."

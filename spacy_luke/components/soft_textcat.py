@@ -3,7 +3,8 @@
 With two categories it is how ERNIE learns the scores of STS-B (class BertForSTSB of thunlp/ERNIE).
 """
 
-from typing import Any, Callable, Iterable, List, Optional
+from pathlib import Path
+from typing import Any, Callable, Iterable, List, Optional, Union
 
 from spacy.language import Language
 from spacy.pipeline.textcat import DEFAULT_SINGLE_TEXTCAT_MODEL, TextCategorizer
@@ -39,8 +40,21 @@ def make_soft_textcat(
 class SoftTextCategorizer(TextCategorizer):
     """spaCy's textcat with another check of the gold categories: numbers from 0 to 1 that sum to 1, or none at all.
 
-    The loss stays: its gradient, softmax minus gold, is that of the cross entropy with soft labels.
+    The loss stays: its gradient, softmax minus gold, is that of the cross entropy with soft labels. The threshold is that
+    of the pipeline's config, also where a saved pipeline is loaded with another one.
     """
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "SoftTextCategorizer":
+        threshold = self.cfg["threshold"]
+        super().from_disk(path, exclude=exclude)
+        self.cfg["threshold"] = threshold
+        return self
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "SoftTextCategorizer":
+        threshold = self.cfg["threshold"]
+        super().from_bytes(bytes_data, exclude=exclude)
+        self.cfg["threshold"] = threshold
+        return self
 
     def _validate_categories(self, examples: Iterable[Example]) -> None:
         for i, example in enumerate(examples):

@@ -1,33 +1,47 @@
 """The shims of a component's model, and how they are kept: one safetensors file, replaced at once."""
 
-import json
+import copy
 from pathlib import Path
-from typing import Dict, Iterable, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Optional, Tuple, Union
 
 import srsly
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
+from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
+from spacy.vocab import Vocab
 from thinc.api import Model
 
+from ..bridge.digests import digest_tensors, note_digest, shim_digest
 from ..bridge.encoders import ENCODER, is_shared
 from ..bridge.wrapper import TorchShim, shims_of
-from ..checkpoint.files import read_tensors, write_atomically
+from ..checkpoint.files import check_finite, read_tensors, write_atomically
 from ..knowledge.vectors import EntityVectors
+from .attached import check_encoder, check_owner
 from .loading import unpack_vectors
+from .settings import changed_settings, check_fixed, pack_about, read_about, take_settings
 
 VECTORS = "entity_vectors"  # folder beside the file
 FILE = "model.safetensors"
 METADATA = "spacy_luke"  # where the file has what is not a tensor, as JSON
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
+FIXED = ("attention", "features", "bias", "proposer_size", "prior")  # of a model's settings, where it has them
 
 
 class StoredComponent(TrainablePipe):
-    """A component whose model is made of shims, one of them an encoder's. Settings are in `self.cfg`, and so on disk.
+    """A component whose model is made of shims, one of them an encoder's. Settings are in `self.cfg`, and are those of the
+    pipeline's config: the file has what training has fixed, and what was changed on the component itself.
 
-    A shared encoder is stored by the `luke_encoder` component that owns it.
+    A shared encoder is stored by the `luke_encoder` component that owns it. In `exclude`, as of spaCy's components, "model"
+    leaves out the weights, "cfg" what is of `self.cfg`, "entity_vectors" the vectors.
     """
+
+    learned: Tuple[str, ...] = ()  # what `self.cfg` has that is no setting, but learned
+
+    def __init__(self, vocab: Vocab, model: Model, name: str, **cfg: Any):
+        super().__init__(vocab, model, name, **cfg)
+        self.configured = {key: copy.deepcopy(x) for key, x in cfg.items() if key not in self.learned}
 
     @property
     def encoder(self) -> TorchShim:
@@ -61,47 +75,122 @@ class StoredComponent(TrainablePipe):
         """The model's attention mode, which its weights were trained for; "" of an encoder alone."""
         return self.model.attrs.get("attention", "")
 
-    def _stored(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, str]]:
-        tensors, stored = {}, {}
-        for node, shim in self.own_shims.items():
-            part, values = shim.stored()
-            tensors.update({f"{node}/{name}": x for name, x in part.items()})
-            stored[node] = values
-        # One entry, since safetensors writes several in an order that changes from run to run.
-        return tensors, {METADATA: json.dumps({"cfg": self.cfg, "attention": self.attention, "shims": stored})}
+    @property
+    def fixed(self) -> Dict[str, Any]:
+        """Settings that the weights were trained for, JSON values; a config that says something else is refused."""
+        attrs = self.model.attrs
+        fixed = {"attention": self.attention, **{name: attrs[name] for name in FIXED if name in attrs}}
+        return fixed if self.shared else {**fixed, "encoder": self.encoder_node.attrs["kind"]}
 
-    def _restore(self, tensors: Dict[str, torch.Tensor], metadata: Dict[str, str]) -> None:
-        read = json.loads(metadata[METADATA])
-        self.cfg.update(read["cfg"])
-        stored = read["shims"]
+    def settle(self, nlp: Optional[Language], **values: Any) -> None:
+        """Take values of settings that training or `tune` has found, into the config of `nlp` too. Without it the
+        component's file keeps them, and they count where the config says what it said when the component was made."""
+        self.cfg.update(values)
+        if nlp is not None:
+            nlp.get_pipe_config(self.name).update(values)
+            self.configured.update(values)
+
+    # ---- what is stored
+
+    def _stored(self, exclude: Iterable[str]) -> Tuple[Dict[str, torch.Tensor], Dict[str, str]]:
+        tensors: Dict[str, torch.Tensor] = {}
+        about: Dict[str, Any] = {"fixed": self.fixed}
+        if "cfg" not in exclude:
+            about["learned"] = {key: self.cfg[key] for key in self.learned if key in self.cfg}
+            about["changed"] = changed_settings(self.configured, self.cfg)
+        if "model" not in exclude:
+            check_owner(self.encoder_node, name=self.name)
+            check_encoder(self.encoder_node, name=self.name)
+            about["shims"] = {}
+            for node, shim in self.own_shims.items():
+                part, values = shim.stored()
+                self._check_finite(part, "saved")
+                tensors.update({f"{node}/{name}": x for name, x in part.items()})
+                if values:
+                    values = {**values, "digest": digest_tensors(part, values)}
+                    note_digest(shim, values["digest"])
+                about["shims"][node] = values
+            if self.shared and self.encoder.ready:
+                about["encoder"] = self.encoder_node.attrs["digest"] = shim_digest(self.encoder)
+        # One entry, since safetensors writes several in an order that changes from run to run.
+        return tensors, {METADATA: pack_about(about)}
+
+    def _restore(
+        self, tensors: Dict[str, torch.Tensor], metadata: Dict[str, str], exclude: Iterable[str], *, source: str
+    ) -> None:
+        """source: what messages call the file. Raises ValueError, before anything is changed, where it is damaged or does
+        not fit."""
+        about = read_about(metadata[METADATA], exclude, source=source)
+        if "model" not in exclude:
+            stored = about["shims"]
+            parts = self._parts(tensors, stored, source=source)
+            if any(stored.values()):
+                check_fixed(about["fixed"], self.fixed, name=self.name)
+        if "cfg" not in exclude:
+            take_settings(about, self.configured, self.cfg, default=type(self))
+        if "model" not in exclude:
+            for node, shim in self.own_shims.items():
+                shim.restore(parts[node], stored[node])
+                if "digest" in stored[node]:
+                    note_digest(shim, stored[node]["digest"], loaded=True)
+            self._meet_encoder(about.get("encoder"))
+
+    def _parts(
+        self, tensors: Dict[str, torch.Tensor], stored: Dict[str, Any], *, source: str
+    ) -> Dict[str, Dict[str, torch.Tensor]]:
+        """The tensors of each shim. Raises ValueError where they are not those that were saved."""
         shims = self.own_shims
         if set(stored) != set(shims):
             raise ValueError(
                 f"The saved '{self.name}' has the parts {sorted(stored)}, but its config builds {sorted(shims)}. "
                 "Load it with the config.cfg that was saved beside it."
             )
-        if read["attention"] != self.attention:
-            raise ValueError(
-                f"The weights of '{self.name}' were trained with attention = {read['attention']!r}, but its config says "
-                f"{self.attention!r}. Load it with the config.cfg that was saved beside it, or train again."
-            )
-        for node, shim in shims.items():
+        parts = {}
+        for node in shims:
             prefix = f"{node}/"
-            shim.restore({n[len(prefix) :]: x for n, x in tensors.items() if n.startswith(prefix)}, stored[node])
+            part = parts[node] = {n[len(prefix) :]: x for n, x in tensors.items() if n.startswith(prefix)}
+            values = dict(stored[node])
+            expected = values.pop("digest", None)  # files of earlier versions have none
+            if expected is not None and digest_tensors(part, values) != expected:
+                raise ValueError(
+                    f"{source} is damaged: the weights of its part {node!r} are not those that were saved (their digest "
+                    "differs). Copy or download it again."
+                )
+            self._check_finite(part, "loaded")
+        return parts
+
+    def _check_finite(self, tensors: Dict[str, torch.Tensor], verb: str) -> None:
+        for name, x in tensors.items():
+            if x.is_floating_point():
+                try:
+                    check_finite(name, x)
+                except ValueError as error:
+                    raise ValueError(f"'{self.name}' cannot be {verb}. {error}") from error
+
+    def _meet_encoder(self, digest: Optional[str]) -> None:
+        """Where the encoder is shared, remember which one this component was saved with. Raises ValueError where the
+        pipeline has another one."""
+        if self.shared and digest is not None:
+            self.encoder_node.attrs["digest"] = digest
+            check_encoder(self.encoder_node, name=self.name)
+
+    # ---- to files and bytes
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
-        """Write DIR/model.safetensors: weights, tokenizer and settings. The old file is whole until the new one is."""
+        """Write DIR/model.safetensors: weights, tokenizer and what was learned. The old file is whole until the new one
+        is. Raises ValueError for weights that are not finite, and where a shared encoder is in no pipeline."""
         path = Path(path)
+        tensors, metadata = self._stored(exclude)
         path.mkdir(parents=True, exist_ok=True)
-        tensors, metadata = self._stored()
         with write_atomically(path / FILE) as temporary:
             save_file(tensors, temporary, metadata)
             temporary.chmod(path.stat().st_mode & 0o666)  # save_file lets nobody else read it
-        if self.own_vectors is not None:
+        if self.own_vectors is not None and VECTORS not in exclude:
             self.own_vectors.save(path / VECTORS)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "StoredComponent":
-        """Raises ValueError, naming the file, where it is missing, truncated, or not a pipeline's."""
+        """Raises ValueError, naming the file, where it is missing, truncated, damaged, or not a pipeline's, and where the
+        component was saved with another encoder than the pipeline's."""
         path = Path(path) / FILE
         tensors = read_tensors(path)
         with safe_open(path, framework="pt") as file:
@@ -111,15 +200,16 @@ class StoredComponent(TrainablePipe):
                 f"{path} holds tensors, but not those of a saved '{self.name}'. To start from a checkpoint, name it in "
                 f"[initialize.components.{self.name}.weights], or convert it with `spacy luke convert`."
             )
-        self._restore(tensors, metadata)
-        if (folder := path.parent / VECTORS).is_dir():
+        self._restore(tensors, metadata, exclude, source=str(path))
+        if (folder := path.parent / VECTORS).is_dir() and VECTORS not in exclude:
             self.take_vectors(EntityVectors.open(folder))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """As `to_disk`, in one bytestring of less than 4 GiB; larger pipelines go to disk."""
-        tensors, metadata = self._stored()
-        files = {} if self.own_vectors is None else {x.name: x for x in self.own_vectors.path.iterdir()}
+        tensors, metadata = self._stored(exclude)
+        store = None if VECTORS in exclude else self.own_vectors
+        files = {} if store is None else {x.name: x for x in store.path.iterdir()}
         size = sum(x.numel() * x.element_size() for x in tensors.values())
         size += sum(file.stat().st_size for file in files.values())
         if size >= BYTES_LIMIT:
@@ -132,7 +222,12 @@ class StoredComponent(TrainablePipe):
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "StoredComponent":
         message = srsly.msgpack_loads(bytes_data)
-        self._restore(load(message["tensors"]), message["metadata"])
-        if vectors := message.get(VECTORS):
+        source = f"The bytestring of '{self.name}'"
+        try:
+            tensors = load(message["tensors"])
+        except SafetensorError as error:
+            raise ValueError(f"{source} is damaged: {error}. Copy it again.") from error
+        self._restore(tensors, message["metadata"], exclude, source=source)
+        if (vectors := message.get(VECTORS)) and VECTORS not in exclude:
             self.take_vectors(unpack_vectors(vectors))
         return self

@@ -171,6 +171,10 @@ class LukeTyper(LukeComponent):
         if focus < 0:
             raise ValueError(f"focus must be 0 or more, but it is {focus}.")
 
+    @property
+    def fixed(self) -> Dict[str, Any]:
+        return {**super().fixed, **({"markers": self.cfg["markers"]} if self.attention == "full" else {})}
+
     def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
         create_entity_head(self.model, len(self.labels), states=1, seed=seed, prior_L=prior_L)
 
