@@ -7,7 +7,8 @@ import typer
 from spacy.training.initialize import init_nlp
 from wasabi import msg
 
-from ..training import train
+from ..training.loop import train
+from ..training.resume import check_output
 from .configs import check_names, read_config
 from .errors import use_gpu
 
@@ -19,11 +20,13 @@ def train_cli(
     code: Optional[Path] = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
 ) -> None:
     """Train a pipeline; --resume goes on after a kill as if it had never happened. Overrides as in `spacy train`."""
     config = read_config(config_path, ctx.args, code=code, interpolate=False)
     check_names(config)
+    check_output(output, resume=resume, overwrite=overwrite)
     use_gpu(gpu_id)
     nlp = init_nlp(config, use_gpu=gpu_id)
-    best = train(nlp, output, resume=resume)
+    best = train(nlp, output, resume=resume, overwrite=overwrite)
     msg.good(f"Saved the best pipeline to {best}")

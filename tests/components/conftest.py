@@ -7,6 +7,7 @@ import spacy
 import torch
 from spacy.training import Example
 from tiny import SENTENCES, make_checkpoint
+from trained import write_config
 
 from spacy_luke.bridge.optimizer import make_adamw
 
@@ -117,3 +118,9 @@ def found():
         return {(span.start, span.end, span.label_): span._.luke_score for span in spans}
 
     return read
+
+
+@pytest.fixture(scope="session")
+def config_path(tmp_path_factory):
+    """A config that trains luke_ner."""
+    return write_config(tmp_path_factory.mktemp("training"), gold_docs)

@@ -21,9 +21,9 @@ from spacy.util import load_config
 from thinc.api import Adam
 from tiny import SENTENCES, make_checkpoint
 
-from spacy_luke import training
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.training import loop
 
 SHARED = {"@architectures": "spacy-luke.SharedEncoder.v1"}
 NAMES = ["luke_ner", "luke_typer", "luke_relation"]
@@ -630,7 +630,7 @@ def test_exact_resume(config_path, tmp_path):
     def run(folder, **settings):
         overrides = {"training.max_steps": settings.pop("steps")}
         with open(os.devnull, "w") as null:
-            training.train(
+            loop.train(
                 init_nlp(load_config(config_path, overrides=overrides)), folder, stdout=null, stderr=null, **settings
             )
         return {x.parent.name: x.read_bytes() for x in (folder / "model-last").rglob("model.safetensors")}

@@ -12,112 +12,17 @@ import spacy
 import torch
 from spacy.cli._util import app as spacy_app
 from spacy.cli.debug_config import debug_config
-from spacy.cli.init_config import fill_config
 from spacy.cli.train import train as spacy_train
-from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
-from tiny import make_checkpoint
+from trained import quiet, start
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke import training
-from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.components import storage
+from spacy_luke.training import loop
 
 PARTS = ["model-best", "model-last", "resume"]
-CONFIG = """
-[paths]
-train = null
-dev = ${paths.train}
-checkpoint = null
-
-[nlp]
-lang = "en"
-pipeline = ["luke_ner"]
-
-[components]
-
-[components.luke_ner]
-factory = "luke_ner"
-overlap = 32
-max_span_words = 3
-
-[components.luke_ner.model]
-@architectures = "spacy-luke.SpanClassifier.v1"
-attention = "one_way"
-
-[components.luke_ner.model.encoder]
-@architectures = "spacy-luke.LukeEncoder.v1"
-train_precision = "float32"
-
-[corpora]
-
-[corpora.train]
-@readers = "spacy.Corpus.v1"
-path = ${paths.train}
-
-[corpora.train.augmenter]
-@augmenters = "spacy.lower_case.v1"
-level = 0.5
-
-[corpora.dev]
-@readers = "spacy.Corpus.v1"
-path = ${paths.dev}
-
-[training]
-seed = 3
-dropout = 0.1
-accumulate_gradient = 2
-patience = 0
-max_epochs = 0
-max_steps = 9
-eval_frequency = 3
-
-[training.batcher]
-@batchers = "spacy.batch_by_sequence.v1"
-size = 3
-
-[training.optimizer]
-@optimizers = "spacy-luke.AdamW.v1"
-grad_clip = 1.0
-layer_decay = 0.9
-
-[training.optimizer.learn_rate]
-@schedules = "warmup_linear.v1"
-warmup_steps = 3
-total_steps = 12
-initial_rate = 0.003
-
-[initialize]
-
-[initialize.components]
-
-[initialize.components.luke_ner]
-
-[initialize.components.luke_ner.weights]
-@misc = "spacy-luke.checkpoint.v1"
-path = ${paths.checkpoint}
-"""
-
-
-@pytest.fixture(scope="session")
-def config_path(tmp_path_factory, docs):
-    folder = tmp_path_factory.mktemp("training")
-    DocBin(docs=docs(spacy.blank("en"))).to_disk(folder / "train.spacy")
-    write_huggingface(make_checkpoint(), folder / "checkpoint")
-    paths = {"train = null": folder / "train.spacy", "checkpoint = null": folder / "checkpoint"}
-    text = CONFIG
-    for line, path in paths.items():
-        text = text.replace(line, f'{line.split(" = ")[0]} = "{path}"')
-    (folder / "base.cfg").write_text(text)
-    fill_config(folder / "config.cfg", folder / "base.cfg", silent=True)
-    return folder / "config.cfg"
-
-
-def start(config_path, **overrides):
-    config = load_config(config_path, overrides={key.replace("__", "."): x for key, x in overrides.items()})
-    return init_nlp(config)
 
 
 def files(folder):
@@ -131,15 +36,9 @@ def files(folder):
 @pytest.fixture(scope="session")
 def uninterrupted(config_path, tmp_path_factory):
     output = tmp_path_factory.mktemp("uninterrupted")
-    with open(os.devnull, "w") as null:
-        training.train(start(config_path), output, stdout=null, stderr=null)
+    quiet(start(config_path), output)
     assert sorted(path.name for path in output.iterdir()) == PARTS
     return files(output)
-
-
-def quiet(nlp, output, **settings):
-    with open(os.devnull, "w") as null:
-        return training.train(nlp, output, stdout=null, stderr=null, **settings)
 
 
 # ---- spaCy's own commands
@@ -219,9 +118,9 @@ def test_resume_after_an_exception(config_path, uninterrupted, tmp_path, monkeyp
             raise RuntimeError("stop")
         return update(*args, **kwargs)
 
-    update = training._update
+    update = loop._update
     with monkeypatch.context() as patch:
-        patch.setattr(training, "_update", fail)
+        patch.setattr(loop, "_update", fail)
         with pytest.raises(RuntimeError, match="stop"):
             quiet(start(config_path), tmp_path)
     torch.rand(7)
@@ -248,7 +147,7 @@ def test_resume_of_a_finished_run_changes_nothing(config_path, uninterrupted, tm
 KILL = """
     import os, signal
     import safetensors.torch
-    from spacy_luke import training
+    from spacy_luke.training import loop
     from spacy_luke.components import storage
 
     def killed_at(number, function, before=lambda *args: None):
@@ -266,7 +165,7 @@ KILL = """
             file.write(safetensors.torch.save(tensors, metadata)[:5000])
 
     if {saves} is None:
-        training._update = killed_at({updates}, training._update)
+        loop._update = killed_at({updates}, loop._update)
     else:
         storage.save_file = killed_at({saves}, storage.save_file, before=half)
 """
@@ -322,6 +221,6 @@ def test_full_disk_during_training_leaves_the_old_output(config_path, uninterrup
     with monkeypatch.context() as patch:
         patch.setattr(storage, "save_file", fail)
         with pytest.raises(OSError, match="No space left"):
-            quiet(start(config_path, training__seed=5), tmp_path)
+            quiet(start(config_path, training__seed=5), tmp_path, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == PARTS
     assert files(tmp_path) == uninterrupted

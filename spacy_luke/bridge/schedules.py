@@ -1,0 +1,38 @@
+"""A learning rate whose warm-up and fall are shares of training: `@schedules = "spacy-luke.linear.v1"`.
+
+With total_steps = null the number of steps follows from the data: `spacy_luke.training.steps` counts them and puts the
+number into the config before the optimizer is made of it.
+"""
+
+from typing import Iterator, Optional
+
+from thinc.api import warmup_linear
+
+NAME = "spacy-luke.linear.v1"
+
+
+def make_linear(
+    initial_rate: float, warmup: float = 0.06, total_steps: Optional[int] = None, counted: Optional[int] = None
+) -> Iterator[float]:
+    """Rates of the steps: up from 0 to `initial_rate`, then in a line down to nothing after the last one.
+
+    warmup: share of all steps on the way up, 0.06 in LUKE's paper (appendix A). total_steps: updates of the whole
+    training, null: as many as the data, the batcher and training.max_epochs or training.max_steps give. counted: that
+    number, which each training fills in anew; no setting for people.
+    """
+    if initial_rate <= 0 or not 0 <= warmup < 1 or (total_steps is not None and total_steps < 1):
+        raise ValueError(
+            "Expected initial_rate above 0, warmup from 0 and below 1, and total_steps from 1 or null, but got "
+            f"{initial_rate}, {warmup} and {total_steps}."
+        )
+    steps = counted if total_steps is None else total_steps
+    return _uncounted() if steps is None else warmup_linear(initial_rate, int(warmup * steps + 0.5), steps)
+
+
+def _uncounted() -> Iterator[float]:
+    """What an optimizer holds that is made before the steps are counted, and is not used (spaCy makes two)."""
+    yield 0.0
+    raise ValueError(
+        "The learning rate has total_steps = null, but nothing has counted the steps: train with `spacy luke train`, or, for "
+        '`spacy train`, set [initialize] after_init = {"@callbacks":"spacy-luke.count_steps.v1"}, or total_steps.'
+    )

@@ -1,0 +1,207 @@
+"""spaCy's training loop with exact resume: a killed run goes on to the bit-identical result.
+
+`spacy train` cannot resume; this loop reads the same config, updates in the same way and writes the same model-best and
+model-last. Besides, it keeps OUTPUT/resume: the pipeline, the optimizer's moments, the place in the data and the random
+states, replaced as one folder. The order of the data is a function of the seed and the epoch alone.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import IO, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from spacy.language import Language
+from spacy.schemas import ConfigSchemaTraining
+from spacy.training import Example
+from spacy.training.loop import create_before_to_disk_callback, create_evaluation_callback, subdivide_batch, update_meta
+from spacy.util import fix_random_seed, registry, resolve_dot_names
+from thinc.api import constant
+from wasabi import Printer
+
+from ..atomic import mend, write_folder_atomically
+from ..bridge.optimizer import AdamW
+from ..bridge.randomness import restore_random
+from .resume import PARTS, RESUME, check_output, identify, read_state, save_state
+from .steps import Plan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
+
+
+class _Job(NamedTuple):
+    """What a training needs besides its state. T: the resolved [training]; examples: None where they are streamed."""
+
+    nlp: Language
+    T: Dict[str, Any]
+    seed: int
+    identity: Dict[str, Any]
+    plan: Plan
+    optimizer: AdamW
+    examples: Optional[List[Example]]
+    train_corpus: Callable[[Language], Any]
+    dev_corpus: Callable[[Language], Any]
+    write: Callable[[str], None]
+
+
+def train(
+    nlp: Language,
+    output: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    stdout: IO = sys.stdout,
+    stderr: IO = sys.stderr,
+) -> Path:
+    """Train an initialised pipeline by its config's [training] block.
+
+    output: folder that gets model-best, model-last and resume. resume: go on from OUTPUT/resume, which must come from
+    the same config and data. overwrite: replace an earlier run there, which is an error otherwise.
+    RETURNS: the folder of the best pipeline.
+    """
+    _clean(output)
+    check_output(output, resume=resume, overwrite=overwrite)
+    job = _prepare(nlp, stdout)
+    state: Dict[str, Any] = {"step": -1, "results": [], "losses": {}, "words": 0}
+    if resume:
+        state = _load(job, output / RESUME)
+    T = job.T
+    before_to_disk = create_before_to_disk_callback(T["before_to_disk"])
+    evaluate = create_evaluation_callback(nlp, job.dev_corpus, T["score_weights"])
+    dropouts = T["dropout"] if not isinstance(T["dropout"], float) else constant(T["dropout"])
+    for _ in range(state["step"] + 1):  # a schedule is brought to where it was
+        next(dropouts)
+    with nlp.select_pipes(disable=T["frozen_components"]):
+        log, finish_log = T["logger"](nlp, stdout, stderr)
+    last_step, began = state["step"], time.monotonic()
+    is_over = resume and _is_over(state["results"], last_step, T["patience"], T["max_steps"])
+    try:
+        for step, (epoch, batch) in enumerate(_batches(job)):
+            if is_over:
+                break
+            if step == last_step:  # not before, since an augmenter may draw while the corpus is read
+                restore_random(state["random"])
+            if step <= last_step:
+                continue
+            if T["before_update"]:
+                T["before_update"](nlp, {"step": step, "epoch": epoch})
+            _update(nlp, batch, job.optimizer, T, drop=next(dropouts), losses=state["losses"])
+            state["words"] += sum(len(example) for example in batch)
+            state["step"] = step
+            is_evaluated = step % T["eval_frequency"] == 0 or step + 1 == job.plan.steps
+            info = _info(state, epoch, evaluate() if is_evaluated else (None, None))
+            if is_evaluated:
+                state["results"].append((info["score"], step))
+                update_meta(T, nlp, info)
+                _save(before_to_disk(nlp), output / "model-last")
+                if info["score"] == max(state["results"])[0]:
+                    _save(before_to_disk(nlp), output / "model-best")
+            log(info if is_evaluated else None)
+            if is_evaluated:
+                state["losses"] = {}
+                save_state(nlp, job.optimizer, state, output / RESUME, job.identity)
+                job.write(describe_rest(job.plan, step + 1, last_step + 1, time.monotonic() - began))
+            if _is_over(state["results"], step, T["patience"], T["max_steps"]):
+                break
+    finally:
+        finish_log()
+    _save(before_to_disk(nlp), output / "model-last")
+    return output / "model-best"
+
+
+def _prepare(nlp: Language, stdout: IO) -> _Job:
+    """Read the data, count the steps, say what will be done, and make what the config names."""
+    config = nlp.config.interpolate()
+    seed = config["training"]["seed"] or 0
+    fix_random_seed(seed)
+    names = [config["training"][name] for name in ("train_corpus", "dev_corpus")]
+    train_corpus, dev_corpus = resolve_dot_names(config, names)
+    examples = list(train_corpus(nlp)) if config["training"]["max_epochs"] >= 0 else None
+    if examples is not None and not examples:
+        raise ValueError("The training corpus is empty: expected at least one example; check [paths] train.")
+    plan = plan_training(config, examples or [])
+    for part in (config, nlp.config):  # what is saved says how many steps were counted
+        set_steps(part, plan)
+    T = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+    optimizer = T["optimizer"]
+    if not isinstance(optimizer, AdamW):
+        raise ValueError(
+            'Exact resume needs @optimizers = "spacy-luke.AdamW.v1" in [training.optimizer], whose state can be saved; '
+            f"the config has {type(optimizer).__name__}. Use `spacy train` for other optimizers."
+        )
+
+    def write(text: str) -> None:
+        print(text, file=stdout, flush=True)
+
+    printer = Printer(no_print=True)
+    write(printer.info(describe(config, plan, len(examples or []))))
+    for fault in faults_of_schedule(config, plan):
+        write(printer.warn(fault))
+    return _Job(nlp, T, seed, identify(config), plan, optimizer, examples, train_corpus, dev_corpus, write)
+
+
+def _info(
+    state: Dict[str, Any], epoch: int, scores: Tuple[Optional[float], Optional[Dict[str, Any]]]
+) -> Dict[str, Any]:
+    """What spaCy's loggers get."""
+    return {
+        "epoch": epoch,
+        "step": state["step"],
+        "score": scores[0],
+        "other_scores": scores[1],
+        "losses": state["losses"],
+        "checkpoints": state["results"],
+        "seconds": 0,
+        "words": state["words"],
+    }
+
+
+def _update(
+    nlp: Language, batch: List[Any], optimizer: AdamW, T: Dict[str, Any], *, drop: float, losses: Dict[str, float]
+) -> None:
+    for part in subdivide_batch(batch, T["accumulate_gradient"]):
+        nlp.update(
+            part,
+            drop=drop,
+            losses=losses,
+            sgd=False,
+            exclude=T["frozen_components"],
+            annotates=T["annotating_components"],
+        )
+    for name, proc in nlp.pipeline:
+        if name not in T["frozen_components"] and getattr(proc, "is_trainable", False):
+            proc.finish_update(optimizer)
+    optimizer.step_schedules()
+
+
+def _batches(job: _Job) -> Iterator[Tuple[int, List[Example]]]:
+    """Epochs of batches, each shuffled by its own seed; with max_epochs = -1 the corpus is streamed as it comes."""
+    epoch, last = 0, job.T["max_epochs"]
+    while last < 1 or epoch != last:
+        streamed = job.examples is None
+        examples = job.train_corpus(job.nlp) if streamed else in_order(job.examples or [], seed=job.seed, epoch=epoch)
+        for batch in job.T["batcher"](examples):
+            yield epoch, batch
+        epoch += 1
+
+
+def _is_over(results: List[Tuple[float, int]], step: int, patience: int, max_steps: int) -> bool:
+    best = -max((score, -at) for score, at in results)[1]
+    return bool(patience and step - best >= patience) or bool(max_steps and step >= max_steps)
+
+
+def _clean(output: Path) -> None:
+    """Mend what a kill during `write_folder_atomically` leaves."""
+    for name in PARTS:
+        mend(output / name)
+
+
+def _save(nlp: Language, folder: Path) -> None:
+    with write_folder_atomically(folder) as temporary:
+        nlp.to_disk(temporary)
+
+
+def _load(job: _Job, folder: Path) -> Dict[str, Any]:
+    """The state of the run in `folder`, whose pipeline and optimizer go into those of the job."""
+    state = read_state(folder, job.identity)
+    for change in state.pop("changed"):
+        job.write(f"Goes on with another {change}")
+    job.nlp.from_disk(folder / "pipeline")
+    job.optimizer.load_state_dict(state.pop("optimizer"))
+    return state

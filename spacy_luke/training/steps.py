@@ -1,0 +1,152 @@
+"""How many updates a training will make, and whether its learning rate fits: counted from the data, not by hand."""
+
+import random
+from itertools import islice
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import registry, resolve_dot_names
+
+from ..bridge.schedules import NAME
+
+NEGLIGIBLE = 0.02  # share of training that may pass at rate 0
+HIGH = 0.1  # share of its greatest value that a falling rate should reach by the end
+
+
+class Plan(NamedTuple):
+    """steps: updates, None where only patience ends the training; epochs: passes over the data, None where unknown."""
+
+    steps: Optional[int]
+    epochs: Optional[float]
+
+
+def in_order(examples: Sequence[Example], *, seed: int, epoch: int) -> List[Example]:
+    """The examples as an epoch has them: a function of seed and epoch alone."""
+    order = list(examples)
+    random.Random(f"{seed}-{epoch}").shuffle(order)
+    return order
+
+
+def plan_training(config: Dict[str, Any], examples: Sequence[Example] = ()) -> Plan:
+    """Count the updates of a training until max_epochs or max_steps ends it, whichever comes first.
+
+    config: interpolated. examples: the training data; none where they are streamed. spaCy's loops make one update more
+    than max_steps says, and so does this package's. accumulate_gradient divides batches, and makes no more or fewer of them.
+    """
+    T = config["training"]
+    most = T["max_steps"] + 1 if T["max_steps"] else None
+    epochs = max(T["max_epochs"], 0)
+    if not examples or (most is None and not epochs):
+        return Plan(most, None)
+    batcher = registry.resolve({"batcher": T["batcher"]})["batcher"]  # one of its own: sizes may follow a schedule
+    steps, epoch = 0, 0
+    while epoch < epochs or (not epochs and epoch < 1):
+        order = in_order(examples, seed=T["seed"] or 0, epoch=epoch)
+        made = sum(1 for _ in batcher(order))
+        if made == 0:
+            raise ValueError(
+                "The batcher makes no batch of the training data: look at [training.batcher], such as its size."
+            )
+        if most is not None and steps + made >= most:
+            return Plan(most, epoch + (most - steps) / made)
+        steps, epoch = steps + made, epoch + 1
+    if epochs:
+        return Plan(steps, float(epochs))
+    assert most is not None
+    return Plan(most, most / steps)  # by the batches of the first epoch
+
+
+def uncounted(node: Any) -> Iterator[Dict[str, Any]]:
+    """Schedules in a part of a config whose number of steps follows from the data."""
+    if isinstance(node, dict):
+        if node.get("@schedules") == NAME and node.get("total_steps") is None:
+            yield node
+        for part in node.values():
+            yield from uncounted(part)
+
+
+def set_steps(config: Dict[str, Any], plan: Plan) -> None:
+    """Give the schedules of [training] whose number of steps follows from the data the counted one, in place."""
+    for schedule in uncounted(config["training"]):
+        if plan.steps is None:
+            raise ValueError(
+                "total_steps = null in [training.optimizer.learn_rate] follows from max_epochs or max_steps of [training], but "
+                "both are without a limit (0, or -1 for a stream), so that only patience ends the training: set one of them, "
+                "or total_steps."
+            )
+        schedule["counted"] = plan.steps
+
+
+def make_step_counter() -> Callable[[Language], Language]:
+    """`spacy-luke.count_steps.v1`, for [initialize] after_init: gives schedules with total_steps = null their number, also
+    under `spacy train`. Reads the training data once more, where max_epochs counts."""
+
+    def count(nlp: Language) -> Language:
+        config = nlp.config.interpolate()
+        if any(uncounted(config["training"])):
+            examples: List[Example] = []
+            if config["training"]["max_epochs"] > 0:
+                examples = list(resolve_dot_names(config, [config["training"]["train_corpus"]])[0](nlp))
+            set_steps(nlp.config, plan_training(config, examples))
+        return nlp
+
+    return count
+
+
+def faults_of_schedule(config: Dict[str, Any], plan: Plan) -> Iterator[str]:
+    """What does not fit together: a rate that ends long before training or long after it, evaluations that never come.
+
+    config: interpolated, with all numbers of steps.
+    """
+    if plan.steps is None:
+        return
+    T, steps = config["training"], plan.steps
+    advice = (
+        f'set @schedules = "{NAME}" and total_steps = null in [training.optimizer.learn_rate], or total_steps = {steps}'
+    )
+    rate = registry.resolve({"rate": T["optimizer"].get("learn_rate", 0.0)})["rate"]
+    if not isinstance(rate, float | int | list):
+        rates = list(islice(rate, steps))
+        top, working = max(rates), max((i + 1 for i, x in enumerate(rates) if x > 0), default=0)
+        fall = rates[-2] - rates[-1] if steps > 1 else 0.0
+        if working < (1 - NEGLIGIBLE) * steps:
+            yield (
+                f"The learning rate is 0 from step {working + 1:,} on, but training has {steps:,} steps: the rest learns nothing. "
+                f"To mend it, {advice}."
+            )
+        elif fall > 0 and rates[-1] - fall > HIGH * top:
+            yield (
+                f"The learning rate still is {rates[-1] / top:.0%} of its greatest value at the end, since its schedule is longer "
+                f"than the {steps:,} steps of training. To mend it, {advice}."
+            )
+    if T["eval_frequency"] >= steps:
+        yield (
+            f"eval_frequency is {T['eval_frequency']:,}, but training has {steps:,} steps: only the first and the last are "
+            "evaluated. Lower it, so that the best of several is kept."
+        )
+
+
+def describe(config: Dict[str, Any], plan: Plan, examples: int) -> str:
+    """What training will do, in a line. examples: of the training data, 0 where they are streamed."""
+    T = config["training"]
+    parts = ["no limit of steps" if plan.steps is None else f"{plan.steps:,} steps"]
+    if plan.epochs is not None:
+        parts.append(f"{plan.epochs:.3g} epochs")
+    if examples:
+        parts.append(f"{examples:,} documents")
+    parts.append(f"evaluation every {T['eval_frequency']:,} steps")
+    if T["patience"]:
+        parts.append(f"an end {T['patience']:,} steps after the best")
+    return f"Training: {', '.join(parts)}"
+
+
+def describe_rest(plan: Plan, done: int, since: int, seconds: float) -> str:
+    """How far training is: `done` steps, of which the last `done - since` took `seconds`."""
+    if plan.steps is None:
+        return f"{done:,} steps done"
+    minutes = seconds / max(1, done - since) * (plan.steps - done) / 60
+    left = (
+        f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min" if minutes >= 2 else f"{60 * minutes:.0f} s"
+    )
+    return f"{done:,} of {plan.steps:,} steps done, about {left} left"
