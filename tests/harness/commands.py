@@ -1,0 +1,154 @@
+"""Every command that writes, as it is run here: over nothing, or over what it has written before from other input.
+
+PLACE in arguments is the folder of `make_inputs`; the working folder is the case's own, and outputs are relative to it.
+"""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import spacy
+
+from .inputs import ROOT, say
+
+CONFIGS = ROOT / "configs"
+Read = Callable[[Path], Any]
+
+
+@dataclass(frozen=True)
+class Command:
+    """arguments: of `spacy luke`; before: of the same command, giving what is there already (None: nothing); with `copies`,
+    inputs that are copied first, the command changes these. output: what it writes. changing: files in it that hold times:
+    these count without them where they are JSON, else only as being there. resume: what is added to go on, where `has_state` says that there is something to go on
+    with; each part of `parts` is whole for itself. read: opens an output, whatever is wrong with it, and says what it holds.
+    weight: how often it is drawn."""
+
+    name: str
+    arguments: Sequence[str]
+    before: Optional[Sequence[str]] = None
+    output: str = "out"
+    copies: Sequence[str] = ()
+    changing: Sequence[str] = ()
+    has_state: Sequence[str] = ()
+    resume: str = ""
+    parts: Sequence[str] = ()
+    read: Optional[Read] = None
+    call: Optional[Callable[[Path, Sequence[str]], None]] = None
+    weight: float = 1.0
+    fields: Dict[str, Any] = field(default_factory=dict)
+
+    def run(self, place: Path, arguments: Sequence[str]) -> None:
+        """In the working folder, in this process; raises SystemExit where the command fails."""
+        filled = [x.replace("PLACE", str(place)) for x in arguments]
+        if self.call is not None:
+            self.call(place, filled)
+            return
+        from spacy.cli._util import app
+
+        import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+
+        sys.argv = ["spacy", "luke", self.name.split(",")[0], *filled]
+        app(sys.argv[1:], prog_name="spacy", standalone_mode=True)
+
+    def again(self, work: Path) -> List[str]:
+        """Arguments of the run after a kill."""
+        found = any(next(work.glob(pattern), None) is not None for pattern in self.has_state)
+        return [*self.arguments, *([self.resume] if found else [])]
+
+
+def _overrides(settings: Dict[str, Any]) -> List[str]:
+    return [part for key, value in settings.items() for part in (f"--{key}", json.dumps(value))]
+
+
+PRETRAIN = [str(CONFIGS / "pretrain_small.cfg"), "--output", "out"]
+PRETRAIN += _overrides(
+    {
+        "paths.weights": "PLACE/encoder",
+        "paths.shards": "PLACE/shards",
+        "paths.vectors": None,
+        "corpora.train.held_out": 4,
+        "corpora.dev.held_out": 4,
+        "task.dropout": None,
+        "training.batch_size": 4,
+        "training.precision": "float32",
+        "training.log_every": 1,
+        "training.save_every": 2,
+        "training.eval_every": 4,
+        "stages.new.max_steps": 3,
+        "stages.new.optimizer.warmup_steps": 1,
+        "stages.all.max_steps": 5,
+        "stages.all.optimizer.warmup_steps": 1,
+    }
+)
+PRETRAIN_ERNIE = [str(CONFIGS / "ernie_pretrain.cfg"), "--output", "out"]
+PRETRAIN_ERNIE += _overrides(
+    {
+        "paths.weights": "PLACE/ernie",
+        "paths.vectors": "PLACE/vectors",
+        "paths.documents": "PLACE/documents.jsonl",
+        "paths.dev": "PLACE/documents_dev.jsonl",
+        "model.layer_kinds": None,
+        "training.max_steps": 6,
+        "training.batch_size": 4,
+        "training.accumulate": 1,
+        "training.precision": "float32",
+        "training.log_every": 1,
+        "training.save_every": 2,
+        "training.eval_every": 3,
+        "training.optimizer.warmup_steps": 2,
+        "corpora.train.block": 5,
+        **{f"corpora.{part}.max_pieces": 24 for part in ("train", "dev")},
+        **{f"corpora.{part}.min_entities": 1 for part in ("train", "dev")},
+    }
+)
+KGE = ["--size", "5", "--epochs", "4", "--every", "2", "--batch-size", "16", "--negatives", "9"]
+SHARDS = ["--encoder", "PLACE/wordpiece", "--entity-vocab", "PLACE/vocab", "--workers", "1"]
+
+
+def _to_disk(place: Path, arguments: Sequence[str]) -> None:
+    """nlp.to_disk over a pipeline that is there."""
+    spacy.load(arguments[0]).to_disk(arguments[1])
+
+
+def read_pipeline(path: Path) -> Any:
+    return say(spacy.load(path))
+
+
+def _open_kb(path: Path) -> Any:
+    from spacy_luke.linking.kb import EntityKB
+
+    kb = EntityKB.open(path)
+    return [[kb.name_of(row), kb.count(row)] for row in range(len(kb))]
+
+
+def _over(name: str, arguments: Sequence[str], before: Sequence[str], **settings: Any) -> List[Command]:
+    """The command over nothing, and over what it wrote before."""
+    return [Command(name, arguments, **settings), Command(f"{name}, over", arguments, before, **settings)]
+
+
+COMMANDS: List[Command] = [
+    *_over("build-mentions", ["PLACE/names.tsv", "out"], ["PLACE/names_b.tsv", "out"]),
+    *_over("build-kb", ["PLACE/entities.jsonl", "out"], ["PLACE/entities_b.jsonl", "out"], read=_open_kb),
+    Command("build-kb, --add-to", ["PLACE/more.jsonl", "kb", "--add-to", "kb"], output="kb", copies=["kb"], read=_open_kb),
+    Command("embed-entities", ["kb", "--weights", "PLACE/tiny_b", "--again"], output="kb", copies=["kb"], read=_open_kb),
+    *_over("build-vectors", ["PLACE/kge", "out"], ["PLACE/kge_b", "out"]),
+    *_over("build-corpus", ["PLACE/linked.spacy", "out", "--workers", "1"], [str(ROOT / "assets" / "wiki.xml"), "out", "--workers", "1"]),
+    *_over("build-entity-vocab", ["PLACE/linked", "out", "--workers", "1"], ["PLACE/linked", "out", "--workers", "1", "--min-count", "2"]),
+    *_over("build-shards", ["PLACE/linked", "out", *SHARDS, "--max-pieces", "64"], ["PLACE/linked", "out", *SHARDS, "--max-pieces", "32"]),
+    *_over("corpus", ["PLACE/gold.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc"], ["PLACE/gold_b.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc"], output="out.spacy"),
+    *_over("corpus, folder", ["PLACE/gold.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc", "--shard-words", "400"], ["PLACE/gold_b.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc", "--shard-words", "100"], output="out.spacy"),
+    *_over("convert", ["PLACE/tiny", "out"], ["PLACE/tiny_b", "out"], read=read_pipeline),
+    *_over("export", ["PLACE/pipeline", "out", "--component", "luke_ner"], ["PLACE/pipeline_b", "out", "--component", "luke_ner"]),
+    *_over("evaluate", ["PLACE/pipeline", "PLACE/train.spacy", "-o", "out.json"], ["PLACE/pipeline", "PLACE/dev.spacy", "-o", "out.json"], output="out.json", changing=["out.json"]),
+    *_over("annotate", ["PLACE/pipeline", "PLACE/text.txt", "-o", "out.html"], ["PLACE/pipeline", "PLACE/text_b.txt", "-o", "out.html"], output="out.html"),
+    *_over("probe", ["PLACE/pretrained", "[Ada] went.", "-o", "out.html"], ["PLACE/pretrained", "[Bob] went.", "-o", "out.html"], output="out.html"),
+    *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "-o", "out"], read=read_pipeline),
+    Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer"], output="pipeline", copies=["pipeline"], read=read_pipeline),
+    Command("to_disk", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_to_disk, weight=3),
+    Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/*resume*", "out/.*resume*", "out/state*"], weight=2),
+    Command("train", ["PLACE/train.cfg", "-o", "out"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline, weight=2),
+    Command("pretrain", PRETRAIN, changing=["metrics.jsonl", "state.pt"], resume="--resume", has_state=["out/new/resume", "out/new/.resume.old"], parts=["model"], weight=2),
+    Command("pretrain-ernie", PRETRAIN_ERNIE, changing=["metrics.jsonl", "state.pt"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model"], weight=2),
+]  # fmt: skip

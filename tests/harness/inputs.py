@@ -1,0 +1,222 @@
+"""What commands read: checkpoints, pipelines, stores, texts; made once, two of a kind where one replaces another."""
+
+import json
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, List
+
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import DocBin, Span
+from spacy.training import Example
+from tiny import SENTENCES, make_checkpoint, make_ernie, make_wordpiece
+
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.checkpoint.ernie import ErnieCheckpoint, fresh_tensors, write_ernie
+from spacy_luke.checkpoint.ernie_names import ernie_shapes
+from spacy_luke.corpus.build import build_shards
+from spacy_luke.corpus.dump_corpus import build_from_dumps
+from spacy_luke.corpus.engines import Engine
+from spacy_luke.corpus.examples import ExampleSettings
+from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
+from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.linking.kb import EntityKB
+from spacy_luke.model.ernie import ErnieConfig
+from spacy_luke.pretraining.luke import load_luke_pretraining, to_luke_checkpoint
+from spacy_luke.readers.sentences import RuleSentences
+
+from .docs import read
+from .stand import NAMES, make_examples, make_gold, make_stores
+
+ROOT = Path(__file__).parents[2]
+WIKI = ROOT / "assets" / "wiki.xml"
+LABELS = ["NIL", "PER", "LOC", "ORG"]
+ENTITIES = 20  # of the shards' vocabulary
+TRIPLES = "".join(f"Q{i}\tP{i % 3}\tQ{(7 * i + k) % 30}\n" for i in range(30) for k in (1, 2))
+TRAIN = """
+[nlp]
+lang = "en"
+pipeline = ["luke_ner"]
+[components]
+[components.luke_ner]
+factory = "luke_ner"
+overlap = 32
+max_span_words = 3
+[components.luke_ner.model]
+@architectures = "spacy-luke.SpanClassifier.v1"
+[components.luke_ner.model.encoder]
+@architectures = "spacy-luke.LukeEncoder.v1"
+train_precision = "float32"
+[corpora]
+[corpora.train]
+@readers = "spacy.Corpus.v1"
+path = "PLACE/train.spacy"
+[corpora.dev]
+@readers = "spacy.Corpus.v1"
+path = "PLACE/train.spacy"
+[training]
+seed = 3
+patience = 0
+max_epochs = 0
+max_steps = 5
+eval_frequency = 2
+[training.batcher]
+@batchers = "spacy.batch_by_sequence.v1"
+size = 3
+[training.optimizer]
+@optimizers = "spacy-luke.AdamW.v1"
+learn_rate = 0.003
+[initialize]
+[initialize.components]
+[initialize.components.luke_ner]
+[initialize.components.luke_ner.weights]
+@misc = "spacy-luke.checkpoint.v1"
+path = "PLACE/tiny"
+"""
+
+
+def make_inputs(folder: Path) -> Path:
+    """Everything, in one folder, as PLACE of arguments."""
+    folder.mkdir(parents=True)
+    make_stores(folder)
+    _write_texts(folder)
+    _write_checkpoints(folder)
+    _write_corpora(folder)
+    _write_pipelines(folder)
+    config = spacy.util.load_config_from_str(TRAIN.replace("PLACE", str(folder)), interpolate=False)
+    filled = spacy.util.load_model_from_config(config, auto_fill=True).config
+    (folder / "train.cfg").write_text(filled.to_str(), encoding="utf8")
+    return folder
+
+
+def _write_texts(folder: Path) -> None:
+    rows = (folder / "names.tsv").read_text("utf8").splitlines()
+    (folder / "names_b.tsv").write_text("\n".join(rows[:9]) + "\n", encoding="utf8")
+    lines = (folder / "entities.jsonl").read_text("utf8").splitlines()
+    (folder / "entities_b.jsonl").write_text("\n".join(lines[:7]) + "\n", encoding="utf8")
+    more = [{"id": f"X{i}", "names": [f"Newcomer {i}", "ada"], "description": "It is new."} for i in range(9)]
+    (folder / "more.jsonl").write_text("".join(json.dumps(x) + "\n" for x in more), encoding="utf8")
+    for name, size in (("kge", 6), ("kge_b", 4)):
+        (folder / name).mkdir()
+        (folder / name / "entity2id.txt").write_text(f"{size}\n" + "".join(f"Q{i}\t{i}\n" for i in range(size)))
+        (folder / name / "entity2vec.vec").write_text("".join(f"{i}\t{i / 2}\t{i * i}\n" for i in range(size)))
+    (folder / "triples.tsv").write_text(TRIPLES, encoding="utf8")
+    (folder / "text.txt").write_text("\n\n".join(SENTENCES), encoding="utf8")
+    (folder / "text_b.txt").write_text(SENTENCES[1], encoding="utf8")
+    shutil.copy(ROOT / "assets" / "sample" / "train.jsonl", folder / "gold.jsonl")
+    shutil.copy(ROOT / "assets" / "sample" / "dev.jsonl", folder / "gold_b.jsonl")
+
+
+def _write_checkpoints(folder: Path) -> None:
+    for name, seed in (("tiny", 0), ("tiny_b", 1)):
+        write_huggingface(make_checkpoint(labels=LABELS, seed=seed), folder / name)
+    make_wordpiece().save_huggingface(folder / "wordpiece")
+    encoder = make_checkpoint(entity_aware=False)
+    config = replace(encoder.config, dropout=0.0, attention_dropout=0.0)
+    write_huggingface(replace(encoder, config=config), folder / "encoder")
+    store = EntityVectors.open(folder / "vectors")
+    write_ernie(make_ernie(folder / "vectors"), folder / "ernie_read")
+    tokenizer = make_wordpiece()
+    small = ErnieConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_layers=3,
+        num_heads=2,
+        intermediate_size=24,
+        max_positions=64,
+        entity_size=store.size,
+        entity_heads=2,
+        layer_kinds=("sim", "mix", "norm"),
+    )
+    tensors = fresh_tensors(ernie_shapes(small), std=0.2, dtype=torch.float32, seed=0)
+    write_ernie(ErnieCheckpoint(small, tensors, tokenizer=tokenizer), folder / "ernie")
+
+
+def _write_corpora(folder: Path) -> None:
+    from pretraining.shards import make_shards, make_vocab
+
+    make_shards(folder / "shards", pages=6)
+    started, vocab = make_checkpoint(entity_aware=False), make_vocab()
+    model = load_luke_pretraining(started, vocab, seed=0)
+    tasks = {"words": True, "entities": True, "pages": False}
+    write_huggingface(to_luke_checkpoint(model.state_dict(), started, vocab, tasks=tasks), folder / "pretrained")
+    one = Engine(workers=1)
+    linked = build_from_dumps([WIKI], folder / "linked", part_chars=900, engine=one)
+    built = build_entity_vocab([linked], engine=one)
+    save_entity_vocab(built, folder / "vocab")
+    build_shards(
+        [linked],
+        folder / "wiki_shards",
+        tokenizer=make_wordpiece(),
+        vocab=built.vocab,
+        sentences=RuleSentences("en"),
+        settings=ExampleSettings(max_pieces=64),
+        engine=one,
+    )
+    rng = random.Random(0)
+    for name, documents in (("documents", 8), ("documents_dev", 3)):
+        lines = [json.dumps(_ernie_document(rng)) + "\n" for _ in range(documents)]
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf8")
+
+
+def _ernie_document(rng: random.Random) -> dict:
+    """Words of letters, every third one an entity."""
+    words: List[str] = []
+    entities, at = [], 0
+    for i in range(rng.randint(6, 40)):
+        word = "." if i % 6 == 5 else "".join(rng.choices("abcdef", k=rng.randint(1, 4)))
+        if i % 3 == 0:
+            entities.append([at, at + len(word), f"Q{rng.randrange(len(NAMES))}"])
+        words.append(word)
+        at += len(word) + 1
+    return {"text": " ".join(words), "entities": entities}
+
+
+def _write_pipelines(folder: Path) -> None:
+    for name, seed in (("pipeline", 0), ("pipeline_b", 1)):
+        nlp = make_pipeline(folder, seed=seed)
+        nlp.to_disk(folder / name)
+    golds = [make_gold(nlp, text) for text in SENTENCES[:3]]
+    for doc in golds:
+        del doc.user_data["luke_queries"]
+    DocBin(docs=golds, store_user_data=True).to_disk(folder / "train.spacy")
+    DocBin(docs=golds * 30, store_user_data=True).to_disk(folder / "dev.spacy")
+    linked = nlp.make_doc("Ada met Bob in London.")
+    linked.set_ents([Span(linked, 0, 1, "PER", kb_id="Ada Lovelace"), Span(linked, 4, 5, "LOC", kb_id="London")])
+    DocBin(docs=[linked]).to_disk(folder / "linked.spacy")
+
+
+def make_pipeline(folder: Path, *, seed: int = 0) -> Language:
+    """luke_ner, luke_typer and luke_linker over one encoder, and names; small, since it is written and read often."""
+    from spacy_luke.linking.store import MentionStore
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("entity_annotator").store = MentionStore.open(folder / "names")
+    nlp.add_pipe("luke_encoder", config={"model": {"train_precision": "float32"}})
+    model = {"attention": "one_way", "encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}
+    nlp.add_pipe("luke_ner", config={"overlap": 32, "max_span_words": 3, "model": {**model, "spans_per_word": None}})
+    nlp.add_pipe("luke_typer", config={"overlap": 32, "always_best": True, "model": model})
+    nlp.add_pipe("luke_linker", config={"overlap": 16, "use_given": False, "model": model})
+    examples: List[Example] = make_examples(nlp)
+    weights = make_checkpoint(entity_size=32, seed=seed)
+    for name in ("luke_encoder", "luke_ner", "luke_typer", "luke_linker"):
+        settings = {"weights": lambda: weights} if name == "luke_encoder" else {}
+        settings |= {"kb": lambda: EntityKB.open(folder / "kb")} if name == "luke_linker" else {}
+        nlp.get_pipe(name).initialize(lambda: examples, nlp=nlp, **settings)
+    generator = torch.Generator().manual_seed(seed)
+    for name in ("luke_ner", "luke_typer", "luke_linker"):
+        module = nlp.get_pipe(name).model.shims[0].module
+        for parameter in module.parameters():
+            parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator)
+        if name == "luke_ner":
+            module.classifier.bias.data[0] = -4.0
+    return nlp
+
+
+def say(nlp: Language) -> List[Any]:
+    """What a pipeline finds in some texts, for comparison."""
+    return [read(doc) for doc in nlp.pipe(SENTENCES)]
