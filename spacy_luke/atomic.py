@@ -168,7 +168,10 @@ def usual_mode(mode: int) -> int:
 
 def _take(path: Path) -> Optional[int]:
     """A descriptor that holds a new file, which says where it was taken; None where another process removed it first."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        return None
     try:
         if fcntl is not None:
             try:
@@ -192,13 +195,18 @@ def _remove_if_left(folder: Path) -> None:
         return
     try:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
-    except (FileNotFoundError, NotADirectoryError):  # of an earlier version, which held nothing
-        if _is_idle(folder):
-            _remove(folder)
+    except (FileNotFoundError, NotADirectoryError):  # just made, or of an earlier version, which held nothing
+        if not folder.is_dir() or any(folder.iterdir()):
+            if _is_idle(folder):
+                _remove(folder)
+        else:
+            os.rmdir(folder)  # if its process lives it makes another one
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: somebody holds it
-        if os.read(lock, 100) == _machine() or _is_idle(folder):
+        machine = os.read(lock, 100)
+        just_made = not machine and len(os.listdir(folder)) == 1  # nothing but the lock
+        if machine == _machine() or just_made or _is_idle(folder):
             _remove(folder)
     finally:
         os.close(lock)

@@ -140,6 +140,7 @@ def test_of_earlier_versions_only_what_is_old(tmp_path, days, stays, what):
         left.write_text("half")
     else:
         left.mkdir()
+        (left / "half").touch()
     make_old(left, days)
     sweep(tmp_path)
     assert left.exists() == stays
@@ -247,3 +248,15 @@ def test_hold(tmp_path):
             pass
     with hold(path, busy="busy"):
         pass
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_folder_that_was_only_just_made(tmp_path, locked):
+    """Its process was killed before it held it; one that lives makes another."""
+    left = tmp_path / ".x.abcdefgh.new"
+    left.mkdir()
+    if locked:
+        (left / atomic.LOCK).touch()
+    sweep(tmp_path)
+    assert names_in(tmp_path) == []
+    assert atomic._take(left / atomic.LOCK) is None

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from tqdm import tqdm
 
-from ..atomic import write_atomically
+from ..atomic import sweep, write_atomically
 from ..knowledge.build import build_vectors
 from ..knowledge.writer import check_dtype
 from .engines import Engine, make_engine
@@ -54,7 +54,7 @@ def train_graph(
     record: Dict[str, Any] = {"epoch": 0, "history": [], "best": None, "seconds": 0.0}
     if resume:
         record = _load_state(folder / STATE, engine, identity)
-    elif folder.exists() and any(folder.iterdir()):
+    elif _is_begun(folder):
         raise ValueError(f"{folder} is not empty. Resume the run that is there, or choose another name.")
     folder.mkdir(parents=True, exist_ok=True)
     while record["epoch"] < settings.epochs:
@@ -63,6 +63,13 @@ def train_graph(
             _validate(engine, graph, folder, record, progress=progress)
             _save_tensors(engine.state(), folder / STATE, {**identity, "record": record})
     return _finish(engine, graph, folder, settings, record, dtype=dtype, progress=progress)
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether a folder holds a run, or something else. One that was killed before its first state was whole left nothing, or
+    the first best epoch, which is found again."""
+    sweep(folder)
+    return folder.exists() and any(path.name != BEST for path in folder.iterdir())
 
 
 def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: Dict[str, Any], *, progress: bool) -> None:

@@ -130,3 +130,18 @@ def test_without_pykeen(small_graph, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pykeen.evaluation", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-luke\[kg\]'. Or take the engine sparse"):
         train_graph(small_graph, tmp_path / "run", Settings(engine="pykeen"))
+
+
+def test_a_run_that_was_killed_before_its_first_state(small_graph, tmp_path):
+    """What it left is half a file of a dead process, or a best epoch without a state: the same command begins anew."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / f".{STATE}.abcdefgh.new").mkdir()
+    (folder / BEST).write_bytes(b"of the killed run")
+    settings = Settings(size=4, epochs=2, batch_size=16, negatives=20, learning_rate=1.0)
+    found = train_graph(small_graph, folder, settings, every=1)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [BEST, METRICS, STATE, VECTORS, "relations.npy", "relations.txt"]
+    )
+    again = train_graph(small_graph, tmp_path / "other", settings, every=1)
+    assert found["valid"] == again["valid"]

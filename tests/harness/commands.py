@@ -147,8 +147,9 @@ COMMANDS: List[Command] = [
     *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "-o", "out"], read=read_pipeline),
     Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer"], output="pipeline", copies=["pipeline"], read=read_pipeline),
     Command("to_disk", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_to_disk, weight=3),
-    Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/*resume*", "out/.*resume*", "out/state*"], weight=2),
+    Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"], weight=2),
+    Command("train-kge, --valid", ["PLACE/triples.tsv", "out", *KGE, "--valid", "PLACE/held.tsv", "--test", "PLACE/held.tsv"], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"]),
     Command("train", ["PLACE/train.cfg", "-o", "out"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline, weight=2),
-    Command("pretrain", PRETRAIN, changing=["metrics.jsonl", "state.pt"], resume="--resume", has_state=["out/new/resume", "out/new/.resume.old"], parts=["model"], weight=2),
-    Command("pretrain-ernie", PRETRAIN_ERNIE, changing=["metrics.jsonl", "state.pt"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model"], weight=2),
+    Command("pretrain", PRETRAIN, changing=["metrics.jsonl"], resume="--resume", has_state=["out/new/resume", "out/new/.resume.old"], parts=["model"], weight=2),
+    Command("pretrain-ernie", PRETRAIN_ERNIE, changing=["metrics.jsonl"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model"], weight=2),
 ]  # fmt: skip

@@ -104,6 +104,7 @@ def _write_texts(folder: Path) -> None:
         (folder / name / "entity2id.txt").write_text(f"{size}\n" + "".join(f"Q{i}\t{i}\n" for i in range(size)))
         (folder / name / "entity2vec.vec").write_text("".join(f"{i}\t{i / 2}\t{i * i}\n" for i in range(size)))
     (folder / "triples.tsv").write_text(TRIPLES, encoding="utf8")
+    (folder / "held.tsv").write_text("Q3\tP0\tQ9\nQ4\tP1\tQ9\n", encoding="utf8")
     (folder / "text.txt").write_text("\n\n".join(SENTENCES), encoding="utf8")
     (folder / "text_b.txt").write_text(SENTENCES[1], encoding="utf8")
     shutil.copy(ROOT / "assets" / "sample" / "train.jsonl", folder / "gold.jsonl")

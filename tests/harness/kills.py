@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
+import torch
+
 from .commands import COMMANDS, Command
 from .forks import FAILED, Ended, run_forked
 from .inputs import make_inputs
@@ -37,6 +39,8 @@ def read_tree(folder: Path, changing: Any = ()) -> Tree:
     found: Tree = {}
     for path in sorted([folder, *folder.rglob("*")]) if folder.exists() else []:
         data = path.read_bytes() if path.is_file() else None
+        if path.suffix == ".pt":  # what it holds; which objects torch.save finds to be the same ones is another thing
+            data = json.dumps(_strip(torch.load(path, weights_only=True)), default=_numbers).encode()
         if path.name in changing:
             data = _without_times(path)
         found[path.relative_to(folder).as_posix()] = data
@@ -46,15 +50,19 @@ def read_tree(folder: Path, changing: Any = ()) -> Tree:
 def _without_times(path: Path) -> Optional[bytes]:
     if path.suffix not in (".json", ".jsonl"):
         return None
-
-    def strip(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: strip(x) for key, x in value.items() if not any(y in key for y in TIMES)}
-        return [strip(x) for x in value] if isinstance(value, list) else value
-
     text = path.read_text(encoding="utf8")
     lines = text.splitlines() if path.suffix == ".jsonl" else [text]
-    return json.dumps([strip(json.loads(line)) for line in lines]).encode()
+    return json.dumps([_strip(json.loads(line)) for line in lines]).encode()
+
+
+def _strip(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _strip(x) for key, x in value.items() if not any(y in str(key) for y in TIMES)}
+    return [_strip(x) for x in value] if isinstance(value, (list, tuple)) else value
+
+
+def _numbers(value: Any) -> Any:
+    return [str(value.dtype), value.tolist()] if isinstance(value, torch.Tensor) else repr(value)
 
 
 def differ(one: Tree, other: Tree) -> str:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+import torch
+
 
 @dataclass
 class Outcome:
@@ -174,7 +176,10 @@ def _start(kind: Kind, seed: int, folder: Path) -> _Worker:
 def fork() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: libraries have threads, which are idle
-        return os.fork()
+        pid = os.fork()
+    if pid == 0:
+        torch.set_num_threads(1)  # OpenMP's own threads are not there in a child
+    return pid
 
 
 def _read(worker: _Worker) -> Optional[Outcome]:
