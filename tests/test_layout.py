@@ -23,6 +23,7 @@ ROWS = [
     ["linking"],
     ["text", "entities", "knowledge"],
     ["saving"],
+    ["stores"],
     ["atomic", "records"],
 ]
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}

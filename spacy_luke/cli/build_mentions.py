@@ -9,7 +9,7 @@ from wasabi import msg
 
 from ..linking.build import build_store
 from ..linking.counts import Limits
-from ..linking.store import MAGIC
+from ..linking.store_file import MAGIC
 
 
 def build_mentions_cli(

@@ -17,7 +17,8 @@ from ..linking.build import build_store
 from ..linking.match import Filter, find_names, join_words
 from ..linking.names import check_case, units
 from ..linking.sources import is_dump
-from ..linking.store import MAGIC, MentionStore, float32
+from ..linking.store import MentionStore, float32
+from ..linking.store_file import MAGIC
 from .mentions import blocked_words, write_entities
 
 FILE = "mentions"

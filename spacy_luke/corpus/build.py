@@ -10,13 +10,12 @@ import numpy as np
 
 from ..atomic import write_atomically
 from ..entities import EntityVocab
-from ..knowledge.manifest import check_replaceable
 from ..text.tokenizer import PieceTokenizer
 from .engines import Engine
 from .examples import ExampleMaker, ExampleSettings, Sentences
 from .linked import LinkedCorpus, group_pages, read_part
 from .shard_writer import ShardWriter, make_block
-from .shards import FORMAT, VERSION, Shards, entity_vocab_sha256, tokenizer_fingerprint
+from .shards import SHARDS, Shards, entity_vocab_sha256, tokenizer_fingerprint
 from .work import WorkFolder
 
 LIMITS = ("max_pieces", "max_entities", "max_mention_pieces")
@@ -39,10 +38,9 @@ def build_shards(
     next run with the same corpora and settings goes on. Raises ValueError where no example comes out.
     """
     output = Path(output)
-    check_replaceable(output, form=FORMAT, what="shards")
+    SHARDS.check_replaceable(output)
     plan = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": SHARDS.form,
         "corpora": [[corpus.language, corpus.digest] for corpus in corpora],
         "tokenizer": tokenizer_fingerprint(tokenizer),
         "entity_vocab": entity_vocab_sha256(vocab),

@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ..atomic import write_atomically
-from ..knowledge.manifest import check_replaceable
 from ..linking.dumps import Page, read_pages
 from ..linking.sources import open_source
 from ..linking.wikitext import Article, Wiki, read_article, read_interwiki
 from .engines import Engine
 from .linked import (
-    FORMAT,
     INTERWIKI,
+    LINKED_CORPUS,
     PART_CHARS,
-    VERSION,
     LinkedCorpus,
     Paragraph,
     digest_sources,
@@ -55,9 +53,9 @@ def build_from_dumps(
     killed, the output is as it was, and the next run with the same files and settings goes on.
     """
     files, output = [Path(path) for path in paths], Path(output)
-    check_replaceable(output, form=FORMAT, what="a linked corpus")
+    LINKED_CORPUS.check_replaceable(output)
     sources = digest_sources(files, progress=progress)
-    plan = {"format": FORMAT, "version": VERSION, "sources": sources, "language": language, "part_chars": part_chars}
+    plan = {"format": LINKED_CORPUS.form, "sources": sources, "language": language, "part_chars": part_chars}
     work = WorkFolder(output, plan)
     stage = {"paths": [str(path) for path in files], "part_chars": part_chars, "progress": progress}
     staged = work.run_one(stage_pages, stage, name="stage")

@@ -1,7 +1,7 @@
 """A linked corpus: paragraphs of pages, whose links lead to entities.
 
-manifest.json            {"format", "version", "language", "sources": [[name, bytes, BLAKE2b]], "counts",
-                         "files": {file: [bytes, BLAKE2b]}}
+manifest.json            {"language", "sources": [[name, bytes, BLAKE2b]], "counts"}, and what all manifests have (see
+                         `stores.folder`)
 part-00000.jsonl.gz ...  a paragraph a line, {"page": title, "text", "links": [[start, end, title], ...], "lead": bool}:
                          pages in the order of the source, links in order and none across another; text[start:end] is
                          what a link shows; lead: before the first heading of the page
@@ -18,14 +18,11 @@ from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Name
 from tqdm import tqdm
 
 from ..atomic import link_or_copy, write_atomically, write_folder_atomically
-from ..knowledge.manifest import MANIFEST, check_replaceable, read_manifest
-from ..knowledge.writer import check_files, digest_file
 from ..linking.sources import open_source
+from ..stores.digests import digest_file
+from ..stores.folder import StoreFolder, StoreKind
+from ..stores.rows import AGAIN
 
-FORMAT = "spacy_luke linked corpus"
-VERSION = 1
-AGAIN = "Copy the whole folder again, or build it again."
-BUILD = "Build it with `python -m spacy luke build-corpus`."
 INTERWIKI = "interwiki.tsv"
 PART_CHARS = 1 << 23  # characters of a part, about
 
@@ -42,7 +39,8 @@ class Paragraph(NamedTuple):
 class LinkedCorpus:
     """A linked corpus in a folder."""
 
-    def __init__(self, folder: Path, manifest: Dict[str, Any]) -> None:
+    def __init__(self, store: StoreFolder) -> None:
+        folder, manifest = store.path, store.manifest
         self.folder, self.manifest = folder, manifest
         self.language: Optional[str] = manifest["language"]
         self.parts = [folder / name for name in sorted(manifest["files"]) if name.startswith("part-")]
@@ -50,24 +48,11 @@ class LinkedCorpus:
 
     @classmethod
     def open(cls, folder: Union[str, Path], *, verify: bool = False, progress: bool = False) -> "LinkedCorpus":
-        """The corpus in a folder. verify: compare the checksums of all files, too.
+        """The corpus in a folder. verify: read all files, also those that are remembered to be right.
 
         Raises ValueError for what is none, one of another version, and a damaged one, with the file.
         """
-        folder = Path(folder).absolute()
-        manifest = read_manifest(
-            folder, what="linked corpus", form=FORMAT, version=VERSION, is_whole=_is_whole, build=BUILD, again=AGAIN
-        )
-        check_files(
-            folder,
-            manifest["files"],
-            not_whole=f"{folder} is no whole corpus",
-            damaged=f"{folder} is damaged",
-            again=AGAIN,
-            verify=verify,
-            progress=progress,
-        )
-        return cls(folder, manifest)
+        return cls(LINKED_CORPUS.open(Path(folder).absolute(), verify=verify, progress=progress))
 
     @property
     def digest(self) -> Dict[str, Any]:
@@ -136,7 +121,7 @@ def write_corpus(
     paragraphs(counts): what is left out goes to `counts`; paragraphs, links and pages are counted here. Nothing is
     written where it fails. ValueError for a link outside of its text, and where there is no paragraph.
     """
-    check_replaceable(Path(output), form=FORMAT, what="a linked corpus")
+    LINKED_CORPUS.check_replaceable(Path(output))
     counts: Counter = Counter(pages=0, paragraphs=0, links=0)
     with write_folder_atomically(Path(output)) as folder:
         part: List[Paragraph] = []
@@ -183,16 +168,7 @@ def finish_corpus(folder: Path, *, language: Optional[str], sources: List[Any], 
     if not counts.get("paragraphs"):
         names = ", ".join(source[0] for source in sources)
         raise ValueError(f"Expected text in {names or 'the documents'}, but there is none: {counts}.")
-    files = {path.name: [path.stat().st_size, digest_file(path)] for path in sorted(folder.iterdir())}
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "language": language,
-        "sources": sources,
-        "counts": counts,
-        "files": files,
-    }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+    LINKED_CORPUS.write_manifest(folder, {"language": language, "sources": sources, "counts": counts})
 
 
 def digest_sources(paths: Sequence[Path], *, progress: bool = False) -> List[Any]:
@@ -213,5 +189,14 @@ def install_corpus(files: Sequence[Path], output: Path, **manifest: Any) -> Link
 
 
 def _is_whole(manifest: Dict[str, Any]) -> bool:
-    dicts = all(isinstance(manifest.get(key), dict) for key in ("files", "counts"))
-    return dicts and "language" in manifest
+    language = manifest["language"]
+    return isinstance(manifest["counts"], dict) and (language is None or isinstance(language, str))
+
+
+LINKED_CORPUS = StoreKind(
+    what="linked corpus",
+    many="a linked corpus",
+    form="spacy_luke linked corpus",
+    build="Build it with `python -m spacy luke build-corpus`.",
+    is_whole=_is_whole,
+)

@@ -1,6 +1,5 @@
 """Writing shards (see `shards` for the files): blocks of examples as they come, then the rest; all or nothing."""
 
-import json
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Tuple
 
@@ -8,13 +7,10 @@ import numpy as np
 
 from ..atomic import write_folder_atomically
 from ..entities import EntityVocab
-from ..knowledge.manifest import MANIFEST, check_replaceable
 from ..knowledge.names import NameList
-from ..knowledge.writer import digest_file
 from ..text.tokenizer import PieceTokenizer
 from .shards import (
-    FORMAT,
-    VERSION,
+    SHARDS,
     Example,
     Page,
     Shards,
@@ -63,7 +59,7 @@ class ShardWriter:
     """`with ShardWriter(...) as writer`: blocks as they come, then `finish`. Only whole shards take the folder's place."""
 
     def __init__(self, output: Path, *, tokenizer: PieceTokenizer, vocab: EntityVocab, limits: Dict[str, int]) -> None:
-        check_replaceable(Path(output), form=FORMAT, what="shards")
+        SHARDS.check_replaceable(Path(output))
         self._whole = write_folder_atomically(Path(output))
         self._tokenizer, self._vocab, self._limits = tokenizer, vocab, limits
         self._dtypes = {"pieces": piece_dtype(len(tokenizer)), **DTYPES, **dict.fromkeys(STARTS, "<i8")}
@@ -113,10 +109,7 @@ class ShardWriter:
         (self._folder / "pages.txt").write_bytes(self._titles.text)
         (self._folder / "tokenizer.json").write_bytes(self._tokenizer.to_json().encode("utf8"))
         (self._folder / "entity_vocab.json").write_bytes(self._vocab.to_json().encode("utf8"))
-        files = sorted(self._folder.iterdir())
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
+        values = {
             "tokenizer": tokenizer_fingerprint(self._tokenizer),
             "pieces": len(self._tokenizer),
             "entity_vocab": entity_vocab_sha256(self._vocab),
@@ -126,9 +119,8 @@ class ShardWriter:
             "pages": len(self._titles),
             "counts": counts,
             "info": info,
-            "files": {path.name: [path.stat().st_size, digest_file(path)] for path in files},
         }
-        (self._folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+        SHARDS.write_manifest(self._folder, values)
 
     def _append(self, name: str, values: np.ndarray) -> None:
         self._files[name].write(np.ascontiguousarray(values.astype(self._dtypes[name])).data)

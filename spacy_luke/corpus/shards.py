@@ -1,7 +1,7 @@
 """Examples for pretraining in a folder: arrays that are mapped into memory, with what they were made of and checksums.
 
-manifest.json        {"format", "version", "tokenizer", "pieces", "entity_vocab", "entities", "max_pieces", "max_entities",
-                     "max_mention_pieces", "examples", "pages", "counts", "info", "files": {file: [bytes, BLAKE2b]}}
+manifest.json        {"tokenizer", "pieces", "entity_vocab", "entities", "max_pieces", "max_entities", "max_mention_pieces",
+                     "examples", "pages", "counts", "info"}, and what all manifests have (see `stores.folder`)
 pieces.npy           uint16, or int32 where there are more kinds: pieces of all examples, one after the other
 word_starts.npy      bool, beside the pieces: the first piece of a word, which is what stands between blanks
 piece_starts.npy     int64 (N + 1,): where the pieces of each example begin
@@ -25,15 +25,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Union
 import numpy as np
 
 from ..entities import EntityVocab
-from ..knowledge.manifest import read_manifest
-from ..knowledge.rows import map_array, map_bytes
-from ..knowledge.writer import check_files
+from ..stores.folder import StoreFolder, StoreKind
+from ..stores.rows import AGAIN, map_array, map_bytes
 from ..text.tokenizer import PieceTokenizer
 
-FORMAT = "spacy_luke pretraining shards"
-VERSION = 1
 NUMBERS = ("pieces", "entities", "max_pieces", "max_entities", "max_mention_pieces", "examples", "pages")
-AGAIN = "Copy the whole folder again, or build it again."
 BUILD = "Build it with `python -m spacy luke build-shards`."
 FEW_PIECES = 1 << 16  # kinds of pieces that uint16 holds
 
@@ -87,9 +83,10 @@ def entity_vocab_sha256(vocab: EntityVocab) -> str:
 
 
 class Shards:
-    """Examples by number. Opening reads the manifest and compares the files' sizes; the arrays are mapped into memory."""
+    """Examples by number. Opening checks the files (see `stores.digests`); the arrays are mapped into memory."""
 
-    def __init__(self, folder: Path, manifest: Dict[str, Any]) -> None:
+    def __init__(self, store: StoreFolder) -> None:
+        folder, manifest = store.path, store.manifest
         self.folder, self.manifest = folder, manifest
         size, self._n_entities, self._n_pieces = manifest["examples"], manifest["entities"], manifest["pieces"]
         self._piece_starts = map_array(folder / "piece_starts.npy", "<i8", (size + 1,))
@@ -105,24 +102,11 @@ class Shards:
 
     @classmethod
     def open(cls, folder: Union[str, Path], *, verify: bool = False, progress: bool = False) -> "Shards":
-        """Shards in a folder. verify: read all files and compare their checksums, too.
+        """Shards in a folder. verify: read all files, also those that are remembered to be right.
 
         Raises ValueError for what are no shards, those of another version, and damaged ones, with the file.
         """
-        folder = Path(folder).absolute()
-        manifest = read_manifest(
-            folder, what="folder of shards", form=FORMAT, version=VERSION, is_whole=_is_whole, build=BUILD, again=AGAIN
-        )
-        check_files(
-            folder,
-            manifest["files"],
-            not_whole=f"The shards in {folder} are not whole",
-            damaged=f"The shards in {folder} are damaged",
-            again=AGAIN,
-            verify=verify,
-            progress=progress,
-        )
-        return cls(folder, manifest)
+        return cls(SHARDS.open(Path(folder).absolute(), verify=verify, progress=progress))
 
     def __len__(self) -> int:
         return self.manifest["examples"]
@@ -186,7 +170,12 @@ class Shards:
 def _is_whole(manifest: Dict[str, Any]) -> bool:
     numbers = all(isinstance(manifest.get(key), int) and manifest[key] >= 0 for key in NUMBERS)
     named = all(isinstance(manifest.get(key), str) for key in ("tokenizer", "entity_vocab"))
-    return numbers and named and isinstance(manifest.get("files"), dict)
+    return numbers and named
+
+
+SHARDS = StoreKind(
+    what="folder of shards", many="shards", form="spacy_luke pretraining shards", build=BUILD, is_whole=_is_whole
+)
 
 
 def piece_dtype(pieces: int) -> str:

@@ -14,12 +14,11 @@ from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple, Union
 import numpy as np
 
 from ..atomic import write_folder_atomically
-from .manifest import check_replaceable
 from .matrices import BLOCK, Block, Matrix, Report, matrix_of, open_matrix, open_word2vec, read_word2vec_names
 from .names import NameIndex, NameList
 from .sources import Source, check_text, find_source, read_names, read_titles
 from .vectors import EntityVectors
-from .writer import FORMAT, RowWriter, check_dtype, encode, finish_store
+from .writer import VECTORS, RowWriter, check_dtype, encode, finish_store
 
 SHOWN = 5
 ON_DAMAGE = ("error", "drop")
@@ -58,7 +57,7 @@ def build_vectors(
     if on_damage not in ON_DAMAGE:
         raise ValueError(f"on_damage must be one of {ON_DAMAGE}, but it is {on_damage!r}.")
     folder = Path(folder)
-    check_replaceable(folder, form=FORMAT, what="vectors")
+    VECTORS.check_replaceable(folder)
     found, matrix, named, noted = _open(source, format, names, titles, size, progress)
     with write_folder_atomically(folder) as new:
         with Damage(new / "dropped.tsv", noted["source"], on_damage) as damage:

@@ -1,7 +1,7 @@
 """Vectors of millions of entities in a folder (see `writer` and `names` for its files).
 
-Opening maps the index of names and compares the files' sizes with the manifest; asking for rows reads these rows. Processes
-share what the system keeps of the files. Shapes: E rows asked for, S numbers in a vector.
+Opening maps the index of names, after the files were checked (see `stores.digests`); asking for rows reads these rows.
+Processes share what the system keeps of the files. Shapes: E rows asked for, S numbers in a vector.
 """
 
 from pathlib import Path
@@ -9,14 +9,13 @@ from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
 import numpy as np
 
-from ..atomic import link_or_copy, write_folder_atomically
-from .manifest import MANIFEST, check_replaceable, read_manifest
+from ..atomic import write_folder_atomically
+from ..stores.folder import StoreFolder
+from ..stores.rows import RowFile, map_array, map_bytes
 from .names import NameIndex, NameList
-from .rows import AGAIN, RowFile, map_array, map_bytes
-from .writer import DTYPES, FORMAT, VERSION, RowWriter, changed_file, finish_store
+from .writer import DTYPES, VECTORS, RowWriter, finish_store
 
 BLOCK = 1 << 14  # rows that are copied at once
-BUILD = "Build it with `python -m spacy luke build-vectors`."
 
 
 class EntityVectors:
@@ -26,11 +25,12 @@ class EntityVectors:
     changes; `build.build_vectors` makes new ones, which may replace a folder that is in use.
     """
 
-    def __init__(self, path: Path, manifest: Dict[str, Any]) -> None:
+    def __init__(self, store: StoreFolder) -> None:
+        path, manifest = store.path, store.manifest
         self.path = path
         self.size: int = manifest["size"]
         self.dtype: str = manifest["dtype"]
-        self._manifest = manifest
+        self._store, self._manifest = store, manifest
         rows, names = manifest["rows"], manifest["names"]
         self._vectors = RowFile(path / "vectors.npy", DTYPES[self.dtype], (rows, self.size))
         self._scales_R = map_array(path / "scales.npy", "<f4", (rows,)) if self.dtype == "int8" else None
@@ -44,19 +44,8 @@ class EntityVectors:
 
     @classmethod
     def open(cls, path: Union[str, Path]) -> "EntityVectors":
-        """A store in a folder. ValueError for what is none, one of another version, or not whole (by its files' sizes)."""
-        path = Path(path).absolute()
-        manifest = _read_manifest(path)
-        for name, (size, _) in manifest["files"].items():
-            file = path / name
-            if not file.is_file():
-                raise ValueError(f"{path} is not a whole store of vectors: {name} is missing. Copy it again.")
-            if file.stat().st_size != size:
-                raise ValueError(
-                    f"{path} is not a whole store of vectors: expected {size:,} bytes in {name}, but it has "
-                    f"{file.stat().st_size:,}. {AGAIN}"
-                )
-        return cls(path, manifest)
+        """A store in a folder. ValueError for what is none, one of another version, or one that is not whole or damaged."""
+        return cls(VECTORS.open(Path(path).absolute()))
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -108,19 +97,15 @@ class EntityVectors:
         return [self._names.text_of(row).decode("utf8") for row in self._check_rows(rows).tolist()]
 
     def verify(self, *, progress: bool = False) -> None:
-        """Read all files and compare their checksums. ValueError names the file that is not the one that was written."""
-        if (name := changed_file(self.path, self._manifest["files"], progress=progress)) is not None:
-            raise ValueError(
-                f"{self.path / name} is damaged, or belongs to another store: its checksum is not the manifest's. {AGAIN}"
-            )
+        """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
+        self._store.check(progress=progress)
 
     def save(self, folder: Union[str, Path]) -> None:
         """The same store in another folder, atomically: hard links on the same disk, which take no room, else copies."""
         folder = Path(folder)
-        check_replaceable(folder, form=FORMAT, what="vectors")
+        VECTORS.check_replaceable(folder)
         with write_folder_atomically(folder) as new:
-            for name in [*self._manifest["files"], MANIFEST]:
-                link_or_copy(self.path / name, new / name)
+            self._store.link_to(new)
 
     def subset(self, names: Iterable[str], folder: Union[str, Path]) -> "EntityVectors":
         """A smaller store of the rows that have one of these names, with all their names; rows keep their order, and
@@ -134,7 +119,7 @@ class EntityVectors:
             )
         if not names:
             raise ValueError("Expected the names of one or more entities for a smaller store, but got none.")
-        check_replaceable(folder, form=FORMAT, what="vectors")
+        VECTORS.check_replaceable(folder)
         rows_E = np.unique(rows_E)
         further = np.flatnonzero(np.isin(self._further_rows, rows_E))
         with write_folder_atomically(folder) as new:
@@ -162,30 +147,3 @@ class EntityVectors:
                 "A name that is not known (-1) has no vector: leave it out."
             )
         return rows_E
-
-
-def _read_manifest(path: Path) -> Dict[str, Any]:
-    return read_manifest(
-        path,
-        what="store of vectors",
-        form=FORMAT,
-        version=VERSION,
-        is_whole=_is_whole,
-        build=BUILD,
-        again="Build it again.",
-    )
-
-
-def _is_whole(manifest: Dict[str, Any]) -> bool:
-    try:
-        numbers = [manifest["rows"], manifest["size"], manifest["names"]]
-        files = [x for pair in manifest["files"].values() for x in zip(pair, (int, str), strict=True)]
-        return (
-            all(type(number) is int and number > 0 for number in numbers)
-            and all(type(x) is kind for x, kind in files)
-            and all(Path(name).name == name for name in manifest["files"])
-            and manifest["dtype"] in DTYPES
-            and isinstance(manifest["info"], dict)
-        )
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False

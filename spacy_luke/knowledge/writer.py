@@ -1,26 +1,36 @@
 """Writing a store: rows as they come, in a dtype, then the index of names and the manifest, which is checked on opening.
 
-manifest.json    {"format", "version", "rows", "size", "dtype", "names", "files": {file: [bytes, BLAKE2b]}, "info"}
+manifest.json    {"rows", "size", "dtype", "names", "info"}, and what all manifests have (see `stores.folder`)
 vectors.npy      float32, float16 or int8 (rows, size), little-endian
 scales.npy       int8 only: float32 (rows,); a row is its numbers times its scale
 dropped.tsv      what a builder left out, where it did (see `build`)
 """
 
-import json
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Optional, Tuple
 
 import numpy as np
-from tqdm import tqdm
 
-from .manifest import MANIFEST
+from ..stores.folder import StoreKind
 from .names import MOST_NAMES, NameIndex
 
-FORMAT = "spacy_luke entity vectors"
-VERSION = 1
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 LEVELS = 127  # int8 numbers go from -127 to 127
+
+
+def _is_whole(manifest: Dict[str, Any]) -> bool:
+    numbers = [manifest["rows"], manifest["size"], manifest["names"]]
+    good = all(type(number) is int and number > 0 for number in numbers)
+    return good and manifest["dtype"] in DTYPES and isinstance(manifest["info"], dict)
+
+
+VECTORS = StoreKind(
+    what="store of vectors",
+    many="vectors",
+    form="spacy_luke entity vectors",
+    build="Build it with `python -m spacy luke build-vectors`.",
+    is_whole=_is_whole,
+)
 
 
 def check_dtype(dtype: str) -> str:
@@ -97,59 +107,5 @@ def finish_store(
         raise ValueError(f"A store holds at most {MOST_NAMES:,} names, but there are {len(names):,}.")
     assert len(names) == writer.rows + len(further_rows)
     names.write(folder, further_rows)
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "rows": writer.rows,
-        "size": writer.size,
-        "dtype": writer.dtype,
-        "names": len(names),
-        "files": {
-            path.name: [path.stat().st_size, digest_file(path, progress=progress)] for path in sorted(folder.iterdir())
-        },
-        "info": info,
-    }
-    text = json.dumps(manifest, indent=1, ensure_ascii=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf8")
-
-
-def digest_file(path: Path, *, progress: bool = False) -> str:
-    """BLAKE2b (16 bytes) of a file, hexadecimal."""
-    digest = blake2b(digest_size=16)
-    show = {"total": path.stat().st_size, "desc": f"checksum of {path.name}", "unit": "B", "unit_scale": True}
-    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", leave=False, disable=not progress, **show) as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def changed_file(folder: Path, files: Dict[str, Tuple[int, str]], *, progress: bool = False) -> Optional[str]:
-    """The first file whose checksum is not the manifest's (files: name -> size and checksum), None where all are."""
-    for name, (_, digest) in files.items():
-        if digest_file(folder / name, progress=progress) != digest:
-            return name
-    return None
-
-
-def check_files(
-    folder: Path,
-    files: Dict[str, Tuple[int, str]],
-    *,
-    not_whole: str,
-    damaged: str,
-    again: str,
-    verify: bool = False,
-    progress: bool = False,
-) -> None:
-    """ValueError where a file of a manifest is missing or has another size, or with `verify` another checksum.
-
-    not_whole, damaged: beginnings of the messages, such as "X is no whole corpus"; again: the advice at their end.
-    """
-    for name, (size, _) in files.items():
-        file = folder / name
-        found = file.stat().st_size if file.is_file() else None
-        if found != size:
-            what = "it is missing" if found is None else f"it has {found:,}"
-            raise ValueError(f"{not_whole}: expected {size:,} bytes in {name}, but {what}. {again}")
-    if verify and (name := changed_file(folder, files, progress=progress)) is not None:
-        raise ValueError(f"{damaged}: the checksum of {name} is another. {again}")
+    values = {"rows": writer.rows, "size": writer.size, "dtype": writer.dtype, "names": len(names), "info": info}
+    VECTORS.write_manifest(folder, values, progress=progress)

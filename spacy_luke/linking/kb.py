@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from ..atomic import hold, write_folder_atomically
-from ..knowledge.manifest import check_replaceable
 from ..knowledge.vectors import EntityVectors
-from .kb_files import FORMAT, MANIFEST, VECTORS, copy_files, read_manifest, verify_files
+from ..stores.folder import MANIFEST, StoreFolder
+from .kb_files import KB, VECTORS
 from .kb_segment import Segment
 from .names import key_of, letters_of, title_case_of, without_possessive
 from .store import Candidate
@@ -37,9 +37,10 @@ class EntityKB:
     system keeps of the files.
     """
 
-    def __init__(self, path: Path, manifest: Dict[str, Any]) -> None:
+    def __init__(self, store: StoreFolder) -> None:
+        path, manifest = store.path, store.manifest
         self.path = path
-        self._manifest = manifest
+        self._store, self._manifest = store, manifest
         self._segments: List[Segment] = []
         for number, entry in enumerate(manifest["segments"]):
             segment = Segment(path / str(number), base=len(self), entities=entry["entities"])
@@ -49,10 +50,9 @@ class EntityKB:
 
     @classmethod
     def open(cls, path: Union[str, Path]) -> "EntityKB":
-        """A knowledge base in a folder. ValueError for what is none, one of another version, or not whole (by the files'
-        sizes; `verify` reads them all)."""
-        path = Path(path).absolute()
-        return cls(path, read_manifest(path))
+        """A knowledge base in a folder. ValueError for what is none, one of another version, or one that is not whole or
+        damaged (see `stores.digests` for what is read)."""
+        return cls(KB.open(Path(path).absolute()))
 
     def __len__(self) -> int:
         """Number of entities."""
@@ -151,17 +151,17 @@ class EntityKB:
             yield from segment.store
 
     def verify(self, *, progress: bool = False) -> None:
-        """Read all files and compare their checksums. ValueError names the file that is not the one that was written."""
-        verify_files(self.path, self._manifest, progress=progress)
+        """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
+        self._store.check(progress=progress)
         if self.vectors is not None:
             self.vectors.verify(progress=progress)
 
     def save(self, folder: Union[str, Path]) -> None:
         """The same knowledge base in another folder, atomically: hard links on the same disk, else copies."""
         folder = Path(folder)
-        check_replaceable(folder, form=FORMAT, what="a knowledge base")
+        KB.check_replaceable(folder)
         with write_folder_atomically(folder) as new:
-            copy_files(self.path, self._manifest, new)
+            self._store.link_to(new)
             if self.vectors is not None:
                 self.vectors.save(new / VECTORS)
 

@@ -8,12 +8,12 @@ from typing import Dict, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
 
-from ..atomic import link_or_copy, write_folder_atomically
-from ..knowledge.manifest import check_replaceable
+from ..atomic import write_folder_atomically
+from ..stores.folder import MANIFEST
 from .counts import Limits
 from .kb import EntityKB, hold_kb
 from .kb_dumps import read_dump
-from .kb_files import FORMAT, MANIFEST, VECTORS, copy_files, read_manifest, write_manifest
+from .kb_files import KB, VECTORS, write_manifest
 from .kb_parts import NO_LIMITS, UNKNOWN, Parts
 from .kb_sources import Wikidata, read_entities, read_names, read_persons, read_ppr, read_wikidata
 from .kb_write import write_segment
@@ -77,7 +77,7 @@ def build_kb(
     to temporary files beside `folder`. ValueError for bad sources, and where no entity or no name is left.
     """
     folder = Path(folder)
-    check_replaceable(folder, form=FORMAT, what="a knowledge base")
+    KB.check_replaceable(folder)
     new_trie()  # a missing library is told before the work
     with write_folder_atomically(folder) as new, _parts(new.parent, settings, None, most) as parts:
         _read_sources(sources, parts, settings, progress)
@@ -109,7 +109,7 @@ def add_to_kb(
     knowledge base at the same time.
     """
     folder = kb.path if folder is None else Path(folder)
-    check_replaceable(folder, form=FORMAT, what="a knowledge base")
+    KB.check_replaceable(folder)
     with hold_kb(kb.path):
         return _add_to(EntityKB.open(kb.path), sources, folder, settings, progress, most)  # others may have added to it
 
@@ -117,11 +117,12 @@ def add_to_kb(
 def _add_to(
     kb: EntityKB, sources: Sequence[Union[str, Path]], folder: Path, settings: Settings, progress: bool, most: int
 ) -> BuiltKB:
-    manifest = read_manifest(kb.path)
+    store = KB.open(kb.path)
+    manifest = store.manifest
     number, base = len(manifest["segments"]), len(kb)
     with write_folder_atomically(folder) as new, _parts(new.parent, settings, kb, most) as parts:
         _read_sources(sources, parts, settings, progress)
-        copy_files(kb.path, manifest, new)
+        store.link_to(new)
         (new / MANIFEST).unlink()
         segment = new / str(number)
         segment.mkdir()
@@ -134,11 +135,9 @@ def _add_to(
         info = {**manifest["info"], "added": [*manifest["info"].get("added", []), added]}
         write_manifest(new, {**manifest, "segments": [*manifest["segments"], sizes], "info": info})
         if kb.vectors is not None:
-            (new / VECTORS).mkdir()
-            for path in sorted(kb.vectors.path.iterdir()):
-                link_or_copy(path, new / VECTORS / path.name)
+            kb.vectors.save(new / VECTORS)
         told = parts.left_out.lines()
-        if read_manifest(kb.path) != manifest:  # where the disk knows no locks
+        if KB.open(kb.path).manifest != manifest:  # where the disk knows no locks
             raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
     return BuiltKB(EntityKB.open(folder), parts.read, told)
 

@@ -1,7 +1,7 @@
-"""The folder of a knowledge base: what is in it, and checking that it is whole.
+"""The folder of a knowledge base: what is in it.
 
-    manifest.json              {"format", "version", "segments": [{"entities", "names", "candidates"}, ...],
-                               "files": {file: [bytes, BLAKE2b]}, "info"}
+    manifest.json              {"segments": [{"entities", "names", "candidates"}, ...], "info"}, and what all manifests
+                               have (see `stores.folder`)
     0/names                    a store of names (see `linking.store`): names, ids of entities, candidates with priors
     0/counts.npy               uint32 (E,): links to each entity; E: the ids of the segment's store, by their number in it
     0/persons.npy              uint8 (E,): 1 for a person
@@ -18,21 +18,13 @@
 A row of the first segment is the entity's number in its store.
 """
 
-import json
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
-from ..atomic import link_or_copy
-from ..knowledge.manifest import MANIFEST
-from ..knowledge.manifest import read_manifest as read_folder_manifest
-from ..knowledge.writer import changed_file, digest_file
+from ..stores.folder import StoreKind
 
-FORMAT = "spacy_luke knowledge base"
-VERSION = 1
 VECTORS = "vectors"
 NONE = 2**32 - 1
-AGAIN = "Copy the whole folder again, or build it again."
-BUILD = "Build one with `python -m spacy luke build-kb`."
 FILES = (
     "names",
     "counts.npy",
@@ -46,63 +38,32 @@ FILES = (
 )
 
 
-def read_manifest(path: Path) -> Dict[str, Any]:
-    """The manifest of a knowledge base. ValueError for what is none, one of another version, or not whole."""
-    manifest = read_folder_manifest(
-        path, what="knowledge base", form=FORMAT, version=VERSION, is_whole=_is_whole, build=BUILD, again=AGAIN
-    )
-    for name, (size, _) in manifest["files"].items():
-        file = path / name
-        if not file.is_file():
-            raise ValueError(f"{path} is not a whole knowledge base: {name} is missing. {AGAIN}")
-        if file.stat().st_size != size:
-            raise ValueError(
-                f"{path} is not a whole knowledge base: expected {size:,} bytes in {name}, but it has "
-                f"{file.stat().st_size:,}. {AGAIN}"
-            )
-    return manifest
-
-
-def write_manifest(path: Path, manifest: Dict[str, Any]) -> None:
+def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     """The manifest of the files that are in the folder; digests that it has already are not made again."""
-    known = manifest.get("files", {})
     names = [
         f"{segment}/{name}"
         for segment in range(len(manifest["segments"]))
         for name in (FILES if not segment else (*FILES, "rows.npy"))
     ]
-    files = {name: known.get(name) or [(path / name).stat().st_size, digest_file(path / name)] for name in names}
-    whole = {"format": FORMAT, "version": VERSION, **manifest, "files": files}
-    (path / MANIFEST).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
-
-
-def verify_files(path: Path, manifest: Dict[str, Any], *, progress: bool = False) -> None:
-    """Read all files. ValueError names the first whose checksum is not the manifest's."""
-    if (name := changed_file(path, manifest["files"], progress=progress)) is not None:
-        raise ValueError(
-            f"{path / name} is damaged, or belongs to another knowledge base: its checksum is not the manifest's. {AGAIN}"
-        )
-
-
-def copy_files(path: Path, manifest: Dict[str, Any], folder: Path) -> None:
-    """All files but the vectors to another folder: hard links on the same disk, which take no room, else copies."""
-    for name in [*manifest["files"], MANIFEST]:
-        (folder / name).parent.mkdir(exist_ok=True)
-        link_or_copy(path / name, folder / name)
+    values = {key: manifest[key] for key in ("segments", "info")}
+    KB.write_manifest(path, values, names=names, known=manifest.get("files", {}))
 
 
 def _is_whole(manifest: Dict[str, Any]) -> bool:
-    try:
-        counts = [segment[what] for segment in manifest["segments"] for what in ("entities", "names", "candidates")]
-        files = [x for pair in manifest["files"].values() for x in zip(pair, (int, str), strict=True)]
-        wanted = {f"{segment}/{name}" for segment in range(len(manifest["segments"])) for name in FILES}
-        return (
-            bool(manifest["segments"])
-            and all(type(count) is int and count >= 0 for count in counts)
-            and all(type(x) is kind for x, kind in files)
-            and wanted <= set(manifest["files"])
-            and all(".." not in Path(name).parts and not Path(name).is_absolute() for name in manifest["files"])
-            and isinstance(manifest["info"], dict)
-        )
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
+    counts = [segment[what] for segment in manifest["segments"] for what in ("entities", "names", "candidates")]
+    wanted = {f"{segment}/{name}" for segment in range(len(manifest["segments"])) for name in FILES}
+    return (
+        bool(manifest["segments"])
+        and all(type(count) is int and count >= 0 for count in counts)
+        and wanted <= set(manifest["files"])
+        and isinstance(manifest["info"], dict)
+    )
+
+
+KB = StoreKind(
+    what="knowledge base",
+    many="a knowledge base",
+    form="spacy_luke knowledge base",
+    build="Build one with `python -m spacy luke build-kb`.",
+    is_whole=_is_whole,
+)

@@ -1,4 +1,4 @@
-"""One segment of a knowledge base, read from memory-mapped files (see `kb_files`)."""
+"""One segment of a knowledge base, read from memory-mapped files (see `kb_files`), which the caller has checked."""
 
 from bisect import bisect_left
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Dict, Iterator, List, Optional, Tuple
 import numpy as np
 
 from ..knowledge.names import hash_names
-from ..knowledge.rows import map_array, map_bytes
-from .kb_files import AGAIN, NONE
+from ..stores.rows import AGAIN, map_array, map_bytes
+from .kb_files import NONE
 from .names import letters_of
 from .store import MentionStore, new_trie
 
@@ -18,7 +18,7 @@ class Segment:
     the segment's own store, which is its row in the first segment."""
 
     def __init__(self, folder: Path, *, base: int, entities: int) -> None:
-        self.store = MentionStore.open(folder / "names")
+        self.store = MentionStore.open(folder / "names", vouched=True)
         self.base, self.entities = base, entities
         n = self.store.header["entities"]
         self._counts = map_array(folder / "counts.npy", "<u4", (n,)).data
@@ -32,9 +32,8 @@ class Segment:
         except RuntimeError as error:
             raise ValueError(f"{folder / 'redirects.trie'} is damaged ({error}). {AGAIN}") from error
         self._targets = map_array(folder / "redirect_numbers.npy", "<u4", (len(self._redirects),)).data
-        hashes = np.load(folder / "loose_hashes.npy", mmap_mode="r", allow_pickle=False)
-        self._hashes = map_array(folder / "loose_hashes.npy", "<u8", hashes.shape).data
-        self._loose = map_array(folder / "loose_names.npy", "<u4", hashes.shape).data
+        self._hashes = map_array(folder / "loose_hashes.npy", "<u8", None).data
+        self._loose = map_array(folder / "loose_names.npy", "<u4", (len(self._hashes),)).data
         self._rows: Optional[memoryview] = None
         self._numbers: Dict[int, int] = {}  # of the new rows, in segments that were added
         if base:

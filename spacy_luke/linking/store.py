@@ -1,20 +1,12 @@
 """Names with their link probabilities and candidate entities: millions of them in one file that is memory-mapped.
 
-    spacy_luke mentions 1                                  first line: what it is, and the version
-    {"case": "exact", "names": 3, ..., "sections": {...}}  second line: sizes, and [first byte, bytes] of each section
-    names, titles                                          two tries (marisa-trie), which number the names and the entities
-    link                                                   float32, for each name: times linked / times occurring
-    first                                                  uint32, for each name and one more: where its candidates begin
-    entities, priors                                       uint32 and float32, for each candidate, the best first
-
-Opening reads the two lines; a lookup reads the pages of the file that it needs, which all processes share.
+Opening checks the file (see `store_file`, which describes it); a lookup reads the pages of the file that it needs, which
+all processes share.
 """
 
 import io
-import json
 import mmap
 import struct
-import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -22,10 +14,7 @@ import numpy as np
 
 from ..atomic import write_atomically
 from .names import check_case, key_of
-
-MAGIC = b"spacy_luke mentions 1\n"
-ALIGNMENT = 64
-SECTIONS = ("names", "titles", "link", "first", "entities", "priors")
+from .store_file import check_sections, damaged, read_header, write_sections
 
 
 class Candidate(NamedTuple):
@@ -41,32 +30,36 @@ class MentionStore:
     Raises ValueError for what is no store, not a whole one or one of another version, and ImportError without marisa-trie.
     """
 
-    def __init__(self, data: Union[bytes, mmap.mmap], *, source: str = "the bytes") -> None:
+    def __init__(
+        self,
+        data: Union[bytes, mmap.mmap],
+        *,
+        source: str = "the bytes",
+        file: Optional[Path] = None,
+        vouched: bool = False,
+    ) -> None:
+        """file: that data is mapped from; vouched: the caller has compared a digest of all of it."""
         self._data = memoryview(data)
-        self.header, start = _read_header(self._data, source)
-        sections = {name: self._data[a : a + n] for name, (a, n) in self.header["sections"].items()}
-        end = max(a + n for a, n in self.header["sections"].values())
-        if end != len(self._data) or start > min(a for a, _ in self.header["sections"].values()):
-            raise ValueError(
-                f"{source} is not a whole store of names: expected {end:,} bytes, but it has {len(self._data):,}. "
-                "Copy it again, or build it again."
-            )
+        self.header, places = read_header(self._data, source, vouched=vouched)
+        if not vouched:
+            check_sections(self._data, places, source=source, file=file)
+        sections = {name: self._data[place.start : place.end] for name, place in places.items()}
         try:
             self._names, self._titles = (new_trie().map(sections[name]) for name in ("names", "titles"))
             self._link, self._priors = sections["link"].cast("f"), sections["priors"].cast("f")
             self._first, self._entities = sections["first"].cast("I"), sections["entities"].cast("I")
             sizes = (len(self._names), len(self._titles), len(self._link), len(self._first) - 1, self._first[-1])
         except (RuntimeError, TypeError, IndexError) as error:
-            raise ValueError(f"{source} is a damaged store of names ({error}). Build it again.") from error
+            raise damaged(source, str(error)) from error
         names, candidates = self.header["names"], self.header["candidates"]
         if sizes != (names, self.header["entities"], names, names, candidates) or {
             len(self._entities),
             len(self._priors),
         } != {candidates}:
-            raise ValueError(f"{source} is a damaged store of names: its parts disagree in size. Build it again.")
+            raise damaged(source, "its parts disagree in size")
 
     @classmethod
-    def open(cls, path: Union[str, Path]) -> "MentionStore":
+    def open(cls, path: Union[str, Path], *, vouched: bool = False) -> "MentionStore":
         """A store in a file, memory-mapped: the file must not be written to, but it may be replaced or removed."""
         path = Path(path)
         if not path.is_file():
@@ -74,7 +67,8 @@ class MentionStore:
         with path.open("rb") as file:
             if not file.read(1):
                 raise ValueError(f"{path} is empty; expected a store of names.")
-            return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), source=str(path))
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return cls(data, source=str(path), file=path, vouched=vouched)
 
     def to_bytes(self) -> bytes:
         """What `open` reads; the same store gives the same bytes."""
@@ -237,7 +231,6 @@ def write_store(
         "priors": prior_C[source_C].astype(np.float32).data,
     }
     header = {
-        "byteorder": sys.byteorder,
         "candidates": len(entity_C),
         "case": check_case(case),
         "entities": len(entities),
@@ -245,57 +238,12 @@ def write_store(
         "longest": longest,
         "names": len(names),
     }
-    _write(file, header, {name: memoryview(data).cast("B") for name, data in sections.items()})
+    write_sections(file, header, {name: memoryview(data).cast("B") for name, data in sections.items()})
 
 
 def float32(x: float) -> float:
     """The number that a store holds for x: a threshold must be rounded as what it is compared with."""
     return struct.unpack("f", struct.pack("f", x))[0]
-
-
-def _write(file: BinaryIO, header: Dict[str, Any], sections: Dict[str, memoryview]) -> None:
-    room = len(json.dumps(header, ensure_ascii=False).encode("utf8")) + 100 * len(sections)
-    start = -(-(len(MAGIC) + room) // ALIGNMENT) * ALIGNMENT
-    places, end = {}, start
-    for name, data in sections.items():
-        begin = -(-end // ALIGNMENT) * ALIGNMENT
-        places[name], end = (begin, data.nbytes), begin + data.nbytes
-    line = json.dumps({**header, "sections": places}, ensure_ascii=False).encode("utf8")
-    file.write(MAGIC + line.ljust(start - len(MAGIC) - 1) + b"\n")
-    end = start
-    for name, (begin, size) in places.items():
-        file.write(bytes(begin - end))
-        file.write(sections[name])
-        end = begin + size
-
-
-def _read_header(data: memoryview, source: str) -> Tuple[Dict[str, Any], int]:
-    magic, version = MAGIC.rsplit(b" ", 1)
-    begin = bytes(data[:100]).split(b"\n")[0]
-    if not begin.startswith(magic + b" "):
-        raise ValueError(
-            f"{source} is no store of names: it begins with {begin[:40]!r}. Build one with "
-            "`python -m spacy luke build-mentions`."
-        )
-    if begin + b"\n" != MAGIC:
-        raise ValueError(
-            f"{source} is a store of names of version {begin[len(magic) + 1 :].decode(errors='replace')}, but this "
-            f"spacy_luke reads version {version.decode().strip()}. Build it again."
-        )
-    size = 1 << 12
-    while b"\n" not in (line := bytes(data[len(MAGIC) : size])) and size < len(data):
-        size *= 2
-    try:
-        header = json.loads(line.split(b"\n")[0])
-        if header["byteorder"] != sys.byteorder:
-            raise ValueError(f"it was built on a {header['byteorder']}-endian machine")
-        _ = header["candidates"], header["entities"], header["info"], header["longest"], header["names"]
-        check_case(header["case"])
-        if set(header["sections"]) != set(SECTIONS):
-            raise ValueError(f"it has the parts {sorted(header['sections'])}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{source} is a damaged store of names ({error}). Build it again.") from error
-    return header, len(MAGIC) + line.index(b"\n") + 1
 
 
 def new_trie(keys: Iterable[str] = ()) -> Any:

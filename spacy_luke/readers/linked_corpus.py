@@ -13,8 +13,7 @@ from spacy.util import filter_spans
 
 from ..corpus.engines import Engine
 from ..corpus.linked import (
-    FORMAT,
-    VERSION,
+    LINKED_CORPUS,
     LinkedCorpus,
     Paragraph,
     counted,
@@ -23,7 +22,6 @@ from ..corpus.linked import (
     write_part,
 )
 from ..corpus.work import WorkFolder
-from ..knowledge.manifest import check_replaceable
 
 NIL = "NIL"  # the id of mentions of what is in no knowledge base
 PART_BYTES = 1 << 22  # of .spacy files in a part, at least
@@ -46,11 +44,11 @@ def build_from_docs(
     as it was, and the next run with the same files and settings goes on.
     """
     output = Path(output)
-    check_replaceable(output, form=FORMAT, what="a linked corpus")
+    LINKED_CORPUS.check_replaceable(output)
     files = find_docbins(paths)
     sources = digest_sources(files, progress=progress)
     settings = {"language": language, "spans_key": spans_key, "part_bytes": part_bytes}
-    work = WorkFolder(output, {"format": FORMAT, "version": VERSION, "sources": sources, **settings})
+    work = WorkFolder(output, {"format": LINKED_CORPUS.form, "sources": sources, **settings})
     groups: List[List[Path]] = []
     size = part_bytes
     for file in files:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from sealing import change_manifest
 from spacy.cli._util import app as spacy_app
 from spacy.tokens import Span
 from spacy.training import Example
@@ -156,9 +157,7 @@ def test_a_damaged_knowledge_base_in_a_pipeline(store, kb, tmp_path):
     with pytest.raises(ValueError, match="names"):
         spacy.load(tmp_path / "pipeline")
     (folder / "0" / "names").write_bytes(names)
-    manifest = json.loads((folder / "manifest.json").read_text("utf8"))
-    (folder / "manifest.json").unlink()
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 99}), encoding="utf8")
+    change_manifest(folder, version=99)
     with pytest.raises(ValueError, match="99"):
         spacy.load(tmp_path / "pipeline")
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sealing import reseal
 from tiny import make_wordpiece, tokenizer_json
 
 from spacy_luke.corpus import build, shard_writer
@@ -87,8 +88,8 @@ def test_a_flipped_byte(tmp_path, pages, name):
     data = bytearray(path.read_bytes())
     data[-1] ^= 128
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=f"damaged: the checksum of {name} is another"):
-        Shards.open(tmp_path / "shards", verify=True)
+    with pytest.raises(ValueError, match=f"{name} is damaged"):
+        Shards.open(tmp_path / "shards")
 
 
 @pytest.mark.parametrize(
@@ -103,12 +104,13 @@ def test_a_flipped_byte(tmp_path, pages, name):
     ],
 )
 def test_numbers_out_of_range(tmp_path, pages, name, place, value, message):
-    """Without the checksums, too."""
+    """With digests that are right, too."""
     write(tmp_path / "shards", pages)
     path = tmp_path / "shards" / name
     data = bytearray(path.read_bytes())
     data[place] = value
     path.write_bytes(data)
+    reseal(path.parent)
     with pytest.raises(ValueError, match=message):
         list(Shards.open(tmp_path / "shards"))
 
@@ -120,7 +122,7 @@ def test_files_that_are_not_whole(tmp_path, pages):
     with pytest.raises(ValueError, match=r"expected \d+ bytes in pieces.npy, but it has"):
         Shards.open(tmp_path / "shards")
     path.unlink()
-    with pytest.raises(ValueError, match=r"bytes in pieces.npy, but it is missing"):
+    with pytest.raises(ValueError, match=r"pieces\.npy is missing"):
         Shards.open(tmp_path / "shards")
     with pytest.raises(ValueError, match="no folder of shards"):
         Shards.open(tmp_path)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linking.kbs import ENTITIES, small_kb, write_entities
+from sealing import change_manifest
 
 from spacy_luke.knowledge.build import build_vectors
 from spacy_luke.linking.kb import EntityKB, hold_kb
 from spacy_luke.linking.kb_build import Settings, add_to_kb, build_kb
-from spacy_luke.linking.kb_files import MANIFEST
+from spacy_luke.stores.folder import MANIFEST
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=6).filter(str.strip)
 
@@ -254,13 +255,13 @@ def test_changed_bytes(kb):
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"persons.npy is damaged"):
-        EntityKB.open(kb.path).verify()
+        EntityKB.open(kb.path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "version 2, but this spacy_luke reads version 1"),
+        ({"version": 3}, "version 3, but this spacy_luke reads version 2"),
         ({"format": "x"}, "no knowledge base: manifest.json says format 'x'"),
         ({"segments": []}, "manifest.json is not whole"),
         ({"segments": [{"entities": "8", "names": 1, "candidates": 1}]}, "manifest.json is not whole"),
@@ -269,8 +270,7 @@ def test_changed_bytes(kb):
     ],
 )
 def test_other_manifests(kb, change, message):
-    path = kb.path / MANIFEST
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    change_manifest(kb.path, **change)
     with pytest.raises(ValueError, match=message):
         EntityKB.open(kb.path)
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.linking.counts import Limits, MentionCounts
-from spacy_luke.linking.store import MAGIC, MentionStore
+from spacy_luke.linking.store import MentionStore
+from spacy_luke.linking.store_file import MAGIC
+from spacy_luke.stores.folder import is_sealed
 
 PAIRS = st.dictionaries(
     st.tuples(st.text("abAB é-", min_size=1, max_size=5), st.sampled_from(["X", "Y", "Zé", "X y"])),
@@ -105,7 +107,8 @@ def test_the_first_lines_can_be_read(store):
     assert first + b"\n" == MAGIC
     header = json.loads(second)
     assert (header["names"], header["candidates"], header["case"]) == (5, 6, "exact")
-    assert all(start % 64 == 0 for start, _ in header["sections"].values())
+    assert all(start % 64 == 0 for start, _, _ in header["sections"].values())
+    assert is_sealed(header)
 
 
 def test_limits():
@@ -160,11 +163,12 @@ def test_redirects_are_followed():
         (lambda data: data[: len(MAGIC) + 20], "damaged store of names"),
         (lambda data: data + b"x", "not a whole store"),
         (lambda data: b"PK" + data, "no store of names: it begins with b'PK"),
-        (lambda data: data.replace(b"mentions 1", b"mentions 2", 1), "version 2, but this spacy_luke reads version 1"),
+        (lambda data: data.replace(b"mentions 2", b"mentions 3", 1), "version 3, but this spacy_luke reads version 2"),
+        (lambda data: data.replace(b"mentions 2", b"mentions 1", 1), "version 1, which has no digests.* add-digests"),
         (lambda data: data.replace(b'"case": "exact"', b'"case": "EXACT"', 1), "damaged store of names .case must be"),
-        (lambda data: data.replace(b'"names": 5', b'"names": 6', 1), "its parts disagree in size"),
+        (lambda data: data.replace(b'"names": 5', b'"names": 6', 1), "its second line is not as it was written"),
         (lambda data: data.replace(b'"byteorder": "little"', b'"byteorder": "middle"', 1), "middle-endian machine"),
-        (lambda data: data.replace(b"We love Marisa", b"We love Marika", 1), "damaged store of names .*MARISA_FORMAT"),
+        (lambda data: data.replace(b"We love Marisa", b"We love Marika", 1), "the digest of its part 'names' is not"),
     ],
 )
 def test_damaged_files(store, tmp_path, damage, message):

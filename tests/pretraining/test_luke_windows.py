@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from sealing import reseal
 from shards import FIRST, TOKENIZER, make_shards, make_vocab, make_windows
 
 from spacy_luke.pretraining.candidates import EntitySampler, SamplingSettings
@@ -157,9 +158,10 @@ def test_a_flipped_byte_is_seen_before_training(shards, tmp_path):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"damaged: the checksum of entities\.npy is another"):
-        make_shard_reader(str(made.folder))()
-    windows = make_windows(make_shard_reader(str(made.folder), verify=False)().shards)
+    with pytest.raises(ValueError, match=r"entities\.npy is damaged"):
+        make_shard_reader(str(made.folder), verify=False)()
+    reseal(made.folder)
+    windows = make_windows(make_shard_reader(str(made.folder))().shards)
     with pytest.raises(ValueError, match=r"Example \d+ of the shards in .* is damaged"):
         windows.collate([Drawn(i, 0, i) for i in range(len(windows.examples))])
 

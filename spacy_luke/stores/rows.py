@@ -9,7 +9,7 @@ import mmap
 import os
 import weakref
 from pathlib import Path
-from typing import Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -17,12 +17,15 @@ CAN_ADVISE = hasattr(os, "posix_fadvise")  # macOS has pread, but not this
 AGAIN = "Copy the whole folder again, or build it again."
 
 
-def map_array(file: Path, descr: str, shape: Tuple[int, ...]) -> np.memmap:
-    """A .npy file mapped into memory. ValueError where it does not hold such an array."""
+def map_array(file: Path, descr: str, shape: Optional[Tuple[int, ...]]) -> np.memmap:
+    """A .npy file mapped into memory. shape: None for one dimension of any length. ValueError where it does not hold such
+    an array."""
     try:
         found = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # the parser of numpy's headers raises many kinds: TokenError, SyntaxError, ...
         raise ValueError(f"{file} is damaged ({error}). {AGAIN}") from error
+    if shape is None and found.ndim == 1:
+        shape = found.shape
     if found.dtype != np.dtype(descr) or found.shape != shape or not found.flags.c_contiguous:
         raise ValueError(
             f"{file} belongs to another store: expected {descr} {shape}, but it has {found.dtype.str} {found.shape}. "
@@ -32,8 +35,10 @@ def map_array(file: Path, descr: str, shape: Tuple[int, ...]) -> np.memmap:
 
 
 def map_bytes(file: Path) -> mmap.mmap:
-    """The bytes of a file, which must not be empty."""
+    """The bytes of a file. ValueError where it is empty."""
     with file.open("rb") as opened:
+        if not os.fstat(opened.fileno()).st_size:
+            raise ValueError(f"{file} is empty. {AGAIN}")
         return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
 
 
