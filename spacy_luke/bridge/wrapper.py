@@ -49,8 +49,8 @@ class TorchShim(Shim):
     kept: tensors that are stored with it but never used or trained (a full entity table, for export), by name.
     vectors: of known entities (an EntityVectors store), which the component that owns the module stores beside it.
 
-    Of an encoder that several components share: owner, the component that stores it and names its optimizer state; cache,
-    what they share of word states; examples, those that the owner was updated with last, and updates, how often since the
+    Of an encoder that several components share: owner, the component that stores it and names its optimizer state;
+    max_window, pieces of a window that it sets for all (None: not set); cache, what they share of word states; examples, those that the owner was updated with last, and updates, how often since the
     last step; sums, gradients that are summed over these updates and not averaged, by the parameter's name; pending, the
     pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
     replaced: whether other values stand in place of the parameters.
@@ -71,6 +71,7 @@ class TorchShim(Shim):
         self.kept: Dict[str, Tensor] = {}
         self.vectors: Optional[Any] = None
         self.owner: Optional[str] = None
+        self.max_window: Optional[int] = None
         self.cache: Optional[Any] = None
         self.examples: Optional[Any] = None
         self.updates = 0

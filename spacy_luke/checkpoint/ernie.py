@@ -24,7 +24,15 @@ from .ernie_names import (
     pretraining_shapes,
     their_names,
 )
-from .files import check_finite, find_weights, open_archive, read_json, read_tensors, write_folder_atomically
+from .files import (
+    check_finite,
+    find_weights,
+    open_archive,
+    read_declared,
+    read_json,
+    read_tensors,
+    write_folder_atomically,
+)
 from .names import PLAIN_DROPPED, find_root, sort_names
 
 CONFIG = "ernie_config.json"
@@ -229,7 +237,7 @@ def _read_bert(
         tensors,
         tokenizer=read_tokenizer(folder, rows=config.vocab_size),
         task=_task(names.mapped),
-        source={**data, "kind": "bert"},
+        source={**data, **read_declared(folder), "kind": "bert"},
         report=report,
     )
 

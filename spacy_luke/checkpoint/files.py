@@ -51,6 +51,18 @@ def read_json(path: Path) -> Dict[str, Any]:
     return data
 
 
+def read_declared(folder: Path) -> Dict[str, int]:
+    """What sentence-transformers says beside a model of how long its texts may be, {"max_seq_length": n} in pieces with
+    [CLS] and [SEP]; {} where it says nothing. Raises ValueError where that is no number of pieces."""
+    path = folder / "sentence_bert_config.json"
+    declared = read_json(path).get("max_seq_length") if path.is_file() else None
+    if declared is None:
+        return {}
+    if type(declared) is not int or declared < 5:
+        raise ValueError(f"{path} must hold a number of pieces from 5 as 'max_seq_length', but it is {declared!r}.")
+    return {"max_seq_length": declared}
+
+
 def read_tensors(path: Path) -> Dict[str, Tensor]:
     """All tensors of a .safetensors or PyTorch file, or of the shards that an index json lists, memory-mapped.
 

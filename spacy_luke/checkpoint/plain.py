@@ -10,7 +10,7 @@ from ..entities import SPECIAL, EntityVocab
 from ..model.config import EncoderConfig
 from .assemble import NO_TOKENIZER, Checkpoint, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
 from .configs import plain_config
-from .files import find_weights, read_tensors
+from .files import find_weights, read_declared, read_tensors
 from .names import PLAIN_DROPPED, encoder_shapes, extra_queries, find_root, plain_names, sort_names
 from .special import add_markers
 
@@ -57,7 +57,7 @@ def read_plain(
         tokenizer=None,
         entities=EntityVocab((name, row) for row, name in enumerate(SPECIAL)),
         task="masked_lm" if "lm_head.bias" in tensors else "encoder",
-        source={**data, "kind": "plain"},
+        source={**data, **read_declared(folder), "kind": "plain"},
         report=report,
     )
     checkpoint.tokenizer = read_tokenizer(folder, rows=config.vocab_size)

@@ -31,10 +31,10 @@ from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
 from ..text.tokenizer import PieceTokenizer
 from .attached import check_encoder
+from .extents import WindowedComponent, forget_limits, record_windows
 from .knowledge import ALIGNMENTS, KnownGetter
 from .known import KnownEntities
 from .loading import AnyCheckpoint, load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint
-from .storage import StoredComponent
 
 logger = logging.getLogger("spacy")
 KINDS = {"luke": "LUKE's (spacy-luke.LukeEncoder.v1)", "ernie": "ERNIE's (spacy-luke.ErnieEncoder.v1)"}
@@ -42,7 +42,7 @@ LOADERS = {"luke": "spacy-luke.checkpoint.v1", "ernie": "spacy-luke.ernie_checkp
 PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 
 
-class LukeComponent(StoredComponent):
+class LukeComponent(WindowedComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     noun = "LUKE component"  # what messages call it
@@ -245,6 +245,7 @@ class LukeComponent(StoredComponent):
     def fill_classifier(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint's classifier in the place of the head's."""
         head = self.model.shims[0]
+        forget_limits(self.encoder)
         state = head.module.state_dict()
         for name in ("classifier.weight", "classifier.bias"):
             if name in state and f"head.{name}" in checkpoint.tensors:
@@ -317,6 +318,8 @@ class LukeComponent(StoredComponent):
         # to, the mean of their means, each as much as its component counts.
         share = self.encoder_node.attrs["weight"] if self.shared else total
         scale = weight / share if self.shared else 1.0
+        if self.counts_windows and (shim.learning or not self.shared):  # of others' encoder only what it learns from
+            record_windows(self.encoder, [length for batch in batches for length in batch.lengths])
         for batch in batches:
             outputs, backprop = self.model.begin_update(batch)
             loss, gradients = self.get_loss(batch, outputs)

@@ -29,6 +29,7 @@ from ..bridge.listeners import (
 from ..checkpoint.checkpoint import Checkpoint
 from .attached import check_encoder
 from .base import LukeComponent, check_alignment, check_limits, step_shared
+from .extents import check_window, record_windows
 from .knowledge import KnownGetter
 from .known import KnownFinder
 
@@ -46,6 +47,7 @@ DEFAULT_CONFIG = {
     "model": DEFAULT_MODEL,
     "entity_rows": "special",
     "shared_pieces": 8192,
+    "max_window": None,
     "overlap": 128,
     "batch_size": 4096,
     "listener_weight": 1.0,
@@ -59,6 +61,7 @@ def make_luke_encoder(
     model: Model,
     entity_rows: str,
     shared_pieces: int,
+    max_window: Optional[int],
     overlap: int,
     batch_size: int,
     listener_weight: float,
@@ -70,6 +73,7 @@ def make_luke_encoder(
         name,
         entity_rows=entity_rows,
         shared_pieces=shared_pieces,
+        max_window=max_window,
         overlap=overlap,
         batch_size=batch_size,
         listener_weight=listener_weight,
@@ -94,8 +98,10 @@ class LukeEncoderOwner(LukeComponent):
         spacy-luke.linked_ents.v1 (null: none), and where they stand (see `align_known`).
     shared_pieces: windows of so many pieces in all are held for the components that follow; they need twice as many
         numbers a piece as the encoder has layers times its width (about 70 KB of a base model); 0 holds none.
-    overlap: for listeners, least context in pieces where a document is longer than a window. Windows are shared with
-        components of the same overlap that find the same sentences.
+    max_window: pieces of a window at most, [CLS] and [SEP] included, also for the components that share the encoder and set
+        none; null: as many as its checkpoint and training are known for (see `extents`).
+    overlap: for listeners, least context in pieces, at most a quarter of a window, where a document is longer. Windows are
+        shared with components of the same overlap that find the same sentences.
     batch_size: pieces encoded at once, for listeners.
     listener_weight: what the listeners' gradients are multiplied by. spaCy's losses are sums over words or documents, those
         of LUKE components means, so that in a batch of 1000 words a tagger outweighs them by far; 0.001 balances the two.
@@ -115,6 +121,7 @@ class LukeEncoderOwner(LukeComponent):
         knowledge: Optional[KnownGetter] = None,
         alignment: str = "characters",
         shared_pieces: int = 8192,
+        max_window: Optional[int] = None,
         overlap: int = 128,
         batch_size: int = 4096,
         listener_weight: float = 1.0,
@@ -124,6 +131,7 @@ class LukeEncoderOwner(LukeComponent):
         if shared_pieces < 0:
             raise ValueError(f"shared_pieces must be 0 or more, but it is {shared_pieces}.")
         self.entity_rows = entity_rows
+        check_window(max_window)
         check_limits(overlap=overlap, batch_size=batch_size)
         if listener_weight < 0:
             raise ValueError(f"listener_weight must be 0 or more, but it is {listener_weight}.")
@@ -133,6 +141,7 @@ class LukeEncoderOwner(LukeComponent):
             model,
             name,
             alignment=alignment,
+            max_window=max_window,
             overlap=overlap,
             batch_size=batch_size,
             listener_weight=float(listener_weight),
@@ -141,6 +150,7 @@ class LukeEncoderOwner(LukeComponent):
         self.listener_map: Dict[str, List[Model]] = {}
         self.encoder.cache = WordCache(shared_pieces)
         self.encoder.owner = name
+        self.encoder.max_window = max_window
         self.model.attrs["replace_listener"] = refuse_copy
 
     @property
@@ -207,10 +217,10 @@ class LukeEncoderOwner(LukeComponent):
                     found.append(node)
         return found
 
-    def read(self, docs: Iterable[Doc]) -> List[DocWindows]:
-        room, overlap = self.encoder.module.config.max_window - 2, self.cfg["overlap"]
+    def read(self, docs: Iterable[Doc], *, learning: bool) -> List[DocWindows]:
+        limits = self.limits(learning=learning)
         find = self._find_known if self.encoder_node.attrs["kind"] == "ernie" else None
-        return [read_windows(doc, self.tokenizer, room=room, overlap=overlap, find=find) for doc in docs]
+        return [read_windows(doc, self.tokenizer, **limits, find=find) for doc in docs]
 
     def _find_known(self, doc: Doc, document: Document) -> Tuple[np.ndarray, np.ndarray]:
         found = KnownFinder(self.known, doc, document).find(())
@@ -229,7 +239,7 @@ class LukeEncoderOwner(LukeComponent):
         if not listeners:
             return None
         with self.predicting():
-            read = self.read(docs)
+            read = self.read(docs, learning=False)
             states_ND = encode_docs(self.encoder, read, size=self.cfg["batch_size"])
             words = split_words(pool_words(states_ND, read), read) if any(map(wants_words, listeners)) else []
             pieces = split_pieces(states_ND, read, self.tokenizer) if any(map(wants_pieces, listeners)) else []
@@ -264,9 +274,12 @@ class LukeEncoderOwner(LukeComponent):
         if listeners := self.word_listeners():
             shim.set_dropout(drop)
             docs = [example.predicted for example in examples]
+            read = self.read(docs, learning=True)
+            if shim.trainable:
+                record_windows(shim, [length for doc in read for length in doc.lengths])
             words = WordPass(
                 self.encoder_node,
-                self.read(docs),
+                read,
                 size=self.cfg["batch_size"],
                 weight=self.cfg["listener_weight"],
                 name=self.name,

@@ -24,6 +24,7 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
 from .base import LukeComponent, check_limits
+from .extents import check_window
 from .gold import gold_classes, obstacles, read_gold, unknown_words
 from .mentions import blocked_words, write_entities
 
@@ -82,6 +83,7 @@ class Survey:
     default_config={
         "model": DEFAULT_MODEL,
         "context": "document",
+        "max_window": None,
         "overlap": 128,
         "max_span_pieces": 16,
         "max_span_words": None,
@@ -99,6 +101,7 @@ def make_luke_ner(
     name: str,
     model: Model,
     context: str,
+    max_window: Optional[int],
     overlap: int,
     max_span_pieces: Optional[int],
     max_span_words: Optional[int],
@@ -115,6 +118,7 @@ def make_luke_ner(
         model,
         name,
         context=context,
+        max_window=max_window,
         overlap=overlap,
         max_span_pieces=max_span_pieces,
         max_span_words=max_span_words,
@@ -131,7 +135,9 @@ class LukeNER(LukeComponent):
     """Finds entities by classifying spans of words.
 
     context: "document" surrounds each sentence by as much of its document as fits, "sentence" by nothing.
-    overlap: least context in pieces where a document or a sentence is longer than a window.
+    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as its
+        checkpoint and training are known for (see `extents`).
+    overlap: least context in pieces, at most a quarter of a window, where a document or a sentence is longer.
     max_span_pieces, max_span_words: longest span that may be an entity, in pieces and words; null for no limit.
     suggester: a function of spaCy's `misc` registry that proposes the spans instead, such as spacy.ngram_suggester.v1.
     spans_key: null writes entities without overlap to `doc.ents`, the best first; a name writes all of them, nested or
@@ -145,6 +151,7 @@ class LukeNER(LukeComponent):
 
     noun = "luke_ner"
     learned = ("labels", "none")
+    counts_windows = True
 
     def __init__(
         self,
@@ -153,6 +160,7 @@ class LukeNER(LukeComponent):
         name: str = "luke_ner",
         *,
         context: str = "document",
+        max_window: Optional[int] = None,
         overlap: int = 128,
         max_span_pieces: Optional[int] = 16,
         max_span_words: Optional[int] = None,
@@ -168,6 +176,7 @@ class LukeNER(LukeComponent):
             model,
             name,
             context=context,
+            max_window=max_window,
             overlap=overlap,
             max_span_pieces=max_span_pieces,
             max_span_words=max_span_words,
@@ -183,6 +192,7 @@ class LukeNER(LukeComponent):
         register_extensions()
         if context not in CONTEXTS:
             raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
+        check_window(max_window)
         check_limits(
             overlap=overlap, batch_size=batch_size, max_span_pieces=max_span_pieces, max_span_words=max_span_words
         )
@@ -200,7 +210,7 @@ class LukeNER(LukeComponent):
     def items(self, owner: int, doc: Doc, gold: Optional[Dict[Tuple[int, int], int]] = None) -> Iterator[Item]:
         """The windows of one Doc with their candidate spans. gold: class of each gold span; only in training."""
         document = read_document(doc, self.tokenizer)
-        windows = self.plan(document)
+        windows = self.plan(document, learning=gold is not None)
         attrs = self.model.attrs
         rate = attrs["spans_per_word"]
         unlimited = np.full(len(windows), np.iinfo(np.int64).max)
@@ -219,13 +229,12 @@ class LukeNER(LukeComponent):
                     part = None if classes is None else classes[run.start : run.stop]
                     yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part)
 
-    def plan(self, document: Document) -> Windows:
+    def plan(self, document: Document, *, learning: bool) -> Windows:
         return plan_windows(
             document,
-            room=self.encoder.module.config.max_window - 2,
             context=self.cfg["context"],
             share=self.model.attrs["attention"] == "one_way",
-            overlap=self.cfg["overlap"],
+            **self.limits(learning=learning, longest_span=self.cfg["max_span_pieces"]),
         )
 
     def candidates(self, doc: Doc, document: Document, windows: Windows, first: int, last: int) -> Spans:
@@ -422,7 +431,7 @@ class LukeNER(LukeComponent):
             if doubled:
                 unreachable["have the words of another one with another label"] += doubled
             document = read_document(doc, self.tokenizer)
-            windows = self.plan(document)
+            windows = self.plan(document, learning=True)
             offered = self.candidates(doc, document, windows, 0, len(windows))
             limit = len(offered) if rate is None else int(budgets(document, windows, spans_per_word=rate).sum())
             candidates, encoded = candidates + len(offered), encoded + min(len(offered), limit)

@@ -22,6 +22,7 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
+from .extents import check_window
 from .knowledge import KnownGetter
 from .pairs import Pairs, gold_relations, training_pairs
 from .thresholds import best_label_threshold
@@ -58,6 +59,7 @@ DEFAULT_CONFIG = {
     "getter": {"@misc": "spacy-luke.doc_ents.v1"},
     "suggester": {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": 100, "types": None},
     "context": "document",
+    "max_window": None,
     "overlap": 128,
     "none": "no_relation",
     "multi_label": False,
@@ -90,6 +92,7 @@ def make_luke_relation(
     getter: Callable[[Doc], Iterable[Span]],
     suggester: Callable[[Doc, Sequence[Span]], Any],
     context: str,
+    max_window: Optional[int],
     overlap: int,
     none: Optional[str],
     multi_label: bool,
@@ -106,6 +109,7 @@ def make_luke_relation(
         getter=getter,
         suggester=suggester,
         context=context,
+        max_window=max_window,
         overlap=overlap,
         none=none,
         multi_label=multi_label,
@@ -126,7 +130,9 @@ class LukeRelation(LukeComponent):
     knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where they
         stand, "characters" or the original's "whitespace" (see `align_known`).
     context: "document" surrounds mentions by as much of their document as fits, "sentence" by their sentences.
-    overlap: least context in pieces where a document is longer than a window (one-way attention).
+    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as its
+        checkpoint and training are known for (see `extents`).
+    overlap: least context in pieces, at most a quarter of a window, where a document is longer (one-way attention).
     none: name of the class for "no relation"; null: every pair has one.
     multi_label: whether a pair may have several relations; then none is the absence of all, and `threshold` the least
         probability of one (`tune` finds the best on dev data).
@@ -136,6 +142,7 @@ class LukeRelation(LukeComponent):
     """
 
     noun = "luke_relation"
+    counts_windows = True
     special_entities = ("[MASK]", "[MASK2]")
 
     def __init__(
@@ -150,6 +157,7 @@ class LukeRelation(LukeComponent):
         knowledge: Optional[KnownGetter] = None,
         alignment: str = "characters",
         context: str = "document",
+        max_window: Optional[int] = None,
         overlap: int = 128,
         none: Optional[str] = "no_relation",
         multi_label: bool = False,
@@ -165,6 +173,7 @@ class LukeRelation(LukeComponent):
             markers=check_markers(markers, 2),
             alignment=alignment,
             context=context,
+            max_window=max_window,
             overlap=overlap,
             none=none,
             multi_label=multi_label,
@@ -183,6 +192,7 @@ class LukeRelation(LukeComponent):
             raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
         if tokens not in TOKENS:
             raise ValueError(f"tokens must be one of {TOKENS}, but it is {tokens!r}.")
+        check_window(max_window)
         check_limits(overlap=overlap, batch_size=batch_size)
         if not 0 < threshold < 1:
             raise ValueError(f"threshold is a probability above 0 and below 1, but it is {threshold}.")
@@ -203,14 +213,14 @@ class LukeRelation(LukeComponent):
     def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
         create_entity_head(self.model, len(self.classes), states=2, seed=seed, prior_L=prior_L)
 
-    def input(self) -> Input:
+    def input(self, *, learning: bool = False) -> Input:
         full, entities = self.attention == "full", self.encoder_node.attrs["kind"] == "luke"
         return Input(
             tokenizer=self.tokenizer,
             attention=self.attention,
-            room=self.encoder.module.config.max_window - 2,
+            **self.limits(learning=learning),
+            widest=self.widest(),
             context=self.cfg["context"],
-            overlap=self.cfg["overlap"],
             rows=[self.special_row("[MASK]"), self.special_row("[MASK2]")] if entities else [],
             markers=[self.marker(x) for x in self.cfg["markers"]] if full else [],
             tokens=self.cfg["batch_size"],
@@ -292,7 +302,7 @@ class LukeRelation(LukeComponent):
         (a, b), (c, d) = (asked.mentions[m] for m in asked.pairs_P2[lost[0]])
         warnings.warn(
             f"'{self.name}': {len(lost)} of {len(asked.pairs_P2)} pairs have no relation, as a mention has no pieces or "
-            f"the two are longer than a window of {self.input().room} pieces; the first is "
+            f"the two are longer than a window of {self.widest()} pieces; the first is "
             f"{doc[a:b].text[:60]!r} and {doc[c:d].text[:60]!r}.",
             stacklevel=3,
         )
@@ -341,7 +351,7 @@ class LukeRelation(LukeComponent):
 
     def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
         items = []
-        task = self.input()
+        task = self.input(learning=True)
         for i, example in enumerate(examples):
             asked, gold, _ = self.gold(example)
             items += unit_items(task, example.predicted, asked.mentions, asked.pairs_P2, owner=i, gold=gold)
@@ -381,7 +391,7 @@ class LukeRelation(LukeComponent):
         seen: Counter = Counter()
         missing: Counter = Counter()
         pairs = total = 0
-        task = self.input()
+        task = self.input(learning=True)
         for example in get_examples():
             asked, relations, reasons = self._read_gold(example)
             total += sum(map(len, relations.values())) + reasons.total()

@@ -21,6 +21,7 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
+from .extents import check_window
 from .knowledge import KnownGetter
 from .mentions import Mention, SpanGroupGetter, align_mention
 from .thresholds import best_label_threshold
@@ -46,6 +47,7 @@ DEFAULT_CONFIG = {
     "model": DEFAULT_MODEL,
     "getter": {"@misc": "spacy-luke.doc_ents.v1"},
     "context": "document",
+    "max_window": None,
     "overlap": 128,
     "threshold": 0.5,
     "always_best": False,
@@ -76,6 +78,7 @@ def make_luke_typer(
     model: Model,
     getter: Callable[[Doc], Iterable[Span]],
     context: str,
+    max_window: Optional[int],
     overlap: int,
     threshold: float,
     always_best: bool,
@@ -91,6 +94,7 @@ def make_luke_typer(
         name,
         getter=getter,
         context=context,
+        max_window=max_window,
         overlap=overlap,
         threshold=threshold,
         always_best=always_best,
@@ -109,7 +113,9 @@ class LukeTyper(LukeComponent):
     knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where they
         stand, "characters" or the original's "whitespace" (see `align_known`).
     context: "document" surrounds a mention by as much of its document as fits, "sentence" by its sentence.
-    overlap: least context in pieces where a document is longer than a window (one-way attention).
+    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as its
+        checkpoint and training are known for (see `extents`).
+    overlap: least context in pieces, at most a quarter of a window, where a document is longer (one-way attention).
     threshold: least probability of a type; the paper's "logit above 0" is 0.5. `tune` finds the best one on dev data.
     always_best: whether the most probable types are given also below it.
     set_label: whether the most probable type that is given becomes the mention's own label: a new Span where the getter
@@ -123,6 +129,7 @@ class LukeTyper(LukeComponent):
     """
 
     noun = "luke_typer"
+    counts_windows = True
 
     def __init__(
         self,
@@ -135,6 +142,7 @@ class LukeTyper(LukeComponent):
         knowledge: Optional[KnownGetter] = None,
         alignment: str = "characters",
         context: str = "document",
+        max_window: Optional[int] = None,
         overlap: int = 128,
         threshold: float = 0.5,
         always_best: bool = False,
@@ -150,6 +158,7 @@ class LukeTyper(LukeComponent):
             markers=check_markers(markers, 1),
             alignment=alignment,
             context=context,
+            max_window=max_window,
             overlap=overlap,
             threshold=threshold,
             always_best=always_best,
@@ -165,6 +174,7 @@ class LukeTyper(LukeComponent):
         register_extensions()
         if context not in CONTEXTS:
             raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
+        check_window(max_window)
         check_limits(overlap=overlap, batch_size=batch_size)
         if not 0 < threshold < 1:
             raise ValueError(f"threshold is a probability above 0 and below 1, but it is {threshold}.")
@@ -178,14 +188,14 @@ class LukeTyper(LukeComponent):
     def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
         create_entity_head(self.model, len(self.labels), states=1, seed=seed, prior_L=prior_L)
 
-    def input(self) -> Input:
+    def input(self, *, learning: bool = False) -> Input:
         full, entities = self.attention == "full", self.encoder_node.attrs["kind"] == "luke"
         return Input(
             tokenizer=self.tokenizer,
             attention=self.attention,
-            room=self.encoder.module.config.max_window - 2,
+            **self.limits(learning=learning),
+            widest=self.widest(),
             context=self.cfg["context"],
-            overlap=self.cfg["overlap"],
             rows=[self.special_row("[MASK]")] if entities else [],
             markers=[self.marker(x) for x in self.cfg["markers"]] if full else [],
             tokens=self.cfg["batch_size"],
@@ -215,7 +225,7 @@ class LukeTyper(LukeComponent):
             a, b = mentions[lost[0]]
             warnings.warn(
                 f"'{self.name}': {len(lost)} of {len(mentions)} mentions get no types, as they have no pieces or are longer "
-                f"than a window of {self.input().room} pieces; the first is words [{a}, {b}), {doc[a:b].text[:80]!r}.",
+                f"than a window of {self.widest()} pieces; the first is words [{a}, {b}), {doc[a:b].text[:80]!r}.",
                 stacklevel=2,
             )
 
@@ -257,10 +267,11 @@ class LukeTyper(LukeComponent):
 
     def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
         items = []
+        task = self.input(learning=True)
         for i, example in enumerate(examples):
             mentions, gold_ML, _ = self.gold(example)
             units_UK = np.arange(len(mentions))[:, None]
-            items += unit_items(self.input(), example.predicted, mentions, units_UK, owner=i, gold=gold_ML)
+            items += unit_items(task, example.predicted, mentions, units_UK, owner=i, gold=gold_ML)
         return batch_entities(items, size=self.cfg["batch_size"])
 
     def loss_weight(self, batch: EntityBatch) -> float:
@@ -292,11 +303,12 @@ class LukeTyper(LukeComponent):
         seen: Counter = Counter()
         missing: Counter = Counter()
         total = 0
+        task = self.input(learning=True)
         for example in get_examples():
             types, reasons = _read_types(example)
             lost: List[int] = []
             units_UK = np.arange(len(types))[:, None]
-            for _ in unit_items(self.input(), example.predicted, list(types), units_UK, owner=0, lost=lost):
+            for _ in unit_items(task, example.predicted, list(types), units_UK, owner=0, lost=lost):
                 pass
             missing.update(reasons)
             missing.update({"have no pieces or are longer than a window": len(lost)} if lost else {})

@@ -34,6 +34,7 @@ class Input:
     tokens: int  # entity tokens of a window that are encoded at once, so that memory does not grow with the units
     pairwise: bool = True  # with one_way: entity tokens for each unit; otherwise one for each mention in each place
     known: Optional[KnownEntities] = None
+    widest: int = 0  # pieces of a window whose mentions do not fit into `room`; 0: there is none
 
 
 def unit_items(
@@ -72,6 +73,8 @@ def unit_items(
             text = CutText(document.pieces.ids_N, (), first_K.tolist(), last_K.tolist())
         limit = _limit(task, document, text, places)
         window = mark_window(text, room=task.room, limit=limit, markers=task.markers)
+        if window is None and task.widest > task.room:
+            window = mark_window(text, room=task.widest, limit=limit, markers=task.markers)
         if window is None:
             if lost is not None:
                 lost.append(u)

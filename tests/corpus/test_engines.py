@@ -46,7 +46,9 @@ def die(number):
 
 
 def test_a_worker_that_dies_is_told_in_words():
-    with pytest.raises(ValueError, match="a process of this machine died: it was killed, or the system ran out of memory"):
+    with pytest.raises(
+        ValueError, match="a process of this machine died: it was killed, or the system ran out of memory"
+    ):
         list(Engine(workers=2).run(die, range(3)))
 
 
