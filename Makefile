@@ -1,6 +1,6 @@
 # make run [TEXT=file.txt]   train the small pipeline, score it, package it, annotate a text
-# make test                  style checks and the quick tests
-# make test-slow             the tests that need minutes or gigabytes
+# make test                  style checks and the quick tests, in two processes (WORKERS=8 for more)
+# make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
 # make lock                  write the lock files anew, with the newest versions
@@ -21,7 +21,10 @@ ASK ?= $(if $(filter assets/article.txt,$(TEXT)),-q "Who was born on Gotland?" -
 	-q "Who lost the globe at cards?" -q "What does Göran Klintberg sell?" -q "How tall is the museum?")
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
 # Old pips build packages that have no wheel (seqeval) with tools that no longer work: --use-pep517 is the new way.
-DEV := pytest hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
+DEV := pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
+# The tests of a file stay in one process; each process computes with one thread.
+WORKERS ?= 2
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 
 define NEXT
@@ -45,18 +48,20 @@ run: $(VENV)/.run
 	$(BIN)/python -m spacy luke annotate $(MODEL) "$(TEXT)" --output $(PAGE) $(ASK)
 	@echo "$$NEXT"
 
+test test-slow test-matrix: export OMP_NUM_THREADS = 1
+
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python $(PYTEST) -m slow
 
 harness: $(VENV)/.dev
 	$(BIN)/python -m tests.harness $(HARNESS)
 
 test-matrix: $(MATRIX:=/.dev)
-	set -e; for venv in $(MATRIX); do echo "== $$venv"; $$venv/bin/python -m pytest; done
+	set -e; for venv in $(MATRIX); do echo "== $$venv"; $$venv/bin/python $(PYTEST); done
 
 $(VENV)/.run: requirements.lock requirements-encoder.lock setup.py setup.cfg
 	@echo "Building the environment $(VENV): once, a few minutes ..."

@@ -1,4 +1,5 @@
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,27 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 SHARED = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test marked `product`, the quick tests take as many combinations as hold each parameter's values once."""
+    products = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("product"):
+            products[item.nodeid.partition("[")[0]].append(item)
+    for combinations in products.values():
+        for item in combinations_beyond(combinations):
+            item.add_marker(pytest.mark.slow)
+
+
+def combinations_beyond(items):
+    """The items left over when, one by one, that with most values not seen yet is taken, until all are seen."""
+    left = {item: set(item.callspec.indices.items()) for item in items}
+    unseen = set().union(*left.values())
+    while unseen:
+        unseen -= left.pop(max(left, key=lambda item: len(left[item] & unseen)))
+    return list(left)
 
 
 @pytest.fixture(scope="session")

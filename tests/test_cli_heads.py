@@ -83,6 +83,7 @@ def convert(tmp_path, *arguments, name="pipeline"):
     return spacy.load(tmp_path / name), text
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("kind", "bias"),
     [("typing", True), ("typing", False), ("relation", True), ("relation", False), ("squad", True), ("record", True)],

@@ -10,6 +10,7 @@ import spacy
 import typer.main
 from spacy.cli._util import app as spacy_app
 from spacy.util import load_config
+from typer.testing import CliRunner
 from weasel.cli.run import project_run
 from weasel.util.config import load_project_config
 
@@ -133,13 +134,35 @@ def test_every_task_of_glue_has_its_folder():
     assert len(set(outputs.values())) == len(TASKS)
 
 
-def test_the_first_small_steps_run(tmp_path, capfd):
-    """Both conversions, through weasel, in a copy of what they need."""
+@pytest.fixture
+def project_copy(tmp_path):
+    """A folder with what both conversions of the sample need."""
     (tmp_path / "project.yml").write_bytes((ROOT / "project.yml").read_bytes())
     (tmp_path / "assets" / "sample").mkdir(parents=True)
     for file in (ROOT / "assets" / "sample").iterdir():
         (tmp_path / "assets" / "sample" / file.name).write_bytes(file.read_bytes())
-    for name in ("convert-small", "convert-nested-small"):
-        project_run(tmp_path, name, capture=False)
+    return tmp_path
+
+
+def check_conversions(folder):
     for name in ("small", "nested"):
-        assert len(list(spacy.training.Corpus(tmp_path / "corpus" / name / "test.spacy")(spacy.blank("en")))) == 13
+        assert len(list(spacy.training.Corpus(folder / "corpus" / name / "test.spacy")(spacy.blank("en")))) == 13
+
+
+def test_the_first_small_steps_run(project_copy, monkeypatch):
+    """Each line of both conversions, in this process."""
+    monkeypatch.chdir(project_copy)
+    for name in ("convert-small", "convert-nested-small"):
+        for line in COMMANDS[name]["script"]:
+            words = shlex.split(line)
+            assert words[:3] == ["python", "-m", "spacy"]
+            result = CliRunner().invoke(spacy_app, words[3:])
+            assert result.exit_code == 0, result.output
+    check_conversions(project_copy)
+
+
+@pytest.mark.slow
+def test_the_first_small_steps_run_by_weasel(project_copy, capfd):
+    for name in ("convert-small", "convert-nested-small"):
+        project_run(project_copy, name, capture=False)
+    check_conversions(project_copy)

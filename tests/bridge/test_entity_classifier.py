@@ -92,6 +92,7 @@ def logits_by_hand(model, item):
     return torch.cat(results) if results else torch.empty(0, LABELS)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("types", [False, True])
 @pytest.mark.parametrize("states", [1, 2])
 @pytest.mark.parametrize(("attention", "features"), MODES)

@@ -156,6 +156,7 @@ def test_golden_folder_round_trip(shared, tmp_path):
     assert same(read_ernie(tmp_path / "out").tensors, checkpoint.tensors)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("task", ["encoder", *HEADS])
 @pytest.mark.parametrize("style", ["as_saved", "old_norms", "no_root", "half", "safetensors", "archive"])
 def test_tasks_and_styles(tmp_path, task, style):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import textwrap
-import time
 
 import pytest
 import torch
@@ -314,10 +313,8 @@ def test_killed_while_writing(tmp_path, what):
     )
     with process:
         assert process.stdout.readline() == "writing\n"
-        started = time.time()
         process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert time.time() - started < 30
+        assert process.wait() == -signal.SIGKILL
     path = tmp_path / "file" if what == "file" else tmp_path / "folder" / "model.safetensors"
     # `read_tensors` tells the layout by the suffix
     assert torch.equal(files.read_tensors(path.rename(tmp_path / "x.safetensors"))["a"], torch.ones(3))

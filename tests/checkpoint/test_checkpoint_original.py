@@ -153,6 +153,7 @@ def test_archive_with_the_base_tokenizer(tmp_path, case, packed):
         assert again.labels == [f"LABEL_{i}" for i in range(labels)]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("source", ["folder", "file", "archive"])
 @pytest.mark.parametrize("base", ["original", "huggingface"])
 @pytest.mark.parametrize("case", HEADS)

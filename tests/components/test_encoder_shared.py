@@ -258,6 +258,7 @@ def test_optimizers(kind):
         same(expected, answers(nlp), abs=0)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("how", ["exclude", "alone", "trainable"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 def test_frozen_encoder(attention, how):
@@ -596,6 +597,7 @@ def config_path(tmp_path_factory):
     return folder / "config.cfg"
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("frozen", ["", "trainable", "sourced"])
 @pytest.mark.parametrize("optimizer", ["spacy-luke.AdamW.v1", "Adam.v1"])
 def test_spacy_train(config_path, tmp_path, capsys, optimizer, frozen):

@@ -1,5 +1,6 @@
 """`entity_annotator`: names in Docs, settings, saving, other processes."""
 
+import multiprocessing
 import pickle
 import shutil
 import subprocess
@@ -326,7 +327,7 @@ def test_in_a_training(pipeline):
 
 
 PROCESSES = """
-    import multiprocessing, os, sys
+    import multiprocessing, sys
     import spacy
 
     def read(docs):
@@ -337,17 +338,19 @@ PROCESSES = """
         texts = [sys.argv[1], "", "York"] * 4
         expected = read([nlp(text) for text in texts])
         assert sum(map(len, expected)) >= 12, expected
-        for method in ["fork", "spawn"] if hasattr(os, "fork") else ["spawn"]:
-            multiprocessing.set_start_method(method, force=True)
-            assert read(nlp.pipe(texts, n_process=2, batch_size=3)) == expected, method
+        multiprocessing.set_start_method(sys.argv[2])
+        assert read(nlp.pipe(texts, n_process=2, batch_size=3)) == expected
         print("same")
 """
 
 
-def test_processes(pipeline, tmp_path):
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_processes(pipeline, tmp_path, method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system cannot {method}")
     pipeline().to_disk(tmp_path / "pipeline")
     (tmp_path / "run.py").write_text(textwrap.dedent(PROCESSES))
-    command = [sys.executable, "run.py", TEXT]
+    command = [sys.executable, "run.py", TEXT, method]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "same\n"

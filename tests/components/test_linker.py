@@ -90,6 +90,7 @@ def decide_plainly(linker, task: LinkTask, vectors):
     return chosen
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("split", ["cores", "simple", "per_mention"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 def test_decisions_are_those_of_the_plain_procedure(store, attention, split):
@@ -113,6 +114,7 @@ def test_decisions_are_those_of_the_plain_procedure(store, attention, split):
         assert linker.counts["word windows"] <= len(fast)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("others", ["masked", "pseudo", "none"])
 @pytest.mark.parametrize("inference", ["local", "global"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])

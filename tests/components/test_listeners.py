@@ -331,6 +331,7 @@ def test_gradients_are_summed_over_updates_and_luke_losses_averaged():
     assert_sum(gradients(["luke_ner", "tagger"], parts=2), luke, whole)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("names", [["luke_ner", "tagger"], ["tagger", "luke_ner"], ["tagger", "luke_ner", "textcat"]])
 @pytest.mark.parametrize("make_optimizer", [make_adamw, Adam], ids=["AdamW", "Adam"])
@@ -376,6 +377,7 @@ def test_a_frozen_encoder_that_annotates_nothing_is_an_error():
         nlp.update(examples, sgd=make_adamw(), exclude=["luke_encoder"])
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("frozen", ["tagger", "textcat"])
 @pytest.mark.parametrize("sgd", [True, False])

@@ -30,6 +30,7 @@ def state(ner):
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("spans_key", [None, "sc"])
 @pytest.mark.parametrize("attention", MODES)
 def test_overfit(trained, examples, found, attention, spans_key):
@@ -51,6 +52,7 @@ def test_overfit(trained, examples, found, attention, spans_key):
     assert set(scores[f"{name}_per_type"]) == {"LOC", "ORG", "PER"}
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 @pytest.mark.parametrize("attention", MODES)
 def test_pipe_equals_one_by_one(random_pipeline, found, attention, batch_size):
@@ -231,6 +233,7 @@ def test_head_of_a_fine_tuned_checkpoint_is_taken_over(random_pipeline, examples
 # ---- training
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(("accumulate", "pieces"), [(1, 4096), (2, 4096), (4, 4096), (1, 60), (1, 1), (2, 60)])
 @pytest.mark.parametrize("attention", MODES)
 def test_gradient_does_not_depend_on_the_division(pipeline, examples, attention, accumulate, pieces):

@@ -51,6 +51,7 @@ def read(ner, doc):
 # ---- Docs
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("text", ["", " ", "\n\n \t", "\u00a0\u2003"])
 @pytest.mark.parametrize("spans_key", [None, "sc"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
@@ -64,6 +65,7 @@ def test_nothing_to_find(random_pipeline, attention, spans_key, text):
     ner.update([Example(nlp.make_doc(text), doc)])
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("context", ["document", "sentence"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 def test_long_word(random_pipeline, found, attention, context):
@@ -79,6 +81,7 @@ def test_long_word(random_pipeline, found, attention, context):
     assert {(start, end) for start, end, _ in found(doc, "sc")} <= expected
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("context", ["document", "sentence"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 def test_sentences_longer_than_a_window(random_pipeline, attention, context):
@@ -141,6 +144,7 @@ def gold_example(nlp, text, *spans, spans_key=None):
     return Example(nlp.make_doc(text), doc)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("settings", "spans", "reason"),
     [

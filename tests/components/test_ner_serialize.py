@@ -32,6 +32,7 @@ def half_a_file(tensors, path, metadata=None):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("spans_key", [None, "sc"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 def test_to_disk_and_elsewhere(trained, found, tmp_path, attention, spans_key):

@@ -54,6 +54,7 @@ def assert_same(one, other):
                 assert row == pytest.approx(another, abs=1e-4)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 @pytest.mark.parametrize("factory", BOTH)
 def test_learns_and_scores(factory, attention):
@@ -82,6 +83,7 @@ def test_docs_with_words_alone(factory):
     assert [x.text for x in answers(spaced, factory)] == [a[0] for _, a in GOLD[factory][0]]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 @pytest.mark.parametrize("factory", BOTH)
 def test_pipe_in_any_company(factory, attention):
@@ -117,6 +119,7 @@ def test_docs_without_questions_cost_nothing(factory, monkeypatch):
     assert all(ROWS[factory] not in doc.user_data and answers(doc, factory) == [] for doc in docs)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("attention", ["full", "one_way"])
 @pytest.mark.parametrize("factory", BOTH)
 def test_saved_and_loaded(factory, attention, tmp_path):

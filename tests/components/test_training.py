@@ -172,7 +172,7 @@ KILL = """
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-@pytest.mark.parametrize("during", ["update", "save"])
+@pytest.mark.parametrize("during", [pytest.param("update", marks=pytest.mark.slow), "save"])
 def test_resume_after_a_kill(config_path, uninterrupted, tmp_path, during):
     """At a random step, and half-way through writing the weights; then again by the command."""
     draw = random.Random()

@@ -64,6 +64,7 @@ def test_overfit(attention):
     assert nlp.get_pipe("luke_typer").labels == tuple(LABELS["luke_typer"])
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("attention", MODES)
 @pytest.mark.parametrize(("accumulate", "pieces"), [(2, 4096), (4, 100), (1, 1)])
 def test_gradient_does_not_depend_on_the_division(attention, accumulate, pieces):
@@ -133,6 +134,7 @@ def test_a_fresh_head_knows_how_frequent_types_are():
 # ---- what an answer depends on
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("context", ["document", "sentence"])
 @pytest.mark.parametrize("attention", MODES)
 def test_pipe_equals_one_by_one(attention, context):

@@ -24,6 +24,7 @@ DUMPS = {
     "sample": ("wiki_wikipedia2vec_sample/enwiki-pages-articles-sample.xml.bz2", 2),
     "latgalian": ("wiki_ltg_smallwiki/smallwiki-latest-pages-articles.xml", 903),
 }
+NAMES = [pytest.param(name, marks=pytest.mark.slow if name == "english" else ()) for name in DUMPS]
 # Pages that mwparserfromhell reads otherwise, and why.
 OTHERWISE = {
     "Dzeļžaceļš Reiga — Daugpiļs": "rows of HTML in a wiki table, which it leaves as text",
@@ -90,7 +91,7 @@ def open_dump(path):
     return bz2.open(path).read() if path.suffix == ".bz2" else path.read_bytes()
 
 
-@pytest.mark.parametrize("name", DUMPS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_paragraph_and_link(name, shared):
     parse = pytest.importorskip("mwparserfromhell").parse
     path, n_pages = DUMPS[name]
@@ -115,7 +116,7 @@ def test_every_paragraph_and_link(name, shared):
     assert totals["pages"] == n_pages
 
 
-@pytest.mark.parametrize("name", DUMPS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_corpus_has_all_of_it(name, shared, tmp_path):
     """Pages against a plain reading of the XML, and paragraphs and links against the articles."""
     path = shared(f"data/{DUMPS[name][0]}")

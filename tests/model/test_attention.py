@@ -236,8 +236,9 @@ def test_large_scores_stay_finite(monkeypatch, aware, waste, group):
         torch.testing.assert_close(got, wanted, atol=1e-8, rtol=1e-8)
 
 
+@pytest.mark.parametrize(("runs", "error"), [(400, 0.3), pytest.param(4000, 0.1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", ["full", "one_way"])
-def test_dropout_only_in_training(mode):
+def test_dropout_only_in_training(mode, runs, error):
     attention, words, entities, lengths, counts = make("ragged", True)
     packing = pack(lengths, device=CPU)
     pairs = pack_pairs(lengths, counts, device=CPU)
@@ -254,7 +255,7 @@ def test_dropout_only_in_training(mode):
     assert torch.equal(still, run())
     attention.train()
     assert not torch.allclose(run(), run())
-    mean = torch.stack([run() for _ in range(4000)]).mean(0)  # weights stay what they are on average
-    torch.testing.assert_close(mean, still, atol=0.1, rtol=0)
+    mean = torch.stack([run() for _ in range(runs)]).mean(0)  # weights stay what they are on average
+    torch.testing.assert_close(mean, still, atol=error, rtol=0)
     attention.dropout = 0.0
     torch.testing.assert_close(run(), still)

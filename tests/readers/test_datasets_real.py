@@ -25,7 +25,8 @@ def labels(docs):
     return Counter(row[4] for doc in docs for row in doc.user_data["luke_relations"])
 
 
-@pytest.mark.parametrize(("part", "n_bare", "people"), [("train", 354, 824), ("dev", 386, 759), ("test", 400, 759)])
+@pytest.mark.parametrize(("part", "n_bare", "people"), [
+    pytest.param("train", 354, 824, marks=pytest.mark.slow), ("dev", 386, 759), ("test", 400, 759)])  # fmt: skip
 def test_open_entity(shared, part, n_bare, people):
     path = shared(f"data/open_entity_ernie/{part}.json")
     docs, _ = read(path, "open_entity", text="paper")
@@ -122,8 +123,9 @@ def test_docred(shared):
 
 @pytest.mark.parametrize(
     ("name", "n", "n_relations"),
-    [("val_wiki", 11200, 16), ("resplit_mgfte/test", 10500, 15), ("val_nyt", 2500, 25), ("val_pubmed", 1000, 10),
-     ("val_semeval", 8851, 17)],
+    [pytest.param("val_wiki", 11200, 16, marks=pytest.mark.slow),
+     pytest.param("resplit_mgfte/test", 10500, 15, marks=pytest.mark.slow), ("val_nyt", 2500, 25), ("val_pubmed", 1000, 10),
+     pytest.param("val_semeval", 8851, 17, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_fewrel(shared, name, n, n_relations):
     docs, _ = read(shared(f"data/fewrel/{name}.json"), "fewrel", spans_key="sc")

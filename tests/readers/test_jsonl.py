@@ -29,6 +29,7 @@ def triples(spans):
     return [(span.text, span.label_) for span in spans]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", ["spans", "entities", "label", "labels"])
 @pytest.mark.parametrize(
     "item",

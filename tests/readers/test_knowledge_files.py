@@ -134,7 +134,8 @@ def test_given_entities_are_input(read, tmp_path):
     assert copy_given(doc, NLP.vocab, pairs=True).user_data.keys() == {"luke_pairs", "luke_knowledge", "luke_second"}
 
 
-@pytest.mark.parametrize(("part", "n"), [("train", 4594), ("dev", 4546), ("test", 4688)])
+@pytest.mark.parametrize(("part", "n"), [
+    pytest.param("train", 4594, marks=pytest.mark.slow), pytest.param("dev", 4546, marks=pytest.mark.slow), ("test", 4688)])  # fmt: skip
 def test_open_entity_has_all_its_entities(shared, part, n):
     path = shared(f"data/open_entity_ernie/{part}.json")
     items = json.loads(path.read_text(encoding="utf8"))

@@ -72,6 +72,7 @@ def test_pair_ids(tmp_path):
     assert path.read_bytes() == b"Q1\tQ0\t\nQ2\tQ0\tr\n"
 
 
+@pytest.mark.slow
 def test_fewrel(shared, tmp_path):
     """42 relations in three files, of which four stand in two."""
     files = [shared(f"data/fewrel/{name}.json") for name in FEWREL]
