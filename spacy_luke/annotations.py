@@ -1,18 +1,9 @@
 """What components write on Docs beside entities: relations, questions, answers.
 
-Everything lies in `Doc.user_data` as lists of numbers and strings, places as characters [start, end) of the text, so that
-it survives `Doc.to_bytes`, DocBin and other processes. The extensions `doc._.luke_...` read it as Spans.
-
-    luke_relations  [[head_start, head_end, tail_start, tail_end, label, score], ...]
-    luke_pairs      [[head_start, head_end, tail_start, tail_end], ...]: pairs that shall be classified, where they are given
-    luke_questions  [{"id", "question", "answers": [[start, end], ...]}, ...]; answers only of gold, [] where there is none
-    luke_queries    [{"id", "query", "candidates": [[start, end], ...], "answers": [[start, end], ...]}, ...]
-    luke_knowledge  [[start, end, id, score], ...]: entities of a knowledge graph that are given as input, not gold
-    luke_candidates [[start, end, [[id, prior], ...]], ...]: entities that a data set proposes for a mention; input, not gold,
-                    in an order that says nothing (doc._.luke_candidates_given)
-    luke_linked     [[start, end, [[id, prior, score], ...]], ...]: what a linker considered, best first (span._.luke_candidates)
-    luke_second     where the second of two texts begins that one Doc holds, as in GLUE's pairs
-    luke_answers, luke_fillers  for each question or query [[start, end, score], ...], the best first; "no answer": [0, 0, score]
+Everything lies in `Doc.user_data` as rows of numbers and strings, in the forms of `spacy_luke.rows`, so that it survives
+`Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`. The extensions
+`doc._.luke_...` read it as Spans: the words that hold the characters. What they give is made anew each time: to change
+it, write it back.
 """
 
 from dataclasses import dataclass
@@ -20,7 +11,11 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 from spacy.tokens import Doc, Span
 
+from .rows import KINDS, get_parts, get_rows, get_second, set_rows
+
 PLACEHOLDER = "@placeholder"  # what a query asks for, as in ReCoRD
+FOUND = {"luke_questions": "luke_answers", "luke_queries": "luke_fillers"}
+SPAN_VALUES = ("luke_score", "luke_types")  # of `span._`, by the characters of the span, whoever wrote it last
 
 
 @dataclass(frozen=True)
@@ -75,12 +70,12 @@ class Answer:
 
 def register_extensions() -> None:
     """Make `doc._.luke_relations`, `luke_pairs`, `luke_questions`, `luke_queries`, `luke_knowledge`,
-    `luke_candidates_given`, `luke_second`, `luke_answers`, `luke_fillers` and `span._.luke_score`, `span._.luke_types`,
-    `span._.luke_candidates` known to spaCy; those that others have set under these names stay."""
+    `luke_candidates_given`, `luke_second`, `luke_answers`, `luke_fillers`, `luke_rows` and `span._.luke_score`,
+    `span._.luke_types`, `span._.luke_candidates` known to spaCy; those that others have set under these names stay."""
     for name, (getter, setter) in EXTENSIONS.items():
         if not Doc.has_extension(name):
             Doc.set_extension(name, getter=getter, setter=setter)
-    for name in ("luke_score", "luke_types"):
+    for name in SPAN_VALUES:
         if not Span.has_extension(name):
             Span.set_extension(name, default=None)
     if not Span.has_extension("luke_candidates"):
@@ -92,7 +87,7 @@ def get_relations(doc: Doc) -> List[Relation]:
     spans = {(entity.start_char, entity.end_char): entity for entity in doc.ents}
     return [
         Relation(_span(doc, a, b, spans), _span(doc, c, d, spans), label, score)
-        for a, b, c, d, label, score in doc.user_data.get("luke_relations", [])
+        for a, b, c, d, label, score in get_rows(doc, "luke_relations") or []
     ]
 
 
@@ -104,100 +99,146 @@ def set_relations(doc: Doc, relations: Iterable[Any]) -> None:
             relation = Relation(*relation)
         head, tail = _place(doc, relation.head), _place(doc, relation.tail)
         rows.append([*head, *tail, str(relation.label), float(relation.score)])
-    doc.user_data["luke_relations"] = rows
+    set_rows(doc, "luke_relations", rows)
 
 
 def get_pairs(doc: Doc) -> Optional[List[Tuple[Span, Span]]]:
     """Given pairs (head, tail), or None where none are given."""
-    if "luke_pairs" not in doc.user_data:
+    rows = get_rows(doc, "luke_pairs")
+    if rows is None:
         return None
     spans = {(entity.start_char, entity.end_char): entity for entity in doc.ents}
-    return [(_span(doc, a, b, spans), _span(doc, c, d, spans)) for a, b, c, d in doc.user_data["luke_pairs"]]
+    return [(_span(doc, a, b, spans), _span(doc, c, d, spans)) for a, b, c, d in rows]
 
 
 def set_pairs(doc: Doc, pairs: Iterable[Tuple[Span, Span]]) -> None:
-    doc.user_data["luke_pairs"] = [[*_place(doc, head), *_place(doc, tail)] for head, tail in pairs]
+    set_rows(doc, "luke_pairs", [[*_place(doc, head), *_place(doc, tail)] for head, tail in pairs])
 
 
 def get_questions(doc: Doc) -> List[Dict[str, Any]]:
-    return doc.user_data.get("luke_questions", [])
+    return get_rows(doc, "luke_questions") or []
 
 
 def set_questions(doc: Doc, questions: Iterable[Any]) -> None:
-    """questions: strings, or dicts as at the top of this file, of which only "question" must be there."""
-    doc.user_data["luke_questions"] = _asked(doc, questions, "question")
+    """questions: strings, or dicts as in `spacy_luke.rows`, of which only "question" must be there. Answers to other
+    questions are taken away."""
+    _ask(doc, "luke_questions", _asked(doc, questions, "question"))
 
 
 def get_queries(doc: Doc) -> List[Dict[str, Any]]:
-    return doc.user_data.get("luke_queries", [])
+    return get_rows(doc, "luke_queries") or []
 
 
 def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
-    """queries: strings, or dicts as at the top of this file, of which only "query" must be there. Each has @placeholder once."""
+    """queries: strings, or dicts as in `spacy_luke.rows`, of which only "query" must be there. Each has @placeholder once."""
     asked = _asked(doc, queries, "query")
     for i, query in enumerate(asked):
         if query["query"].count(PLACEHOLDER) != 1:
             raise ValueError(f"Query {i} must have {PLACEHOLDER} exactly once, but it is {query['query']!r}.")
-    doc.user_data["luke_queries"] = asked
+    _ask(doc, "luke_queries", asked)
 
 
 def get_knowledge(doc: Doc) -> List[List[Any]]:
     """[start, end, id, score] of each given entity of a knowledge graph."""
-    return [list(row) for row in doc.user_data.get("luke_knowledge", [])]
+    return get_rows(doc, "luke_knowledge") or []
 
 
 def set_knowledge(doc: Doc, rows: Iterable[Any]) -> None:
     """rows: (start, end, id) or (start, end, id, score), characters of the text; a score that is left out is 1."""
     size = len(doc.text)
-    doc.user_data["luke_knowledge"] = [_known_row(size, i, row) for i, row in enumerate(rows)]
+    set_rows(doc, "luke_knowledge", [_known_row(size, i, row) for i, row in enumerate(rows)])
 
 
 def get_candidates_given(doc: Doc) -> Optional[List[List[Any]]]:
     """[start, end, [[id, prior], ...]] of each mention with given candidates; None where none are given."""
-    rows = doc.user_data.get("luke_candidates")
-    return None if rows is None else [[a, b, [list(one) for one in candidates]] for a, b, candidates in rows]
+    return get_rows(doc, "luke_candidates")
 
 
 def set_candidates_given(doc: Doc, rows: Optional[Iterable[Any]]) -> None:
     """rows: (start, end, [(id, prior), ...]), characters of the text; they are sorted by place and id, and None takes them
     away. A mention may have none ([]); the priors of one need not sum to 1."""
-    if rows is None:
-        doc.user_data.pop("luke_candidates", None)
-        return
-    doc.user_data["luke_candidates"] = sorted(_candidates_row(doc, i, row) for i, row in enumerate(rows))
+    given = None if rows is None else sorted(_candidates_row(doc, i, row) for i, row in enumerate(rows))
+    set_rows(doc, "luke_candidates", given)
 
 
 def get_candidates(span: Span) -> List[LinkCandidate]:
     """What a linker considered for exactly this mention, best first; [] where it did not link it."""
     place = (span.start_char, span.end_char)
-    rows = span.doc.user_data.get("luke_linked", [])
+    rows = get_rows(span.doc, "luke_linked") or []
     found = next((candidates for a, b, candidates in rows if (a, b) == place), [])
     return [LinkCandidate(*candidate) for candidate in found]
 
 
-def get_second(doc: Doc) -> Optional[int]:
-    """Character at which the second text of a pair begins; None of a single text."""
-    return doc.user_data.get("luke_second")
-
-
 def set_second(doc: Doc, start: Optional[int]) -> None:
-    if start is None:
-        doc.user_data.pop("luke_second", None)
-        return
-    if not isinstance(start, int) or isinstance(start, bool) or not 0 <= start <= len(doc.text):
+    """start: the character at which the second text of a pair begins, None of a single text."""
+    if start is not None and (not isinstance(start, int) or isinstance(start, bool) or not 0 <= start <= len(doc.text)):
         raise ValueError(
             f"luke_second must be the character at which the second text begins, from 0 to {len(doc.text)}, or None, but "
             f"it is {start!r}."
         )
-    doc.user_data["luke_second"] = start
+    set_rows(doc, "luke_second", None if start is None else [start])
 
 
 def get_answers(doc: Doc) -> List[Answer]:
-    return _answers(doc, [q["question"] for q in get_questions(doc)], "luke_answers")
+    return _answers(doc, [q["question"] for q in get_questions(doc)], "luke_questions")
 
 
 def get_fillers(doc: Doc) -> List[Answer]:
-    return _answers(doc, [q["query"] for q in get_queries(doc)], "luke_fillers")
+    return _answers(doc, [q["query"] for q in get_queries(doc)], "luke_queries")
+
+
+def get_found(doc: Doc, asked: str) -> Optional[List[List[List[Any]]]]:
+    """For each of the Doc's questions (asked "luke_questions") or queries ("luke_queries") what was found for it, [start,
+    end, score], the best first. None where nothing was answered yet. Raises ValueError where they do not fit together."""
+    parts, found = get_parts(doc, asked) or {}, get_parts(doc, FOUND[asked])
+    if found is None:
+        return None
+    if not set(found) <= set(parts) or any(len(rows) != len(parts[part]) for part, rows in found.items()):
+        raise ValueError(
+            f"The Doc has {FOUND[asked]} of {sum(map(len, found.values()))} {asked}, but {sum(map(len, parts.values()))} are "
+            f"asked, or others: were they changed by hand? Write doc._.{asked}, and run the pipeline."
+        )
+    return [x for part, some in parts.items() for x in found.get(part, [[]] * len(some))]
+
+
+def set_found(doc: Doc, asked: str, rows: List[List[List[Any]]]) -> None:
+    """As `get_found` gives it, one list for each question or query."""
+    if (some := get_rows(doc, asked)) is not None:
+        set_rows(doc, asked, some)  # so that they have one text
+    set_rows(doc, FOUND[asked], rows)
+
+
+def get_all_rows(doc: Doc) -> Dict[str, List[Any]]:
+    """All that the Doc has, by kind, in the forms of `spacy_luke.rows`: `doc._.luke_rows`, which is JSON."""
+    rows = {name: get_rows(doc, name) for name in KINDS if name != "luke_second"}
+    second = get_second(doc)
+    rows["luke_second"] = None if second is None else [second]
+    return {name: some for name, some in rows.items() if some is not None}
+
+
+def set_all_rows(doc: Doc, rows: Dict[str, List[Any]]) -> None:
+    """Put rows as `get_all_rows` gives them in the place of all that the Doc has."""
+    if not isinstance(rows, dict) or not set(rows) <= set(KINDS):
+        raise ValueError(f"luke_rows must be a dict with keys of {list(KINDS)}, but it is {rows!r:.120}.")
+    for name in KINDS:
+        set_rows(doc, name, rows.get(name))
+
+
+def settle(doc: Doc) -> Doc:
+    """Make all that a Doc has its own: what `span.as_doc(copy_user_data=True)` left over of the rest of the text is taken
+    away, so that the part can be joined with others by `Doc.from_docs`. RETURNS: the Doc."""
+    set_all_rows(doc, get_all_rows(doc))
+    size = len(doc.text)
+    for key in list(doc.user_data):
+        if isinstance(key, tuple) and len(key) == 4 and key[:1] == ("._.",) and key[1] in SPAN_VALUES:
+            if not 0 <= key[2] < key[3] <= size:
+                del doc.user_data[key]
+    return doc
+
+
+def _ask(doc: Doc, name: str, asked: List[Dict[str, Any]]) -> None:
+    set_rows(doc, name, asked)
+    set_rows(doc, FOUND[name], None)
 
 
 def _asked(doc: Doc, given: Iterable[Any], field: str) -> List[Dict[str, Any]]:
@@ -260,8 +301,8 @@ def _candidates_row(doc: Doc, number: int, row: Any) -> List[Any]:
     return [int(start), int(end), candidates]
 
 
-def _answers(doc: Doc, questions: Sequence[str], key: str) -> List[Answer]:
-    found = doc.user_data.get(key)
+def _answers(doc: Doc, questions: Sequence[str], asked: str) -> List[Answer]:
+    found = get_found(doc, asked)
     if found is None:
         return []
     return [
@@ -296,4 +337,5 @@ EXTENSIONS: Dict[str, Tuple[Any, Any]] = {
     "luke_second": (get_second, set_second),
     "luke_answers": (get_answers, None),
     "luke_fillers": (get_fillers, None),
+    "luke_rows": (get_all_rows, set_all_rows),
 }

@@ -7,6 +7,7 @@ from spacy.training import Example
 from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.annotations import set_queries, set_questions
+from spacy_luke.rows import get_rows, set_rows
 
 QUESTION, QUERY = "Who left Berlin?", "The village @placeholder was empty."
 COMPONENTS = ("luke_ner", "luke_typer", "luke_relation", "luke_qa", "luke_cloze")
@@ -75,9 +76,8 @@ def as_gold(doc: Doc) -> Doc:
         Span(gold, span.start, span.end, label) for span in doc.ents for label in (span._.luke_types or {"": 1.0})
     ]
     for asked, found in (("luke_questions", "luke_answers"), ("luke_queries", "luke_fillers")):
-        rows = gold.user_data.pop(found, [])
-        items = zip(gold.user_data.get(asked, []), rows)
-        gold.user_data[asked] = [
-            {**item, "answers": [list(x[:2]) for x in best[:1] if x[1] > x[0]]} for item, best in items
-        ]
+        items = zip(get_rows(gold, asked) or [], get_rows(gold, found) or [])
+        rows = [{**item, "answers": [list(x[:2]) for x in best[:1] if x[1] > x[0]]} for item, best in items]
+        set_rows(gold, asked, rows)
+        set_rows(gold, found, None)
     return gold

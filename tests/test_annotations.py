@@ -5,6 +5,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_luke.annotations import Relation, register_extensions
+from spacy_luke.rows import get_rows
 
 TEXT = "Ada Lovelace lived in London"
 
@@ -24,7 +25,7 @@ def doc():
 def test_relations(doc):
     assert doc._.luke_relations == []
     doc._.luke_relations = [(doc[0:2], doc[4:5], "lives_in"), Relation(doc[4:5], doc[0:1], "knows", 0.25)]
-    assert doc.user_data["luke_relations"] == [[0, 12, 22, 28, "lives_in", 1.0], [22, 28, 0, 3, "knows", 0.25]]
+    assert get_rows(doc, "luke_relations") == [[0, 12, 22, 28, "lives_in", 1.0], [22, 28, 0, 3, "knows", 0.25]]
     first, second = doc._.luke_relations
     assert (first.head.text, first.tail.text, first.label, first.score) == ("Ada Lovelace", "London", "lives_in", 1.0)
     assert (first.head.label_, first.head.kb_id_) == ("PER", "Q7259")  # the Doc's entity

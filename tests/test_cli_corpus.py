@@ -9,6 +9,7 @@ from spacy.training import Corpus
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.rows import get_rows, get_second
 
 WNUT = "Bonn\tB-location\nis\tO\n\nMary\tB-person\nJane\tI-person\n\n!\tO\n"
 
@@ -111,7 +112,7 @@ def test_data_sets(run):
     assert code == 0, text
     for expected in ("3 documents, 18 words", "6 mentions", "2 relations, 3 given pairs", "On(e1,e2)"):
         assert expected in text
-    assert [len(doc.user_data["luke_relations"]) for doc in read(output)] == [1, 1, 0]
+    assert [len(get_rows(doc, "luke_relations")) for doc in read(output)] == [1, 1, 0]
 
 
 def test_types_relations_and_questions_are_counted(run):
@@ -195,6 +196,6 @@ def test_glue(run):
     for expected in ("3 documents", "3 categories, 3 documents with a second text", "entailment 2"):
         assert expected in text
     assert "mentions" not in text
-    assert [doc.user_data["luke_second"] for doc in read(output)] == [5, 3, 3]
+    assert [get_second(doc) for doc in read(output)] == [5, 3, 3]
     code, text, _ = run("-f", "glue", text=content)
     assert (code, "needs a task" in text) == (1, True)

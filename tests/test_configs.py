@@ -28,6 +28,7 @@ from spacy_luke.knowledge.build import build_vectors
 from spacy_luke.linking.kb_build import build_kb
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.jsonl import JsonlCorpus
+from spacy_luke.rows import get_rows
 from spacy_luke.training.steps import plan_training
 
 ROOT = Path(__file__).parents[1]
@@ -247,7 +248,7 @@ def test_trains_two_steps(path, folder, tmp_path, capsys):
     if "luke_cloze" in nlp.pipe_names:
         assert len(doc._.luke_fillers) == 1
     if {"luke_relation", "ernie_relation"} & set(nlp.pipe_names):
-        assert "luke_relations" in doc.user_data
+        assert get_rows(doc, "luke_relations") is not None
     if "textcat" in nlp.pipe_names:
         assert set(doc.cats) == {"equivalent", "not_equivalent"}
 
@@ -263,12 +264,12 @@ def test_parts_are_assembled(folder, tmp_path, capsys):
     capsys.readouterr()
     nlp, joint, qa = (spacy.load(tmp_path / part) for part in ("all", "joint_small/model-last", "qa_small/model-last"))
     doc = nlp(make_asked(nlp))
-    assert doc.user_data["luke_answers"] == qa(make_asked(qa)).user_data["luke_answers"]
+    assert get_rows(doc, "luke_answers") == get_rows(qa(make_asked(qa)), "luke_answers")
     expected = joint(make_asked(joint))
     assert [(e.text, e.label_, e._.luke_types) for e in doc.ents] == [
         (e.text, e.label_, e._.luke_types) for e in expected.ents
     ]
-    assert doc.user_data["luke_relations"] == expected.user_data["luke_relations"]
+    assert get_rows(doc, "luke_relations") == get_rows(expected, "luke_relations")
 
 
 def make_asked(nlp):

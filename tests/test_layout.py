@@ -24,12 +24,22 @@ ROWS = [
     ["text", "entities", "knowledge"],
     ["saving"],
     ["stores"],
-    ["atomic", "records"],
+    ["atomic", "records", "rows"],
 ]
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 # Where a library may be imported; other parts work without it.
 ROOMS = {
-    "spacy": ["cli", "components", "readers", "scorers", "training", "annotations", "bridge", "checkpoint.sources"],
+    "spacy": [
+        "cli",
+        "components",
+        "readers",
+        "scorers",
+        "training",
+        "annotations",
+        "rows",
+        "bridge",
+        "checkpoint.sources",
+    ],
     "thinc": ["cli", "components", "training", "bridge"],
     "torch": ["components", "training", "pretraining", "bridge", "checkpoint", "model", "graph"],
     "marisa_trie": ["linking"],

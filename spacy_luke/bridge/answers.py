@@ -15,6 +15,7 @@ from ..model.answers import AnswerHead
 from ..model.config import EncoderConfig
 from ..model.luke import Mentions, Windows, initialize
 from .cache import encode_words
+from .documents import refuse_docs
 from .encoders import init_with_example, number_format
 from .entities import MAX_MENTION
 from .spans import ATTENTION
@@ -48,6 +49,7 @@ def _build_answer_head(settings: Dict[str, Any]) -> AnswerHead:
 
 
 def _score_pieces(model: Model, batch: PassageBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+    refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     with (
         encoder.running(is_train=is_train and encoder.learning),

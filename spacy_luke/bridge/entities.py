@@ -16,6 +16,7 @@ from ..model.config import EncoderConfig
 from ..model.heads import FEATURES, EntityHead
 from ..model.luke import Mentions, Windows, WordStates, initialize
 from .cache import encode_words
+from .documents import refuse_docs
 from .encoders import init_with_example, number_format
 from .spans import ATTENTION
 from .wrapper import TorchShim, to_tensor
@@ -70,6 +71,7 @@ def _build_entity_head(settings: Dict[str, Any]) -> EntityHead:
 
 
 def _classify_entities(model: Model, batch: EntityBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+    refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     with (
         encoder.running(is_train=is_train and encoder.learning),

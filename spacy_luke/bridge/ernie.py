@@ -16,6 +16,7 @@ from ..batch.entities import EntityBatch
 from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge
 from ..model.ernie_heads import PooledHead
 from ..model.luke import Windows
+from .documents import refuse_docs
 from .encoders import ENCODER, encode_windows, init_with_example, number_format
 from .precision import choose_precision
 from .wrapper import TorchShim, to_tensor
@@ -80,6 +81,7 @@ def encode_known(
 
 
 def _classify_windows(model: Model, batch: EntityBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+    refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     with (
         encoder.running(is_train=is_train and encoder.learning),

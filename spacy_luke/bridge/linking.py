@@ -16,6 +16,7 @@ from ..model.config import EncoderConfig
 from ..model.linking import FEATURES, CandidateHead
 from ..model.luke import Mentions, Windows, WordStates, initialize
 from .cache import encode_words
+from .documents import refuse_docs
 from .encoders import init_with_example, number_format
 from .entities import MAX_MENTION
 from .spans import ATTENTION
@@ -71,6 +72,7 @@ def _build_head(settings: Dict[str, Any]) -> CandidateHead:
 
 
 def _score_candidates(model: Model, batch: LinkBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+    refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     device = encoder.device
     with (

@@ -24,6 +24,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..batch.windows import Document, plan_windows
 from ..batch.words import WordPlaces, place_words
+from ..rows import get_second
 from ..text.tokenizer import PieceTokenizer
 from .cache import encode_words
 from .documents import read_document
@@ -134,7 +135,7 @@ def read_windows(
 
 def _second_piece(doc: Doc, document: Document, *, room: int) -> Optional[int]:
     """The piece that the second text of a pair begins with, None for a single text and for a pair that is too long."""
-    second = doc.user_data.get("luke_second")
+    second = get_second(doc)
     total = len(document.pieces.ids_N)
     if second is None or not total:
         return None

@@ -19,6 +19,7 @@ from ..model.config import EncoderConfig
 from ..model.heads import FEATURES, SpanHead, keep_best
 from ..model.luke import Mentions, Windows, initialize
 from .cache import encode_words
+from .documents import refuse_docs
 from .encoders import init_with_example, number_format
 from .wrapper import TorchShim, to_tensor
 
@@ -109,6 +110,7 @@ def _build_span_head(settings: Dict[str, Any]) -> SpanHead:
 def _classify_spans(
     model: Model, batch: SpanBatch, is_train: bool
 ) -> Tuple[SpanScores, Callable[[Tensor, Optional[Tensor]], None]]:
+    refuse_docs(batch)
     encoder_model = model.layers[0]
     encoder_shim, head_shim = encoder_model.shims[0], model.shims[0]
     with (

@@ -18,6 +18,7 @@ from ..readers.jsonl import JsonlCorpus
 from ..readers.records import Record, make_doc
 from ..readers.splits import PARTS, divide_records, write_pair_ids
 from ..readers.wned import NIL
+from ..rows import get_rows, get_second
 
 FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
 LONGEST_TABLE = 50  # labels
@@ -187,15 +188,14 @@ def _count(docs: Iterable[Doc], counts: Counter, labels: Dict[str, Counter], spa
             labels["types"].update(span.label_ for span in typed if span.label_)
         if doc.cats:
             labels["categories"].update([max(doc.cats, key=doc.cats.__getitem__)])
-        counts["second texts"] += "luke_second" in doc.user_data
-        counts["given entities"] += len(doc.user_data.get("luke_knowledge", []))
-        labels["relations"].update(row[4] for row in doc.user_data.get("luke_relations", []))
-        counts["pairs"] += len(doc.user_data.get("luke_pairs", []))
+        counts["second texts"] += get_second(doc) is not None
+        counts["given entities"] += len(get_rows(doc, "luke_knowledge") or [])
+        labels["relations"].update(row[4] for row in get_rows(doc, "luke_relations") or [])
+        counts["pairs"] += len(get_rows(doc, "luke_pairs") or [])
         for name in ("luke_questions", "luke_queries"):
-            counts[name] += len(doc.user_data.get(name, []))
-            counts[f"{name} unanswerable"] += sum(
-                item.get("answers") in ([], ()) for item in doc.user_data.get(name, [])
-            )
+            asked = get_rows(doc, name) or []
+            counts[name] += len(asked)
+            counts[f"{name} unanswerable"] += sum(item.get("answers") == [] for item in asked)
         yield doc
 
 

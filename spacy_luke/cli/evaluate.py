@@ -23,6 +23,7 @@ from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
+from ..rows import get_rows
 from ..scorers.linking import link_rows
 from .errors import use_gpu
 from .gold import luke_components, read_gold
@@ -181,8 +182,8 @@ def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc], rows: int
 
 
 def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
-    counts = Counter(row[4] for doc in golds for row in doc.user_data.get("luke_relations", []))
-    pairs = sum(len(doc.user_data.get("luke_pairs", [])) for doc in golds)
+    counts = Counter(row[4] for doc in golds for row in get_rows(doc, "luke_relations") or [])
+    pairs = sum(len(get_rows(doc, "luke_pairs") or []) for doc in golds)
     header = ("relations", "P", "R", "F1", "gold")
     if scores["relations_f"] is None:
         return Table(header, [])
@@ -206,7 +207,7 @@ def _link_table(proc: LukeLinker, scores: Scores, golds: Sequence[Doc], rows: in
 
 
 def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
-    answers = [x["answers"] for doc in golds for x in doc.user_data.get("luke_questions", []) if "answers" in x]
+    answers = [x["answers"] for doc in golds for x in get_rows(doc, "luke_questions") or [] if "answers" in x]
     answered = sum(bool(x) for x in answers)
     header = ("questions", "EM", "F1", "gold")
     if scores["qa_f"] is None:
@@ -222,7 +223,7 @@ def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc], rows: in
 
 
 def _query_table(proc: LukeCloze, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
-    queries = sum(bool(x.get("answers")) for doc in golds for x in doc.user_data.get("luke_queries", []))
+    queries = sum(bool(x.get("answers")) for doc in golds for x in get_rows(doc, "luke_queries") or [])
     header = ("queries", "EM", "F1", "gold")
     if scores["cloze_f"] is None:
         return Table(header, [])

@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.training import Corpus, Example
 
 from ..components.base import LukeComponent
-from ..readers.docbin import copy_given, make_gold_corpus
+from ..readers.docbin import copy_asked, make_gold_corpus
 
 
 def read_gold(
@@ -29,8 +29,7 @@ def read_gold(
         return list(corpus(nlp))
     examples = list(Corpus(data)(nlp))
     for example in examples:
-        given = copy_given(example.reference, nlp.vocab, sentences=False, questions=True)
-        example.predicted.user_data.update(given.user_data)  # places in characters, so words do not matter
+        copy_asked(example.reference, example.predicted)
     return examples
 
 

@@ -22,7 +22,7 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
-from thinc.api import Optimizer
+from thinc.api import ConfigValidationError, Optimizer
 
 from ..bridge.documents import read_document
 from ..bridge.encoders import ENCODER, is_linked, number_format
@@ -88,12 +88,14 @@ class LukeComponent(WindowedComponent):
                 f" Or is '{name}' in frozen_components? spaCy does not initialise those: set trainable = false in "
                 f"[components.{name}.model] instead, or source it from a saved pipeline."
             )
-            raise ValueError(
-                f"'{name}' needs a checkpoint. Expected for example\n"
-                f"[initialize.components.{name}.weights]\n"
-                '@misc = "spacy-luke.checkpoint.v1"\n'
+            # An error of this kind is shown by `spacy train` without a traceback.
+            raise ConfigValidationError(
+                title=f"'{name}' needs a checkpoint, but the config names none; add for example",
+                desc=f"[initialize.components.{name}.weights]\n"
+                f'@misc = "{LOADERS[self.encoder_node.attrs["kind"]]}"\n'
                 'path = "studio-ousia/luke-base"\n'
-                f"in the config, where path is a folder, a tar.gz or a hub name; none was given.{frozen if self.shared else ''}"
+                "where path is a folder, a tar.gz or a hub name, and let the @optimizers of [training.optimizer] be "
+                f"spacy-luke.AdamW.v1, whose rate is one for pretrained encoders.{frozen if self.shared else ''}",
             )
         return None
 
@@ -188,8 +190,9 @@ class LukeComponent(WindowedComponent):
         return tuple(self.cfg.get("labels", []))
 
     @property
-    def label_data(self) -> List[str]:
-        return list(self.labels)
+    def label_data(self) -> Optional[List[str]]:
+        """What `spacy init labels` writes; None of a component without labels."""
+        return list(self.labels) if "labels" in self.cfg else None
 
     def create_head(self, *, seed: int = 0) -> None:
         """A head with fresh parameters for the labels that there are."""

@@ -14,6 +14,7 @@ from ..batch.linking import LinkVectors
 from ..knowledge.vectors import EntityVectors
 from ..linking.persons import share_person_names
 from ..linking.store import Candidate
+from ..rows import get_rows
 from .mentions import Mention
 
 UNKNOWN = "[UNK]"  # the entity that stands for those without a vector, where the store has it
@@ -112,10 +113,10 @@ def check_store(store: EntityVectors, size: int) -> None:
 
 def given_candidates(doc: Doc) -> Optional[Dict[Mention, Named]]:
     """Given candidates by the characters of their mentions; None where the Doc has none. Their order has no meaning."""
-    rows = doc.user_data.get("luke_candidates")
+    rows = get_rows(doc, "luke_candidates")
     if rows is None:
         return None
-    return {(int(start), int(end)): [(str(x[0]), float(x[1])) for x in named] for start, end, named in rows}
+    return {(start, end): [(name, prior) for name, prior in named] for start, end, named in rows}
 
 
 def best_candidates(named: Named, *, most: int) -> Named:

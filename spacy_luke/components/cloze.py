@@ -12,13 +12,14 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import Answer, ScoredSpan, get_queries, register_extensions
+from ..annotations import Answer, ScoredSpan, get_queries, register_extensions, set_found
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..bridge.entities import create_entity_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
 from ..model.heads import binary_cross_entropy
+from ..rows import get_rows
 from .base import LukeComponent, check_limits
 from .queries import ClozeInput, Place, Query, query_items
 
@@ -173,8 +174,8 @@ class LukeCloze(LukeComponent):
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[List[Tuple[int, int, float]]]]) -> None:
         for doc, found in zip(docs, predictions):
-            if found or "luke_queries" in doc.user_data:
-                doc.user_data["luke_fillers"] = [_rows(some) for some in found]
+            if get_rows(doc, "luke_queries") is not None:
+                set_found(doc, "luke_queries", [_rows(some) for some in found])
 
     # ---- training
 

@@ -19,6 +19,7 @@ from ..linking.names import check_case, units
 from ..linking.sources import is_dump
 from ..linking.store import MentionStore, float32
 from ..linking.store_file import MAGIC
+from ..rows import set_rows
 from .mentions import blocked_words, write_entities
 
 FILE = "mentions"
@@ -213,9 +214,11 @@ class EntityAnnotator(Pipe):
         return build_store([path], case=self.case).store
 
     def __call__(self, doc: Doc) -> Doc:
-        for question in get_questions(doc) if self.questions else ():
-            if self.overwrite or question.get("entities") is None:
-                question["entities"] = self.find_in_text(question["question"])
+        if self.questions and (questions := get_questions(doc)):
+            for question in questions:
+                if self.overwrite or "entities" not in question:
+                    question["entities"] = self.find_in_text(question["question"])
+            set_rows(doc, "luke_questions", questions)
         links = self.find(doc)
         if self.annotate_ents:
             self._set_ents(doc, links)

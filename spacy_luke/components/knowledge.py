@@ -13,6 +13,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from spacy.tokens import Doc
 from spacy.util import registry
 
+from ..rows import get_rows
 from ..text.align import is_punctuation
 
 ALIGNMENTS = ("characters", "whitespace")
@@ -221,7 +222,7 @@ class GivenEntities:
     threshold: float
 
     def __call__(self, doc: Doc) -> List[Known]:
-        return [Known(*row) for row in doc.user_data.get("luke_knowledge", ()) if row[3] > self.threshold]
+        return [Known(*row) for row in get_rows(doc, "luke_knowledge") or () if row[3] > self.threshold]
 
 
 @registry.misc("spacy-luke.linked_ents.v1")

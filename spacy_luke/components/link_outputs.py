@@ -6,11 +6,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import numpy as np
 from spacy.tokens import Doc, Span
 
+from ..rows import set_rows
 from .candidates import Candidates
 from .link_gold import NIL
 from .mentions import Mention
-
-LINKED = "luke_linked"
 
 Linked = List[Tuple[str, float, float]]  # id, prior, score, the best first
 
@@ -28,14 +27,14 @@ def write_links(
     doc: Doc, found: Sequence[Tuple[Mention, Linked]], *, threshold: float, key: Optional[str] = None
 ) -> None:
     """Ids in doc.ents, or in doc.spans[key]: the best candidate's, NIL where its score is below the threshold. Candidates
-    go to doc.user_data by the characters of their mention."""
+    go to its rows by the characters of their mention."""
     ids: Dict[Mention, str] = {}
     rows = []
     for (start, end), linked in found:
         ids[start, end] = linked[0][0] if linked and linked[0][2] >= threshold else NIL
         span = doc[start:end]
         rows.append([span.start_char, span.end_char, [list(x) for x in linked]])
-    doc.user_data[LINKED] = rows
+    set_rows(doc, "luke_linked", rows)
     _set_ids(doc, ids, key=key)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from ..rows import get_rows
 from .mentions import Mention, align_mention
 
 
@@ -43,7 +44,7 @@ def training_pairs(
 ) -> Pairs:
     """Those of the reference, given or of its mentions, in words of the predicted Doc."""
     reference, doc = example.reference, example.predicted
-    if (given := reference.user_data.get("luke_pairs")) is not None:
+    if (given := get_rows(reference, "luke_pairs")) is not None:
         places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
         return Pairs.given([(head, tail) for head, tail in places if head and tail])
     spans: Dict[Mention, Span] = {}
@@ -59,8 +60,9 @@ def gold_relations(
     """Gold labels of pairs by their numbers, and why other gold relations have no number."""
     reference, doc = example.reference, example.predicted
     number, missing = asked.numbers(), Counter()  # type: Tuple[Dict, Counter]
+    given = get_rows(reference, "luke_pairs") is not None
     relations: Dict[int, List[str]] = {}
-    for a, b, c, d, label, _ in reference.user_data.get("luke_relations", []):
+    for a, b, c, d, label, _ in get_rows(reference, "luke_relations") or []:
         if none is not None and label == none:
             continue
         head, tail = align_mention(doc, a, b), align_mention(doc, c, d)
@@ -69,7 +71,7 @@ def gold_relations(
         elif head == tail:
             missing["have a head that is their tail"] += 1
         elif (head, tail) not in number:
-            missing[_absence(head, tail, asked, given="luke_pairs" in reference.user_data)] += 1
+            missing[_absence(head, tail, asked, given=given)] += 1
         else:
             labels = relations.setdefault(number[head, tail], [])
             if label in labels:

@@ -12,13 +12,14 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import Answer, ScoredSpan, get_questions, register_extensions
+from ..annotations import Answer, ScoredSpan, get_questions, register_extensions, set_found
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.answers import create_answer_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..entities import EntityVocab
 from ..model.answers import start_end_cross_entropy
+from ..rows import get_rows, set_rows
 from .base import LukeComponent, check_limits
 from .questions import (
     Found,
@@ -303,8 +304,8 @@ class LukeQA(LukeComponent):
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[Found]]) -> None:
         for doc, found in zip(docs, predictions):
-            if found or "luke_questions" in doc.user_data:
-                doc.user_data["luke_answers"] = [self._rows(x) for x in found]
+            if get_rows(doc, "luke_questions") is not None:
+                set_found(doc, "luke_questions", [self._rows(x) for x in found])
 
     # ---- training
 
@@ -412,7 +413,7 @@ class LukeQA(LukeComponent):
         questions have no answer. RETURNS: it and the F1 that it gives; of equal ones the nearest to 0."""
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         for example in examples:
-            example.predicted.user_data["luke_questions"] = asked_questions(example)
+            set_rows(example.predicted, "luke_questions", asked_questions(example))
         found = self.predict(example.predicted for example in examples)
         differences = np.array([x.difference for some in found for x in some if x.answers])
         if self.scorer is None or not len(differences):

@@ -21,6 +21,7 @@ from ..bridge.entities import create_entity_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
+from ..rows import set_rows
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
 from .knowledge import KnownGetter
@@ -194,8 +195,8 @@ class LukeRelation(LukeComponent):
             raise ValueError(f"tokens must be one of {TOKENS}, but it is {tokens!r}.")
         check_window(max_window)
         check_limits(overlap=overlap, batch_size=batch_size)
-        if not 0 < threshold < 1:
-            raise ValueError(f"threshold is a probability above 0 and below 1, but it is {threshold}.")
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"threshold is a probability, from 0 to 1, but it is {threshold}.")
 
     @property
     def classes(self) -> List[Optional[str]]:
@@ -311,12 +312,13 @@ class LukeRelation(LukeComponent):
         classes = self.classes
         for doc, found in zip(docs, predictions):
             places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.asked.mentions]
-            doc.user_data["luke_relations"] = [
+            rows = [
                 [*places[head], *places[tail], classes[label], float(probability)]
                 for (head, tail), label, probability in zip(
                     found.pair_R2.tolist(), found.label_R.tolist(), found.probability_R.tolist()
                 )
             ]
+            set_rows(doc, "luke_relations", rows)
 
     # ---- training
 

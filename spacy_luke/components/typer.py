@@ -176,8 +176,8 @@ class LukeTyper(LukeComponent):
             raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
         check_window(max_window)
         check_limits(overlap=overlap, batch_size=batch_size)
-        if not 0 < threshold < 1:
-            raise ValueError(f"threshold is a probability above 0 and below 1, but it is {threshold}.")
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"threshold is a probability, from 0 to 1, but it is {threshold}.")
         if focus < 0:
             raise ValueError(f"focus must be 0 or more, but it is {focus}.")
 

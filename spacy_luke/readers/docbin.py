@@ -2,7 +2,7 @@
 
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Union
+from typing import Callable, Iterable, Iterator, List, Optional, Union
 
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
@@ -10,8 +10,9 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from ..annotations import set_candidates_given
+from ..annotations import get_candidates_given, set_candidates_given, set_second
 from ..atomic import write_atomically, write_folder_atomically
+from ..rows import get_rows, get_second, set_rows
 
 
 @registry.readers("spacy-luke.GoldCorpus.v1")
@@ -96,26 +97,22 @@ def copy_given(
     if mentions and "luke_types" in doc.spans:
         extents = sorted({(span.start, span.end) for span in doc.spans["luke_types"]})
         given.spans["luke_mentions"] = [Span(given, start, end) for start, end in extents]
-    if pairs and "luke_pairs" in doc.user_data:
-        given.user_data["luke_pairs"] = [list(pair) for pair in doc.user_data["luke_pairs"]]
+    if pairs:
+        set_rows(given, "luke_pairs", get_rows(doc, "luke_pairs"))
+    copy_asked(doc, given, questions=questions, knowledge=knowledge)
+    return given
+
+
+def copy_asked(doc: Doc, given: Doc, *, questions: bool = True, knowledge: bool = True) -> None:
+    """Give a Doc of the same text, whatever its words are, what a gold Doc has beside gold: questions and queries without
+    their answers, entities of a knowledge graph, candidates of linking, and where the second of two texts begins."""
     for name in ("luke_questions", "luke_queries"):
-        if questions and name in doc.user_data:
-            given.user_data[name] = [_without_answers(item) for item in doc.user_data[name]]
-    if knowledge and "luke_knowledge" in doc.user_data:
-        given.user_data["luke_knowledge"] = [list(row) for row in doc.user_data["luke_knowledge"]]
-    if "luke_candidates" in doc.user_data:
-        set_candidates_given(given, doc.user_data["luke_candidates"])
-    if "luke_second" in doc.user_data:
-        given.user_data["luke_second"] = doc.user_data["luke_second"]
-    return given
-
-
-def _without_answers(item: Dict[str, Any]) -> Dict[str, Any]:
-    """A question or query as the pipeline may see it; DocBin has made tuples of lists."""
-    given = {key: value for key, value in item.items() if key != "answers"}
-    if "candidates" in given:
-        given["candidates"] = [list(place) for place in given["candidates"]]
-    return given
+        if questions and (rows := get_rows(doc, name)) is not None:
+            set_rows(given, name, [{key: value for key, value in row.items() if key != "answers"} for row in rows])
+    if knowledge:
+        set_rows(given, "luke_knowledge", get_rows(doc, "luke_knowledge"))
+    set_candidates_given(given, get_candidates_given(doc))
+    set_second(given, get_second(doc))
 
 
 def write_docbin(docs: Iterable[Doc], path: Union[str, Path], *, shard_words: int = 1_000_000) -> List[Path]:

@@ -11,7 +11,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
-from ..annotations import set_candidates_given, set_knowledge, set_queries, set_questions
+from ..annotations import set_candidates_given, set_knowledge, set_queries, set_questions, set_second
+from ..rows import set_rows
 
 ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")
@@ -80,8 +81,8 @@ def make_doc(
     """The record as a Doc with all its gold annotation.
 
     Entities go to doc.ents, or to doc.spans[spans_key]; types to doc.spans["luke_types"], a span for each type and one
-    with the label "" for a mention without any; relations, pairs, questions, queries and given entities to user_data
-    (see `spacy_luke.annotations`). Equal relations and pairs count once. A second text follows the first after a blank.
+    with the label "" for a mention without any; relations, pairs, questions, queries and given entities to its rows
+    (see `spacy_luke.rows`). Equal relations and pairs count once. A second text follows the first after a blank.
 
     align: where a mention of real text does not begin and end with a word: "strict" is an error, "expand" makes it grow
     to whole words, "split" splits the words there. Answers are kept as characters, whatever the words are: splitting
@@ -155,7 +156,7 @@ def _join(nlp: Language, record: Record) -> Doc:
     if len(parts[0]) and len(parts[1]):
         spaces[len(parts[0]) - 1] = True
     doc = Doc(nlp.vocab, words=words, spaces=spaces)
-    doc.user_data["luke_second"] = doc[len(parts[0])].idx if len(parts[1]) else len(doc.text)
+    set_second(doc, doc[len(parts[0])].idx if len(parts[1]) else len(doc.text))
     return doc
 
 
@@ -265,13 +266,13 @@ def _set_types(doc: Doc, spans: Sequence[Span], record: Record) -> None:
 def _set_relations(doc: Doc, spans: Sequence[Span], record: Record, counts: Counter) -> None:
     if record.pairs is not None:
         rows = [_pair_row(spans, head, tail, record, f"pair {i}") for i, (head, tail) in enumerate(record.pairs)]
-        doc.user_data["luke_pairs"] = [list(row) for row in dict.fromkeys(map(tuple, rows))]
+        set_rows(doc, "luke_pairs", dict.fromkeys(map(tuple, rows)))
     if record.relations is not None:
         seen: Dict[tuple, None] = {}
         for i, (head, tail, label) in enumerate(record.relations):
             seen[(*_pair_row(spans, head, tail, record, f"relation {i} ({label!r})"), label)] = None
         counts["equal relations"] += len(record.relations) - len(seen)
-        doc.user_data["luke_relations"] = [[*row, 1.0] for row in seen]
+        set_rows(doc, "luke_relations", [[*row, 1.0] for row in seen])
 
 
 def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name: str) -> List[int]:

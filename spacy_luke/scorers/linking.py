@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from ..rows import get_rows, set_rows
 from .places import Place, gold_place_finder
 
 NIL = "NIL"
@@ -105,7 +106,7 @@ def score_links(examples: Iterable[Example], *, spans_key: Optional[str] = None)
 def link_by_prior(doc: Doc, *, spans_key: Optional[str] = None) -> Doc:
     """Give each mention the given candidate of the highest prior, the first by id of equal ones, and NIL without any: what a
     linker must be better than. With PPRforNED's candidates this is the entity with most in-links."""
-    given = {(start, end): candidates for start, end, candidates in doc.user_data.get("luke_candidates", [])}
+    given = {(start, end): candidates for start, end, candidates in get_rows(doc, "luke_candidates") or []}
     linked: List[List[Any]] = []
 
     def link(span: Span) -> Span:
@@ -118,7 +119,7 @@ def link_by_prior(doc: Doc, *, spans_key: Optional[str] = None) -> Doc:
         doc.set_ents(spans)
     else:
         doc.spans[spans_key] = spans
-    doc.user_data["luke_linked"] = linked
+    set_rows(doc, "luke_linked", linked)
     return doc
 
 
@@ -164,7 +165,8 @@ def _read(examples: Iterable[Example], spans_key: Optional[str]) -> Iterator[Lin
             for place, ids in _ids(_get_spans(doc, spans_key)).items()
             if place in gold or not any(start < place[1] and place[0] < end for start, end in missing)
         }
-        rows = doc.user_data.get("luke_linked", doc.user_data.get("luke_candidates"))
+        rows = get_rows(doc, "luke_linked")
+        rows = get_rows(doc, "luke_candidates") if rows is None else rows
         candidates = None
         if rows is not None:
             candidates = {(start, end): frozenset(one[0] for one in found) for start, end, found in rows}

@@ -2,11 +2,15 @@
 
 import re
 import string
+import warnings
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from spacy.training import Example
 from spacy.util import registry
+
+from ..annotations import get_found
+from ..rows import get_rows
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -32,11 +36,14 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
     1.1 everywhere else. A question that is not answered at all has "".
 
     qa_em, qa_f: over all questions. Where some have no answer in the text: qa_has_answer_em, qa_has_answer_f over the
-    others, and qa_no_answer_accuracy over these; else None. All None without questions.
+    others, and qa_no_answer_accuracy over these; else None. All None without questions. qa_not_asked: gold questions that
+    the predicted Docs do not have, as after the stock `spacy evaluate`, which gives the pipeline the text alone; they are
+    in no other score.
     """
     answered: List[Tuple[float, float]] = []
     unanswerable: List[float] = []
-    for prediction, golds in _texts(examples, "luke_questions", "luke_answers"):
+    texts, missed = _read(examples, "luke_questions")
+    for prediction, golds in texts:
         kept = [gold for gold in golds if normalize_answer(gold)] or [""]
         pair = _best(prediction, kept, empty=1.0)
         if golds:
@@ -46,6 +53,7 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
     both = [*answered, *((em, em) for em in unanswerable)]
     scores: Dict[str, Any] = {**_means("qa", both), "qa_has_answer_em": None, "qa_has_answer_f": None}
     scores["qa_no_answer_accuracy"] = None
+    scores["qa_not_asked"] = missed or None
     if unanswerable:
         scores.update(_means("qa_has_answer", answered))
         scores["qa_no_answer_accuracy"] = sum(unanswerable) / len(unanswerable)
@@ -56,14 +64,11 @@ def score_fillers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
     """Exact match and F1 (0 to 1) of the best of `doc._.luke_fillers` for each query that has gold "answers", as ReCoRD's
     script (Zhang et al., 2018) counts: by the text of the answers, whatever their places, and the best counts.
 
-    Keys cloze_em and cloze_f, None without queries.
+    Keys cloze_em and cloze_f, None without queries; and cloze_not_asked, see `score_answers`.
     """
-    pairs = [
-        _best(prediction, golds, empty=0.0)
-        for prediction, golds in _texts(examples, "luke_queries", "luke_fillers")
-        if golds
-    ]
-    return _means("cloze", pairs)
+    texts, missed = _read(examples, "luke_queries")
+    pairs = [_best(prediction, golds, empty=0.0) for prediction, golds in texts if golds]
+    return {**_means("cloze", pairs), "cloze_not_asked": missed or None}
 
 
 def normalize_answer(text: str) -> str:
@@ -91,26 +96,37 @@ def _means(name: str, pairs: List[Tuple[float, float]]) -> Dict[str, Optional[fl
     return {f"{name}_em": sum(em for em, _ in pairs) / len(pairs), f"{name}_f": sum(f for _, f in pairs) / len(pairs)}
 
 
-def _texts(examples: Iterable[Example], asked_key: str, answers_key: str) -> Iterator[Tuple[str, List[str]]]:
-    """The text of the best prediction and those of the gold answers, for each question whose gold is known."""
+def _read(examples: Iterable[Example], asked: str) -> Tuple[List[Tuple[str, List[str]]], int]:
+    """The text of the best prediction and those of the gold answers, for each question whose gold is known and that the
+    pipeline was asked; and how many it was not, of which it warns."""
+    texts: List[Tuple[str, List[str]]] = []
+    missed = 0
     for example in examples:
         doc, gold_doc = example.predicted, example.reference
-        gold = gold_doc.user_data.get(asked_key, [])
-        asked = doc.user_data.get(asked_key, [])
-        if not any("answers" in item for item in gold):
+        gold = [item for item in get_rows(gold_doc, asked) or [] if "answers" in item]
+        if not gold:
             continue
-        if [_question(item) for item in asked] != [_question(item) for item in gold]:
-            raise ValueError(
-                f"The pipeline must be asked what the gold doc asks, but {asked_key} of the one has {len(asked)}, of the "
-                f"other {len(gold)} items, or others; read the data by spacy-luke.GoldCorpus.v1 with questions = true. The "
-                f"text begins {gold_doc.text[:60]!r}."
-            )
-        found = doc.user_data.get(answers_key) or [[] for _ in asked]
-        for item, rows in zip(gold, found, strict=True):
-            if "answers" in item:
-                prediction = doc.text[rows[0][0] : rows[0][1]] if rows else ""
-                yield prediction, [gold_doc.text[start:end] for start, end in item["answers"]]
+        given = get_rows(doc, asked) or []
+        found = get_found(doc, asked) or [[] for _ in given]
+        left: Dict[str, List[Any]] = {}
+        for item, rows in zip(given, found, strict=True):
+            left.setdefault(_question(item), []).append(rows)
+        for item in gold:
+            if not left.get(_question(item)):
+                missed += 1
+                continue
+            rows = left[_question(item)].pop(0)
+            prediction = doc.text[rows[0][0] : rows[0][1]] if rows else ""
+            texts.append((prediction, [gold_doc.text[start:end] for start, end in item["answers"]]))
+    if missed:
+        warnings.warn(
+            f"{missed} of {missed + len(texts)} gold items of doc._.{asked} were not asked, and so are not scored: the Docs "
+            "that the pipeline got do not have them. Use `spacy luke evaluate`, or for training read the data by "
+            "spacy-luke.GoldCorpus.v1 with questions = true.",
+            stacklevel=3,
+        )
+    return texts, missed
 
 
-def _question(item: Dict[str, Any]) -> Optional[str]:
-    return item.get("question", item.get("query"))
+def _question(item: Dict[str, Any]) -> str:
+    return item["question"] if "question" in item else item["query"]

@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
+from ..rows import get_rows
 from .places import Place, gold_place_finder
 
 DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
@@ -98,15 +99,16 @@ def score_relations(
 def _read(examples: Iterable[Example], none: Optional[str], spans_key: Optional[str]) -> Iterator[Found]:
     for example in examples:
         gold_doc, doc = example.reference, example.predicted
-        if "luke_relations" not in gold_doc.user_data:
+        gold_rows, given = get_rows(gold_doc, "luke_relations"), get_rows(gold_doc, "luke_pairs")
+        if gold_rows is None:
             continue
         find = gold_place_finder(example)
-        gold = {(find(a, b), find(c, d), label) for a, b, c, d, label, _ in gold_doc.user_data["luke_relations"]}
-        rows = doc.user_data.get("luke_relations", [])
+        gold = {(find(a, b), find(c, d), label) for a, b, c, d, label, _ in gold_rows}
+        rows = get_rows(doc, "luke_relations") or []
         predicted = {((a, b), (c, d), label) for a, b, c, d, label, _ in rows}
         pairs = None
-        if "luke_pairs" in gold_doc.user_data:
-            pairs = {(find(a, b), find(c, d)) for a, b, c, d in gold_doc.user_data["luke_pairs"]}
+        if given is not None:
+            pairs = {(find(a, b), find(c, d)) for a, b, c, d in given}
             predicted = {key for key in predicted if key[:2] in pairs}
         gold, predicted = ({key for key in keys if key[2] != none} for keys in (gold, predicted))
         labels = [

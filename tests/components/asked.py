@@ -1,6 +1,5 @@
 """Docs with questions and queries that a tiny pipeline can learn by heart."""
 
-import copy
 import functools
 
 import spacy
@@ -8,6 +7,7 @@ from spacy.training import Example
 from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.rows import get_rows
 
 QUESTIONS = [
     [("Who lived in London?", ["Ada Lovelace"]), ("Where did Ada live?", ["London", "London near"])],
@@ -54,7 +54,7 @@ def asked_doc(nlp, gold):
     """The same questions without answers."""
     doc = nlp.make_doc(gold.text)
     for key in ("luke_questions", "luke_queries"):
-        items = copy.deepcopy(gold.user_data[key])
+        items = get_rows(gold, key)
         doc.user_data[key] = [{k: v for k, v in item.items() if k != "answers"} for item in items]
     return doc
 

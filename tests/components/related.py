@@ -10,6 +10,7 @@ from spacy.training import Example
 from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.rows import get_rows
 
 TYPES = [  # of each entity; "Ghana" lies inside another one, "Berlin" has none
     {"Ada Lovelace": ["person", "scientist"], "London": ["place"], "Royal Society": ["group"]},
@@ -62,8 +63,8 @@ def make_examples(nlp, **settings):
     golds = [gold_doc(nlp, i, **settings) for i in range(len(SENTENCES))]
     examples = [Example(mark(nlp.make_doc(gold.text), i), gold) for i, gold in enumerate(golds)]
     for example in examples:
-        if "luke_pairs" in example.reference.user_data:
-            example.predicted.user_data["luke_pairs"] = example.reference.user_data["luke_pairs"]
+        if get_rows(example.reference, "luke_pairs") is not None:
+            example.predicted.user_data["luke_pairs"] = get_rows(example.reference, "luke_pairs")
     return examples
 
 

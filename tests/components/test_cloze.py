@@ -9,10 +9,12 @@ from spacy.tokens import Span
 from spacy.training import Example
 from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
+from spacy_luke.annotations import set_queries
 from spacy_luke.batch.entities import make_entity_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.components.queries import query_items
+from spacy_luke.rows import get_rows
 from spacy_luke.text.passages import encode_query
 
 QUERY = "@placeholder lived there"
@@ -196,8 +198,9 @@ def test_long_queries():
 def test_lost_answers_are_counted():
     nlp = spacy.blank("en")
     gold = gold_doc(nlp, 0)
-    gold.user_data["luke_queries"][0]["answers"] = find(gold.text, "Lovelace", "London")
-    gold.user_data["luke_queries"][1]["answers"] = find(gold.text, "lived")
+    first, second = get_rows(gold, "luke_queries")
+    first["answers"], second["answers"] = find(gold.text, "Lovelace", "London"), find(gold.text, "lived")
+    set_queries(gold, [first, second])
     with pytest.warns(UserWarning, match="2 answers are no candidates, 1 queries have no right candidate") as caught:
         make_cloze(examples=[Example(asked_doc(nlp, gold), gold)])
     assert "of 2 queries with 6 candidates and 3 answers" in str(caught[0].message)
@@ -250,7 +253,7 @@ def test_export_and_import(tmp_path):
     other, again = make_cloze(weights=lambda: checkpoint)
     for i in range(3):
         doc, copy = nlp(asked_doc(nlp, gold_doc(nlp, i))), other(asked_doc(other, gold_doc(other, i)))
-        assert copy.user_data["luke_fillers"] == doc.user_data["luke_fillers"]
+        assert get_rows(copy, "luke_fillers") == get_rows(doc, "luke_fillers")
 
 
 def test_head_of_a_checkpoint_is_kept():

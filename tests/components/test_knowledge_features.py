@@ -10,6 +10,7 @@ from spacy_luke.components.knowledge import GivenEntities
 from spacy_luke.components.known import KnownEntities
 from spacy_luke.components.units import Input, unit_items
 from spacy_luke.readers.datasets import dataset_docs
+from spacy_luke.rows import get_rows
 from spacy_luke.text.backends import BERT_SPECIAL, build_wordpiece
 from spacy_luke.text.tokenizer import PieceTokenizer
 
@@ -55,7 +56,7 @@ def features(golden, task, doc):
         tokens=64,
         known=known,
     )
-    places = doc.user_data["luke_pairs"][0] if task != "typing" else None
+    places = get_rows(doc, "luke_pairs")[0] if task != "typing" else None
     spans = [doc.spans["luke_types"][0]] if places is None else [doc.char_span(*places[:2]), doc.char_span(*places[2:])]
     mentions = [(span.start, span.end) for span in spans]
     (item,) = unit_items(settings, doc, mentions, np.arange(len(mentions))[None], owner=0)
@@ -104,7 +105,7 @@ def test_features(golden, tmp_path, task):
             types = {span.label_ for span in doc.spans["luke_types"]}
             assert [int(label in types) for label in labels] == wanted["labels"]
         else:
-            (row,) = doc.user_data["luke_relations"] or [[None] * 4 + ["NA"]]
+            (row,) = get_rows(doc, "luke_relations") or [[None] * 4 + ["NA"]]
             assert labels.index(row[4]) == wanted["label_id"]
     assert same
 
@@ -124,7 +125,7 @@ def test_what_the_original_refuses(golden, tmp_path):
             marks = marks_of(golden, task, found)
             assert all(len(places) == 2 for places in marks), item
             if task == "fewrel":
-                assert doc.user_data["luke_knowledge"] == [[a, b, name, 1.0] for name, a, b, _ in item["ents"]]
+                assert get_rows(doc, "luke_knowledge") == [[a, b, name, 1.0] for name, a, b, _ in item["ents"]]
                 rows = [found["input_ent"][first + 1] for first, _ in marks]
                 assert rows == [golden["entity2id"].get(name, -1) for name, *_ in item["ents"]]
     assert refused

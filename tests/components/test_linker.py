@@ -18,6 +18,7 @@ from spacy_luke.components.candidates import best_candidates
 from spacy_luke.components.decisions import LinkTask, decide
 from spacy_luke.components.link_inputs import link_tasks
 from spacy_luke.knowledge.build import build_vectors
+from spacy_luke.rows import get_rows
 
 SIZE = 12
 ENTITIES = [f"Entity {i}" for i in range(20)]
@@ -121,12 +122,12 @@ def test_decisions_are_those_of_the_plain_procedure(store, attention, split):
 def test_batches_change_nothing(store, attention, inference, others):
     nlp, linker = make_linker(store, attention=attention, inference=inference, others=others, prior=True)
     texts = ["", *SENTENCES, " ".join(SENTENCES * 3)]
-    one = [linker(make_doc(nlp, text)).user_data["luke_linked"] for text in texts]
+    one = [get_rows(linker(make_doc(nlp, text)), "luke_linked") for text in texts]
     linker.cfg["batch_size"] = 80
     for size in (1, 7):
         docs = list(nlp.pipe([make_doc(nlp, text) for text in texts], batch_size=size))
         for doc, expected in zip(docs, one, strict=True):
-            for a, b in zip(doc.user_data["luke_linked"], expected, strict=True):
+            for a, b in zip(get_rows(doc, "luke_linked"), expected, strict=True):
                 assert a[:2] == b[:2]
                 assert [x[0] for x in a[2]] == [x[0] for x in b[2]]
                 assert [x[2] for x in a[2]] == pytest.approx([x[2] for x in b[2]], abs=1e-4)
@@ -349,14 +350,14 @@ def test_a_knowledge_base(kb, tmp_path):
     assert doc.ents[0].kb_id_ in ("Q1", "Q2")
     assert {x.id for x in doc.ents[0]._.luke_candidates} == {"Q1", "Q2"}
     nlp.to_disk(tmp_path / "pipeline")
-    expected = doc.user_data["luke_linked"]
+    expected = get_rows(doc, "luke_linked")
     again = spacy.load(tmp_path / "pipeline")
-    assert again(example().predicted).user_data["luke_linked"] == expected
+    assert get_rows(again(example().predicted), "luke_linked") == expected
     third = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
-    assert third(example().predicted).user_data["luke_linked"] == expected
+    assert get_rows(third(example().predicted), "luke_linked") == expected
     again.to_disk(tmp_path / "pipeline")  # over the folder that it reads
-    assert again(example().predicted).user_data["luke_linked"] == expected
-    assert spacy.load(tmp_path / "pipeline")(example().predicted).user_data["luke_linked"] == expected
+    assert get_rows(again(example().predicted), "luke_linked") == expected
+    assert get_rows(spacy.load(tmp_path / "pipeline")(example().predicted), "luke_linked") == expected
     assert [x.kb_id_ for doc in again.pipe([example().predicted] * 3, n_process=2) for x in doc.ents] == [
         expected[0][2][0][0]
     ] * 3
@@ -374,7 +375,7 @@ def test_empty_docs(store):
     nlp, _ = make_linker(store)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert [doc.user_data["luke_linked"] for doc in nlp.pipe([Doc(nlp.vocab), nlp.make_doc("Nothing here.")])] == [
+        assert [get_rows(doc, "luke_linked") for doc in nlp.pipe([Doc(nlp.vocab), nlp.make_doc("Nothing here.")])] == [
             [],
             [],
         ]
@@ -394,9 +395,9 @@ def test_shares_an_encoder(store):
     nlp.update(examples, sgd=sgd)
     assert not (before == linker.encoder.module.layers[0].up.weight).all()
     texts = [make_doc(nlp, text) for text in SENTENCES]
-    expected = [doc.user_data["luke_linked"] for doc in nlp.pipe(x.copy() for x in texts)]
+    expected = [get_rows(doc, "luke_linked") for doc in nlp.pipe(x.copy() for x in texts)]
     again = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
-    assert [doc.user_data["luke_linked"] for doc in again.pipe(x.copy() for x in texts)] == expected
+    assert [get_rows(doc, "luke_linked") for doc in again.pipe(x.copy() for x in texts)] == expected
 
 
 def test_share_names_needs_persons(store):

@@ -1,6 +1,5 @@
 """What `luke_qa` and `luke_cloze` have in common: they learn, score, save and load, and answer alike in any company."""
 
-import copy
 import json
 import pickle
 
@@ -14,6 +13,7 @@ from thinc.api import SGD
 from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.rows import get_rows, set_rows
 
 BOTH = ["luke_qa", "luke_cloze"]
 GOLD = {"luke_qa": QUESTIONS, "luke_cloze": QUERIES}
@@ -40,7 +40,7 @@ def asked_docs(nlp):
 
 
 def rows_of(docs, factory):
-    return [copy.deepcopy(doc.user_data.get(ROWS[factory])) for doc in docs]
+    return [get_rows(doc, ROWS[factory]) for doc in docs]
 
 
 def assert_same(one, other):
@@ -78,7 +78,7 @@ def test_docs_with_words_alone(factory):
     assert spaced.has_unknown_spaces
     gold = gold_doc(nlp, 0)
     for key in ("luke_questions", "luke_queries"):
-        spaced.user_data[key] = asked_doc(nlp, gold).user_data[key]
+        set_rows(spaced, key, get_rows(asked_doc(nlp, gold), key))
     nlp.get_pipe(factory)(spaced)
     assert [x.text for x in answers(spaced, factory)] == [a[0] for _, a in GOLD[factory][0]]
 
@@ -116,7 +116,7 @@ def test_docs_without_questions_cost_nothing(factory, monkeypatch):
 
     monkeypatch.setattr(nlp.get_pipe(factory).model, "_func", never)
     docs = list(nlp.pipe([*SENTENCES, ""]))
-    assert all(ROWS[factory] not in doc.user_data and answers(doc, factory) == [] for doc in docs)
+    assert all(get_rows(doc, ROWS[factory]) is None and answers(doc, factory) == [] for doc in docs)
 
 
 @pytest.mark.product
@@ -231,7 +231,7 @@ def test_nothing_to_learn(factory):
 @pytest.mark.parametrize("factory", BOTH)
 def test_not_initialised(factory):
     nlp, component = make_pipeline(factory, initialize=False)
-    assert ROWS[factory] not in nlp("No questions").user_data
+    assert get_rows(nlp("No questions"), ROWS[factory]) is None
     with pytest.raises(ValueError, match="no weights yet"):
         nlp(asked_docs(nlp)[0])
 

@@ -17,6 +17,7 @@ from tiny import SENTENCES, make_checkpoint, make_wordpiece
 from spacy_luke.batch import entities
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.mentions import Pairs, make_pairs
+from spacy_luke.rows import get_rows
 
 MODES = {"full": ("full", {}), "pair": ("one_way", {"tokens": "pair"}), "mention": ("one_way", {"tokens": "mention"})}
 SPANS = {"@misc": "spacy-luke.span_group.v1", "key": KEY}
@@ -299,7 +300,7 @@ def test_nothing_to_relate(mode):
     for text in ("", " ", "Ada saw it"):
         doc = nlp(text)
         assert doc._.luke_relations == []
-        assert doc.user_data["luke_relations"] == []
+        assert get_rows(doc, "luke_relations") == []
         doc = relation(marked(nlp, text))
         assert doc._.luke_relations == []
         assert relation.update([Example(nlp.make_doc(text), doc)]) == {"luke_relation": 0.0}
@@ -636,7 +637,7 @@ def test_relations_survive_in_docs():
     [
         ({"context": "paragraph"}, "context must be one of .* but it is 'paragraph'"),
         ({"tokens": "some"}, "tokens must be one of .* but it is 'some'"),
-        ({"threshold": 1.0}, "threshold is a probability above 0 and below 1, but it is 1.0"),
+        ({"threshold": 1.1}, "threshold is a probability, from 0 to 1, but it is 1.1"),
         ({"overlap": 0}, "overlap must be at least 1, but it is 0"),
         ({"features": "some"}, "features must be one of .* but it is 'some'"),
         ({"suggester": {**PAIRS, "same_sentences": True}}, "same_sentences"),

@@ -16,6 +16,7 @@ from tiny import SENTENCES, make_checkpoint
 from spacy_luke.annotations import set_candidates_given, set_queries, set_questions
 from spacy_luke.knowledge.build import build_vectors
 from spacy_luke.linking.build import build_store
+from spacy_luke.rows import get_rows
 
 THREADS = 8
 ENTITIES = [f"Entity {i}" for i in range(9)]
@@ -52,9 +53,9 @@ def facts(doc):
     for x in doc._.luke_relations:
         found["relation", x.head.start, x.head.end, x.tail.start, x.tail.end, x.label] = x.score
     for key in ("luke_answers", "luke_fillers"):
-        for i, rows in enumerate(doc.user_data.get(key, [])):
+        for i, rows in enumerate(get_rows(doc, key) or []):
             found.update({(key, i, a, b): score for a, b, score in rows})
-    for a, b, candidates in doc.user_data.get("luke_linked", []):
+    for a, b, candidates in get_rows(doc, "luke_linked") or []:
         found.update({("link", a, b, name): score for name, _, score in candidates})
     found.update({("vector", i): float(row[0]) for i, row in enumerate(doc.tensor) if doc.tensor.ndim == 2})
     return found | {("category", name): score for name, score in doc.cats.items()}

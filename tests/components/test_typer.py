@@ -488,7 +488,7 @@ def test_types_survive_in_docs():
     ("config", "message"),
     [
         ({"context": "paragraph"}, "context must be one of .* but it is 'paragraph'"),
-        ({"threshold": 0.0}, "threshold is a probability above 0 and below 1, but it is 0.0"),
+        ({"threshold": -0.1}, "threshold is a probability, from 0 to 1, but it is -0.1"),
         ({"focus": -1.0}, r"focus must be 0 or more, but it is -1\.0"),
         ({"batch_size": 0}, "batch_size must be at least 1, but it is 0"),
         ({"features": "some"}, "features must be one of .* but it is 'some'"),

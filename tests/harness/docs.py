@@ -14,6 +14,9 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_luke.annotations import get_all_rows
+from spacy_luke.rows import get_rows
+
 from .documents import Asked, draw_doc, draw_junk
 from .refusals import is_documented
 from .runner import Kind, Outcome
@@ -132,20 +135,13 @@ def read(doc: Doc) -> Dict[str, Any]:
     for key in sorted(doc.spans):
         scores = {name: [float(x) for x in values] for name, values in doc.spans[key].attrs.items()}
         found[f"spans {key}"] = [[_read_span(span) for span in doc.spans[key]], scores]
-    for key in sorted(x for x in doc.user_data if isinstance(x, str) and x.startswith("luke_")):
-        found[key] = _plain(doc.user_data[key])
+    found["rows"] = get_all_rows(doc)
     found["cats"] = dict(doc.cats)
     return found
 
 
 def _read_span(span: Any) -> List[Any]:
     return [span.start, span.end, span.label_, span.kb_id_, span._.luke_score, dict(span._.luke_types or {})]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(x) for key, x in value.items()}
-    return [_plain(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 
 def compare(one: Any, other: Any, place: str = "") -> str:
@@ -187,26 +183,27 @@ def _check_scores(doc: Doc) -> Iterator[str]:
 def _check_places(doc: Doc) -> Iterator[str]:
     size = len(doc.text)
     places: List[Tuple[str, int, int]] = []
-    for a, b, c, d, *_ in doc.user_data.get("luke_relations", []):
+    for a, b, c, d, *_ in get_rows(doc, "luke_relations") or []:
         places += [("luke_relations", a, b), ("luke_relations", c, d)]
     for key in ("luke_answers", "luke_fillers"):
-        places += [(key, a, b) for rows in doc.user_data.get(key, []) for a, b, _ in rows if (a, b) != (0, 0)]
-    places += [("luke_linked", a, b) for a, b, _ in doc.user_data.get("luke_linked", [])]
+        places += [(key, a, b) for rows in get_rows(doc, key) or [] for a, b, _ in rows if (a, b) != (0, 0)]
+    places += [("luke_linked", a, b) for a, b, _ in get_rows(doc, "luke_linked") or []]
     for key, start, end in places:
         if not 0 <= start < end <= size:
             yield f"{key}: characters [{start}, {end}) of {size}"
     for question, answers in (("luke_questions", "luke_answers"), ("luke_queries", "luke_fillers")):
-        if answers in doc.user_data and len(doc.user_data[answers]) != len(doc.user_data.get(question, [])):
+        found = get_rows(doc, answers)
+        if found is not None and len(found) != len(get_rows(doc, question) or []):
             yield f"{answers} are not one for each of {question}"
     for key in ("luke_relations", "luke_answers", "luke_fillers"):
         getattr(doc._, key)  # as Spans
 
 
 def _scores(doc: Doc) -> Iterable[float]:
-    data = doc.user_data
-    yield from (row[5] for row in data.get("luke_relations", []))
-    yield from (x[2] for key in ("luke_answers", "luke_fillers") for rows in data.get(key, []) for x in rows)
-    yield from (x for _, _, rows in data.get("luke_linked", []) for _, prior, score in rows for x in (prior, score))
+    yield from (row[5] for row in get_rows(doc, "luke_relations") or [])
+    yield from (x[2] for key in ("luke_answers", "luke_fillers") for rows in get_rows(doc, key) or [] for x in rows)
+    linked = get_rows(doc, "luke_linked") or []
+    yield from (x for _, _, rows in linked for _, prior, score in rows for x in (prior, score))
     for spans in (doc.ents, *doc.spans.values()):
         yield from (x for span in spans for x in (span._.luke_types or {}).values())
         yield from (span._.luke_score for span in spans if span._.luke_score is not None)

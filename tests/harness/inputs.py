@@ -27,6 +27,7 @@ from spacy_luke.linking.kb import EntityKB
 from spacy_luke.model.ernie import ErnieConfig
 from spacy_luke.pretraining.luke import load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.readers.sentences import RuleSentences
+from spacy_luke.rows import set_rows
 
 from .docs import read
 from .stand import NAMES, make_examples, make_gold, make_stores
@@ -182,7 +183,7 @@ def _write_pipelines(folder: Path) -> None:
         nlp.to_disk(folder / name)
     golds = [make_gold(nlp, text) for text in SENTENCES[:3]]
     for doc in golds:
-        del doc.user_data["luke_queries"]
+        set_rows(doc, "luke_queries", None)
     DocBin(docs=golds, store_user_data=True).to_disk(folder / "train.spacy")
     DocBin(docs=golds * 30, store_user_data=True).to_disk(folder / "dev.spacy")
     linked = nlp.make_doc("Ada met Bob in London.")

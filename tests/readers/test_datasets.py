@@ -6,6 +6,7 @@ import pytest
 import spacy
 
 from spacy_luke.readers.datasets import DATASETS, dataset_docs, read_dataset
+from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 
@@ -106,7 +107,7 @@ def docs_of(path, format, **settings):
 
 
 def relations(doc):
-    return [(doc.text[a:b], doc.text[c:d], label) for a, b, c, d, label, _ in doc.user_data["luke_relations"]]
+    return [(doc.text[a:b], doc.text[c:d], label) for a, b, c, d, label, _ in get_rows(doc, "luke_relations")]
 
 
 def ents(doc):
@@ -141,7 +142,7 @@ def test_ufet(write):
 
 def test_tacred(write):
     (first, second) = docs_of(write([TACRED, {**TACRED, "relation": "city:mayor"}]), "tacred")
-    assert first.user_data["luke_pairs"] == [[6, 10, 0, 2]]  # the subject is the head, wherever it stands
+    assert get_rows(first, "luke_pairs") == [[6, 10, 0, 2]]  # the subject is the head, wherever it stands
     assert (relations(first), relations(second)) == ([], [("Bonn", "Ed", "city:mayor")])
     assert ents(first) == [("Ed", "PERSON"), ("Bonn", "CITY")]
 
@@ -155,7 +156,7 @@ def test_semeval2010(write, newline):
     assert (relations(first), relations(second)) == ([], [("A", "B", "X-Y(e2,e1)")])
     assert ents(first) == [("system", "ENTITY"), ("co", "ENTITY")]
     assert [word.text for word in second] == ["A", "B"]  # "AB" is one word for spaCy
-    assert second.user_data["luke_pairs"] == [[0, 1, 1, 2]]
+    assert get_rows(second, "luke_pairs") == [[0, 1, 1, 2]]
 
 
 def test_kbp37(write):
@@ -168,7 +169,7 @@ def test_kbp37(write):
 def test_fewrel(write):
     (doc,) = docs_of(write(FEWREL), "fewrel")
     assert relations(doc) == [("c", "a", "P1")]
-    assert doc.user_data["luke_pairs"] == [[4, 5, 0, 1]]
+    assert get_rows(doc, "luke_pairs") == [[4, 5, 0, 1]]
     assert [(e.text, e.kb_id_) for e in doc.ents] == [("a", "Q1"), ("c", "Q3"), ("a", "Q1")]
 
 
@@ -178,7 +179,7 @@ def test_conll04(write):
     first, second = docs_of(write([SPERT, tagged]), "conll04")
     assert ents(first) == ents(second) == [("Ed Ott", "Peop"), ("Bonn", "Loc")]
     assert relations(first) == relations(second) == [("Ed Ott", "Bonn", "Live_In")]
-    assert "luke_pairs" not in first.user_data
+    assert get_rows(first, "luke_pairs") is None
 
 
 def test_scierc(write):
@@ -191,17 +192,17 @@ def test_scierc(write):
 def test_docred(write):
     path = write([DOCRED, {key: value for key, value in DOCRED.items() if key != "labels"}])
     doc, unlabelled = docs_of(path, "docred")
-    assert doc.user_data["luke_relations"] == [[0, 2, 6, 10, "P19", 1.0], [11, 13, 6, 10, "P19", 1.0]]
+    assert get_rows(doc, "luke_relations") == [[0, 2, 6, 10, "P19", 1.0], [11, 13, 6, 10, "P19", 1.0]]
     assert [entity.label_ for entity in doc.ents] == ["PER", "LOC", "PER"]
-    assert "luke_relations" not in unlabelled.user_data
-    assert len(docs_of(path, "docred", mention_pairs="first")[0].user_data["luke_relations"]) == 1
+    assert get_rows(unlabelled, "luke_relations") is None
+    assert len(get_rows(docs_of(path, "docred", mention_pairs="first")[0], "luke_relations")) == 1
 
 
 def test_docred_pairs_of_equal_mentions(write):
     twice = {**DOCRED, "vertexSet": [DOCRED["vertexSet"][0], [DOCRED["vertexSet"][0][0]]]}
     for mention_pairs in ("all", "first"):
         (doc,) = docs_of(write([twice]), "docred", mention_pairs=mention_pairs)
-        assert doc.user_data["luke_relations"] == [[11, 13, 0, 2, "P19", 1.0]]
+        assert get_rows(doc, "luke_relations") == [[11, 13, 0, 2, "P19", 1.0]]
     same = {**DOCRED, "vertexSet": [[DOCRED["vertexSet"][0][0]]] * 2}
     with pytest.raises(ValueError, match="item 0, label 0: its head and tail have the same words: entities 0, 1"):
         docs_of(write([same]), "docred")
@@ -212,7 +213,7 @@ def test_squad(write):
     assert doc.text == CONTEXT
     assert [word.text for word in doc] == [word.text for word in NLP.make_doc(CONTEXT)]
     assert not doc.has_annotation("ENT_IOB")
-    first, second, third, fourth = doc.user_data["luke_questions"]
+    first, second, third, fourth = get_rows(doc, "luke_questions")
     assert first == {"id": "q7", "question": "Which city?", "answers": [[26, 30], [37, 41]]}
     assert second["answers"] == []
     assert third == {"id": "2", "question": "Hidden?"}
@@ -221,7 +222,7 @@ def test_squad(write):
 
 def test_squad_triples(write):
     (doc,) = docs_of(write(TRIPLES), "squad_triples")
-    assert [q["answers"] for q in doc.user_data["luke_questions"]] == [[[26, 30]], [[15, 17]]]
+    assert [q["answers"] for q in get_rows(doc, "luke_questions")] == [[[26, 30]], [[15, 17]]]
 
 
 @pytest.mark.parametrize("shape", ["lines", "original", "original, indented"])
@@ -231,7 +232,7 @@ def test_record(write, shape):
     if "indented" in shape:
         path.write_text(json.dumps(original, indent=1))
     (doc,) = docs_of(path, "record")
-    (query,) = doc.user_data["luke_queries"]
+    (query,) = get_rows(doc, "luke_queries")
     assert query == {
         "id": "9",
         "query": "@placeholder is hot",

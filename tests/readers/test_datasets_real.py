@@ -10,6 +10,7 @@ import spacy
 from spacy_luke.annotations import register_extensions
 from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.jsonl import JsonlCorpus
+from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample" / "dev.jsonl"
@@ -22,7 +23,7 @@ def read(path, format, **settings):
 
 
 def labels(docs):
-    return Counter(row[4] for doc in docs for row in doc.user_data["luke_relations"])
+    return Counter(row[4] for doc in docs for row in get_rows(doc, "luke_relations"))
 
 
 @pytest.mark.parametrize(("part", "n_bare", "people"), [
@@ -55,11 +56,11 @@ def test_ufet(shared):
 def test_semeval2010(shared, name, n, n_other):
     docs, _ = read(shared(SEMEVAL + name), "semeval2010")
     assert len(docs) == n
-    assert sum(not doc.user_data["luke_relations"] for doc in docs) == n_other
+    assert sum(not get_rows(doc, "luke_relations") for doc in docs) == n_other
     found = labels(docs)
     assert len(found) == 18
     assert len({label.partition("(")[0] for label in found}) == 9
-    assert all(len(doc.user_data["luke_pairs"]) == 1 for doc in docs)
+    assert all(len(get_rows(doc, "luke_pairs")) == 1 for doc in docs)
 
 
 def test_semeval2010_keeps_the_sentences(shared):
@@ -73,7 +74,7 @@ def test_semeval2010_keeps_the_sentences(shared):
             plain = plain.replace(mark, "")
         assert doc.text == plain
         inside = [sentence.split(a)[1].split(b)[0] for a, b in (marks[:2], marks[2:])]
-        (row,) = doc.user_data["luke_pairs"]
+        (row,) = get_rows(doc, "luke_pairs")
         assert [doc.text[row[0] : row[1]], doc.text[row[2] : row[3]]] == inside
 
 
@@ -117,8 +118,8 @@ def test_docred(shared):
     assert labels(firsts).total() + counts["equal relations"] == 17284
     assert len(labels(firsts)) == len(labels(docs)) == 95
     for doc, first in zip(docs, firsts, strict=True):
-        rows = {tuple(row) for row in doc.user_data["luke_relations"]}
-        assert {tuple(row) for row in first.user_data["luke_relations"]} <= rows
+        rows = {tuple(row) for row in get_rows(doc, "luke_relations")}
+        assert {tuple(row) for row in get_rows(first, "luke_relations")} <= rows
 
 
 @pytest.mark.parametrize(
@@ -135,14 +136,14 @@ def test_fewrel(shared, name, n, n_relations):
 def test_fewrel_names(shared):
     docs, _ = read(shared("data/fewrel/val_wiki.json"), "fewrel", spans_key="sc")
     first = docs[0]
-    a, b, c, d, label, _ = first.user_data["luke_relations"][0]
+    a, b, c, d, label, _ = get_rows(first, "luke_relations")[0]
     assert (first.text[a:b], first.text[c:d], label) == ("Cape Girardeau Bridge", "Mississippi River", "P177")
     assert {span.kb_id_ for span in first.spans["sc"]} == {"Q5034838", "Q1497"}
 
 
 def test_xquad(shared):
     docs, _ = read(shared("data/xquad_en/xquad.en.json"), "squad")
-    questions = [question for doc in docs for question in doc.user_data["luke_questions"]]
+    questions = [question for doc in docs for question in get_rows(doc, "luke_questions")]
     assert (len(docs), len(questions), len({question["id"] for question in questions})) == (240, 1190, 1190)
     (start, end), *_ = questions[0]["answers"]
     assert docs[0].text[start:end] == "308"
@@ -150,14 +151,14 @@ def test_xquad(shared):
 
 def test_squad_triples(shared):
     docs, _ = read(shared("data/squad_subset/routerlens_squad_dev.json"), "squad_triples")
-    assert (len(docs), sum(len(doc.user_data["luke_questions"]) for doc in docs)) == (3902, 4330)
+    assert (len(docs), sum(len(get_rows(doc, "luke_questions")) for doc in docs)) == (3902, 4330)
 
 
 def test_record(shared):
     docs, _ = read(shared("data/record_fewglue/train.jsonl"), "record")
     assert (len(docs), sum(len(doc.ents) for doc in docs)) == (32, 585)
     for doc in docs:
-        (query,) = doc.user_data["luke_queries"]
+        (query,) = get_rows(doc, "luke_queries")
         assert query["answers"]
         assert all(answer in query["candidates"] for answer in query["answers"])
 

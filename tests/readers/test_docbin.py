@@ -3,7 +3,9 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus
 
+from spacy_luke.annotations import get_all_rows
 from spacy_luke.readers.docbin import make_gold_corpus, write_docbin
+from spacy_luke.rows import get_rows
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,7 @@ def test_what_a_task_takes_is_given_and_no_gold_besides(nlp, tmp_path):
 
     def given(**settings):
         (example,) = make_gold_corpus(path, **settings)(nlp)
-        assert example.reference.user_data["luke_questions"][0]["answers"]
+        assert get_rows(example.reference, "luke_questions")[0]["answers"]
         return example.predicted
 
     plain = given(sentences=False)
@@ -115,8 +117,8 @@ def test_what_a_task_takes_is_given_and_no_gold_besides(nlp, tmp_path):
     marked = given(mentions=True)
     assert list(marked.spans) == ["luke_mentions"]
     assert [(s.text, s.label_) for s in marked.spans["luke_mentions"]] == [("Mary", ""), ("Bonn0", "")]
-    assert given(pairs=True).user_data == {"luke_pairs": [[0, 4, 9, 14]]}
-    assert given(questions=True).user_data == {
+    assert get_all_rows(given(pairs=True)) == {"luke_pairs": [[0, 4, 9, 14]]}
+    assert get_all_rows(given(questions=True)) == {
         "luke_questions": [{"id": "0", "question": "Who?"}],
         "luke_queries": [{"id": "0", "query": "@placeholder?", "candidates": [[0, 4]]}],
     }

@@ -6,6 +6,7 @@ from spacy.util import registry
 
 from spacy_luke.readers.jsonl import make_jsonl_corpus, read_jsonl
 from spacy_luke.readers.records import Mention
+from spacy_luke.rows import get_rows
 
 TEXT = "Angela Merkel visited New York."
 NESTED = [[0, 13, "PER"], [0, 6, "FIRST"], [22, 30, "LOC"]]
@@ -160,16 +161,16 @@ def test_types_relations_questions_and_queries(write):
     assert triples(doc.spans["luke_types"]) == [
         ("Angela Merkel", "person"), ("Angela Merkel", "politician"), ("New York", ""),
     ]  # fmt: skip
-    assert doc.user_data["luke_relations"] == [[0, 13, 22, 30, "visited", 1.0]]
-    assert doc.user_data["luke_questions"] == [
+    assert get_rows(doc, "luke_relations") == [[0, 13, 22, 30, "visited", 1.0]]
+    assert get_rows(doc, "luke_questions") == [
         {"id": "q", "question": "Who?", "answers": [[0, 13]]},
         {"id": "1", "question": "Why?", "answers": []},
     ]
-    assert doc.user_data["luke_queries"] == [
+    assert get_rows(doc, "luke_queries") == [
         {"id": "0", "query": "@placeholder is big", "answers": [[22, 30]], "candidates": [[0, 13], [22, 30]]},
         {"id": "1", "query": "@placeholder laughed", "candidates": [[0, 13]]},
     ]
-    assert "luke_pairs" not in doc.user_data
+    assert get_rows(doc, "luke_pairs") is None
     (bare,) = read_docs(write({"text": TEXT, "entities": [[0, 13, "PER"]]}))
     assert not bare.user_data
     assert "luke_types" not in bare.spans
@@ -184,7 +185,7 @@ def test_types_relations_questions_and_queries(write):
 )  # fmt: skip
 def test_relations_of_annotation_tools(write, relation):
     (doc,) = read_docs(write({**FULL, "relations": [relation]}))
-    assert doc.user_data["luke_relations"] == [[0, 13, 22, 30, "visited", 1.0]]
+    assert get_rows(doc, "luke_relations") == [[0, 13, 22, 30, "visited", 1.0]]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import pytest
 import spacy
 from spacy.training import Example
 
+from spacy_luke.annotations import get_all_rows
 from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.docbin import copy_given, make_gold_corpus, write_docbin
+from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 TEXT = '"Bonn" -LRB- or Berlin -RRB- is near Köln'
@@ -34,7 +36,7 @@ def read(tmp_path):
 
 
 def given_texts(doc):
-    return [(doc.text[a:b], name, score) for a, b, name, score in doc.user_data["luke_knowledge"]]
+    return [(doc.text[a:b], name, score) for a, b, name, score in get_rows(doc, "luke_knowledge")]
 
 
 @pytest.mark.parametrize("format", ["figer", "open_entity"])
@@ -62,15 +64,15 @@ def test_a_mention_without_a_character_is_counted(read):
 
 def test_without_entities(read):
     item = {key: value for key, value in FIGER.items() if key != "ents"}
-    assert "luke_knowledge" not in read([item], "figer")[0].user_data
+    assert get_rows(read([item], "figer")[0], "luke_knowledge") is None
 
 
 def test_fewrel(read):
     (doc,) = read([PAIR], "ernie_fewrel")
     assert given_texts(doc) == [("Bonn", "Q586", 1.0), ("Köln", "Q365", 1.0)]
     assert [(e.text, e.label_, e.kb_id_) for e in doc.ents] == [("Bonn", "ENTITY", "Q586"), ("Köln", "ENTITY", "Q365")]
-    assert doc.user_data["luke_pairs"] == [[1, 5, 37, 41]]
-    assert doc.user_data["luke_relations"] == [[1, 5, 37, 41, "P47", 1.0]]
+    assert get_rows(doc, "luke_pairs") == [[1, 5, 37, 41]]
+    assert get_rows(doc, "luke_relations") == [[1, 5, 37, 41, "P47", 1.0]]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_tacred(read):
         [TACRED, {**TACRED, "label": "no_relation"}, {**TACRED, "label": "per:age"}], "ernie_tacred"
     )
     assert given_texts(first) == [("Berlin", "Q64", 0.41)]
-    assert [len(doc.user_data["luke_relations"]) for doc in (first, second, third)] == [0, 0, 1]
+    assert [len(get_rows(doc, "luke_relations")) for doc in (first, second, third)] == [0, 0, 1]
     assert not any(entity.kb_id_ for entity in first.ents)  # those of "ann" are all that the original reads
 
 
@@ -128,10 +130,14 @@ def test_given_entities_are_input(read, tmp_path):
     write_docbin([doc], path)
     (example,) = make_gold_corpus(path)(NLP)
     assert isinstance(example, Example)
-    assert example.predicted.user_data == {"luke_knowledge": [[16, 22, "Q64", 0.41]], "luke_second": 16}
+    assert get_all_rows(example.predicted) == {"luke_knowledge": [[16, 22, "Q64", 0.41]], "luke_second": [16]}
     (bare,) = make_gold_corpus(path, knowledge=False)(NLP)
-    assert bare.predicted.user_data == {"luke_second": 16}
-    assert copy_given(doc, NLP.vocab, pairs=True).user_data.keys() == {"luke_pairs", "luke_knowledge", "luke_second"}
+    assert get_all_rows(bare.predicted) == {"luke_second": [16]}
+    assert get_all_rows(copy_given(doc, NLP.vocab, pairs=True)).keys() == {
+        "luke_pairs",
+        "luke_knowledge",
+        "luke_second",
+    }
 
 
 @pytest.mark.parametrize(("part", "n"), [
@@ -141,12 +147,12 @@ def test_open_entity_has_all_its_entities(shared, part, n):
     items = json.loads(path.read_text(encoding="utf8"))
     for text in ("file", "paper"):
         docs = list(dataset_docs(NLP, path, format="open_entity", text=text))
-        rows = [row for doc in docs for row in doc.user_data["luke_knowledge"]]
+        rows = [row for doc in docs for row in get_rows(doc, "luke_knowledge")]
         assert len(rows) == n
         assert sum(score > 0.3 for *_, score in rows) == sum(row[3] > 0.3 for item in items for row in item["ents"])
         for doc, item in zip(docs, items, strict=True):
             for (a, b, name, score), (q, start, end, s) in zip(
-                doc.user_data["luke_knowledge"], item["ents"], strict=True
+                get_rows(doc, "luke_knowledge"), item["ents"], strict=True
             ):
                 assert (name, score) == (q, s)
                 inside = item["sent"][start:end]

@@ -16,6 +16,7 @@ from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.readers.pprforned import read_pprforned
 from spacy_luke.readers.wned import WnedMention, find_near, read_wned_xml
+from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 CONLL = """-DOCSTART- -X- -X- O
@@ -109,7 +110,7 @@ def test_aida_without_candidates(tmp_path):
     assert [ent.start for ent in first.ents] == [2, 4, 6]  # the second Bonn: by order and offset
     assert links(second) == [("Mary", "PER", "Mary & Co")]
     assert [sentence.start for sentence in first.sents] == [0, 4]
-    assert "luke_candidates" not in first.user_data
+    assert get_rows(first, "luke_candidates") is None
     assert not [name for name in counts if name.startswith("notes")]
 
 
@@ -135,8 +136,8 @@ def test_aida_with_pprforned(tmp_path):
     }
     assert read_pprforned(folder) == read_pprforned(tmp_path / "ppr.tar.xz")
     again, _ = read(path, "aida", links=titles, candidates=tmp_path / "ppr.tar.xz")
-    assert [doc.user_data["luke_candidates"] for doc in again] == [
-        doc.user_data["luke_candidates"] for doc in (first, second)
+    assert [get_rows(doc, "luke_candidates") for doc in again] == [
+        get_rows(doc, "luke_candidates") for doc in (first, second)
     ]
 
 
@@ -349,7 +350,7 @@ def test_given_candidates():
     doc._.luke_candidates_given = [(9, 13, [("b", 1), ("a", 0.5)]), (0, 4, [])]
     assert doc._.luke_candidates_given == [[0, 4, []], [9, 13, [["a", 0.5], ["b", 1.0]]]]
     doc._.luke_candidates_given = None
-    assert "luke_candidates" not in doc.user_data
+    assert get_rows(doc, "luke_candidates") is None
     wrong = [(0, 99, []), (4, 4, []), (0, 4, [("", 1)]), (0, 4, [("a", -1)]), (0, 4, [("a", 1), ("a", 1)]), (0, 4), 3]
     for row in [*wrong, (0, 4, [("a", float("nan"))])]:
         with pytest.raises(ValueError, match="Given candidates 1 must be"):
@@ -370,11 +371,11 @@ def test_copied_for_the_pipeline():
     given = copy_given(stored, NLP.vocab, links=True)
     assert links(given) == [("Mary of Bonn", "PER", "")]
     assert links(given, "luke_links") == [("Mary of Bonn", "PER", ""), ("Bonn", "PER", "")]
-    assert given.user_data["luke_candidates"] == [[0, 12, [["Q1", 1.0]]]]
+    assert get_rows(given, "luke_candidates") == [[0, 12, [["Q1", 1.0]]]]
     bare = copy_given(stored, NLP.vocab)
     assert not bare.ents
     assert "luke_links" not in bare.spans
-    assert bare.user_data["luke_candidates"] == given.user_data["luke_candidates"]
+    assert get_rows(bare, "luke_candidates") == get_rows(given, "luke_candidates")
     with pytest.raises(ValueError, match="set one of them"):
         copy_given(stored, NLP.vocab, links=True, entities=True)
 

@@ -9,6 +9,7 @@ from spacy.training import Example
 from spacy_luke.readers.datasets import dataset_docs, read_dataset
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.readers.json_files import read_json_lines
+from spacy_luke.rows import get_rows
 from spacy_luke.scorers.linking import link_by_prior, score_links
 
 NLP = spacy.blank("en")
@@ -95,7 +96,7 @@ def test_pprforned(shared):
         first = sum(
             row[2][0][0] == ent.kb_id_
             for doc in docs
-            for row in doc.user_data["luke_candidates"]
+            for row in get_rows(doc, "luke_candidates")
             for ent in doc.ents
             if (ent.start_char, ent.end_char) == (row[0], row[1])
         )

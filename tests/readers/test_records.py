@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 
 import pytest
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
 from spacy_luke.readers.records import Mention, Record, blanks_between, make_doc
+from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 TEXT = "The co-founder's don't-care  attitude."
@@ -71,7 +71,7 @@ def test_overlaps():
     counts = Counter()
     doc = make_doc(NLP, nested, overlaps="outermost", counts=counts)
     assert [entity.label_ for entity in doc.ents] == ["A"]
-    assert doc.user_data["luke_relations"] == [[0, 14, 4, 14, "r", 1.0]]
+    assert get_rows(doc, "luke_relations") == [[0, 14, 4, 14, "r", 1.0]]
     assert counts == {"left out": 1, "equal relations": 1}
     assert len(make_doc(NLP, nested, spans_key="sc").spans["sc"]) == 2
 
@@ -105,8 +105,8 @@ def test_everything_survives_a_docbin():
     )
     (again,) = DocBin(store_user_data=True, docs=[doc]).get_docs(NLP.vocab)
     for name in ("luke_relations", "luke_pairs", "luke_questions", "luke_queries"):
-        assert json.loads(json.dumps(again.user_data[name])) == doc.user_data[name]  # lists come back as tuples
-    assert doc.user_data["luke_questions"][0]["answers"] == [[5, 9]]
+        assert get_rows(again, name) == get_rows(doc, name)
+    assert get_rows(doc, "luke_questions")[0]["answers"] == [[5, 9]]
     assert [word.text for word in again] == [word.text for word in NLP.make_doc(TEXT)]  # answers split no words
     assert [(s.text, s.label_) for s in again.spans["luke_types"]] == [("The", "t")]
 

@@ -6,6 +6,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
+from spacy_luke.rows import get_rows
 from spacy_luke.scorers.linking import KEYS, link_by_prior, link_rows, make_linking_scorer, score_links, set_table
 
 VOCAB = spacy.blank("en").vocab
@@ -166,7 +167,7 @@ def test_link_by_prior():
     doc.user_data["luke_candidates"] = [[0, 2, [["A", 0.3], ["B", 0.7]]], [6, 8, [["D", 0.5], ["C", 0.5]]]]
     link_by_prior(doc)
     assert [ent.kb_id_ for ent in doc.ents] == ["B", "C", "NIL"]
-    assert doc.user_data["luke_linked"][0] == [0, 2, [["B", 0.7, 0.7], ["A", 0.3, 0.3]]]
+    assert get_rows(doc, "luke_linked")[0] == [0, 2, [["B", 0.7, 0.7], ["A", 0.3, 0.3]]]
     gold = doc_of({(0, 1): "B", (2, 3): "D", (4, 5): "E"})
     found = score([Example(doc, gold)])
     assert (found["links_accuracy"], found["links_p"]) == (pytest.approx(1 / 3), 0.5)

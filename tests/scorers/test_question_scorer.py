@@ -12,6 +12,7 @@ from spacy.util import registry
 
 from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.docbin import copy_given
+from spacy_luke.rows import get_rows, set_rows
 from spacy_luke.scorers.questions import make_cloze_scorer, make_qa_scorer, normalize_answer
 
 NLP = spacy.blank("en")
@@ -123,7 +124,7 @@ def test_on_xquad(shared):
     rng = random.Random(0)
     golds, predictions, examples = [], [], []
     for doc in dataset_docs(NLP, shared("data/xquad_en/xquad.en.json"), format="squad"):
-        places = [question["answers"] for question in doc.user_data["luke_questions"]]
+        places = [question["answers"] for question in get_rows(doc, "luke_questions")]
         chosen = [rng.choice([x[0], [x[0][0], min(x[0][1] + 8, len(doc.text))], rng.choice(places)[0]]) for x in places]
         predicted = copy_given(doc, NLP.vocab, questions=True)
         predicted.user_data["luke_answers"] = [[[*place, 1.0]] for place in chosen]
@@ -137,23 +138,28 @@ def test_on_xquad(shared):
 
 def test_questions_without_gold_or_without_answers():
     example = example_of([[[0, 3]], [[4, 8]]], [[4, 8], [4, 8]])
-    del example.reference.user_data["luke_questions"][0]["answers"]
+    first, second = get_rows(example.reference, "luke_questions")
+    set_rows(example.reference, "luke_questions", [{k: v for k, v in first.items() if k != "answers"}, second])
     assert score_qa([example])["qa_em"] == 1.0
-    del example.predicted.user_data["luke_answers"]  # nothing was answered: every prediction is ""
+    set_rows(example.predicted, "luke_answers", None)  # nothing was answered: every prediction is ""
     assert score_qa([example])["qa_em"] == 0.0
     nothing = Example(NLP.make_doc(TEXT), NLP.make_doc(TEXT))
     assert set(score_qa([nothing]).values()) == set(score_cloze([]).values()) == {None}
 
 
-def test_what_was_not_asked_is_an_error():
-    example = example_of([[[0, 3]]], [[0, 3]])
-    with pytest.raises(
-        ValueError, match=r"luke_questions of the one has 0, of the other 1.*GoldCorpus.v1 with questions"
-    ):
-        score_qa([Example(NLP.make_doc(TEXT), example.reference)])
-    example.predicted.user_data["luke_questions"][0]["question"] = "Another?"
-    with pytest.raises(ValueError, match="must be asked what the gold doc asks"):
-        score_qa([example])
+def test_what_was_not_asked_is_left_out_and_counted():
+    example = example_of([[[0, 3]], [[4, 8]], []], [[0, 3], [0, 3], None])
+    none = Example(NLP.make_doc(TEXT), example.reference)  # as `spacy evaluate` gives them
+    with pytest.warns(UserWarning, match=r"^3 of 3 gold items of doc._.luke_questions were not asked") as caught:
+        scores = score_qa([none])
+    assert (scores.pop("qa_not_asked"), set(scores.values()), len(caught)) == (3, {None}, 1)
+    first, second, third = get_rows(example.predicted, "luke_questions")
+    rows = get_rows(example.predicted, "luke_answers")
+    set_rows(example.predicted, "luke_questions", [third, {**second, "question": "Another?"}, first])
+    set_rows(example.predicted, "luke_answers", rows[::-1])
+    with pytest.warns(UserWarning, match=r"^4 of 6 gold items") as caught:
+        scores = score_qa([example, none])
+    assert (scores["qa_em"], scores["qa_no_answer_accuracy"], scores["qa_not_asked"], len(caught)) == (1.0, 1.0, 4, 1)
 
 
 def test_as_registered_scorers():
