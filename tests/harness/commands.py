@@ -11,6 +11,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import spacy
 
+import spacy_luke
+
 from .inputs import ROOT, say
 
 CONFIGS = ROOT / "configs"
@@ -108,8 +110,21 @@ SHARDS = ["--encoder", "PLACE/wordpiece", "--entity-vocab", "PLACE/vocab", "--wo
 
 
 def _to_disk(place: Path, arguments: Sequence[str]) -> None:
-    """nlp.to_disk over a pipeline that is there."""
-    spacy.load(arguments[0]).to_disk(arguments[1])
+    """nlp.to_disk over a pipeline that is there, which is no command of ours."""
+    nlp = spacy.load(arguments[0])
+    try:
+        nlp.to_disk(arguments[1])
+    except (OSError, ValueError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+def _save(place: Path, arguments: Sequence[str]) -> None:
+    """spacy_luke.save over a pipeline that is there."""
+    nlp = spacy.load(arguments[0])
+    try:
+        spacy_luke.save(nlp, arguments[1])
+    except (OSError, ValueError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
 
 
 def read_pipeline(path: Path) -> Any:
@@ -147,6 +162,7 @@ COMMANDS: List[Command] = [
     *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "-o", "out"], read=read_pipeline),
     Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer"], output="pipeline", copies=["pipeline"], read=read_pipeline),
     Command("to_disk", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_to_disk, weight=3),
+    Command("save", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_save, weight=2),
     Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"], weight=2),
     Command("train-kge, --valid", ["PLACE/triples.tsv", "out", *KGE, "--valid", "PLACE/held.tsv", "--test", "PLACE/held.tsv"], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"]),
     Command("train", ["PLACE/train.cfg", "-o", "out"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline, weight=2),

@@ -8,11 +8,12 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, List, Optional
+from typing import Callable, List, Optional, Tuple
 
 from .runner import fork
 
 FAILED = 70  # exit status of a child that raised
+SHOWN = 20_000  # last characters of what a child says
 
 
 @dataclass
@@ -36,37 +37,47 @@ def run_forked(
     function: Callable[[], None],
     *,
     folder: Path,
-    said: Path,
     limit: float,
     memory: Optional[int] = None,
     file_size: Optional[int] = None,
     after: Optional[float] = None,
 ) -> Ended:
-    """function: what the child does, in `folder`; it may raise SystemExit. said: file for what it says. limit: seconds. memory,
-    file_size: limits in bytes, of memory beside what is used already. after: seconds until it is killed."""
+    """function: what the child does, in `folder`; it may raise SystemExit. limit: seconds. memory, file_size: limits in
+    bytes, of memory beside what is used already. after: seconds until it is killed."""
     begin = time.monotonic()
     sys.stdout.flush()
     sys.stderr.flush()
+    read, write = os.pipe()
     pid = fork()
     if pid == 0:
-        _child(function, folder, said, memory, file_size)
-    status, hung = _wait(pid, begin, limit=limit, after=after)
-    orphans = _left(pid)
+        _child(function, folder, write, memory, file_size)
+    os.close(write)
+    os.set_blocking(read, False)
+    said = bytearray()
+    status, hung = _wait(pid, begin, limit=limit, after=after, read=lambda: _read_all(read, said))
+    _read_all(read, said)
+    os.close(read)
     seconds = time.monotonic() - begin
-    text = said.read_text(encoding="utf8", errors="replace")[-6000:] if said.exists() else ""
-    return Ended(status, text, seconds, hung, orphans)
+    return Ended(status, said.decode("utf8", "replace")[-SHOWN:], seconds, hung, _left(pid))
+
+
+def _read_all(descriptor: int, said: bytearray) -> None:
+    try:
+        while some := os.read(descriptor, 1 << 16):
+            said += some
+    except BlockingIOError:
+        return
 
 
 def _child(
-    function: Callable[[], None], folder: Path, said: Path, memory: Optional[int], file_size: Optional[int]
+    function: Callable[[], None], folder: Path, output: int, memory: Optional[int], file_size: Optional[int]
 ) -> None:
     status = FAILED
     try:
         os.setsid()
         os.chdir(folder)
-        file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (file, 1), (file, 2)):
+        for source, target in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(source, target)
         sys.stdout = open(1, "w", encoding="utf8", closefd=False)
         sys.stderr = open(2, "w", encoding="utf8", closefd=False)
@@ -97,9 +108,12 @@ def _set_limits(memory: Optional[int], file_size: Optional[int]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
 
-def _wait(pid: int, begin: float, *, limit: float, after: Optional[float]) -> tuple:
+def _wait(
+    pid: int, begin: float, *, limit: float, after: Optional[float], read: Callable[[], None]
+) -> Tuple[int, bool]:
     killed = False
     while True:
+        read()
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return (-os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)), False

@@ -149,9 +149,45 @@ class CommandKind(Kind):
                 if counted is not None:
                     counted.write_text(str(count[0]))
 
-        said = folder / "said.txt"
-        said.unlink(missing_ok=True)
-        return run_forked(work_there, folder=work, said=said, limit=settings.pop("limit", 100.0), **settings)
+        return run_forked(work_there, folder=work, limit=settings.pop("limit", 100.0), **settings)
+
+    def state(self, command: Command, made: Prepared, work: Path, folder: Path) -> str:
+        """What a reader finds now: old, new, absent, refused: ..., or bad: ..."""
+        if command.parts:
+            return self._parts_state(command, work, folder)
+        output = work / command.output
+        tree = read_tree(output, command.changing)
+        if tree == made.new:
+            return "new"
+        if tree == made.old:
+            return "old"
+        if not output.exists():
+            return "absent"
+        return self._read(command, output, folder, made.says, differ(made.old or made.new, tree))
+
+    def _parts_state(self, command: Command, work: Path, folder: Path) -> str:
+        found = [work / command.output / x for x in command.parts if (work / command.output / x).exists()]
+        states = [self._read(command, x, folder, None, "it is there") for x in found if command.read]
+        return next((x for x in states if x.startswith("bad")), "whole" if found else "absent")
+
+    def _read(self, command: Command, output: Path, folder: Path, says: Optional[List[Any]], difference: str) -> str:
+        if command.read is None:
+            return f"bad: neither old nor new: {difference}"
+
+        def look() -> None:
+            try:
+                found = command.read(output)
+            except (ValueError, OSError) as error:
+                print(f"{type(error).__name__}: {error}")
+                sys.exit(1)
+            sys.exit(0 if says is None or found in says else 2)
+
+        ended = run_forked(look, folder=folder, limit=60.0)
+        if ended.status == 0:
+            return "whole"
+        if ended.status == 1:
+            return f"refused: {ended.said[-300:]}"
+        return f"bad: opens ({ended.describe()}), but is neither old nor new: {difference}. {ended.said[-1500:]}"
 
 
 def _watch(work: Path, kill_at: Optional[int]) -> List[int]:
@@ -202,53 +238,13 @@ class KillsKind(CommandKind):
             outcome.failures.append(f"{say}{ended.orphans} processes are left")
         if ended.status not in (0, -signal.SIGKILL):
             outcome.failures.append(f"{say}before the kill {ended.describe()}: {ended.said}")
-        state = self._state(command, made, work, folder)
+        state = self.state(command, made, work, folder)
         outcome.counts[f"then {state.partition(':')[0]}"] = 1
         outcome.refused = int(state.startswith("refused"))
         if state.startswith("bad"):
             outcome.failures.append(f"{say}{state}")
         outcome.failures += [say + text for text in self._go_on(command, made, work, folder, outcome)]
         return outcome
-
-    def _state(self, command: Command, made: Prepared, work: Path, folder: Path) -> str:
-        """What a reader finds now: old, new, absent, refused: ..., or bad: ..."""
-        if command.parts:
-            return self._parts_state(command, work, folder)
-        output = work / command.output
-        tree = read_tree(output, command.changing)
-        if tree == made.new:
-            return "new"
-        if tree == made.old:
-            return "old"
-        if not output.exists():
-            return "absent"
-        return self._read(command, output, folder, made.says, differ(made.old or made.new, tree))
-
-    def _parts_state(self, command: Command, work: Path, folder: Path) -> str:
-        found = [work / command.output / x for x in command.parts if (work / command.output / x).exists()]
-        states = [self._read(command, x, folder, None, "it is there") for x in found if command.read]
-        return next((x for x in states if x.startswith("bad")), "whole" if found else "absent")
-
-    def _read(self, command: Command, output: Path, folder: Path, says: Optional[List[Any]], difference: str) -> str:
-        if command.read is None:
-            return f"bad: neither old nor new: {difference}"
-
-        def look() -> None:
-            try:
-                found = command.read(output)
-            except (ValueError, OSError) as error:
-                print(f"{type(error).__name__}: {error}")
-                sys.exit(1)
-            sys.exit(0 if says is None or found in says else 2)
-
-        said = folder / "read.txt"
-        said.unlink(missing_ok=True)
-        ended = run_forked(look, folder=folder, said=said, limit=60.0)
-        if ended.status == 0:
-            return "whole"
-        if ended.status == 1:
-            return f"refused: {ended.said[-300:]}"
-        return f"bad: opens ({ended.describe()}), but is neither old nor new: {difference}. {ended.said[-1500:]}"
 
     def _go_on(self, command: Command, made: Prepared, work: Path, folder: Path, outcome: Outcome) -> List[str]:
         """The command again: it ends as if nothing had been."""

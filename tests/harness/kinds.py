@@ -2,9 +2,11 @@
 
 from typing import Dict, Type
 
+from .disks import DisksKind
 from .docs import DocsKind
+from .flips import FlipsKind
 from .kills import KillsKind
 from .runner import Kind
 from .threads import ThreadsKind
 
-KINDS: Dict[str, Type[Kind]] = {kind.name: kind for kind in (DocsKind, ThreadsKind, KillsKind)}
+KINDS: Dict[str, Type[Kind]] = {kind.name: kind for kind in (DocsKind, ThreadsKind, KillsKind, FlipsKind, DisksKind)}
