@@ -5,6 +5,7 @@ from inspect import signature
 import typer
 from spacy.cli._util import app as spacy_app
 
+from .add_digests import add_digests_cli
 from .annotate import annotate_cli
 from .build_corpus import build_corpus_cli
 from .build_entity_vocab import build_entity_vocab_cli
@@ -46,6 +47,7 @@ COMMANDS = (
     ("build-entity-vocab", build_entity_vocab_cli, "Nothing was written."),
     ("build-shards", build_shards_cli, "Nothing was written."),
     ("embed-entities", embed_entities_cli, "Nothing was written."),
+    ("add-digests", add_digests_cli, "Not all stores are as they should be."),
     ("train-kge", train_kge_cli, "No vectors were written."),
 )
 for name, function, failed in COMMANDS:

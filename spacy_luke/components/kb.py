@@ -22,7 +22,10 @@ from spacy.vocab import Vocab
 
 from ..atomic import HeldFolder
 from ..linking.kb import EntityKB
+from ..stores.folder import is_sealed, write_sealed
+from ..stores.rows import AGAIN
 
+SETTINGS = "spacy.json"  # beside the files of the knowledge base
 BUILD = "Build one with `python -m spacy luke build-kb`."
 MAKE_VECTORS = (
     "Make vectors of all entities in the folder `vectors` of the knowledge base, or do without them: entity_linker's "
@@ -151,20 +154,19 @@ class LinkedKB(KnowledgeBase):
         """The folder `path`: hard links to the files on the same disk, else copies."""
         path = Path(path)
         self._opened().save(path)
-        (path / "spacy.json").write_text(srsly.json_dumps({"top": self.top}) + "\n", encoding="utf8")
+        write_sealed(path / SETTINGS, {"top": self.top})
 
     def from_disk(self, path: Union[str, Path], exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
         path = Path(path)
         kb = EntityKB.open(path)
-        settings = srsly.read_json(path / "spacy.json") if (path / "spacy.json").is_file() else {}
-        self._take(kb, settings.get("top"))
+        self._take(kb, _read_top(path / SETTINGS))
         return self
 
     def to_bytes(self, **kwargs: Any) -> bytes:
         """All files, so that it can be read on another machine: as large as the folder."""
         folder = self._opened().path
         names = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
-        files = {name.as_posix(): (folder / name).read_bytes() for name in names if name.name != "spacy.json"}
+        files = {name.as_posix(): (folder / name).read_bytes() for name in names if name.name != SETTINGS}
         return srsly.msgpack_dumps({"top": self.top, "files": files})
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
@@ -209,6 +211,21 @@ class LinkedKB(KnowledgeBase):
         rows = vectors.rows(entities)
         kept = [i for i, row in enumerate(rows.tolist()) if row >= 0]
         return dict(zip([entities[i] for i in kept], vectors.gather(rows[kept]).tolist(), strict=True))
+
+
+def _read_top(path: Path) -> Optional[int]:
+    """Of earlier versions the file has no digest, or is not there."""
+    if not path.is_file():
+        return None
+    try:
+        settings: Any = srsly.read_json(path)
+        top = settings["top"]
+        whole = is_sealed(settings) or set(settings) == {"top"}
+        if not whole or not (top is None or (type(top) is int and top > 0)):
+            raise ValueError(f"it holds {settings}")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged ({error}). {AGAIN}") from error
+    return top
 
 
 def _restore(vocab: Vocab, kb: Optional[EntityKB], top: Optional[int], entity_vector_length: int) -> LinkedKB:
