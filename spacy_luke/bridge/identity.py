@@ -1,6 +1,7 @@
 """Whether a run that is gone on with is the same: its settings and the digests of its data, compared one by one."""
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
@@ -16,27 +17,61 @@ class Change(NamedTuple):
         return f"{self.name}: was {_shown(self.old)}, now {_shown(self.new)}"
 
 
+class Identity(NamedTuple):
+    """Settings by their dotted names, as JSON has them. fixed: those that change what is computed; free: the others."""
+
+    fixed: Dict[str, Any]
+    free: Dict[str, Any]
+
+    def to_json(self) -> str:
+        return json.dumps(self._asdict())
+
+
+def identify(settings: Mapping[str, Any], *, free: Iterable[str]) -> Identity:
+    """free: names of settings and of sections."""
+    names = tuple(free)
+    parts: List[Dict[str, Any]] = [{}, {}]
+    for name, value in json.loads(json.dumps(flatten(settings))).items():
+        parts[any(f"{name}.".startswith(f"{part}.") for part in names)][name] = value
+    return Identity(*parts)
+
+
+def check_same(saved: str, now: Identity, *, folder: Path) -> List[Change]:
+    """ValueError where a run's saved identity (JSON) is another in what is fixed. RETURNS: changes of what is free."""
+    old = Identity(**json.loads(saved))
+    if wrong := _changes(old.fixed, now.fixed):
+        most = 10
+        more = [f"and {len(wrong) - most} more"] if len(wrong) > most else []
+        raise ValueError(
+            f"{folder} belongs to a run with other settings or data, so going on would not give what either of them gives. "
+            "Use the same ones, or start anew in another folder. They differ in:\n"
+            + "\n".join([*map(str, wrong[:most]), *more])
+        )
+    return _changes(old.free, now.free)
+
+
 def flatten(config: Mapping[str, Any], path: str = "") -> Dict[str, Any]:
-    """Settings by their dotted names, as JSON has them; an empty section is a setting too."""
+    """Settings by their dotted names; an empty section is a setting too."""
     leaves: Dict[str, Any] = {}
     for name, value in config.items():
         full = f"{path}.{name}" if path else str(name)
         if isinstance(value, Mapping) and value:
             leaves.update(flatten(value, full))
         else:
-            leaves[full] = list(value) if isinstance(value, tuple) else value
+            leaves[full] = value
     return leaves
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> List[Change]:
-    """Settings, flattened, that are not the same in both; None where there is none."""
-    names = sorted(set(old) | set(new))
-    return [Change(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
-
-
-def is_one_of(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a setting is one of these, or lies in a section of these."""
-    return any(name == pattern or name.startswith(f"{pattern}.") for pattern in patterns)
+def with_contents(settings: Mapping[str, Any]) -> Dict[str, Any]:
+    """Flattened; in the place of a path, or of the beginning of several files' names, is a digest of what is there."""
+    found = flatten(settings)
+    for name, value in found.items():
+        if isinstance(value, str) and value:
+            path = Path(value)
+            files = [path] if path.exists() else sorted(path.parent.glob(f"{path.name}[._]*"))
+            if files:
+                found[name] = f"data with the digest {' '.join(digest(file) for file in files)}"
+    return found
 
 
 def digest(path: Path) -> str:
@@ -51,6 +86,12 @@ def digest(path: Path) -> str:
     return found.hexdigest()
 
 
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> List[Change]:
+    """What is not the same in both; None where there is none."""
+    names = sorted(set(old) | set(new))
+    return [Change(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+
+
 def _shown(value: Any, most: int = 60) -> str:
-    text = "nothing" if value is None else str(value)
+    text = "null" if value is None else str(value)
     return text if len(text) <= most else f"{text[:most]}..."

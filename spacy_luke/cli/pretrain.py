@@ -1,7 +1,7 @@
 """`spacy luke pretrain`: masked words and entities in stages, in one process or many, with exact resume after a kill."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +12,7 @@ from spacy.util import fix_random_seed, registry
 from wasabi import msg
 
 from ..atomic import mend
+from ..bridge.identity import Identity, identify
 from ..checkpoint.assemble import Checkpoint
 from ..checkpoint.export import write_huggingface
 from ..checkpoint.files import read_tensors
@@ -26,12 +27,18 @@ from ..pretraining.luke import LukePretraining, idle_patterns, load_luke_pretrai
 from ..pretraining.masking import MaskingSettings
 from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.processes import Processes, join_processes
-from ..pretraining.saving import RESUME, has_state, load_tensors
+from ..pretraining.saving import RESUME, has_state, load_tensors, saved_steps
 from ..pretraining.windows import LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
 from .configs import check_sections, make_settings, read_config
 from .pretrain_logger import LOSSES, open_logger
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
+# What changes nothing that is computed, or, as the number of steps, what may be another from here on.
+FREE_OF_STAGES = ("max_steps", "accumulate", "log_every", "save_every", "eval_every")
+FREE = (
+    *(f"training.{name}" for name in ("batch_size", "parallel", "logger", "eval_batches", *FREE_OF_STAGES)),
+    *("processes", "model.path", "task.vectors", "corpora.train.path", "corpora.train.verify", "corpora.dev"),
+)
 TITLES = "titles"  # in place of a store of vectors: made of the entities' titles
 LOOP = ("precision", "log_every", "save_every", "eval_every")
 SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
@@ -65,6 +72,8 @@ def run(
     with join_processes(config["training"]["parallel"], gpu=gpu_id >= 0) as processes:
         job = _Job(config, output, processes, gpu_id=gpu_id, progress=progress)
         before: Optional[Path] = None
+        if resume:
+            job.check_finished_stages()
         for name in job.stages:
             folder = output / name
             if processes.is_main:
@@ -143,16 +152,31 @@ class _Job:
         self.vocab: Any = entities if self.tasks["entities"] else self.checkpoint.entities
         self.windows = self._make_windows(self.train, entities, sampling=self.sampling)
         self.held_out: List[Any] = []
-        files = [shards.manifest["files"]]
         if T["corpora"]["dev"] is not None:
             dev = T["corpora"]["dev"]()
             self._check(dev.shards, like=shards)
             windows = self._make_windows(dev, entities, sampling=None)  # the figures are those of all entities
             self.held_out = held_out_windows(dev.examples, windows, self.batch_size, config["training"]["eval_batches"])
-            files.append(dev.shards.manifest["files"])
-        data = sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-        shown = {**config, "training": {k: x for k, x in config["training"].items() if k != "logger"}}
-        self.fingerprint = json.dumps({**shown, "data": data}, indent=1, sort_keys=True)
+        self.identity = self._identify(config, shards)
+
+    def _identify(self, config: Dict[str, Any], shards: Shards) -> Identity:
+        """Data count by their content, and processes, batches and their accumulation by the windows of a step: all of a
+        step's windows, and their order, are the same however they are divided."""
+        size = self.batch_size * self.processes.size
+        windows = {name: size * stage.settings.accumulate for name, stage in self.stages.items()}
+        content = sha256(json.dumps(shards.manifest["files"], sort_keys=True).encode()).hexdigest()
+        settings = {name: section for name, section in config.items() if name != "paths"}
+        return identify(
+            {
+                **settings,
+                "data": content,
+                "encoder": {k: str(x) for k, x in asdict(self.checkpoint.config).items()},
+                "windows of a step": windows,
+                "optimizer state": "of FSDP" if self.processes.is_sharded else "whole",
+                "processes": self.processes.size,
+            },
+            free=[*FREE, *(f"stages.{name}.{setting}" for name in self.stages for setting in FREE_OF_STAGES)],
+        )
 
     @property
     def sparse(self) -> bool:
@@ -210,6 +234,18 @@ class _Job:
             load_tensors(model, before / RESUME)
         return self.processes.place(model, gpu_id=self.gpu_id)
 
+    def check_finished_stages(self) -> None:
+        """ValueError where a stage that another one has followed would go on."""
+        names = list(self.stages)
+        for name, following in zip(names, names[1:]):
+            if has_state(self.output / following) and has_state(self.output / name):
+                done, wanted = saved_steps(self.output / name), self.stages[name].settings.max_steps
+                if done != wanted:
+                    raise ValueError(
+                        f"stages.{name}.max_steps is {wanted:,}, but the stage was finished at {done:,} steps, and {following} has "
+                        "begun with what it had learned. Set it back, or start anew in another folder."
+                    )
+
     def run_stage(self, name: str, folder: Path, *, before: Optional[Path], resume: bool) -> None:
         """One stage, which begins with what the one before has learned, and with the first of the data."""
         stage, model = self.stages[name], self._make_model(before)
@@ -232,7 +268,7 @@ class _Job:
                 folder,
                 settings=stage.settings,
                 optimizer=stage.optimizer,
-                fingerprint=self.fingerprint,
+                identity=self.identity,
                 evaluate=partial(average, batches=self.held_out) if self.held_out else None,
                 resume=resume,
                 processes=self.processes,

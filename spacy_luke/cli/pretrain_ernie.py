@@ -1,7 +1,7 @@
 """`spacy luke pretrain-ernie`: masked words, next sentence and denoised entities, with exact resume after a kill."""
 
-import json
 import os
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
@@ -10,6 +10,7 @@ import typer
 from spacy.util import fix_random_seed, registry
 from wasabi import msg
 
+from ..bridge.identity import Identity, identify, with_contents
 from ..checkpoint.ernie import ErnieCheckpoint, write_ernie
 from ..knowledge.vectors import EntityVectors
 from ..pretraining.corruption import ernie_stream, held_out_batches
@@ -20,6 +21,11 @@ from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.stream import Source
 from .configs import check_sections, make_settings, read_config
 
+# What changes nothing that is computed, or, as the number of steps, what may be another from here on.
+FREE = (
+    *(f"training.{name}" for name in ("max_steps", "log_every", "save_every", "eval_every", "eval_batches")),
+    *("model.path", "model.vectors", "corpora.dev"),
+)
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
 
 
@@ -72,7 +78,7 @@ def run(
         output,
         settings=settings,
         optimizer=optimizer,
-        fingerprint=json.dumps(config, indent=1, sort_keys=True),
+        identity=_identify(config, checkpoint, vectors),
         evaluate=evaluate,
         resume=resume,
         progress=progress,
@@ -81,6 +87,21 @@ def run(
     trained.report = [*checkpoint.report, f"{settings.max_steps:,} steps of pretraining"]
     write_ernie(trained, output / "model")
     return trained, source
+
+
+def _identify(config: Dict[str, Any], checkpoint: ErnieCheckpoint, vectors: EntityVectors) -> Identity:
+    """Data count by their content; what only the first start has read, the weights, by the encoder's sizes."""
+    settings = {name: section for name, section in config.items() if name != "paths"}
+    corpora = {**config["corpora"], "train": with_contents(config["corpora"]["train"])}
+    return identify(
+        {
+            **settings,
+            "corpora": corpora,
+            "vectors": vectors.checksums,
+            "encoder": {k: str(x) for k, x in asdict(checkpoint.config).items()},
+        },
+        free=FREE,
+    )
 
 
 def _check_alone() -> None:

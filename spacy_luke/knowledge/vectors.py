@@ -66,6 +66,11 @@ class EntityVectors:
         return dict(self._manifest["info"])
 
     @property
+    def checksums(self) -> Dict[str, str]:
+        """Of the files, as the manifest has them."""
+        return {name: checksum for name, (_, checksum) in self._manifest["files"].items()}
+
+    @property
     def name_count(self) -> int:
         """Number of names: one for each row, and the further ones."""
         return self._manifest["names"]

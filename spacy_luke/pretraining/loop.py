@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from ..atomic import mend
+from ..bridge.identity import Identity
 from ..bridge.precision import PRECISIONS, choose_precision
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_optimizer
 from .processes import Processes
@@ -80,7 +81,7 @@ def pretrain(
     *,
     settings: LoopSettings,
     optimizer: OptimizerSettings,
-    fingerprint: str,
+    identity: Identity,
     evaluate: Optional[Evaluate] = None,
     resume: bool = False,
     processes: Processes = Processes(),
@@ -89,7 +90,7 @@ def pretrain(
 ) -> None:
     """Train `model` in place for settings.max_steps steps, counted from the first start.
 
-    fingerprint: of everything that must be the same to go on: a resumed run whose fingerprint is another is refused.
+    identity: what must be the same to go on, and what may differ: a resumed run that differs in the first is refused.
     evaluate: figures for the reports, with the model in evaluation mode; it must draw no random numbers. resume: go on from
     FOLDER/resume. processes: that train together; the main one alone writes files. report: gets each report instead of the
     console. Raises ValueError, naming the batch, for a loss or gradient that is not finite; the last saved state then stays.
@@ -103,9 +104,14 @@ def pretrain(
     processes.wait()
     state: Dict[str, Any] = {"step": 0, "position": Position().to_dict(), "sums": {}, "metrics_bytes": 0}
     if resume:
-        state = load_state(model, stepper, folder / RESUME, fingerprint, processes)
+        state = load_state(model, stepper, folder / RESUME, identity, processes)
+        changed = state.pop("changed")
         if processes.is_main:
             print(f"Resumed at step {state['step']:,} of {settings.max_steps:,}.", file=sys.stderr)
+            for change in changed:
+                print(f"Goes on with another {change}", file=sys.stderr)
+        if state["step"] > settings.max_steps:
+            raise ValueError(f"{folder} has done {state['step']:,} steps, but max_steps is {settings.max_steps:,}.")
     elif (folder / RESUME).exists():
         raise ValueError(
             f"{folder / RESUME} has the state of an earlier run: go on with --resume, or choose another folder."
@@ -116,7 +122,9 @@ def pretrain(
     dtype = choose_precision(settings.precision, device)
     batches = stream(Position(**state["position"]))
     shown = progress and processes.is_main
-    bar = tqdm(total=settings.max_steps, initial=state["step"], desc=folder.name, unit="step", disable=not shown)
+    bar = tqdm(
+        total=settings.max_steps, initial=state["step"], desc=folder.name, unit="step", disable=None if shown else True
+    )
     began, measured = time.perf_counter(), []
     model.train()
     for step in range(state["step"], settings.max_steps):
@@ -151,7 +159,7 @@ def pretrain(
         if is_saved:
             size = (folder / METRICS).stat().st_size if (folder / METRICS).exists() else 0
             state.update(step=done, position=position.to_dict(), metrics_bytes=size)
-            save_state(model, stepper, state, folder / RESUME, fingerprint, processes)
+            save_state(model, stepper, state, folder / RESUME, identity, processes)
     bar.close()
 
 

@@ -1,20 +1,20 @@
 """The state of a pretraining in a folder: parameters, optimizer, random states, place in the data; replaced as a whole."""
 
-import difflib
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ..atomic import write_folder_atomically
+from ..bridge.identity import Identity, check_same
 from ..bridge.randomness import random_states, restore_random
 from ..checkpoint.files import read_tensors
 from .processes import Processes
 
 RESUME = "resume"
-VERSION = 2
+VERSION = 3
 
 
 def has_state(folder: Path) -> bool:
@@ -22,12 +22,17 @@ def has_state(folder: Path) -> bool:
     return (folder / RESUME / "state.pt").is_file()
 
 
+def saved_steps(folder: Path) -> int:
+    """Of the state in a stage's folder."""
+    return int(torch.load(folder / RESUME / "state.pt", weights_only=True, mmap=True)["step"])
+
+
 def save_state(
     model: nn.Module,
     stepper: torch.optim.Optimizer,
     state: Dict[str, Any],
     folder: Path,
-    fingerprint: str,
+    identity: Identity,
     processes: Processes,
 ) -> None:
     """All processes gather, the main one writes."""
@@ -36,33 +41,29 @@ def save_state(
     if processes.is_main:
         with write_folder_atomically(folder) as new:
             save_file({name: tensors[name].contiguous() for name in _parameters(model)}, new / "model.safetensors")
-            torch.save({**saved, "version": VERSION, "fingerprint": fingerprint}, new / "state.pt")
+            torch.save({**saved, "version": VERSION, "identity": identity.to_json()}, new / "state.pt")
     processes.wait()
 
 
 def load_state(
-    model: nn.Module, stepper: torch.optim.Optimizer, folder: Path, fingerprint: str, processes: Processes
+    model: nn.Module, stepper: torch.optim.Optimizer, folder: Path, identity: Identity, processes: Processes
 ) -> Dict[str, Any]:
+    """Into the model and the optimizer; of other processes than those that saved it, too. RETURNS: the rest of the state,
+    with "changed", what differs without consequence for what is computed."""
     if not (folder / "state.pt").is_file():
         raise ValueError(f"There is nothing to resume in {folder}: expected state.pt. Start without --resume.")
     state = torch.load(folder / "state.pt", weights_only=True)
     if state.pop("version") != VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
-    if (found := state.pop("fingerprint")) != fingerprint:
-        raise ValueError(
-            f"{folder} belongs to a run with other settings or data, so going on would not give what it would have given. "
-            "Use the same config. They differ in:\n" + "\n".join(_differences(found, fingerprint))
-        )
+    changed = check_same(state.pop("identity"), identity, folder=folder)
     random = state.pop("random")
-    if len(random) != processes.size:
-        raise ValueError(
-            f"{folder} was written by {len(random)} processes, but there are {processes.size} now. To go on exactly, start "
-            f"as many."
-        )
     load_tensors(model, folder, processes)
     processes.load_optimizer(model, stepper, state.pop("optimizer"))
-    restore_random(random[processes.rank])
-    return state
+    if processes.rank < len(random):
+        restore_random(random[processes.rank])
+    else:  # one more than there were, with numbers of its own
+        torch.manual_seed(torch.initial_seed() + int(state["step"]))
+    return {**state, "changed": changed}
 
 
 def load_tensors(model: nn.Module, folder: Path, processes: Processes = Processes()) -> None:
@@ -80,8 +81,3 @@ def _parameters(model: nn.Module) -> Dict[str, Tensor]:
         if not any(tensor is other for other in named.values()):
             named[name] = tensor
     return named
-
-
-def _differences(old: str, new: str) -> List[str]:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm="")
-    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

@@ -19,9 +19,10 @@ from thinc.api import constant
 from wasabi import Printer
 
 from ..atomic import mend, write_folder_atomically
+from ..bridge.identity import Identity
 from ..bridge.optimizer import AdamW
 from ..bridge.randomness import restore_random
-from .resume import PARTS, RESUME, check_output, identify, read_state, save_state
+from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_state
 from .steps import Plan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
 
@@ -31,7 +32,7 @@ class _Job(NamedTuple):
     nlp: Language
     T: Dict[str, Any]
     seed: int
-    identity: Dict[str, Any]
+    identity: Identity
     plan: Plan
     optimizer: AdamW
     examples: Optional[List[Example]]
@@ -133,7 +134,7 @@ def _prepare(nlp: Language, stdout: IO) -> _Job:
     write(printer.info(describe(config, plan, len(examples or []))))
     for fault in faults_of_schedule(config, plan):
         write(printer.warn(fault))
-    return _Job(nlp, T, seed, identify(config), plan, optimizer, examples, train_corpus, dev_corpus, write)
+    return _Job(nlp, T, seed, identity_of(config), plan, optimizer, examples, train_corpus, dev_corpus, write)
 
 
 def _info(

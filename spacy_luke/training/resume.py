@@ -1,14 +1,13 @@
 """OUTPUT/resume: all that a killed training needs to go on, and what must be as it was for that."""
 
-import json
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 import torch
 from spacy.language import Language
 
 from ..atomic import write_folder_atomically
-from ..bridge.identity import Change, changes, digest, flatten, is_one_of
+from ..bridge.identity import Identity, check_same, identify, with_contents
 from ..bridge.optimizer import AdamW
 from ..bridge.randomness import random_states
 
@@ -21,16 +20,13 @@ WITHOUT = ("paths", "system", "initialize", "pretraining")
 FREE = ("training.logger", "training.gpu_allocator", "training.max_steps", "training.max_epochs", "training.patience")
 
 
-def identify(config: Dict[str, Any]) -> Dict[str, Any]:
-    """What a training is made of, flattened: its settings, and of corpora with a path the content in its place.
+def identity_of(config: Dict[str, Any]) -> Identity:
+    """What a training is made of: its settings, and of corpora with a path the content in its place.
 
     config: interpolated, with all numbers of steps.
     """
-    found = flatten({name: section for name, section in config.items() if name not in WITHOUT})
-    for name, value in found.items():
-        if name.startswith("corpora.") and isinstance(value, str) and Path(value).exists():
-            found[name] = f"data with the digest {digest(Path(value))}"
-    return json.loads(json.dumps(found))
+    settings = {name: section for name, section in config.items() if name not in WITHOUT}
+    return identify({**settings, "corpora": with_contents(settings.get("corpora", {}))}, free=FREE)
 
 
 def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
@@ -45,17 +41,17 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
         )
 
 
-def save_state(nlp: Language, optimizer: AdamW, state: Dict[str, Any], folder: Path, identity: Dict[str, Any]) -> None:
+def save_state(nlp: Language, optimizer: AdamW, state: Dict[str, Any], folder: Path, identity: Identity) -> None:
     with write_folder_atomically(folder) as temporary:
         nlp.to_disk(temporary / "pipeline")
-        saved = {**state, "version": VERSION, "identity": json.dumps(identity)}
+        saved = {**state, "version": VERSION, "identity": identity.to_json()}
         torch.save(
             {**saved, "optimizer": optimizer.state_dict(), "random": random_states()},
             temporary / "state.pt",
         )
 
 
-def read_state(folder: Path, identity: Dict[str, Any]) -> Dict[str, Any]:
+def read_state(folder: Path, identity: Identity) -> Dict[str, Any]:
     """The state of a run that is the same. RETURNS: it, with "changed", what differs without consequence."""
     if not (folder / "state.pt").is_file():
         raise ValueError(
@@ -65,17 +61,6 @@ def read_state(folder: Path, identity: Dict[str, Any]) -> Dict[str, Any]:
     state = torch.load(folder / "state.pt", weights_only=True)
     if state.pop("version", None) != VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
-    changed = changes(json.loads(state.pop("identity")), identity)
-    if wrong := [change for change in changed if not is_one_of(change.name, FREE)]:
-        raise ValueError(_refusal(folder, wrong))
+    changed = check_same(state.pop("identity"), identity, folder=folder)
     state["results"] = [tuple(result) for result in state["results"]]
     return {**state, "changed": changed}
-
-
-def _refusal(folder: Path, wrong: List[Change], most: int = 10) -> str:
-    more = [f"and {len(wrong) - most} more"] if len(wrong) > most else []
-    return (
-        f"{folder} belongs to a run with another config or other data, so going on would not give what either of them gives. "
-        "Use the same ones, or start anew in another folder. They differ in:\n"
-        + "\n".join([*map(str, wrong[:most]), *more])
-    )

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from spacy_luke.bridge.identity import Identity
 from spacy_luke.pretraining.loop import LoopSettings, pretrain
 from spacy_luke.pretraining.optimizer import OptimizerSettings
 from spacy_luke.pretraining.processes import Processes
@@ -60,12 +61,19 @@ def stream(position, *, size=4):
         yield Numbers(torch.randn(size, 6, generator=generator), f"number {position.batches}"), position
 
 
-def train(folder, settings=SETTINGS, *, model=None, adam=ADAM, fingerprint="one", batches=stream, **options):
+def train(folder, settings=SETTINGS, *, model=None, adam=ADAM, seed=1, batches=stream, **options):
     model = model or Small()
     random.seed(0)
     torch.manual_seed(1)
     pretrain(
-        model, batches, folder, settings=settings, optimizer=adam, fingerprint=fingerprint, progress=False, **options
+        model,
+        batches,
+        folder,
+        settings=settings,
+        optimizer=adam,
+        identity=Identity({"seed": seed}, {"max_steps": settings.max_steps}),
+        progress=False,
+        **options,
     )
     return model
 
@@ -199,8 +207,10 @@ def test_what_cannot_be_resumed(tmp_path):
     train(tmp_path / "run")
     with pytest.raises(ValueError, match="has the state of an earlier run: go on with --resume"):
         train(tmp_path / "run")
-    with pytest.raises(ValueError, match=r"other settings or data.*(?s:.)-one\n\+two"):
-        train(tmp_path / "run", fingerprint="two", resume=True)
+    with pytest.raises(ValueError, match=r"other settings or data.*(?s:.)seed: was 1, now 2$"):
+        train(tmp_path / "run", seed=2, resume=True)
+    with pytest.raises(ValueError, match=r"run has done \d+ steps, but max_steps is 1\."):
+        train(tmp_path / "run", replace(SETTINGS, max_steps=1), resume=True)
     model = Small()
     model.more = nn.Linear(1, 1)
     with pytest.raises(ValueError, match=r"belongs to another model: they differ in \['more.bias', 'more.weight'\]"):
@@ -237,3 +247,12 @@ def test_impossible_settings(wrong):
 
 def test_position_in_words():
     assert str(Position(1, 20, 3, 7)) == "epoch 1, document 20, instance 3"
+
+
+def test_more_steps_than_were_meant(tmp_path, capsys):
+    """Said, and the same as if it had been meant from the first: the rate here does not depend on the number."""
+    constant = replace(ADAM, schedule="constant")
+    train(tmp_path / "parts", replace(SETTINGS, max_steps=4), adam=constant)
+    parts = train(tmp_path / "parts", replace(SETTINGS, max_steps=8), adam=constant, resume=True)
+    assert "Goes on with another max_steps: was 4, now 8" in capsys.readouterr().err
+    assert same(parts, train(tmp_path / "whole", replace(SETTINGS, max_steps=8), adam=constant))

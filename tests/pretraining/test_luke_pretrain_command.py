@@ -4,6 +4,8 @@ does, the result loads everywhere, and what is refused."""
 import json
 import os
 import random
+import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -199,7 +201,7 @@ def test_two_processes_are_one(folder, tmp_path, parallel, corrected):
         two, one = (load_file(tmp_path / n / stage / "resume/model.safetensors") for n in ("two", "one"))
         assert set(two) == set(one)
         assert max(float((two[name] - one[name]).abs().max()) for name in one) < 1e-4
-    with pytest.raises(ValueError, match="was written by 2 processes, but there are 1 now"):
+    with pytest.raises(ValueError, match=r"windows of a step[.]all: was 16, now 8"):
         run(
             read_config(folder, **changes, **{"training.parallel": parallel}),
             tmp_path / "two",
@@ -236,6 +238,97 @@ def test_two_processes_go_on(folder, tmp_path, parallel):
     for stage in ("new", "all"):
         assert reports(tmp_path / "parts" / stage) == reports(tmp_path / "whole" / stage)
         assert state(tmp_path / "parts", stage) == state(tmp_path / "whole", stage)
+
+
+@pytest.mark.slow
+def test_one_process_goes_on_for_two(folder, tmp_path):
+    """The windows of a step stay the same, and so, but for the order of sums, does what is learned."""
+    (tmp_path / "stops.py").write_text(STOPS, encoding="utf8")
+    changes = {**SHORT, "paths.weights": str(folder / "tiny")}
+    changes |= {f"stages.{stage}.optimizer.learn_rate": 0.001 for stage in ("new", "all")}
+    stopping = {"training.logger": {"@loggers": "stops.v1", "step": 5}}
+    options = ("--code", str(tmp_path / "stops.py"))
+    assert "stopped here" in torchrun(folder, tmp_path / "parts", *options, expected=1, **changes, **stopping)
+    one = read_config(folder, **changes, **{"training.batch_size": 8})
+    run(one, tmp_path / "parts", resume=True, progress=False)
+    run(one, tmp_path / "whole", progress=False)
+    for stage in ("new", "all"):
+        parts, whole = (load_file(tmp_path / n / stage / "resume/model.safetensors") for n in ("parts", "whole"))
+        assert max(float((parts[name] - whole[name]).abs().max()) for name in whole) < 1e-5
+
+
+@pytest.fixture(scope="module")
+def stopped(folder, tmp_path_factory):
+    """A run that was stopped in its second stage, at step 12 of a state that is saved every 4."""
+    output = tmp_path_factory.mktemp("stopped") / "run"
+    run(read_config(folder, **{"stages.all.max_steps": 12}), output, progress=False)
+    return output
+
+
+def go_on(folder, stopped, tmp_path, capsys, **changes):
+    """RETURNS: what was said."""
+    shutil.copytree(stopped, tmp_path / "run")
+    capsys.readouterr()
+    run(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
+    return capsys.readouterr().err
+
+
+def test_what_may_change(stopped, folder, tmp_path, capsys):
+    """Where data and weights lie, how often is reported, saved and evaluated: said, and the same bits."""
+    for name in ("shards", "dropout"):
+        shutil.copytree(folder / name, tmp_path / f"moved_{name}")
+    changes = {
+        "paths.shards": str(tmp_path / "moved_shards"),
+        "paths.weights": str(tmp_path / "moved_dropout"),
+        "training.log_every": 3,
+        "training.save_every": 5,
+        "training.eval_every": 0,
+    }
+    said = go_on(folder, stopped, tmp_path, capsys, **{"stages.all.max_steps": 12}, **changes)
+    assert "Goes on with another training.log_every: was 1, now 3" in said
+    assert "Goes on with another corpora.train.path: was " in said
+    assert state(tmp_path / "run") == state(stopped)
+    assert (tmp_path / "run/model/model.safetensors").read_bytes() == (stopped / "model/model.safetensors").read_bytes()
+
+
+def test_more_steps(stopped, folder, tmp_path, capsys):
+    said = go_on(folder, stopped, tmp_path, capsys, **{"stages.all.max_steps": 14})
+    assert "Goes on with another stages.all.max_steps: was 12, now 14" in said
+    assert reports(tmp_path / "run/all")[-1]["step"] == 14
+
+
+def test_windows_of_a_step_may_be_divided_otherwise(stopped, folder, tmp_path, capsys):
+    """Half the batch, twice as many: the same windows in the same order."""
+    changes = {"training.batch_size": 2, "stages.new.accumulate": 2, "stages.all.accumulate": 4}
+    said = go_on(folder, stopped, tmp_path, capsys, **changes, **{"stages.all.max_steps": 14})
+    assert "training.batch_size: was 4, now 2" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"training.batch_size": 8}, "windows of a step.all: was 8, now 16"),
+        ({"system.seed": 7}, "system.seed: was 0, now 7"),
+        ({"task.words": 0.3}, "task.words: was 0.15, now 0.3"),
+        ({"stages.all.optimizer.learn_rate": 0.5}, "stages.all.optimizer.learn_rate: was 0.01, now 0.5"),
+        ({"corpora.train.held_out": 5}, "corpora.train.held_out: was 4, now 5"),
+        ({"stages.new.max_steps": 99}, "stages.new.max_steps is 99, but the stage was finished at"),
+        ({"stages.all.max_steps": 3}, "has done 12 steps, but max_steps is 3"),
+    ],
+    ids=str,
+)
+def test_what_may_not_change(stopped, folder, tmp_path, capsys, changes, expected):
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        go_on(folder, stopped, tmp_path, capsys, **{"stages.all.max_steps": 12, **changes})
+
+
+def test_other_data_are_refused(stopped, folder, tmp_path, capsys):
+    """Under the same path."""
+    make_shards(tmp_path / "other", seed=5)
+    with pytest.raises(ValueError, match="data: was "):
+        go_on(
+            folder, stopped, tmp_path, capsys, **{"paths.shards": str(tmp_path / "other"), "stages.all.max_steps": 12}
+        )
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)

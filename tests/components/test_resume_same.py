@@ -1,0 +1,88 @@
+"""`spacy luke train` goes on only with the run that was stopped, and replaces none without being asked."""
+
+import io
+import shutil
+
+import pytest
+import spacy
+from spacy.cli._util import app as spacy_app
+from spacy.tokens import DocBin
+from spacy.util import load_config
+from trained import quiet, start
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+
+
+@pytest.fixture(scope="module")
+def stopped(config_path, tmp_path_factory):
+    """A run of 3 of 9 steps."""
+    output = tmp_path_factory.mktemp("stopped")
+    quiet(start(config_path, training__max_steps=3), output)
+    return output
+
+
+def go_on(config_path, stopped, tmp_path, **overrides):
+    """RETURNS: what was said."""
+    shutil.copytree(stopped, tmp_path / "run")
+    said = io.StringIO()
+    quiet(start(config_path, **overrides), tmp_path / "run", resume=True, stdout=said)
+    return " ".join(said.getvalue().split())
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"training__seed": 99}, "training.seed: was 3, now 99"),
+        ({"training__dropout": 0.5}, "training.dropout: was 0.1, now 0.5"),
+        ({"training__batcher__size": 2}, "training.batcher.size: was 3, now 2"),
+        ({"training__optimizer__learn_rate__initial_rate": 0.9}, "learn_rate.initial_rate: was 0.003, now 0.9"),
+        ({"training__eval_frequency": 2}, "training.eval_frequency: was 3, now 2"),
+        ({"components__luke_ner__overlap": 33}, "components.luke_ner.overlap: was 32, now 33"),
+        ({"corpora__train__augmenter__level": 0.1}, "corpora.train.augmenter.level: was 0.5, now 0.1"),
+    ],
+    ids=str,
+)
+def test_another_config_is_refused(config_path, stopped, tmp_path, changed, expected):
+    with pytest.raises(ValueError, match="belongs to a run with other settings or data") as error:
+        go_on(config_path, stopped, tmp_path, training__max_steps=3, **changed)
+    assert expected in str(error.value)
+    assert str(error.value).count(": was ") == 1
+
+
+def test_other_data_are_refused(config_path, stopped, tmp_path):
+    """By their content, wherever they lie."""
+    path = load_config(config_path)["paths"]["train"]
+    docs = list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+    DocBin(docs=docs[:-1]).to_disk(tmp_path / "other.spacy")
+    with pytest.raises(ValueError, match=r"corpora\.dev\.path: was data with the digest"):
+        go_on(config_path, stopped, tmp_path, paths__train=str(tmp_path / "other.spacy"))
+
+
+def test_what_changes_nothing_may_differ(config_path, stopped, tmp_path):
+    path = load_config(config_path)["paths"]["train"]
+    shutil.copy(path, tmp_path / "moved.spacy")
+    changed = {"paths__train": str(tmp_path / "moved.spacy"), "training__gpu_allocator": "pytorch"}
+    said = go_on(config_path, stopped, tmp_path, training__max_steps=9, **changed)
+    assert "Goes on with another training.gpu_allocator: was null, now pytorch" in said
+    assert "Goes on with another training.max_steps: was 3, now 9" in said
+    assert "path" not in said
+
+
+def test_a_run_is_not_overwritten_without_a_word(config_path, stopped, tmp_path):
+    shutil.copytree(stopped, tmp_path / "run")
+    before = (tmp_path / "run/model-best/meta.json").read_bytes()
+    command = ["luke", "train", str(config_path), "-o", str(tmp_path / "run"), "--training.max_steps", "1"]
+    result = CliRunner().invoke(spacy_app, command)
+    text = " ".join(result.output.split())
+    assert result.exit_code == 1
+    assert (
+        "has model-best, model-last, resume of an earlier run. Go on with it (--resume), replace it (--overwrite)"
+        in text
+    )
+    assert (tmp_path / "run/model-best/meta.json").read_bytes() == before
+    result = CliRunner().invoke(spacy_app, [*command, "--resume", "--overwrite"])
+    assert (result.exit_code, "choose one" in result.output) == (1, True)
+    result = CliRunner().invoke(spacy_app, [*command, "--overwrite"])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "run/model-best/meta.json").read_bytes() != before
