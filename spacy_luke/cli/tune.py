@@ -1,7 +1,7 @@
 """`spacy luke tune`: the threshold of a component, or its bias, that is best on dev data, set in the saved pipeline."""
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 import spacy
 import typer
@@ -9,11 +9,15 @@ from spacy.language import Language
 from spacy.training import Example
 from wasabi import msg
 
-from ..atomic import write_atomically, write_folder_atomically
+from ..atomic import write_atomically
 from ..components.base import LukeComponent, find_component
 from ..components.relation import LukeRelation
+from ..components.settings import changed_settings
+from ..saving import check_replaceable, save
 from .errors import use_gpu
 from .gold import luke_components, read_gold
+
+LEAST = 50  # positives that a threshold is chosen from
 
 
 def tune_cli(
@@ -25,29 +29,41 @@ def tune_cli(
     gold_sentences: bool = typer.Option(
         False, "--gold-sentences", help="Give the file's words and sentence boundaries"
     ),
+    gold_mentions: bool = typer.Option(
+        False,
+        "--gold-mentions",
+        help="Give types, relations and links their gold mentions, or pairs, not the found ones",
+    ),
+    force: bool = typer.Option(False, "--force", help=f"Also where there are fewer than {LEAST} positives"),
     output: Optional[Path] = typer.Option(
         None, "--output", "-o", help="Folder of a new pipeline; default: change this one"
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with multi_label)
-    or "no answer", and save it.
+    or "no answer", and save it in the pipeline's config.
 
-    Mentions and pairs are the gold ones; only the threshold changes.
+    Mentions are those that the pipeline finds, as `evaluate` measures; what it misses is missed at any threshold.
     """
     use_gpu(gpu_id)
     _check_output(pipeline, output)
     nlp = spacy.load(pipeline)
     proc = _find_tunable(nlp, component)
-    before = dict(proc.cfg)
-    found = proc.tune(_prepare(nlp, proc, read_gold(nlp, data, sentences=gold_sentences)))
-    changed = {key: value for key, value in found.items() if key in before}
-    _save(nlp, proc, changed, Path(pipeline), output)
-    for key, value in changed.items():
-        msg.good(f"'{proc.name}': {key} = {value:g} (before: {_shown(before[key])}), saved in {output or pipeline}")
+    if gold_mentions and not hasattr(proc, "getter"):
+        raise ValueError(f"'{proc.name}' takes no mentions: leave --gold-mentions out.")
+    before, on_file = dict(proc.cfg), changed_settings(proc.configured, proc.cfg)
+    examples = _prepare(nlp, proc, read_gold(nlp, data, sentences=gold_sentences), gold_mentions=gold_mentions)
+    options = {"gold_mentions": True} if gold_mentions else {}
+    found = proc.tune(examples, nlp=nlp, least=0 if force else LEAST, **options)
+    if output is not None:
+        save(nlp, output)
+    else:
+        _change(nlp, proc, Path(pipeline), rewrite=bool(on_file))
     for key, value in found.items():
-        if key not in changed:
-            msg.text(f"{key} on {data} with gold mentions: {100 * value:.2f}")
+        if key in before:
+            msg.good(f"'{proc.name}': {key} = {value:g} (before: {_shown(before[key])}), saved in {output or pipeline}")
+        else:
+            msg.text(f"{key} on {data}, {'with gold mentions' if gold_mentions else 'end to end'}: {100 * value:.2f}")
 
 
 def _shown(value: Optional[float]) -> str:
@@ -59,9 +75,8 @@ def _check_output(pipeline: str, output: Optional[Path]) -> None:
         raise ValueError(
             f"{pipeline} is no folder with a pipeline that could be changed; choose a new one with --output."
         )
-    if output is not None and output.exists() and not (output / "meta.json").is_file():
-        if output.is_file() or any(output.iterdir()):
-            raise ValueError(f"{output} would be replaced as a whole, but it holds no pipeline. Choose a new folder.")
+    if output is not None:
+        check_replaceable(output)
 
 
 def _find_tunable(nlp: Language, name: Optional[str]) -> Any:
@@ -85,23 +100,20 @@ def _has_one_label(proc: LukeComponent) -> bool:
     return isinstance(proc, LukeRelation) and not proc.cfg["multi_label"]
 
 
-def _prepare(nlp: Language, proc: LukeComponent, examples: List[Example]) -> List[Example]:
-    """Run what comes before the component and is no LUKE task, such as sentencizer and entity_annotator."""
+def _prepare(nlp: Language, proc: LukeComponent, examples: List[Example], *, gold_mentions: bool) -> List[Example]:
+    """Run what comes before the component; with gold mentions only what is no LUKE task, such as a sentencizer."""
     names = [name for name, _ in nlp.pipeline]
     before = names[: names.index(proc.name)]
-    wanted = [name for name in before if not isinstance(nlp.get_pipe(name), LukeComponent)]
-    with nlp.select_pipes(enable=wanted):
+    if gold_mentions:
+        before = [name for name in before if not isinstance(nlp.get_pipe(name), LukeComponent)]
+    with nlp.select_pipes(enable=before):
         docs = list(nlp.pipe(example.predicted for example in examples))
     return [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
 
 
-def _save(nlp: Language, proc: LukeComponent, changed: Dict[str, float], folder: Path, output: Optional[Path]) -> None:
-    """The threshold is in the component's file, and in config.cfg, where people look."""
-    nlp.get_pipe_config(proc.name).update(changed)
-    if output is not None:
-        with write_folder_atomically(output) as new:
-            nlp.to_disk(new)
-        return
-    proc.to_disk(folder / proc.name)
+def _change(nlp: Language, proc: LukeComponent, folder: Path, *, rewrite: bool) -> None:
+    """The threshold is in config.cfg. rewrite: the component's file had another value, which `settle` has replaced."""
     with write_atomically(folder / "config.cfg") as temporary:
         nlp.config.to_disk(temporary)
+    if rewrite:
+        proc.to_disk(folder / proc.name)

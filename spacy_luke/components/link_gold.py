@@ -12,6 +12,7 @@ from .mentions import Mention, align_mention
 
 NIL = "NIL"
 GOLD_KEY = "luke_links"
+SCORE_THRESHOLDS = np.arange(0.0, 1.0, 0.01).round(2).tolist()  # that `tune` tries
 
 FindCandidates = Callable[[Doc, Sequence[Mention]], List[Named]]
 
@@ -69,7 +70,7 @@ def best_threshold(rows: Sequence[Tuple[float, bool, bool]]) -> Tuple[float, flo
         raise ValueError("Expected examples with linked mentions (kb_id) to tune on, but found none.")
     score, right, nil = (np.array(x) for x in zip(*rows))
     best = (-1.0, 0.0, 0.0)
-    for threshold in np.arange(0.0, 1.0, 0.01).round(2).tolist():
+    for threshold in SCORE_THRESHOLDS:
         share = float(np.where(score >= threshold, right, nil).mean())
         best = max(best, (share, -threshold, threshold))
     return best[2], best[0]

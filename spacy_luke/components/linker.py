@@ -28,13 +28,14 @@ from ..model.linking import candidate_cross_entropy
 from .base import LukeComponent
 from .candidates import EntityTable, Named, check_store, find_candidates
 from .decisions import decide
-from .link_gold import NIL, best_threshold, check_learnable, gold_links, learnable_links
+from .link_gold import NIL, SCORE_THRESHOLDS, best_threshold, check_learnable, gold_links, learnable_links
 from .link_inputs import LinkInput, link_tasks, training_items
 from .link_outputs import Linked, rank, warn_unreached, write_links
 from .link_settings import DEFAULT_CONFIG, SCORE_WEIGHTS, check_settings
 from .link_stores import has_table, pack_kb, table_vectors, unpack_kb, with_table, without_table
 from .mentions import Mention, SpanGroupGetter
 from .storage import BYTES_LIMIT
+from .thresholds import best_by_score, check_positives
 
 KB = "kb"  # folder beside the file
 CHUNK = 20_000  # candidates whose vectors are in memory at a time, about
@@ -380,19 +381,53 @@ class LukeLinker(LukeComponent):
         checkpoint.task = "entity_disambiguation"
         return checkpoint
 
-    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
-        """Set the threshold that links most gold mentions of dev data as they should be, to their entity or to NIL.
-        RETURNS: it and this share; of equal ones the lowest."""
-        rows: List[Tuple[float, bool, bool]] = []  # score, whether the best is right, whether the gold is NIL
-        for example in examples:
-            mentions, golds, missing = gold_links(example)
-            rows += [(0.0, False, False)] * sum(missing.values())
-            found = self._link_mentions(example.predicted, mentions)
-            for linked, gold in zip(found, golds, strict=True):
-                best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
-                rows.append((score, best == gold and gold != NIL, gold == NIL))
-        self.cfg["threshold"], share = best_threshold(rows)
-        return {"threshold": self.cfg["threshold"], "links_accuracy": share}
+    def tune(
+        self,
+        examples: Sequence[Example],
+        *,
+        nlp: Optional[Language] = None,
+        gold_mentions: bool = False,
+        least: int = 0,
+    ) -> Dict[str, float]:
+        """Set the threshold that is best on examples, dev data never trained on: for the mentions that the getter finds in
+        the predicted Docs by the scorer's `links_strict_f`, for which a link of a mention that is none is wrong.
+
+        gold_mentions: mentions are the gold ones, and most of them are to be linked as they should be, to their entity or
+        to NIL. nlp: pipeline whose config gets the threshold (see `settle`). RETURNS: it and what it gives; of equal ones
+        the lowest. Raises ValueError for fewer than `least` gold mentions with an entity.
+        """
+        linked = sum(gold != NIL for example in examples for gold in gold_links(example)[1])
+        if gold_mentions:
+            rows = [row for example in examples for row in self._gold_rows(example)]
+            threshold, value = best_threshold(rows)
+        else:
+            threshold, value = self._best_by_score(examples, linked)
+        check_positives(linked, least, name=self.name, what="gold mentions with an entity")
+        self.settle(nlp, threshold=threshold)
+        return {"threshold": threshold, "links_accuracy" if gold_mentions else "links_strict_f": value}
+
+    def _gold_rows(self, example: Example) -> Iterator[Tuple[float, bool, bool]]:
+        """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL."""
+        mentions, golds, missing = gold_links(example)
+        yield from [(0.0, False, False)] * sum(missing.values())
+        found = self._link_mentions(example.predicted, mentions)
+        for linked, gold in zip(found, golds, strict=True):
+            best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
+            yield score, best == gold and gold != NIL, gold == NIL
+
+    def _best_by_score(self, examples: Sequence[Example], linked: int) -> Tuple[float, float]:
+        """The threshold with the best end-to-end score, the lowest of equal ones, and that score."""
+        if self.scorer is None or not linked:
+            missing = "a scorer" if self.scorer is None else "examples with linked mentions (kb_id)"
+            raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
+        examples = [Example(example.predicted.copy(), example.reference) for example in examples]
+        found = self.predict(example.predicted for example in examples)
+        if not any(found):
+            raise ValueError(
+                f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' find "
+                "them? Or give the gold ones: --gold-mentions."
+            )
+        return best_by_score(self, "threshold", SCORE_THRESHOLDS, examples, found, metric="links_strict_f")
 
     def _link_mentions(self, doc: Doc, mentions: List[Mention]) -> List[Linked]:
         with self.predicting():

@@ -27,6 +27,7 @@ from .base import LukeComponent, check_limits
 from .extents import check_window
 from .gold import gold_classes, obstacles, read_gold, unknown_words
 from .mentions import blocked_words, write_entities
+from .thresholds import check_positives
 
 DEFAULT_MODEL = Config().from_str("""
 [model]
@@ -444,9 +445,12 @@ class LukeNER(LukeComponent):
             unreachable.update(obstacles(document, windows, aligned, **limits))
         return Survey(seen, unreachable, candidates, encoded)
 
-    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
-        """Set the none_bias that gives the best F1 on examples, dev data never trained on. RETURNS: it and the F1; of equal
-        ones the nearest to 0."""
+    def tune(self, examples: Sequence[Example], *, nlp: Optional[Language] = None, least: int = 0) -> Dict[str, float]:
+        """Set the none_bias that gives the best F1 on examples, dev data never trained on.
+
+        nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1; of equal ones the nearest to 0. Raises
+        ValueError for fewer than `least` gold entities.
+        """
         examples = [example for example in examples if self.gold(example) is not None]
         found = self._predict([example.predicted for example in examples], -BIAS_LIMIT)
         golds, total = [], 0
@@ -457,6 +461,7 @@ class LukeNER(LukeComponent):
             total += len({(span.start, span.end, span.label) for span in spans})  # also those that cannot be predicted
         if not total:
             raise ValueError("Expected examples with gold entities to tune on, but found none.")
+        check_positives(total, least, name=self.name, what="gold entities")
         best = (-1.0, 0.0, 0.0)
         for bias in np.arange(-BIAS_LIMIT, BIAS_LIMIT + 0.1, 0.25).round(2).tolist():
             right = given = 0
@@ -467,7 +472,7 @@ class LukeNER(LukeComponent):
                 rows = np.stack([one.start_E, one.end_E, one.label_E], 1)[chosen].tolist()
                 right, given = right + sum(tuple(row) in gold for row in rows), given + len(rows)
             best = max(best, (2 * right / (given + total), -abs(bias), bias))
-        self.cfg["none_bias"] = best[2]
+        self.settle(nlp, none_bias=best[2])
         return {"none_bias": best[2], "ents_f": best[0]}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:

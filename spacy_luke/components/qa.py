@@ -34,6 +34,7 @@ from .questions import (
     ranked,
     read_doc,
 )
+from .thresholds import best_by_score, check_positives
 
 DEFAULT_MODEL = Config().from_str("""
 [model]
@@ -408,9 +409,13 @@ class LukeQA(LukeComponent):
         checkpoint.task = "question_answering"
         return checkpoint
 
-    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
+    def tune(self, examples: Sequence[Example], *, nlp: Optional[Language] = None, least: int = 0) -> Dict[str, float]:
         """Set the no_answer_threshold that gives the best F1 on examples, dev data never trained on, some of whose
-        questions have no answer. RETURNS: it and the F1 that it gives; of equal ones the nearest to 0."""
+        questions have no answer.
+
+        nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1 that it gives; of equal ones the nearest
+        to 0. Raises ValueError for fewer than `least` questions with an answer, or without one.
+        """
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         for example in examples:
             set_rows(example.predicted, "luke_questions", asked_questions(example))
@@ -419,14 +424,18 @@ class LukeQA(LukeComponent):
         if self.scorer is None or not len(differences):
             missing = "a scorer" if self.scorer is None else "questions in doc._.luke_questions of the examples"
             raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
+        self._check_questions(examples, least)
         steps = np.quantile(differences, np.linspace(0, 1, THRESHOLDS), method="nearest")
-        best = (-1.0, 0.0, 0.0)
-        for threshold in sorted({0.0, float(steps[0]) - 1.0, *steps.tolist()}):
-            self.cfg["no_answer_threshold"] = threshold
-            self.set_annotations([example.predicted for example in examples], found)
-            best = max(best, (self.scorer(examples)["qa_f"], -abs(threshold), threshold))
-        self.cfg["no_answer_threshold"] = best[2]
-        return {"no_answer_threshold": best[2], "qa_f": best[0]}
+        thresholds = sorted({0.0, float(steps[0]) - 1.0, *steps.tolist()})
+        best, f1 = best_by_score(self, "no_answer_threshold", thresholds, examples, found, metric="qa_f")
+        self.settle(nlp, no_answer_threshold=best)
+        return {"no_answer_threshold": best, "qa_f": f1}
+
+    def _check_questions(self, examples: Sequence[Example], least: int) -> None:
+        """The threshold is between questions with and without an answer: of each there must be enough."""
+        gold = Counter(bool(x["answers"]) for one in examples for x in asked_questions(one) if "answers" in x)
+        for answered, what in ((True, "questions with an answer"), (False, "questions without an answer")):
+            check_positives(gold[answered], least, name=self.name, what=what)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)

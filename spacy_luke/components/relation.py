@@ -26,7 +26,7 @@ from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
 from .knowledge import KnownGetter
 from .pairs import Pairs, gold_relations, training_pairs
-from .thresholds import best_label_threshold
+from .thresholds import best_label_threshold, check_found, check_positives
 from .units import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
@@ -322,10 +322,10 @@ class LukeRelation(LukeComponent):
 
     # ---- training
 
-    def gold(self, example: Example) -> Tuple[Pairs, np.ndarray, Counter]:
-        """What is asked about the predicted Doc in training, the gold classes of the pairs ((P,), or (P, L) with several
-        labels), and why gold relations are not among them."""
-        asked, relations, missing = self._read_gold(example)
+    def gold(self, example: Example, asked: Optional[Pairs] = None) -> Tuple[Pairs, np.ndarray, Counter]:
+        """What is asked about the predicted Doc, in training where None is given, the gold classes of the pairs ((P,), or
+        (P, L) with several labels), and why gold relations are not among them."""
+        asked, relations, missing = self._read_gold(example, asked)
         classes = {label: i for i, label in enumerate(self.classes)}
         multi = self.cfg["multi_label"]
         shape = (len(asked.pairs_P2), len(classes)) if multi else len(asked.pairs_P2)
@@ -346,9 +346,11 @@ class LukeRelation(LukeComponent):
                 gold[pair] = classes[labels[0]]
         return asked, gold, missing
 
-    def _read_gold(self, example: Example) -> Tuple[Pairs, Dict[int, List[str]], Counter]:
+    def _read_gold(
+        self, example: Example, asked: Optional[Pairs] = None
+    ) -> Tuple[Pairs, Dict[int, List[str]], Counter]:
         """What is asked, labels of its pairs by their numbers, and why gold relations have no number."""
-        asked = training_pairs(example, self.getter, self._suggest)
+        asked = training_pairs(example, self.getter, self._suggest) if asked is None else asked
         return asked, *gold_relations(example, asked, none=self.cfg["none"], multi_label=self.cfg["multi_label"])
 
     def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
@@ -447,14 +449,29 @@ class LukeRelation(LukeComponent):
         checkpoint.task = "pair_classification" if checkpoint.kind == "ernie" else "entity_pair_classification"
         return checkpoint
 
-    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
-        """Set the threshold that gives the best F1 on examples, dev data never trained on, whose mentions are the gold
-        ones. Only with multi_label. RETURNS: it and the F1; of equal ones the nearest to 0.5."""
+    def tune(
+        self,
+        examples: Sequence[Example],
+        *,
+        nlp: Optional[Language] = None,
+        gold_mentions: bool = False,
+        least: int = 0,
+    ) -> Dict[str, float]:
+        """Set the threshold that gives the best F1 on examples, dev data never trained on. Only with multi_label.
+
+        Pairs are those that are asked about the predicted Docs: given ones, or of the mentions that the getter finds.
+        Relations of others are missed, as the scorer counts. gold_mentions: the pairs are those of training instead. nlp:
+        pipeline whose config gets the threshold (see `settle`). RETURNS: it and the F1; of equal ones the nearest to 0.5.
+        Raises ValueError for fewer than `least` gold relations of such pairs.
+        """
         if not self.cfg["multi_label"]:
             raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
         found, golds, total = [], [], 0
         for example in examples:
-            asked, gold_PL, missing = self.gold(example)
+            if "luke_relations" not in example.reference.user_data:
+                continue
+            asked = None if gold_mentions else self._asked_and_known(example)
+            asked, gold_PL, missing = self.gold(example, asked)
             total += int(gold_PL.sum()) + missing.total()
             probability_PL = np.zeros_like(gold_PL)
             with self.predicting():
@@ -463,10 +480,23 @@ class LukeRelation(LukeComponent):
                     probability_PL[batch.number_U()] = self.model.predict(batch).sigmoid().cpu().numpy()
             found.append(probability_PL.reshape(-1))
             golds.append(gold_PL.reshape(-1) > 0)
-        if not any(gold.any() for gold in golds):
+        if not total:
             raise ValueError("Expected examples with relations to tune on, but found none.")
-        self.cfg["threshold"], f1 = best_label_threshold(np.concatenate(found), np.concatenate(golds), total=total)
-        return {"threshold": self.cfg["threshold"], "relations_f": f1}
+        check_found(golds, total, name=self.name, what="gold relations", where="of entities that the pipeline finds")
+        gold = np.concatenate(golds)
+        check_positives(int(gold.sum()), least, name=self.name, what="gold relations of the pairs that are asked about")
+        threshold, f1 = best_label_threshold(np.concatenate(found), gold, total=total)
+        self.settle(nlp, threshold=threshold)
+        return {"threshold": threshold, "relations_f": f1}
+
+    def _asked_and_known(self, example: Example) -> Pairs:
+        """What is asked about the predicted Doc, without pairs of which the gold, being given pairs, says nothing."""
+        asked = self.asked(example.predicted)
+        if "luke_pairs" not in example.reference.user_data:
+            return asked
+        known = training_pairs(example, self.getter, self._suggest).numbers()
+        kept = [(asked.mentions[a], asked.mentions[b]) in known for a, b in asked.pairs_P2.tolist()]
+        return Pairs(asked.mentions, asked.pairs_P2[np.array(kept, dtype=bool)])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, none=self.cfg["none"], **kwargs)

@@ -1,10 +1,31 @@
-"""The threshold of labels that are chosen by their probability, on dev data."""
+"""Thresholds that are chosen on dev data, and what they must be chosen from."""
 
-from typing import Tuple
+from typing import Any, Iterable, Sequence, Tuple
 
 import numpy as np
+from spacy.training import Example
 
 THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
+
+
+def check_positives(n: int, least: int, *, name: str, what: str) -> None:
+    """Raises ValueError where a threshold would be chosen from too few positives. what: they are, such as "gold entities"."""
+    if n < least:
+        raise ValueError(
+            f"The threshold of '{name}' would be chosen from {n} {what}, expected at least {least}: each is worth "
+            f"{100 / max(n, 1):.1f} points of recall, so that chance decides which threshold is the best, and on other texts "
+            "another one is. Give more dev data, keep the threshold that the config has, or choose it all the same with "
+            "--force."
+        )
+
+
+def check_found(golds: Sequence[np.ndarray], total: int, *, name: str, what: str, where: str) -> None:
+    """Raises ValueError where none of `total` gold labels is among those that are decided. golds: arrays of bool."""
+    if not any(gold.any() for gold in golds):
+        raise ValueError(
+            f"'{name}' cannot be tuned: none of {total} {what} is {where}. Does a component before '{name}' find them? Or "
+            "give the gold ones: --gold-mentions."
+        )
 
 
 def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: int) -> Tuple[float, float]:
@@ -18,4 +39,24 @@ def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: in
         chosen = probability > threshold
         f1 = 2 * float((chosen & gold).sum()) / max(float(chosen.sum() + total), 1.0)
         best = max(best, (f1, -abs(threshold - 0.5), threshold))
+    return best[2], best[0]
+
+
+def best_by_score(
+    proc: Any, setting: str, thresholds: Iterable[float], examples: Sequence[Example], found: Any, *, metric: str
+) -> Tuple[float, float]:
+    """The threshold with which a component's scorer gives the highest `metric`, and that; of equal ones the nearest to 0.
+
+    proc: the component, whose `setting` is the threshold and stays as it is. found: what it predicts for the examples'
+    predicted Docs, which are annotated.
+    """
+    docs, before = [example.predicted for example in examples], proc.cfg[setting]
+    best = (-1.0, 0.0, 0.0)
+    try:
+        for threshold in thresholds:
+            proc.cfg[setting] = threshold
+            proc.set_annotations(docs, found)
+            best = max(best, (proc.scorer(examples)[metric] or 0.0, -abs(threshold), threshold))
+    finally:
+        proc.cfg[setting] = before
     return best[2], best[0]

@@ -24,7 +24,7 @@ from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
 from .knowledge import KnownGetter
 from .mentions import Mention, SpanGroupGetter, align_mention
-from .thresholds import best_label_threshold
+from .thresholds import best_label_threshold, check_found, check_positives
 from .units import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
@@ -341,30 +341,56 @@ class LukeTyper(LukeComponent):
     def _is_paper(self) -> bool:
         return self.model.attrs["features"] in ("entity", "pooled")
 
-    def tune(self, examples: Sequence[Example]) -> Dict[str, float]:
-        """Set the threshold that gives the best loose micro F1 on examples, dev data never trained on. RETURNS: it and
-        the F1 that it gives; of equal ones the nearest to 0.5."""
-        logits, golds, total = [], [], 0
+    def tune(
+        self,
+        examples: Sequence[Example],
+        *,
+        nlp: Optional[Language] = None,
+        gold_mentions: bool = False,
+        least: int = 0,
+    ) -> Dict[str, float]:
+        """Set the threshold that gives the best loose micro F1 on examples, dev data never trained on.
+
+        Types are those of the mentions that the getter finds in the predicted Docs; types of other gold mentions are
+        missed. gold_mentions: they are found, all of them. nlp: pipeline whose config gets the threshold (see `settle`).
+        RETURNS: it and the F1 that it gives; of equal ones the nearest to 0.5. Raises ValueError for fewer than `least`
+        gold types of such mentions.
+        """
+        found, golds, total = [], [], 0
         for example in examples:
             mentions, gold_ML, _ = self.gold(example)
             spans = example.reference.spans.get(GOLD_KEY, [])
             total += len({(x.start, x.end, x.label) for x in spans if x.label})  # also those that cannot be predicted
-            doc = example.predicted
-            units_UK = np.arange(len(mentions))[:, None]
-            rows_ML = np.full(gold_ML.shape, -np.inf, dtype=np.float32)
-            with self.predicting():
-                items = unit_items(self.input(), doc, mentions, units_UK, owner=0)
-                for batch in batch_entities(items, size=self.cfg["batch_size"]):
-                    rows_ML[batch.number_U()] = self.model.predict(batch).cpu().numpy()
-            logits.append(rows_ML)
-            golds.append(gold_ML)
-        if not any(gold.any() for gold in golds):
+            if not gold_mentions:
+                given = {(x.start, x.end) for x in self.getter(example.predicted)}
+                gold_ML = gold_ML[np.array([place in given for place in mentions], dtype=bool)]
+                mentions = [place for place in mentions if place in given]
+            found.append(self._probabilities(example.predicted, mentions))
+            golds.append(gold_ML > 0)
+        if not total:
             raise ValueError(
                 f"Expected examples with gold types in doc.spans[{GOLD_KEY!r}] to tune on, but found none."
             )
-        probability = torch.from_numpy(np.concatenate(logits)).sigmoid().numpy()
-        self.cfg["threshold"], f1 = best_label_threshold(probability, np.concatenate(golds) > 0, total=total)
-        return {"threshold": self.cfg["threshold"], "types_micro_f": f1}
+        check_found(golds, total, name=self.name, what="gold types", where="of mentions that the pipeline finds")
+        gold = np.concatenate(golds)
+        check_positives(int(gold.sum()), least, name=self.name, what="gold types of mentions")
+        threshold, f1 = best_label_threshold(np.concatenate(found), gold, total=total)
+        self.settle(nlp, threshold=threshold)
+        return {"threshold": threshold, "types_micro_f": f1}
+
+    def _probabilities(self, doc: Doc, mentions: Sequence[Mention]) -> np.ndarray:
+        """Of each mention and type (M, L), 0 of a mention that cannot be encoded, 1 where always_best gives the type."""
+        units_UK = np.arange(len(mentions))[:, None]
+        rows_ML = np.full((len(mentions), len(self.labels)), -np.inf, dtype=np.float32)
+        with self.predicting():
+            items = unit_items(self.input(), doc, mentions, units_UK, owner=0)
+            for batch in batch_entities(items, size=self.cfg["batch_size"]):
+                rows_ML[batch.number_U()] = self.model.predict(batch).cpu().numpy()
+        probability_ML = torch.from_numpy(rows_ML).sigmoid().numpy()
+        if self.cfg["always_best"] and len(mentions):
+            best_M1 = rows_ML.max(1, keepdims=True)
+            probability_ML[(rows_ML == best_M1) & (best_M1 > -np.inf)] = 1.0
+        return probability_ML
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)

@@ -237,10 +237,17 @@ def test_tune(store):
     nlp, linker = make_linker(store)
     linker.cfg["threshold"] = 0.5
     examples = [make_example(nlp, text) for text in SENTENCES]
-    found = linker.tune(examples)
+    found = linker.tune(examples, gold_mentions=True)
     assert 0 <= found["threshold"] < 1
     assert 0 <= found["links_accuracy"] <= 1
     assert linker.cfg["threshold"] == found["threshold"]
+    assert 0 <= linker.tune(examples)["links_strict_f"] <= 1
+    for one in examples:
+        one.predicted.set_ents([])
+    with pytest.raises(ValueError, match=r"the pipeline finds no mentions.*--gold-mentions"):
+        linker.tune(examples)
+    with pytest.raises(ValueError, match=r"chosen from \d+ gold mentions with an entity, expected at least 50"):
+        linker.tune(examples, gold_mentions=True, least=50)
     with pytest.raises(ValueError, match="linked mentions"):
         linker.tune([Example(nlp.make_doc("x"), nlp.make_doc("x"))])
 

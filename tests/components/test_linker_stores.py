@@ -174,6 +174,7 @@ def test_the_tune_command(store, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
     write_docbin([gold], tmp_path / "dev.spacy")
     arguments = ["luke", "tune", tmp_path / "pipeline", tmp_path / "dev.spacy", "--output", tmp_path / "tuned"]
+    arguments += ["--gold-mentions", "--force"]
     result = CliRunner().invoke(spacy_app, list(map(str, arguments)))
     text = " ".join(result.output.split())
     assert result.exit_code == 0, text
