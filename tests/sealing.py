@@ -16,4 +16,6 @@ def change_manifest(folder, **changes):
 def reseal(folder):
     """As if the files that are there had been written so."""
     names = json.loads((folder / MANIFEST).read_text(encoding="utf8"))["files"]
-    change_manifest(folder, files={name: [(folder / name).stat().st_size, digest_file(folder / name)] for name in names})
+    change_manifest(
+        folder, files={name: [(folder / name).stat().st_size, digest_file(folder / name)] for name in names}
+    )

@@ -91,7 +91,7 @@ class LukeComponent(WindowedComponent):
             # An error of this kind is shown by `spacy train` without a traceback.
             raise ConfigValidationError(
                 title=f"'{name}' needs a checkpoint, but the config names none; add for example",
-                desc=f"[initialize.components.{name}.weights]\n"
+                desc=f"[initialize.components.{name}]\n\n[initialize.components.{name}.weights]\n"
                 f'@misc = "{LOADERS[self.encoder_node.attrs["kind"]]}"\n'
                 'path = "studio-ousia/luke-base"\n'
                 "where path is a folder, a tar.gz or a hub name, and let the @optimizers of [training.optimizer] be "
