@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from products import beyond_each_value
+from spacy.util import fix_random_seed
 
 # A machine under load is slow: no example fails for its time. What an example may cost is what its test's counts allow.
 settings.register_profile("no deadline", deadline=None)
@@ -20,17 +22,14 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("product"):
             products[item.nodeid.partition("[")[0]].append(item)
     for combinations in products.values():
-        for item in combinations_beyond(combinations):
-            item.add_marker(pytest.mark.slow)
+        for item in beyond_each_value([item.callspec.params for item in combinations]):
+            combinations[item].add_marker(pytest.mark.slow)
 
 
-def combinations_beyond(items):
-    """The items left over when, one by one, that with most values not seen yet is taken, until all are seen."""
-    left = {item: set(item.callspec.indices.items()) for item in items}
-    unseen = set().union(*left.values())
-    while unseen:
-        unseen -= left.pop(max(left, key=lambda item: len(left[item] & unseen)))
-    return list(left)
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """What a test draws does not depend on the tests before it."""
+    fix_random_seed(0)
 
 
 @pytest.fixture(scope="session")
