@@ -81,7 +81,7 @@ def unshare(model: Model) -> Model:
     """A copy of the upstream's encoder as a component's own."""
     shim = model.shims[0]
     shim.owner = shim.cache = None
-    shim.updates = 0
+    shim.shares = {}
     return model
 
 

@@ -30,6 +30,7 @@ from .cache import encode_words
 from .documents import read_document
 from .encoders import number_format, unshare
 from .ernie import encode_known
+from .finite import check_squares
 from .wrapper import TorchShim, to_tensor
 
 
@@ -262,7 +263,8 @@ class WordPass:
 
     Each listener gives back the gradient of its component's loss. When the last one has, or when no other can come any
     more, the encoder's gradients are computed once, of their sum times `weight`, and added to `shim.sums`. losses: gets
-    the squared gradients under `name`, as spaCy's Tok2Vec has them. then: what waits for that, such as the optimizer's step.
+    the squared gradients under `name`, as spaCy's Tok2Vec has them. names: of the listeners' components, by their `id`.
+    then: what waits for that, such as the optimizer's step.
     """
 
     closed = False
@@ -277,7 +279,9 @@ class WordPass:
         weight: float,
         name: str,
         losses: Dict[str, float],
+        names: Dict[int, str],
     ):
+        self.names = names
         self.shim: TorchShim = node.shims[0]
         self.docs, self.weight, self.name, self.losses = docs, weight, name, losses
         learns = self.shim.trainable
@@ -340,7 +344,9 @@ class WordPass:
             )
 
     def _take(self, listener: Model, kind: str, gradient: Tensor) -> List[Doc]:
-        self.losses[self.name] += float((gradient**2).sum())
+        squared = float((gradient**2).sum())
+        check_squares(squared, name=self.names.get(id(listener), "a component"), owner=self.name)
+        self.losses[self.name] += squared
         self.gradients[kind] = self.gradients[kind] + gradient if kind in self.gradients else gradient
         self.waiting.remove(listener)
         listener.receive(None, None, None)

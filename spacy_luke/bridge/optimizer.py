@@ -5,6 +5,7 @@ work here, and Thinc's schedules set its rate.
 """
 
 import re
+from functools import partial
 from typing import Any, Dict, List, Tuple, Union
 
 import torch
@@ -12,6 +13,8 @@ from spacy.util import registry
 from thinc.api import Optimizer
 from thinc.types import Generator
 from torch import nn
+
+from .finite import check_gradient
 
 NO_DECAY = (r"bias$", r"norm\.weight$")
 
@@ -60,14 +63,16 @@ class AdamW(Optimizer):
     def step(self, key: str, parameters: List[Tuple[str, nn.Parameter]]) -> None:
         """One step of the parameters that have gradients, which are then dropped.
 
-        key: names the owner of the parameters (a component), also when the state is saved.
+        key: names the owner of the parameters (a component), also when the state is saved. Raises ValueError, before the
+        step, where the norm that is clipped is no number.
         """
         parameters = [(name, p) for name, p in parameters if p.requires_grad]
         if not any(p.grad is not None for _, p in parameters):
             return
-        if self.grad_clip:
-            nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip)
         stepper = self._stepper(key, parameters)
+        if self.grad_clip:
+            norm = float(nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip))
+            check_gradient(norm, name=key, steps=partial(_steps_of, stepper))
         for group in stepper.param_groups:
             group["lr"] = self.learn_rate * group["multiple"]
         stepper.step()
@@ -124,6 +129,10 @@ class AdamW(Optimizer):
         self.loaded = dict(state["steppers"])
         while self.schedule_steps < state["schedule_steps"]:
             self.step_schedules()
+
+
+def _steps_of(stepper: torch.optim.AdamW) -> int:
+    return max((int(state["step"]) for state in stepper.state.values()), default=0)
 
 
 def _layer(name: str) -> int:

@@ -50,8 +50,9 @@ class TorchShim(Shim):
     vectors: of known entities (an EntityVectors store), which the component that owns the module stores beside it.
 
     Of an encoder that several components share: owner, the component that stores it and names its optimizer state;
-    max_window, pieces of a window that it sets for all (None: not set); cache, what they share of word states; examples, those that the owner was updated with last, and updates, how often since the
-    last step; sums, gradients that are summed over these updates and not averaged, by the parameter's name; pending, the
+    max_window, pieces of a window that it sets for all (None: not set); cache, what they share of word states; examples,
+    those that the owner was updated with last; shares, what each component has taught it since the last step (see
+    `shares`), and sums, gradients of spaCy's components, which are not averaged, by the parameter's name; pending, the
     pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
     replaced: whether other values stand in place of the parameters.
 
@@ -74,7 +75,7 @@ class TorchShim(Shim):
         self.max_window: Optional[int] = None
         self.cache: Optional[Any] = None
         self.examples: Optional[Any] = None
-        self.updates = 0
+        self.shares: Dict[str, Any] = {}
         self.sums: Dict[str, Tensor] = {}
         self.pending: Optional[Any] = None
         self.learning = True
@@ -85,7 +86,7 @@ class TorchShim(Shim):
     def __getstate__(self) -> Dict[str, Any]:
         known = self.known if self.known is not None and self.known[0] in (None, self.stamp) else None
         known = None if known is None else (None, known[1])
-        return {**self.__dict__, "examples": None, "sums": {}, "pending": None, "known": known}
+        return {**self.__dict__, "examples": None, "shares": {}, "sums": {}, "pending": None, "known": known}
 
     @property
     def ready(self) -> bool:
@@ -157,7 +158,8 @@ class TorchShim(Shim):
 
     @property
     def has_gradients(self) -> bool:
-        return bool(self.sums) or any(p.grad is not None for _, p in self.named_parameters())
+        """Whether a shared module has something to make a step with."""
+        return bool(self.sums) or any(share.gradients for share in self.shares.values())
 
     def finish_update(self, optimizer: Optimizer) -> None:
         if isinstance(optimizer, AdamW):

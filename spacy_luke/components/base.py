@@ -1,5 +1,6 @@
 """What all components share: weights from checkpoints, one file on disk, updates that accumulate."""
 
+import contextlib
 import logging
 import warnings
 from collections import Counter
@@ -26,7 +27,9 @@ from thinc.api import ConfigValidationError, Optimizer
 
 from ..bridge.documents import read_document
 from ..bridge.encoders import ENCODER, is_linked, number_format
+from ..bridge.finite import check_loss
 from ..bridge.optimizer import AdamW
+from ..bridge.shares import Share, gather_shares, teaching
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
 from ..text.tokenizer import PieceTokenizer
@@ -53,6 +56,7 @@ class LukeComponent(WindowedComponent):
     knowledge: Optional[KnownGetter] = None  # entities of a Doc that an ERNIE encoder knows
     _tokenizer: Optional[Tuple[str, PieceTokenizer]] = None  # read from the encoder's texts when it is needed
     _divisor = 0.0  # of the gradients since the last step
+    _steps = 0  # that it has made since it was built or loaded
 
     @property
     def tokenizer(self) -> PieceTokenizer:
@@ -316,22 +320,28 @@ class LukeComponent(WindowedComponent):
             part.set_dropout(drop)
         batches = list(self.batches(examples))
         total = float(sum(self.loss_weight(batch) for batch in batches))
-        weight = total or 1.0
-        # Several updates before a step give the mean of all their losses; of a shared encoder, which others add gradients
-        # to, the mean of their means, each as much as its component counts.
-        share = self.encoder_node.attrs["weight"] if self.shared else total
-        scale = weight / share if self.shared else 1.0
         if self.counts_windows and (shim.learning or not self.shared):  # of others' encoder only what it learns from
             record_windows(self.encoder, [length for batch in batches for length in batch.lengths])
-        for batch in batches:
-            outputs, backprop = self.model.begin_update(batch)
-            loss, gradients = self.get_loss(batch, outputs)
-            backprop(*(None if x is None else x / scale for x in gradients))
-            losses[self.name] += loss / weight
-        self._divisor += share
+        # Several updates before a step give the mean of all their losses, also of an encoder that others teach too.
+        with self._teaching() as share:
+            for batch in batches:
+                outputs, backprop = self.model.begin_update(batch)
+                loss, gradients = self.get_loss(batch, outputs)
+                check_loss(loss, name=self.name, steps=self._steps)
+                backprop(*gradients)
+                losses[self.name] += loss / (total or 1.0)
+        self._divisor += total
+        if share is not None:
+            share.losses += total
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
+
+    def _teaching(self) -> ContextManager[Optional[Share]]:
+        """Around the passes of an update."""
+        if not (self.shared and self.encoder.learning):
+            return contextlib.nullcontext()
+        return teaching(self.encoder, self.name, self.encoder_node.attrs["weight"])
 
     def finish_update(self, sgd: Optimizer) -> None:
         """One step with the mean gradient of the updates since the last one. A shared encoder makes its step with the
@@ -341,6 +351,7 @@ class LukeComponent(WindowedComponent):
         parameters = self.named_parameters()
         divide_gradients(parameters, self._divisor)
         self._divisor = 0.0
+        self._steps += 1
         if isinstance(sgd, AdamW):
             sgd.step(self.name, parameters)
         else:
@@ -386,21 +397,15 @@ def divide_gradients(parameters: List[Tuple[str, torch.nn.Parameter]], divisor: 
 
 
 def step_shared(shim: TorchShim, sgd: Optimizer) -> None:
-    """One step of a shared encoder with the gradients of all components, the mean of its updates; those of spaCy's
-    components are summed instead. It waits for those of them that are still to come."""
+    """One step of a shared encoder with what all components have taught it. It waits for gradients of spaCy's components
+    that are still to come."""
     if shim.pending is not None:
         shim.pending.then = lambda: step_shared(shim, sgd)
         return
     shim.changed = True
-    parameters = [(f"encoder.{name}", p) for name, p in shim.named_parameters()]
-    divide_gradients(parameters, shim.updates)
-    shim.updates = 0
-    for name, p in shim.named_parameters():
-        if name in shim.sums:
-            p.grad = shim.sums[name] if p.grad is None else p.grad + shim.sums[name]
-    shim.sums.clear()
+    gather_shares(shim)
     if isinstance(sgd, AdamW):
-        sgd.step(shim.owner, parameters)
+        sgd.step(shim.owner, [(f"encoder.{name}", p) for name, p in shim.named_parameters()])
     else:
         shim.finish_update(sgd)
 

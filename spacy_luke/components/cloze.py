@@ -15,6 +15,7 @@ from torch import Tensor
 from ..annotations import Answer, ScoredSpan, get_queries, register_extensions, set_found
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..bridge.entities import create_entity_head
+from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
@@ -154,6 +155,7 @@ class LukeCloze(LukeComponent):
             with self.predicting():
                 for batch in batch_entities(self._items(asked, places), size=self.cfg["batch_size"]):
                     scores_U = self.model.predict(batch)[:, 0].cpu().numpy()
+                    check_scores(scores_U, batch.owner_U, [doc for doc, _ in asked], name=self.name)
                     for i, c, score in zip(batch.owner_U().tolist(), batch.number_U().tolist(), scores_U.tolist()):
                         logits[i][c] = max(logits[i][c], score)
         found = iter([_best_first(some, scores) for some, scores in zip(places, logits)])

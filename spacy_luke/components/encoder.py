@@ -12,6 +12,7 @@ from thinc.api import Config, Model, Optimizer
 from ..batch.windows import Document
 from ..bridge.cache import WordCache
 from ..bridge.encoders import ENCODER, is_shared, share_encoder
+from ..bridge.finite import check_scores
 from ..bridge.listeners import (
     DocWindows,
     WordPass,
@@ -238,9 +239,13 @@ class LukeEncoderOwner(LukeComponent):
         listeners = self.word_listeners()
         if not listeners:
             return None
+        docs = list(docs)
         with self.predicting():
             read = self.read(docs, learning=False)
             states_ND = encode_docs(self.encoder, read, size=self.cfg["batch_size"])
+            check_scores(
+                states_ND, lambda: [i for i, x in enumerate(read) for _ in range(sum(x.lengths))], docs, name=self.name
+            )
             words = split_words(pool_words(states_ND, read), read) if any(map(wants_words, listeners)) else []
             pieces = split_pieces(states_ND, read, self.tokenizer) if any(map(wants_pieces, listeners)) else []
         return words, pieces
@@ -269,7 +274,6 @@ class LukeEncoderOwner(LukeComponent):
         if shim.pending is not None:  # a component that listens had nothing to learn last time
             shim.pending.close()
         shim.examples = examples
-        shim.updates += 1
         validate_examples(list(examples), "LukeEncoderOwner.update")
         if listeners := self.word_listeners():
             shim.set_dropout(drop)
@@ -284,6 +288,7 @@ class LukeEncoderOwner(LukeComponent):
                 weight=self.cfg["listener_weight"],
                 name=self.name,
                 losses=losses,
+                names={id(node): component for component, nodes in self.listener_map.items() for node in nodes},
             )
             words.feed(listeners, docs, self.tokenizer)
         if sgd not in (None, False):

@@ -19,6 +19,7 @@ from ..annotations import register_extensions
 from ..batch.batches import batch_items
 from ..batch.linking import LinkBatch, make_link_batch
 from ..bridge.documents import read_document
+from ..bridge.finite import check_scores
 from ..bridge.linking import create_candidate_head, fill_candidate_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
@@ -27,7 +28,7 @@ from ..linking.kb import EntityKB
 from ..model.linking import candidate_cross_entropy
 from .base import LukeComponent
 from .candidates import EntityTable, Named, check_store, find_candidates
-from .decisions import decide
+from .decisions import LinkTask, decide
 from .link_gold import NIL, SCORE_THRESHOLDS, best_threshold, check_learnable, gold_links, learnable_links
 from .link_inputs import LinkInput, link_tasks, training_items
 from .link_outputs import Linked, rank, warn_unreached, write_links
@@ -274,6 +275,7 @@ class LukeLinker(LukeComponent):
             sure=self.cfg["sure"],
             counts=self.counts,
         )
+        self._check(tasks, [i for i, _ in places], [doc for doc, _, _ in chunk])
         scores: List[List[Optional[np.ndarray]]] = [[None] * len(mentions) for _, mentions, _ in chunk]
         reached = [np.zeros(len(mentions), bool) for _, mentions, _ in chunk]
         for task, (i, mention_E) in zip(tasks, places, strict=True):
@@ -284,6 +286,12 @@ class LukeLinker(LukeComponent):
             if not seen.all():
                 warn_unreached(self.name, doc, mentions, seen, room=self.input().room)
             yield [(m, rank(x, score)) for m, x, score in zip(mentions, found, some, strict=True)]
+
+    def _check(self, tasks: Sequence[LinkTask], owners: Sequence[int], docs: Sequence[Doc]) -> None:
+        rows = [(i, x) for task, i in zip(tasks, owners, strict=True) for x in task.probabilities if x is not None]
+        if rows:
+            scores_C = np.concatenate([x for _, x in rows])
+            check_scores(scores_C, lambda: [i for i, x in rows for _ in x], docs, name=self.name)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[Tuple[Mention, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None

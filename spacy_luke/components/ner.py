@@ -19,6 +19,7 @@ from ..batch.batches import Item, SpanBatch, batch_items, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
+from ..bridge.finite import check_scores
 from ..bridge.spans import SpanScores, create_span_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
@@ -274,12 +275,19 @@ class LukeNER(LukeComponent):
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
             for batch in batch_items(items, size=self.cfg["batch_size"]):
-                for owner, rows in self._read(batch, self.model.predict(batch), none_bias):
+                scores = self.model.predict(batch)
+                self._check(batch, scores, docs)
+                for owner, rows in self._read(batch, scores, none_bias):
                     found[owner].append(rows)
         empty = np.empty((0, 6))
         tables = [np.concatenate(x) if x else empty for x in found]
         tables = [x[np.lexsort((x[:, 1], x[:, 0]))] for x in tables]
         return [Predictions(*(x[:, i].astype(np.int64) for i in range(3)), *x[:, 3:].T) for x in tables]
+
+    def _check(self, batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc]) -> None:
+        if scores.proposals_E is not None:
+            check_scores(scores.proposals_E, batch.owner_E, docs, name=self.name)
+        check_scores(scores.logits_KL, lambda: batch.owner_E()[scores.kept_K.cpu().numpy()], docs, name=self.name)
 
     def _read(self, batch: SpanBatch, scores: SpanScores, none_bias: float) -> Iterator[Tuple[int, np.ndarray]]:
         """For each document of the batch a row (start, end, class, logit, probability, margin) for each span found."""

@@ -18,6 +18,7 @@ from ..annotations import register_extensions
 from ..batch.entities import EntityBatch, batch_entities
 from ..batch.windows import CONTEXTS
 from ..bridge.entities import create_entity_head
+from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
@@ -271,7 +272,9 @@ class LukeRelation(LukeComponent):
                 for item in unit_items(task, doc, asked.mentions, asked.pairs_P2, owner=i, lost=lost[i])
             )
             for batch in batch_entities(items, size=self.cfg["batch_size"]):
-                found = self._read(batch, self.model.predict(batch))
+                logits_UL = self.model.predict(batch)
+                check_scores(logits_UL, batch.owner_U, docs, name=self.name)
+                found = self._read(batch, logits_UL)
                 for i in np.unique(found[:, 0]).astype(int).tolist():
                     rows[i].append(found[found[:, 0] == i, 1:])
         for doc, asked, missing in zip(docs, all_asked, lost):
@@ -477,7 +480,9 @@ class LukeRelation(LukeComponent):
             with self.predicting():
                 items = unit_items(self.input(), example.predicted, asked.mentions, asked.pairs_P2, owner=0)
                 for batch in batch_entities(items, size=self.cfg["batch_size"]):
-                    probability_PL[batch.number_U()] = self.model.predict(batch).sigmoid().cpu().numpy()
+                    logits_UL = self.model.predict(batch)
+                    check_scores(logits_UL, batch.owner_U, [example.predicted], name=self.name)
+                    probability_PL[batch.number_U()] = logits_UL.sigmoid().cpu().numpy()
             found.append(probability_PL.reshape(-1))
             golds.append(gold_PL.reshape(-1) > 0)
         if not total:

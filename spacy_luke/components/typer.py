@@ -17,6 +17,7 @@ from ..annotations import register_extensions
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..batch.windows import CONTEXTS
 from ..bridge.entities import create_entity_head
+from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import multi_label_cross_entropy
@@ -213,6 +214,7 @@ class LukeTyper(LukeComponent):
             items = (item for i, doc in enumerate(docs) for item in self._items(i, doc, mentions[i]))
             for batch in batch_entities(items, size=self.cfg["batch_size"]):
                 rows_UL = self.model.predict(batch).cpu().numpy()
+                check_scores(rows_UL, batch.owner_U, docs, name=self.name)
                 for i, number, row in zip(batch.owner_U().tolist(), batch.number_U().tolist(), rows_UL):
                     logits[i][number] = row
         return list(zip(mentions, logits, strict=True))
@@ -385,7 +387,9 @@ class LukeTyper(LukeComponent):
         with self.predicting():
             items = unit_items(self.input(), doc, mentions, units_UK, owner=0)
             for batch in batch_entities(items, size=self.cfg["batch_size"]):
-                rows_ML[batch.number_U()] = self.model.predict(batch).cpu().numpy()
+                rows_UL = self.model.predict(batch).cpu().numpy()
+                check_scores(rows_UL, batch.owner_U, [doc], name=self.name)
+                rows_ML[batch.number_U()] = rows_UL
         probability_ML = torch.from_numpy(rows_ML).sigmoid().numpy()
         if self.cfg["always_best"] and len(mentions):
             best_M1 = rows_ML.max(1, keepdims=True)
