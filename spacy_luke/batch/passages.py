@@ -142,6 +142,7 @@ def best_spans(
     """
     starts = np.flatnonzero(item.starts_here) + item.offset
     end = len(logits_L2) - 1  # the last [SEP]
+    logits_L2 = logits_L2.astype(np.float64)
     spans = starts[:, None] + np.arange(max_pieces)
     scores = np.where(
         spans < end, logits_L2[starts, 0][:, None] + logits_L2[np.minimum(spans, end), 1], -np.inf

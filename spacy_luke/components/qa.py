@@ -2,6 +2,7 @@
 
 import warnings
 from collections import Counter
+from functools import partial
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 from ..annotations import Answer, ScoredSpan, get_questions, register_extensions, set_found
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.answers import create_answer_head
+from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..entities import EntityVocab
@@ -24,6 +26,7 @@ from .base import LukeComponent, check_limits
 from .questions import (
     Found,
     Link,
+    Places,
     Question,
     QuestionInput,
     ReadDoc,
@@ -263,21 +266,23 @@ class LukeQA(LukeComponent):
 
     def _find(self, docs: List[Doc], questions: List[List[Question]]) -> List[List[Found]]:
         asked = [(doc, question) for doc, some in zip(docs, questions) for question in some]
-        spans: List[List[Tuple[int, int, float]]] = [[] for _ in asked]
+        places: List[List[Places]] = [[] for _ in asked]
         nulls = np.full(len(asked), np.inf)
         if asked:
             with self.predicting():
                 reads: Dict[int, ReadDoc] = {}
                 for batch in batch_passages(self._items(asked, reads), size=self.cfg["batch_size"]):
                     logits_N2 = self.model.predict(batch).cpu().numpy()
+                    owners = partial(np.repeat, [item.owner for item in batch.items], batch.lengths)
+                    check_scores(logits_N2, owners, [doc for doc, _ in asked], name=self.name)
                     for item, logits_L2 in zip(batch.items, np.split(logits_N2, np.cumsum(batch.lengths)[:-1])):
-                        doc, read = asked[item.owner][0], reads[id(asked[item.owner][0])]
-                        spans[item.owner] += self._window_spans(doc.text, read, item, logits_L2)
+                        read = reads[id(asked[item.owner][0])]
+                        places[item.owner].append(self._window_places(read, item, logits_L2))
                         nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
         found = iter(
             [
                 Found(different(doc.text, some, self.cfg["n_best"]), float(null))
-                for (doc, _), some, null in zip(asked, spans, nulls)
+                for (doc, _), some, null in zip(asked, places, nulls)
             ]
         )
         return [[next(found) for _ in some] for some in questions]
@@ -291,14 +296,12 @@ class LukeQA(LukeComponent):
         if report:
             warnings.warn(f"'{self.name}': {listed(report)}.", stacklevel=2)
 
-    def _window_spans(
-        self, text: str, read: ReadDoc, item: PassageItem, logits_L2: np.ndarray
-    ) -> List[Tuple[int, int, float]]:
+    def _window_places(self, read: ReadDoc, item: PassageItem, logits_L2: np.ndarray) -> Places:
         """The best answers of a window, on word boundaries."""
-        n_best = self.cfg["n_best"]
-        table = best_spans(item, logits_L2, most=n_best**2, max_pieces=self.cfg["max_answer_pieces"])
-        spans = ((*read.characters(first, last), score) for score, first, last in zip(*(x.tolist() for x in table)))
-        return different(text, spans, n_best)
+        score_S, first_S, last_S = best_spans(
+            item, logits_L2, most=self.cfg["n_best"] ** 2, max_pieces=self.cfg["max_answer_pieces"]
+        )
+        return Places(*read.characters(first_S, last_S), score_S).best()
 
     def _rows(self, found: Found) -> List[List[Any]]:
         return ranked(found, most=self.cfg["n_best"], threshold=self.cfg["no_answer_threshold"])

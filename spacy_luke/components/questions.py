@@ -4,7 +4,7 @@ P pieces of a passage, W words, E linked entities.
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -49,16 +49,18 @@ class ReadDoc:
     first_E: np.ndarray
     last_E: np.ndarray
 
-    def words_around(self, start: int, end: int) -> Tuple[int, int]:
-        """Characters of the words that hold the characters [start, end)."""
-        first = max(int(np.searchsorted(self.starts_W, start, side="right")) - 1, 0)
-        last = max(int(np.searchsorted(self.starts_W, end - 1, side="right")) - 1, first)
-        return int(self.starts_W[first]), int(self.ends_W[last])
+    def words_around(self, start_S: np.ndarray, end_S: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Characters of the words that hold the characters [start, end) of S spans."""
+        first_S = np.maximum(np.searchsorted(self.starts_W, start_S, side="right") - 1, 0)
+        last_S = np.maximum(np.searchsorted(self.starts_W, end_S - 1, side="right") - 1, first_S)
+        return self.starts_W[first_S], self.ends_W[last_S]
 
-    def characters(self, first: int, last: int) -> Tuple[int, int]:
-        """Characters of the words around pieces [first, last); empty where the pieces hold none."""
-        start, end = int(self.passage.starts_N[first]), int(self.passage.ends_N[last - 1])
-        return (start, start) if end <= start else self.words_around(start, end)
+    def characters(self, first_S: np.ndarray, last_S: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Characters of the words around pieces [first, last) of S spans; empty where the pieces hold none."""
+        start_S, end_S = self.passage.starts_N[first_S], self.passage.ends_N[last_S - 1]
+        empty_S = end_S <= start_S
+        begin_S, stop_S = self.words_around(start_S, end_S)
+        return np.where(empty_S, start_S, begin_S), np.where(empty_S, start_S, stop_S)
 
 
 def asked_questions(example: Example) -> List[Question]:
@@ -190,7 +192,7 @@ def _find_answers(
             continue
         if last - first > task.max_answer_pieces:
             report["answers are longer than max_answer_pieces"] += 1
-        elif read.words_around(start, end) != (start, end):
+        elif read.words_around(np.int64(start), np.int64(end)) != (start, end):
             report["answers do not begin and end with a word"] += 1
         places.append((first, last))
     return places
@@ -229,12 +231,33 @@ def ranked(found: Found, *, most: int, threshold: Optional[float]) -> List[List[
     return [[a, b, float(p)] for (a, b, _), p in zip(rows, weights / weights.sum())]
 
 
-def different(text: str, spans: Iterable[Tuple[int, int, float]], most: int) -> List[Tuple[int, int, float]]:
-    """The best spans with different texts that are not blank; of equal scores the first in the text."""
+@dataclass(frozen=True)
+class Places:
+    """S spans of a text, characters [start, end), and their scores."""
+
+    start_S: np.ndarray
+    end_S: np.ndarray
+    score_S: np.ndarray
+
+    def best(self) -> "Places":
+        """Each span that holds something once, with its best score; the best first, of equal scores the first in the text."""
+        order_S = np.lexsort((self.end_S, self.start_S, -self.score_S))
+        order_S = order_S[self.end_S[order_S] > self.start_S[order_S]]
+        keys_S = self.start_S[order_S] * (self.end_S.max(initial=0) + 1) + self.end_S[order_S]
+        kept_S = order_S[np.sort(np.unique(keys_S, return_index=True)[1])]
+        return Places(self.start_S[kept_S], self.end_S[kept_S], self.score_S[kept_S])
+
+
+def different(text: str, parts: Sequence[Places], most: int) -> List[Tuple[int, int, float]]:
+    """The best spans with different texts that are not blank; of equal scores the first in the text. No span is looked at
+    twice: the text of a long word, which many spans of pieces come to, is read once."""
     chosen: Dict[str, Tuple[int, int, float]] = {}
-    for start, end, score in sorted(spans, key=lambda x: (-x[2], x[0], x[1])):
+    if not parts:
+        return []
+    best = Places(*(np.concatenate([getattr(x, f.name) for x in parts]) for f in fields(Places))).best()
+    for start, end, score in zip(best.start_S.tolist(), best.end_S.tolist(), best.score_S.tolist()):
         answer = text[start:end]
-        if answer.strip() and answer not in chosen:
+        if answer not in chosen and not answer.isspace():
             chosen[answer] = (start, end, score)
             if len(chosen) == most:
                 break

@@ -2,19 +2,21 @@
 
 import json
 
+import numpy as np
 import pytest
 import spacy
 import torch
 from asked import asked_doc, gold_doc, make_examples, make_pipeline, trained
 from safetensors.torch import load_file
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from tiny import ENTITIES, SENTENCES, make_checkpoint
 
 from spacy_luke.batch.passages import PassageItem, make_passage_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
-from spacy_luke.components.questions import Found, different, ranked
+from spacy_luke.components import qa as qa_module
+from spacy_luke.components.questions import Found, Places, different, ranked
 from spacy_luke.entities import EntityVocab
 from spacy_luke.rows import get_rows
 
@@ -156,9 +158,66 @@ def test_ranking(answers, null, threshold, most, expected):
 
 
 def test_equal_texts_are_one_answer():
-    spans = [(0, 2, 1.0), (6, 8, 3.0), (3, 5, 2.0), (5, 6, 9.0), (0, 5, 1.0)]
+    rows = [(0, 2, 1.0), (6, 8, 3.0), (3, 5, 2.0), (5, 6, 9.0), (0, 5, 1.0), (4, 4, 9.0), (3, 5, 0.5)]
+    spans = [Places(*map(np.array, zip(*some))) for some in (rows[:3], rows[3:])]
+    assert different("ab cd ab", [], 9) == []
     assert different("ab cd ab", spans, 9) == [(6, 8, 3.0), (3, 5, 2.0), (0, 5, 1.0)]
     assert different("ab cd ab", spans, 1) == [(6, 8, 3.0)]
+
+
+class CountedText(str):
+    """Counts the characters that are taken out of it."""
+
+    taken = 0
+
+    def __getitem__(self, place):
+        found = super().__getitem__(place)
+        CountedText.taken += len(found)
+        return found
+
+
+def best_plainly(text, spans, most):
+    """As the original: all spans from the best on, by their texts."""
+    found = {}
+    for start, end, score in sorted(spans, key=lambda x: (-x[2], x[0], x[1])):
+        if text[start:end].strip():
+            found.setdefault(text[start:end], (start, end, score))
+    return list(found.values())[:most]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_places_of_all_windows_give_the_same_answers(seed):
+    """Whatever the number of windows, spans that come again, and equal scores."""
+    chosen = np.random.default_rng(seed)
+    text = " ".join(chosen.choice(["ab", "cd", "e", "ab cd"], 12))
+    start_S = chosen.integers(0, len(text), 200)
+    end_S = np.minimum(start_S + chosen.integers(0, 6, 200), len(text))
+    score_S = chosen.integers(0, 9, 200).astype(np.float64)
+    whole = Places(start_S, end_S, score_S)
+    parts = [Places(*(x[i::7] for x in (start_S, end_S, score_S))).best() for i in range(7)]
+    for most in (1, 5, 99):
+        expected = best_plainly(text, zip(start_S.tolist(), end_S.tolist(), score_S.tolist()), most)
+        assert different(text, [whole], most) == different(text, parts, most) == expected
+
+
+def test_long_words_are_read_once(monkeypatch):
+    """The work grows as the text does, not with its square: a text of one word has one answer, read once."""
+    nlp, qa = make_qa()
+    windows = []
+
+    def counted(text, parts, most):
+        windows.append(len(parts))
+        assert all(len(part.start_S) == 1 for part in parts)
+        return different(CountedText(text), parts, most)
+
+    monkeypatch.setattr(qa_module, "different", counted)
+    for size in (500, 1000, 2000):
+        CountedText.taken = 0
+        doc = Doc(nlp.vocab, words=["x" * size], user_data={"luke_questions": [{"question": "Who?"}]})
+        ((found,),) = qa.predict([doc])
+        assert found.answers[0][:2] == (0, size)
+        assert CountedText.taken == size
+    assert windows[0] < windows[1] < windows[2]
 
 
 def test_threshold_is_tuned():
