@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 from spacy.tokens import Doc, Span
 
-from .rows import KINDS, get_parts, get_rows, get_second, set_rows
+from .rows import KINDS, find_row, get_parts, get_rows, get_second, set_rows
 
 PLACEHOLDER = "@placeholder"  # what a query asks for, as in ReCoRD
 FOUND = {"luke_questions": "luke_answers", "luke_queries": "luke_fillers"}
@@ -163,10 +163,8 @@ def set_candidates_given(doc: Doc, rows: Optional[Iterable[Any]]) -> None:
 
 def get_candidates(span: Span) -> List[LinkCandidate]:
     """What a linker considered for exactly this mention, best first; [] where it did not link it."""
-    place = (span.start_char, span.end_char)
-    rows = get_rows(span.doc, "luke_linked") or []
-    found = next((candidates for a, b, candidates in rows if (a, b) == place), [])
-    return [LinkCandidate(*candidate) for candidate in found]
+    row = find_row(span.doc, "luke_linked", span.start_char, span.end_char)
+    return [] if row is None else [LinkCandidate(*candidate) for candidate in row[2]]
 
 
 def set_second(doc: Doc, start: Optional[int]) -> None:
@@ -231,7 +229,7 @@ def settle(doc: Doc) -> Doc:
     size = len(doc.text)
     for key in list(doc.user_data):
         if isinstance(key, tuple) and len(key) == 4 and key[:1] == ("._.",) and key[1] in SPAN_VALUES:
-            if not 0 <= key[2] < key[3] <= size:
+            if isinstance(key[2], int) and isinstance(key[3], int) and not 0 <= key[2] < key[3] <= size:
                 del doc.user_data[key]
     return doc
 

@@ -79,6 +79,20 @@ def get_parts(doc: Doc, name: str) -> Optional[Parts]:
     return parts or None
 
 
+def find_row(doc: Doc, name: str, start: int, end: int) -> Optional[List[Any]]:
+    """The row of a mention, of a kind that has one for each, None where there is none; as `get_rows`, but the others are
+    not read, nor, of a Doc that is as they were written for it, the rest of its text."""
+    size = doc[-1].idx + len(doc[-1].text_with_ws) if len(doc) else 0
+    own = doc.user_data.get(("._.", f"{name}.rows", 0, size))
+    if own is None or name in doc.user_data:
+        return next((row for row in get_rows(doc, name) or [] if row[:2] == [start, end]), None)
+    was, rows = _stored(name, own)
+    if was[start:end] != doc.char_span(start, end).text or not isinstance(rows, (list, tuple)):
+        get_parts(doc, name)  # raises
+    found = [row for row in rows if isinstance(row, (list, tuple)) and tuple(row[:2]) == (start, end)]
+    return next(iter(_read(name, found, size)), None)
+
+
 def set_rows(doc: Doc, name: str, rows: Optional[Iterable[Any]]) -> None:
     """Put rows, places in characters of the Doc, in the place of all that it has of this kind; None takes them away."""
     text = doc.text
@@ -107,7 +121,8 @@ def get_second(doc: Doc) -> Optional[int]:
 
 def _keys(doc: Doc, name: str) -> List[Tuple[Any, ...]]:
     where = ("._.", f"{name}.rows")
-    return [key for key in doc.user_data if isinstance(key, tuple) and len(key) == 4 and key[:2] == where]
+    keys = [key for key in doc.user_data if isinstance(key, tuple) and len(key) == 4 and key[:2] == where]
+    return [key for key in keys if isinstance(key[2], int) and isinstance(key[3], int)]
 
 
 def _stored(name: str, value: Any) -> Tuple[str, Any]:

@@ -112,6 +112,17 @@ def test_another_text():
     assert relations(other) == [("Eva", "Bo", "knows")]
 
 
+def test_candidates_of_another_text():
+    doc, other = annotated(), NLP.make_doc(TEXT.replace("Dover", "Paris"))
+    other.user_data = copy.deepcopy(doc.user_data)
+    with pytest.raises(ValueError, match="belong to another text"):
+        _ = other[8:9]._.luke_candidates
+    for junk in (3, [[25, 30, "Q3"]]):
+        other.user_data["._.", "luke_linked.rows", 0, len(other.text)] = {"text": other.text, "rows": junk}
+        with pytest.raises(ValueError, match=r"doc.user_data\['luke_linked'\].* must be"):
+            _ = other[8:9]._.luke_candidates
+
+
 def test_json():
     doc = annotated()
     doc[0:1]._.luke_score = 0.5

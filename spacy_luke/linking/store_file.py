@@ -79,7 +79,9 @@ def read_header(data: memoryview, source: str, *, vouched: bool) -> Tuple[Dict[s
             raise ValueError(f"it has the parts {sorted(header['sections'])}")
         if begin + b"\n" == MAGIC and not is_sealed(header):
             raise ValueError("its second line is not as it was written")
-        places = {name: Place(*(place if len(place) == 3 else (*place, ""))) for name, place in header["sections"].items()}
+        places = {
+            name: Place(*(place if len(place) == 3 else (*place, ""))) for name, place in header["sections"].items()
+        }
         if any(type(x) is not int or x < 0 for place in places.values() for x in place[:2]):
             raise ValueError("the places of its parts are no whole numbers")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

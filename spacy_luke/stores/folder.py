@@ -67,8 +67,7 @@ class StoreKind:
         and digests that need not be made again."""
         names = sorted(path.name for path in folder.iterdir()) if names is None else names
         files = {
-            name: known.get(name)
-            or [(folder / name).stat().st_size, digest_file(folder / name, progress=progress)]
+            name: known.get(name) or [(folder / name).stat().st_size, digest_file(folder / name, progress=progress)]
             for name in names
         }
         write_sealed(folder / MANIFEST, {"format": self.form, "version": VERSION, **values, "files": files})
@@ -81,7 +80,9 @@ class StoreKind:
             manifest = json.loads(file.read_text(encoding="utf8"))
             form, version = manifest["format"], manifest["version"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path} is no {self.what}: {MANIFEST} is not readable ({error!r}). {self.build}") from error
+            raise ValueError(
+                f"{path} is no {self.what}: {MANIFEST} is not readable ({error!r}). {self.build}"
+            ) from error
         if form != self.form:
             raise ValueError(f"{path} is no {self.what}: {MANIFEST} says format {form!r}. {self.build}")
         if type(version) is not int or version not in READABLE:

@@ -38,7 +38,9 @@ def store(tmp_path):
 def test_a_file_of_version_1(store, tmp_path):
     path = tmp_path / "mentions"
     path.write_bytes(as_version_1(store.to_bytes()))
-    with pytest.raises(ValueError, match=r"mentions is a store of names of version 1, which has no digests.*add-digests"):
+    with pytest.raises(
+        ValueError, match=r"mentions is a store of names of version 1, which has no digests.*add-digests"
+    ):
         MentionStore.open(path)
     with pytest.raises(ValueError, match="the bytes is a store of names of version 1"):
         MentionStore(path.read_bytes())

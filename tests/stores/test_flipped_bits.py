@@ -129,7 +129,11 @@ def try_flips(path, read, report):
         try:
             report.write("same\n" if pickle.dumps(read(path)) == expected else "OTHER ANSWERS\n")
         except ValueError as error:
-            ours = type(error) is ValueError and str(path) in str(error) and ("again" in str(error) or "Build" in str(error))
+            ours = (
+                type(error) is ValueError
+                and str(path) in str(error)
+                and ("again" in str(error) or "Build" in str(error))
+            )
             report.write("refused\n" if ours else f"NOT OURS: {error!r}\n")
         except BaseException as error:
             report.write(f"NOT OURS: {error!r}\n")
