@@ -136,7 +136,7 @@ class EntityVocab:
             return cls(names, counts=counts)
         except UnicodeDecodeError as error:
             raise ValueError(f"Expected UTF-8 in {path}, but {error}.") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from error
 
     def to_json(self) -> str:
@@ -224,7 +224,7 @@ def _read_jsonl(path: Path) -> Names:
             if row != item["id"]:
                 raise ValueError("the id is no integer")
             entities = [(title, language) for title, language in item["entities"]]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(
                 f'Expected {{"id": 3, "entities": [["Japan", "en"]], "count": 5}} on line {number}, but got '
                 f"{line[:100]!r} ({error!r})."
@@ -238,6 +238,8 @@ def _read_jsonl(path: Path) -> Names:
             elif title not in SPECIAL:
                 names.append((key_of(title, language), row))
     size = max((row for _, row in names), default=-1) + 1
+    if size > 100 + 10 * len(names):
+        raise ValueError(f"Expected ids 0, 1, 2, ..., but {len(names)} names have ids up to {size - 1}.")
     return names, [count_of.get(row, 0) for row in range(size)]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ..model.config import EncoderConfig
 from .assemble import Checkpoint, read_entities, read_tokenizer
-from .configs import ARCHITECTURES, check_labels, luke_config
+from .configs import ARCHITECTURES, check_labels, flag, luke_config
 from .files import read_json, read_tensors
 from .luke import build_checkpoint, switch_queries
 from .names import ALLENNLP_DROPPED, allennlp_names, find_root, sort_names
@@ -50,7 +50,7 @@ def read_allennlp(
     settings = read_json(base / "config.json")
     if settings.get("model_type") != "luke":
         raise ValueError(f"The base {base} must be a LUKE, but its model_type is {settings.get('model_type')!r}.")
-    config = replace(luke_config(settings), entity_aware=bool(embedder.get("use_entity_aware_attention", False)))
+    config = replace(luke_config(settings), entity_aware=flag(embedder, "use_entity_aware_attention", False))
     config = switch_queries(config, entity_aware)
     raw = read_tensors(_find_weights(folder))
     table = allennlp_names(config, root=find_root(raw, ROOTS))
@@ -75,21 +75,30 @@ def read_allennlp(
 def _model_of(model: Dict[str, Any]) -> Tuple[str, Optional[int], Dict[str, Any]]:
     """Task, width of its classifier, and settings of the embedder."""
     kind = model.get("type")
-    if kind not in MODELS:
+    if not isinstance(kind, str) or kind not in MODELS:
         raise ValueError(f"The AllenNLP model is of the type {kind!r}; expected one of {sorted(MODELS)}.")
     task, widths = MODELS[kind]
     if kind == "transformers_qa":
-        embedder = ((model.get("embedder") or {}).get("token_embedders") or {}).get("tokens") or {}
+        embedder = _part(model, "embedder", "token_embedders", "tokens")
         features: Any = "embedder"
     else:
-        extractor = model.get("feature_extractor") or {}
-        embedder, features = extractor.get("embedder") or {}, extractor.get("type")
-    if features not in widths or embedder.get("type") != EMBEDDER:
+        embedder = _part(model, "feature_extractor", "embedder")
+        features = _part(model, "feature_extractor").get("type")
+    if not isinstance(features, str) or features not in widths or embedder.get("type") != EMBEDDER:
         raise ValueError(
             f"The AllenNLP model {kind!r} has the features {features!r} of an embedder {embedder.get('type')!r}; expected "
             f"{list(widths)} of {EMBEDDER!r}. Models without LUKE's entities cannot be read."
         )
     return task, widths[features], embedder
+
+
+def _part(data: Any, *keys: str) -> Dict[str, Any]:
+    """An object inside of objects; an empty one where it is not there."""
+    for key in keys:
+        data = data.get(key)
+        if not isinstance(data, dict):
+            return {}
+    return data
 
 
 def _find_weights(folder: Path) -> Path:
@@ -101,7 +110,7 @@ def _find_weights(folder: Path) -> Path:
 
 
 def _read_labels(folder: Path, data: Dict[str, Any]) -> List[str]:
-    path = folder / "vocabulary" / f"{data['model'].get('label_name_space', 'labels')}.txt"
+    path = folder / "vocabulary" / Path(f"{data['model'].get('label_name_space', 'labels')}.txt").name
     if not path.is_file():
         raise ValueError(f"Expected the labels of an AllenNLP model in {path}, one a line, but there is no such file.")
     return path.read_text(encoding="utf8").removesuffix("\n").split("\n")

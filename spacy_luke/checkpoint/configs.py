@@ -31,6 +31,8 @@ CLASSIFIER_WIDTHS = {
     "sequence_classification": 1,
     "cloze": 2,
 }
+MOST = 2**31 - 1  # of any size
+MOST_LAYERS = 10_000  # more than any file has tensors for; tables of names are made before the file is looked at
 # Whether Hugging Face's class has a bias in its classifier, where the heads in the wild differ.
 CLASSIFIER_BIASES = {"entity_classification": True, "entity_pair_classification": False}
 
@@ -39,10 +41,10 @@ def luke_config(data: Dict[str, Any]) -> EncoderConfig:
     """From a config.json with model_type "luke" (Hugging Face's LukeConfig, whose defaults hold)."""
     return EncoderConfig(
         **_common(data),
-        entity_vocab_size=_size(data, "entity_vocab_size"),
-        entity_size=_size(data, "entity_emb_size"),
+        entity_vocab_size=size_of(data, "entity_vocab_size"),
+        entity_size=size_of(data, "entity_emb_size"),
         position_offset=_number(data, "pad_token_id", 1) + 1,
-        entity_aware=bool(data.get("use_entity_aware_attention", True)),
+        entity_aware=flag(data, "use_entity_aware_attention", True),
     )
 
 
@@ -62,10 +64,10 @@ def archive_config(metadata: Dict[str, Any]) -> EncoderConfig:
     roberta = "roberta" in name
     return EncoderConfig(
         **_common(data),
-        entity_vocab_size=_size(data, "entity_vocab_size"),
-        entity_size=_size(data, "entity_emb_size") if data.get("entity_emb_size") is not None else data["hidden_size"],
+        entity_vocab_size=size_of(data, "entity_vocab_size"),
+        entity_size=size_of(data, "entity_emb_size" if data.get("entity_emb_size") is not None else "hidden_size"),
         position_offset=_number(data, "pad_token_id", 1) + 1 if roberta else 0,
-        entity_aware=bool(data.get("use_entity_aware_attention", True)),
+        entity_aware=flag(data, "use_entity_aware_attention", True),
     )
 
 
@@ -186,6 +188,8 @@ def original_ernie_config(
 def named_task(data: Dict[str, Any]) -> Optional[str]:
     """The task of the class that config.json names, None where it names none. Raises ValueError for other classes."""
     named = data.get("architectures") or []
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise ValueError(f"config.json must list names of classes in 'architectures', but it gives {_shown(named)}.")
     if unknown := [name for name in named if name not in TASKS]:
         raise ValueError(f"config.json names the architecture {unknown[0]!r}; expected one of {sorted(TASKS)}.")
     return TASKS[named[0]] if named else None
@@ -219,11 +223,16 @@ def find_labels(data: Dict[str, Any], count: int) -> List[str]:
     named = data.get("id2label")
     if named is None:
         return [f"LABEL_{i}" for i in range(count)]
-    labels = {int(i): str(label) for i, label in named.items()}
+    try:
+        labels = {int(i): str(label) for i, label in named.items()}
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"id2label must name the label of each number, such as {{'0': 'NIL'}}, but it is {_shown(named)}. Correct config.json."
+        ) from error
     if sorted(labels) != list(range(count)) or len(set(labels.values())) != count:
         raise ValueError(
             f"The classifier has {count} rows, so id2label must name {count} different labels for 0 to {count - 1}, "
-            f"but it is {named}. Correct config.json."
+            f"but it is {_shown(named)}. Correct config.json."
         )
     return [labels[i] for i in range(count)]
 
@@ -243,18 +252,18 @@ def check_labels(labels: Sequence[str], count: int) -> List[str]:
 
 def _common(data: Dict[str, Any]) -> Dict[str, Any]:
     return {
-        "vocab_size": _size(data, "vocab_size"),
-        "hidden_size": _size(data, "hidden_size"),
-        "num_layers": _size(data, "num_hidden_layers"),
-        "num_heads": _size(data, "num_attention_heads"),
-        "intermediate_size": _size(data, "intermediate_size"),
-        "max_positions": _size(data, "max_position_embeddings"),
+        "vocab_size": size_of(data, "vocab_size"),
+        "hidden_size": size_of(data, "hidden_size"),
+        "num_layers": size_of(data, "num_hidden_layers", most=MOST_LAYERS),
+        "num_heads": size_of(data, "num_attention_heads"),
+        "intermediate_size": size_of(data, "intermediate_size"),
+        "max_positions": size_of(data, "max_position_embeddings"),
         "token_types": _number(data, "type_vocab_size", 2),
-        "norm_eps": float(data.get("layer_norm_eps", 1e-12)),
+        "norm_eps": _real(data, "layer_norm_eps", 1e-12, above=0, most=0.1),
         "activation": data.get("hidden_act", "gelu"),
-        "dropout": float(data.get("hidden_dropout_prob", 0.1)),
-        "attention_dropout": float(data.get("attention_probs_dropout_prob", 0.1)),
-        "initializer_range": float(data.get("initializer_range", 0.02)),
+        "dropout": _real(data, "hidden_dropout_prob", 0.1, most=0.99),
+        "attention_dropout": _real(data, "attention_probs_dropout_prob", 0.1, most=0.99),
+        "initializer_range": _real(data, "initializer_range", 0.02, most=10),
     }
 
 
@@ -263,16 +272,42 @@ def _check_positions(data: Dict[str, Any]) -> None:
         raise ValueError(f"position_embedding_type must be 'absolute', but it is {data['position_embedding_type']!r}.")
 
 
-def _size(data: Dict[str, Any], key: str) -> int:
+def size_of(data: Dict[str, Any], key: str, *, most: int = MOST) -> int:
     value = data.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"The config must give {key!r} as a whole number above 0, but it gives {value!r}.")
+    if type(value) is not int or not 1 <= value <= most:
+        raise ValueError(f"The config must give {key!r} as a whole number from 1 to {most:,}, but it gives {_shown(value)}.")
     return value
 
 
 def _number(data: Dict[str, Any], key: str, default: int) -> int:
     value = data.get(key, default)
     value = default if value is None else value
-    if not isinstance(value, int) or value < 0:
-        raise ValueError(f"The config must give {key!r} as a whole number, but it gives {value!r}.")
+    if type(value) is not int or not 0 <= value <= MOST:
+        raise ValueError(f"The config must give {key!r} as a whole number up to {MOST:,}, but it gives {_shown(value)}.")
     return value
+
+
+def _real(data: Dict[str, Any], key: str, default: float, *, most: float, above: Optional[float] = None) -> float:
+    """A number from 0, or above `above`, to `most`."""
+    value = data.get(key, default)
+    inside = type(value) in (int, float) and 0 <= value <= most and (above is None or value > above)  # NaN is not
+    if not inside:
+        least = "from 0" if above is None else f"above {above}"
+        raise ValueError(f"The config must give {key!r} as a number {least} to {most}, but it gives {_shown(value)}.")
+    return float(value)
+
+
+def flag(data: Dict[str, Any], key: str, default: bool) -> bool:
+    """True or false; not given, or null: the default."""
+    value = data.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"The config must give {key!r} as true or false, but it gives {_shown(value)}.")
+    return default if value is None else value
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # a whole number of too many digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 300 else f"{text[:300]} ..."

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..model.ernie import ErnieConfig, default_layer_kinds
 from ..text.tokenizer import PieceTokenizer
 from .assemble import NO_TOKENIZER, collect, read_tokenizer, resolve_ties
-from .configs import check_labels, ernie_config, find_labels, original_ernie_config
+from .configs import check_labels, ernie_config, find_labels, original_ernie_config, size_of
 from .ernie_names import (
     DECODER,
     Shapes,
@@ -27,6 +27,7 @@ from .ernie_names import (
 from .files import (
     check_finite,
     find_weights,
+    members_of,
     open_archive,
     read_declared,
     read_json,
@@ -111,8 +112,7 @@ def is_ernie(source: Union[str, Path]) -> bool:
     """Whether a folder or tar archive is in the original's layout."""
     path = Path(source)
     if path.is_file() and tarfile.is_tarfile(path):
-        with tarfile.open(path) as archive:
-            return any(Path(name).name == CONFIG for name in archive.getnames())
+        return any(Path(member.name).name == CONFIG for member in members_of(path))
     return (path / CONFIG).is_file()
 
 
@@ -137,8 +137,8 @@ def _read_original(folder: Path, *, layer_kinds: Optional[Sequence[str]], size: 
     config = ernie_config(
         data,
         layer_kinds=tuple(named),
-        entity_size=data.get("entity_size", size),
-        entity_heads=data.get("entity_heads", heads),
+        entity_size=size_of({"entity_size": size, **data}, "entity_size"),
+        entity_heads=size_of({"entity_heads": heads, **data}, "entity_heads"),
     )
     if layer_kinds is not None and config.layer_kinds != _filled(layer_kinds, config):
         raise ValueError(

@@ -4,13 +4,17 @@ Weights are memory-mapped: `read_tensors` costs nothing, and only the rows that 
 """
 
 import json
+import lzma
 import pickle
+import shutil
 import tarfile
+import tempfile
 import warnings
 import zipfile
+import zlib
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,6 +24,7 @@ from torch import Tensor
 from ..atomic import HeldFolder, usual_mode, write_atomically
 from ..atomic import write_folder_atomically as write_folder_atomically
 
+MOST_MEMBERS = 100_000  # files of an archive
 WEIGHT_FILES = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -44,7 +49,7 @@ def read_json(path: Path) -> Dict[str, Any]:
     """A JSON object. Raises ValueError where the file holds anything else."""
     try:
         data = json.loads(path.read_text(encoding="utf8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}.{_hint(path)}") from error
     if not isinstance(data, dict):
         raise ValueError(f"{path} must hold a JSON object, but it holds a {type(data).__name__}.")
@@ -126,8 +131,8 @@ def _read_shards(index: Path) -> Dict[str, Tensor]:
     if not isinstance(names, dict) or not names:
         raise ValueError(f"{index} must map tensor names to files under 'weight_map', but it has no such entry.")
     tensors: Dict[str, Tensor] = {}
-    for file in sorted(set(names.values())):
-        if not isinstance(file, str) or Path(file).name != file or file.endswith(".index.json"):
+    for file in sorted(set(map(str, names.values()))):
+        if file not in names.values() or Path(file).name != file or file.endswith(".index.json"):
             raise ValueError(f"{index} must name files beside it, but it names {file!r}.")
         wanted = {name for name, place in names.items() if place == file}
         shard = read_tensors(index.parent / file)
@@ -158,23 +163,48 @@ def check_finite(name: str, tensor: Tensor) -> None:
 def open_archive(path: Path) -> Iterator[Path]:
     """Unpack a tar archive into a temporary folder, which lives as long as the context.
 
-    Raises ValueError for members that are neither plain files nor folders or whose path leaves the archive, before
-    anything is written, and for a damaged archive.
+    Raises ValueError as `members_of` does, before anything is written.
     """
     with closing(HeldFolder.temporary()) as held:
         folder = held.path
         folder.mkdir()
-        try:
-            with tarfile.open(path) as archive:
-                members = archive.getmembers()
-                for member in members:
-                    _check_member(path, member)
-                archive.extractall(folder, members, filter="data")
-        except (tarfile.TarError, EOFError, OSError, zipfile.BadZipFile) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # the disk's fault, not the archive's
-            raise ValueError(f"{path} is not a whole tar archive: {error}.{_hint(path)}") from error
+        members = members_of(path, room=shutil.disk_usage(folder).free)
+        with _whole_archive(path), tarfile.open(path) as archive:
+            archive.extractall(folder, members, filter="data")
         yield _single_folder(folder)
+
+
+def members_of(path: Path, *, room: Optional[int] = None) -> List[tarfile.TarInfo]:
+    """The members of a tar archive. room: bytes that they may take.
+
+    Raises ValueError for members that are neither plain files nor folders, whose path leaves the archive, or that are too
+    many or too large, and for a damaged archive.
+    """
+    members: List[tarfile.TarInfo] = []
+    size = 0
+    with _whole_archive(path), tarfile.open(path) as archive:
+        for member in archive:  # each is checked before what it holds is read
+            _check_member(path, member)
+            members.append(member)
+            size += member.size
+            if len(members) > MOST_MEMBERS:
+                raise ValueError(f"{path} is refused: it holds more than {MOST_MEMBERS:,} files.")
+            if room is not None and size > room:
+                raise ValueError(
+                    f"{path} is refused: it unpacks to {size:,} bytes or more, but {tempfile.gettempdir()} has room for "
+                    f"{room:,}. If it should be so large, set TMPDIR to a folder on a larger disk, or unpack it yourself."
+                )
+    return members
+
+
+@contextmanager
+def _whole_archive(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (tarfile.TarError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's fault, not the archive's
+        raise ValueError(f"{path} is not a whole tar archive: {error}.{_hint(path)}") from error
 
 
 def _check_member(path: Path, member: tarfile.TarInfo) -> None:

@@ -33,7 +33,7 @@ def read_plain(
     queries are copies of `query`, <ent> of "@" and <ent2> of "#" (luke's examples).
     """
     if entity_start == "words":
-        entity_size = data["hidden_size"]
+        entity_size = data.get("hidden_size", 0)  # where it is no size, the config says so
     config = plain_config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
     raw = read_tensors(find_weights(folder))
     table = plain_names(config, root=find_root(raw, PLAIN_ROOTS))

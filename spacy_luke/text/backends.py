@@ -182,7 +182,7 @@ def read_json(path: Path) -> Dict[str, Any]:
         return {}
     try:
         data = json.loads(path.read_text(encoding="utf8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"Expected json in {path}, but it cannot be parsed: {error}.") from error
     if not isinstance(data, dict):
         raise ValueError(f"Expected a json object in {path}, but got {type(data).__name__}.")

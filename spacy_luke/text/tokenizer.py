@@ -190,7 +190,16 @@ class PieceTokenizer:
         added_tokens.json; or tokenizer.json, where there are no such files or they belong to another class.
         defaults: settings that hold where tokenizer_config.json does not say."""
         folder = Path(folder)
-        settings = {**(defaults or {}), **read_json(folder / "tokenizer_config.json")}
+        try:
+            return cls._from_files(folder, defaults or {})
+        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+            raise ValueError(
+                f"The tokenizer's files in {folder} do not hold what they should ({error!r}). Download them again."
+            ) from error
+
+    @classmethod
+    def _from_files(cls, folder: Path, defaults: Dict[str, Any]) -> "PieceTokenizer":
+        settings = {**defaults, **read_json(folder / "tokenizer_config.json")}
         named = {**settings, **read_json(folder / "special_tokens_map.json")}
         charsmap = None
         has = {name: (folder / name).exists() for name in FILES}
