@@ -1,6 +1,6 @@
-"""Gold spans of examples, as classes of candidate spans, and why some can never be predicted."""
+"""Gold spans of examples: as classes of candidate spans, why some can never be predicted, and names of their scores."""
 
-from typing import Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.tokens import Span
@@ -80,3 +80,12 @@ def obstacles(
             yield f"have more than max_span_pieces = {max_pieces} pieces"
         elif len(place_spans(document, windows, np.array([a]), np.array([b + 1]))[1]):
             yield "do not fit into a window"
+
+
+def with_default_names(scores: Dict[str, Any], examples: Sequence[Example], *, spans_key: str) -> Dict[str, Any]:
+    """A group's scores, as ents_... too where nothing has written doc.ents: spaCy takes default score weights by the
+    factory, whatever its settings, so that `spacy train` without weights of its own would have no score to follow."""
+    if any(len(x.predicted) and x.predicted.has_annotation("ENT_IOB") for x in examples):
+        return scores
+    group = f"spans_{spans_key}_"
+    return {**{f"ents_{x[len(group) :]}": value for x, value in scores.items() if x.startswith(group)}, **scores}

@@ -26,7 +26,7 @@ from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
 from .base import LukeComponent, check_limits
 from .extents import check_window
-from .gold import gold_classes, obstacles, read_gold, unknown_words
+from .gold import gold_classes, obstacles, read_gold, unknown_words, with_default_names
 from .mentions import blocked_words, write_entities
 from .thresholds import check_positives
 
@@ -143,7 +143,8 @@ class LukeNER(LukeComponent):
     max_span_pieces, max_span_words: longest span that may be an entity, in pieces and words; null for no limit.
     suggester: a function of spaCy's `misc` registry that proposes the spans instead, such as spacy.ngram_suggester.v1.
     spans_key: null writes entities without overlap to `doc.ents`, the best first; a name writes all of them, nested or
-        overlapping, to `doc.spans[spans_key]` with their probabilities in `attrs["scores"]`.
+        overlapping, to `doc.spans[spans_key]` with their probabilities in `attrs["scores"]`. Where another component
+        writes `doc.ents` too, [training.score_weights] must name spans_KEY_f for the group to count.
     none_bias: added to the logit of "no entity" in predictions; below 0 more is found, above 0 less. `tune` finds the best
         one on dev data; the paper's is 0.
     overwrite: whether `doc.ents` set by earlier components give way; otherwise entities that overlap them are left out.
@@ -486,4 +487,6 @@ class LukeNER(LukeComponent):
     def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         if self.scorer is None:
             return {}
-        return self.scorer(examples, spans_key=self.cfg["spans_key"], **kwargs)
+        examples, key = list(examples), self.cfg["spans_key"]
+        scores = self.scorer(examples, spans_key=key, **kwargs)
+        return scores if key is None else with_default_names(scores, examples, spans_key=key)

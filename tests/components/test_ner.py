@@ -5,6 +5,7 @@ import torch
 from pipelines import make_pipeline
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.training.loop import create_evaluation_callback
 from spacy.util import registry
 from thinc.api import Adam
 from tiny import SENTENCES, make_checkpoint
@@ -111,6 +112,31 @@ def test_entities_of_earlier_components(trained, found):
     ner.cfg["overwrite"] = True
     ner(doc)
     assert set(found(doc)) == {(0, 2, "PER"), (4, 5, "LOC"), (7, 9, "ORG")}
+
+
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("gold_ents", [False, True])
+def test_default_weights_score_the_group(trained, examples, other, gold_ents):
+    """What `spacy train` follows where no weights are written: the group, unless doc.ents are another component's."""
+    nlp = trained(spans_key="sc")
+    if other:
+        ruler = nlp.add_pipe("entity_ruler")
+        ruler.add_patterns([{"label": "LOC", "pattern": "London"}])
+    dev = examples(nlp, "sc")
+    for example in dev if gold_ents else []:
+        gold = example.reference
+        gold.set_ents([span for span in gold.spans["sc"] if span.text == "London"])
+    weights = {name: w for name, w in nlp.config["training"]["score_weights"].items() if w}
+    assert weights == {"ents_f": 1.0}
+    evaluate = create_evaluation_callback(nlp, lambda nlp: dev, weights)
+    score, scores = evaluate()
+    assert scores["spans_sc_f"] == 1.0
+    assert score == scores.get("ents_f", 0.0) == float(gold_ents or not other)
+    with torch.no_grad():
+        nlp.get_pipe("luke_ner").model.shims[0].module.classifier.bias[0] += 100  # nothing is found
+    score, scores = evaluate()
+    assert scores["spans_sc_f"] == 0.0
+    assert score == float(other and gold_ents)
 
 
 IOB = {"missing": 0, "outside": 2}
