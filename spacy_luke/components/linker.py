@@ -188,6 +188,10 @@ class LukeLinker(LukeComponent):
     def own_vectors(self) -> Optional[EntityVectors]:
         return self._vectors if self.kb is None or self.kb.vectors is None else None
 
+    @property
+    def stores(self) -> Dict[str, Path]:
+        return {**super().stores, **({} if self.kb is None else {KB: self.kb.path})}
+
     def take_vectors(self, vectors: EntityVectors) -> None:
         self._vectors = vectors
 
@@ -454,8 +458,8 @@ class LukeLinker(LukeComponent):
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "LukeLinker":
         super().from_disk(path, exclude=exclude)
-        if (folder := Path(path) / KB).is_dir() and KB not in exclude:
-            self.kb = EntityKB.open(folder)
+        if (kb := self._open_beside(path, KB, exclude, EntityKB.open)) is not None:
+            self.kb = kb
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:

@@ -2,7 +2,7 @@
 
 import copy
 from pathlib import Path
-from typing import Any, Dict, Iterable, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Union
 
 import srsly
 import torch
@@ -13,11 +13,12 @@ from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from ..bridge.digests import digest_tensors, note_digest, shim_digest
+from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_digest
 from ..bridge.encoders import ENCODER, is_shared
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.files import check_finite, read_tensors, write_atomically
 from ..knowledge.vectors import EntityVectors
+from ..stores.digests import digest_bytes
 from .attached import check_encoder, check_owner
 from .loading import unpack_vectors
 from .settings import changed_settings, check_fixed, pack_about, read_about, take_settings
@@ -38,6 +39,7 @@ class StoredComponent(TrainablePipe):
     """
 
     learned: Tuple[str, ...] = ()  # what `self.cfg` has that is no setting, but learned
+    _saved_stores: Optional[Dict[str, str]] = None  # digests of the stores beside the file that was read
 
     def __init__(self, vocab: Vocab, model: Model, name: str, **cfg: Any):
         super().__init__(vocab, model, name, **cfg)
@@ -65,6 +67,11 @@ class StoredComponent(TrainablePipe):
     def own_vectors(self) -> Optional[EntityVectors]:
         """Entity vectors of an encoder that is its own."""
         return None if self.shared else self.encoder.vectors
+
+    @property
+    def stores(self) -> Dict[str, Path]:
+        """Folders of the stores that are saved beside the file, by their names there."""
+        return {} if self.own_vectors is None else {VECTORS: self.own_vectors.path}
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         """Those that were stored beside it."""
@@ -95,6 +102,7 @@ class StoredComponent(TrainablePipe):
     def _stored(self, exclude: Iterable[str]) -> Tuple[Dict[str, torch.Tensor], Dict[str, str]]:
         tensors: Dict[str, torch.Tensor] = {}
         about: Dict[str, Any] = {"fixed": self.fixed}
+        about["stores"] = {name: store_digest(folder) for name, folder in self.stores.items()}
         if "cfg" not in exclude:
             about["learned"] = {key: self.cfg[key] for key in self.learned if key in self.cfg}
             about["changed"] = changed_settings(self.configured, self.cfg)
@@ -121,6 +129,7 @@ class StoredComponent(TrainablePipe):
         """source: what messages call the file. Raises ValueError, before anything is changed, where it is damaged or does
         not fit."""
         about = read_about(metadata[METADATA], exclude, source=source)
+        self._saved_stores = about.get("stores")
         if "model" not in exclude:
             stored = about["shims"]
             parts = self._parts(tensors, stored, source=source)
@@ -174,6 +183,23 @@ class StoredComponent(TrainablePipe):
             self.encoder_node.attrs["digest"] = digest
             check_encoder(self.encoder_node, name=self.name)
 
+    def _open_beside(
+        self, path: Union[str, Path], name: str, exclude: Iterable[str], open_store: Callable[[Path], Any]
+    ) -> Any:
+        """The store that was saved with the component in `path`; None where there is none, or only one of a component that
+        was saved there before. Raises ValueError for one that was not saved with it."""
+        folder = Path(path) / name
+        saved = self._saved_stores  # None of earlier files
+        if name in exclude or not folder.is_dir() or (saved is not None and name not in saved):
+            return None
+        store = open_store(folder)
+        if saved is not None and store_digest(folder) != saved[name]:
+            raise ValueError(
+                f"{folder} is not the store that '{self.name}' was saved with (its manifest differs). A pipeline that was "
+                "saved over another one and killed meanwhile is such a mixture: save or copy the whole pipeline again."
+            )
+        return store
+
     # ---- to files and bytes
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
@@ -201,8 +227,8 @@ class StoredComponent(TrainablePipe):
                 f"[initialize.components.{self.name}.weights], or convert it with `spacy luke convert`."
             )
         self._restore(tensors, metadata, exclude, source=str(path))
-        if (folder := path.parent / VECTORS).is_dir() and VECTORS not in exclude:
-            self.take_vectors(EntityVectors.open(folder))
+        if (vectors := self._open_beside(path.parent, VECTORS, exclude, EntityVectors.open)) is not None:
+            self.take_vectors(vectors)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -231,3 +257,9 @@ class StoredComponent(TrainablePipe):
         if (vectors := message.get(VECTORS)) and VECTORS not in exclude:
             self.take_vectors(unpack_vectors(vectors))
         return self
+
+
+def store_digest(folder: Path) -> str:
+    """Of the manifests of a store, which have the digests of its files."""
+    manifests = sorted(Path(folder).rglob("manifest.json"))
+    return digest_values({x.relative_to(folder).as_posix(): digest_bytes(x.read_bytes()) for x in manifests})

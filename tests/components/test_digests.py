@@ -4,15 +4,19 @@ import pickle
 import random
 import shutil
 
+import numpy as np
 import pytest
 import spacy
 import torch
 from pipelines import annotate, make_gold, make_pipeline
 from spacy.training import Example
+from test_linker import ENTITIES, SIZE, make_linker
+from test_linker import store as store
 from tiny import SENTENCES
 
 from spacy_luke.bridge.digests import digest_tensors, digest_values, shim_digest
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.knowledge.build import build_vectors
 
 NAMES = ("luke_ner", "luke_typer")
 MIXTURE = "was saved with another encoder than the one in 'luke_encoder'"
@@ -181,6 +185,24 @@ def test_a_fresh_encoder_under_a_saved_component(one):
     nlp.add_pipe("luke_ner", source=one)
     with pytest.raises(ValueError, match=f"'luke_ner' {MIXTURE}"):
         nlp(SENTENCES[0])
+
+
+def test_stores_of_another_pipeline(store, tmp_path):
+    """A kill after the weights were written leaves the entity vectors of the pipeline before."""
+    _, linker = make_linker(store)
+    linker.to_disk(tmp_path / "one")
+    rows = np.random.default_rng(1).normal(size=(len(ENTITIES), SIZE + 1)).astype(np.float32)
+    _, other = make_linker(build_vectors(rows, tmp_path / "vectors", names=ENTITIES).store)
+    other.to_disk(tmp_path / "two")
+    shutil.copyfile(tmp_path / "two/model.safetensors", tmp_path / "one/model.safetensors")
+    with pytest.raises(ValueError, match=r"entity_vectors is not the store that 'luke_linker' was saved with"):
+        other.from_disk(tmp_path / "one")
+    linker.from_disk(tmp_path / "two")
+    assert (linker.vectors.gather([3]) == other.vectors.gather([3])).all()
+    linker._vectors = None
+    linker.to_disk(tmp_path / "two")  # beside the store of the one before
+    linker.from_disk(tmp_path / "two")
+    assert linker._vectors is None
 
 
 def test_replaced_listeners(folders, one, tmp_path):
