@@ -73,8 +73,9 @@ def plan_windows(document: Document, *, room: int, context: str, share: bool, ov
     pieces of its own, half = int((room - n) / 2); the shorter side gives what it has up to half, the other the rest
     (section 4.3; examples/legacy/ner of the reference code). context="sentence": no words of other sentences.
     share: consecutive sentences may share a window (only right where spans do not change word states); a document that
-    fits is then one window, a longer one gets cores of at most room - overlap pieces, so that at least `overlap`
-    pieces of context surround each core inside the document.
+    fits is then one window, a longer one gets cores of at most room - overlap pieces, and around each core inside the
+    document whole sentences stand, as many as fit: less is found beside halves of sentences, which training rarely
+    shows (benchmarks/results/lengths.md).
     A sentence longer than the room is cut into cores of room - overlap pieces with the context it can have.
     """
     if context not in CONTEXTS:
@@ -99,9 +100,10 @@ def plan_windows(document: Document, *, room: int, context: str, share: bool, ov
                     stretches.append(own)
                     limits.append(limit)
     starts = [own[0] for own in stretches]
+    edges = np.append(first_S, total) if share else np.arange(total + 1)
     table = np.array(
         [
-            (*with_context(own, limit, room), first, end)
+            (*_whole(with_context(own, limit, room), own, edges), first, end)
             for own, limit, first, end in zip(stretches, limits, starts, [*starts[1:], total])
         ],
         dtype=np.int64,
@@ -141,6 +143,13 @@ def with_context(own: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tup
         after = min(right, half)
         before = min(left, room - after - size)
     return own[0] - before, own[1] + after
+
+
+def _whole(window: Tuple[int, int], own: Tuple[int, int], edges: np.ndarray) -> Tuple[int, int]:
+    """Pieces with the part of their context that lies between edges; where there is no edge, with all of it."""
+    start, end = np.searchsorted(edges, window[0]), np.searchsorted(edges, window[1], side="right") - 1
+    first, last = int(edges[start]), int(edges[end])
+    return (first if first <= own[0] else window[0], last if last >= own[1] else window[1])
 
 
 def enumerate_spans(
