@@ -1,0 +1,83 @@
+"""`paragraph_sentencizer`: sentence boundaries by blank lines, headings and lists too, for any pipeline."""
+
+from typing import Any, Callable, Iterable, List, Optional, Sequence
+
+import numpy as np
+from spacy.attrs import SENT_START
+from spacy.language import Language
+from spacy.pipeline import Sentencizer
+from spacy.tokens import Doc
+
+from ..text.lines import line_starts, sentence_starts
+
+
+@Language.factory(
+    "paragraph_sentencizer",
+    assigns=["token.is_sent_start", "doc.sents"],
+    default_config={
+        "punct_chars": None,
+        "full_stops": True,
+        "overwrite": False,
+        "scorer": {"@scorers": "spacy.senter_scorer.v1"},
+    },
+    default_score_weights={"sents_f": 1.0, "sents_p": 0.0, "sents_r": 0.0},
+)
+def make_paragraph_sentencizer(
+    nlp: Language,
+    name: str,
+    punct_chars: Optional[List[str]],
+    full_stops: bool,
+    overwrite: bool,
+    scorer: Optional[Callable[..., Any]],
+) -> "ParagraphSentencizer":
+    """Builds the component; see `ParagraphSentencizer` for the settings."""
+    return ParagraphSentencizer(
+        name, punct_chars=punct_chars, full_stops=full_stops, overwrite=overwrite, scorer=scorer
+    )
+
+
+class ParagraphSentencizer(Sentencizer):
+    """Ends sentences at blank lines, before the lines of a list, after headings and other lines that end early (see
+    `line_starts`), and as spaCy's sentencizer does at full stops. White space belongs to the sentence before it.
+
+    After a `senter` or a parser, or with boundaries that the Doc brings, it only adds those of the lines: none is taken
+    away, and words whose boundary is known get none for a full stop before them.
+
+    punct_chars: words that end sentences; null: those of spaCy's sentencizer.
+    full_stops: whether words without a boundary get one for the full stop before them.
+    overwrite: whether boundaries that are there give way to its own.
+    """
+
+    def __init__(
+        self,
+        name: str = "paragraph_sentencizer",
+        *,
+        punct_chars: Optional[Sequence[str]] = None,
+        full_stops: bool = True,
+        overwrite: bool = False,
+        scorer: Optional[Callable[..., Any]] = None,
+    ):
+        super().__init__(name, punct_chars=punct_chars, overwrite=overwrite, scorer=scorer)
+        self.full_stops = full_stops
+
+    def predict(self, docs: Iterable[Doc]) -> List[np.ndarray]:
+        """For each Doc the values of its words' SENT_START: 1 or -1."""
+        return [self._predict(doc) for doc in docs]
+
+    def _predict(self, doc: Doc) -> np.ndarray:
+        words, spaces = [word.text for word in doc], [bool(word.whitespace_) for word in doc]
+        known_W = doc.to_array([SENT_START]).astype(np.int64).reshape(-1)
+        if self.overwrite:
+            known_W[:] = 0
+        found_W = np.full(len(doc), -1)
+        found_W[:1] = 1
+        if self.full_stops and not known_W.all():
+            found_W[sentence_starts(words, spaces, full_stops=self.punct_chars)[1:]] = 1
+        found_W = np.where(known_W == 0, found_W, known_W)
+        found_W[line_starts(words, spaces)[1:]] = 1
+        return found_W
+
+    def set_annotations(self, docs: Iterable[Doc], batch_tag_ids: Sequence[np.ndarray]) -> None:
+        for doc, found_W in zip(docs, batch_tag_ids):
+            if len(doc):
+                doc.from_array([SENT_START], found_W.astype(np.int64).view(np.uint64).reshape(-1, 1))

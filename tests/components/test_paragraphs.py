@@ -1,0 +1,80 @@
+"""`paragraph_sentencizer`: sentences end at blank lines, headings and lists."""
+
+import pickle
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+TEXT = "Early life\nAda was born in London. She wrote.\n\n- milk\n- bread\r\n\r\nThe end"
+SENTENCES = ["Early life\n", "Ada was born in London.", "She wrote.\n\n", "- milk\n", "- bread\r\n\r\n", "The end"]
+
+
+def make(**config):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("paragraph_sentencizer", config=config)
+    return nlp
+
+
+def sentences(doc):
+    return [sentence.text for sentence in doc.sents]
+
+
+def test_sentences():
+    nlp = make()
+    assert sentences(nlp(TEXT)) == SENTENCES
+    assert [sentences(doc) for doc in nlp.pipe([TEXT, "", "\n\n", "Ada"])] == [SENTENCES, [], ["\n\n"], ["Ada"]]
+    assert sentences(make(full_stops=False)(TEXT))[1] == "Ada was born in London. She wrote.\n\n"
+    assert sentences(make(punct_chars=[","])("One, two. Three")) == ["One,", "two. Three"]
+
+
+def test_boundaries_that_are_there_stay():
+    """None is taken away, those of lines are added; words that are known to begin none get none for a full stop."""
+    given = make().make_doc(TEXT)
+    for word in given:
+        word.is_sent_start = word.text in ("Early", "was")
+    added = sentences(make().get_pipe("paragraph_sentencizer")(given.copy()))
+    assert added == [
+        "Early life\n",
+        "Ada",
+        "was born in London. She wrote.\n\n",
+        "- milk\n",
+        "- bread\r\n\r\n",
+        "The end",
+    ]
+    assert sentences(make(overwrite=True).get_pipe("paragraph_sentencizer")(given.copy())) == SENTENCES
+    partly = make().make_doc(TEXT)
+    partly[4].is_sent_start = True
+    assert sentences(make().get_pipe("paragraph_sentencizer")(partly))[:3] == [
+        "Early life\n",
+        "Ada",
+        "was born in London.",
+    ]
+
+
+def test_after_a_parser():
+    """The tree stays as it is."""
+    nlp = make()
+    doc = Doc(
+        nlp.vocab,
+        words=["Early", "life", "\n\n", "Ada", "left"],
+        spaces=[True, False, False, True, False],
+        heads=[1, 4, 1, 4, 4],
+        deps=["amod", "dep", "dep", "nsubj", "ROOT"],
+    )
+    assert len(list(doc.sents)) == 1
+    nlp.get_pipe("paragraph_sentencizer")(doc)
+    assert sentences(doc) == ["Early life\n\n", "Ada left"]
+    assert [word.head.i for word in doc] == [1, 4, 1, 4, 4]
+
+
+@pytest.mark.parametrize("way", ["bytes", "disk", "pickle"])
+def test_it_is_kept(way, tmp_path):
+    nlp = make(punct_chars=[";"], overwrite=True)
+    if way == "disk":
+        nlp.to_disk(tmp_path)
+        other = spacy.load(tmp_path)
+    else:
+        other = make().from_bytes(nlp.to_bytes()) if way == "bytes" else pickle.loads(pickle.dumps(nlp))
+    assert sentences(other("One; two. Three")) == ["One;", "two. Three"]
+    assert other.get_pipe("paragraph_sentencizer").overwrite
