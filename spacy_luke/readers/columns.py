@@ -15,7 +15,7 @@ from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from .docbin import copy_words
+from .docbin import Lengths, copy_words
 from .formats import ColumnLayout, layout_of
 from .schemes import Mention, TagError, decode_brackets, decode_tags
 
@@ -74,6 +74,7 @@ def make_column_corpus(
     misc_column: Optional[int] = None,
     gold_sentences: bool = False,
     limit: Optional[int] = None,
+    lengths: Optional[Lengths] = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a file with columns.
 
@@ -81,6 +82,7 @@ def make_column_corpus(
     spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold nested ones.
     gold_sentences: whether the pipeline is given the file's sentence boundaries too, as in the papers.
     limit: documents to read, from 1; None: all.
+    lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
     word_column .. misc_column: see `ColumnLayout`; None: as in the format.
     """
     if path is None:
@@ -96,7 +98,9 @@ def make_column_corpus(
         id_column=id_column,
         misc_column=misc_column,
     )
-    return ColumnCorpus(path, layout=layout, spans_key=spans_key, gold_sentences=gold_sentences, limit=limit)
+    return ColumnCorpus(
+        path, layout=layout, spans_key=spans_key, gold_sentences=gold_sentences, limit=limit, lengths=lengths
+    )
 
 
 def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: Optional[str] = None) -> Doc:
@@ -127,6 +131,7 @@ class ColumnCorpus:
         spans_key: Optional[str] = None,
         gold_sentences: bool = False,
         limit: Optional[int] = None,
+        lengths: Optional[Lengths] = None,
     ) -> None:
         if layout.nested and spans_key is None:
             raise ValueError(
@@ -139,6 +144,7 @@ class ColumnCorpus:
         self.spans_key = spans_key
         self.gold_sentences = gold_sentences
         self.limit = limit
+        self.lengths = lengths
 
     def docs(self, vocab: Vocab) -> Iterator[Doc]:
         for n_read, document in enumerate(_read_documents(self.path, self.layout), 1):
@@ -147,7 +153,8 @@ class ColumnCorpus:
                 return
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        for gold in self.docs(nlp.vocab):
+        docs = self.docs(nlp.vocab)
+        for gold in docs if self.lengths is None else self.lengths(docs):
             yield Example(copy_words(gold, nlp.vocab, sentences=self.gold_sentences), gold)
 
 

@@ -14,6 +14,8 @@ from ..annotations import get_candidates_given, set_candidates_given, set_second
 from ..atomic import write_atomically, write_folder_atomically
 from ..rows import get_rows, get_second, set_rows
 
+Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)
+
 
 @registry.readers("spacy-luke.GoldCorpus.v1")
 def make_gold_corpus(
@@ -26,11 +28,13 @@ def make_gold_corpus(
     questions: bool = False,
     knowledge: bool = True,
     links: bool = False,
+    lengths: Optional[Lengths] = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
 
     The pipeline is given the file's words, where `spacy.Corpus.v1` would give it the text alone, and of the annotation
-    what a task takes as its input: see `copy_given`. limit: documents to read, from 1; None: all.
+    what a task takes as its input: see `copy_given`. limit: documents to read, from 1; None: all. lengths: what joins and
+    cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
     """
     if path is None:
         raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")
@@ -39,9 +43,10 @@ def make_gold_corpus(
     corpus = Corpus(path)
 
     def read_corpus(nlp: Language) -> Iterator[Example]:
-        for example in islice(corpus(nlp), limit):
+        docs = (example.reference for example in islice(corpus(nlp), limit))
+        for doc in docs if lengths is None else lengths(docs):
             given = copy_given(
-                example.reference,
+                doc,
                 nlp.vocab,
                 sentences=sentences,
                 entities=entities,
@@ -51,7 +56,7 @@ def make_gold_corpus(
                 knowledge=knowledge,
                 links=links,
             )
-            yield Example(given, example.reference)
+            yield Example(given, doc)
 
     return read_corpus
 

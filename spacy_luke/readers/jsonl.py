@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
+from .docbin import Lengths
 from .json_files import read_json_lines, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
@@ -46,6 +47,7 @@ def make_jsonl_corpus(
     align: str = "strict",
     overlaps: str = "error",
     limit: Optional[int] = None,
+    lengths: Optional[Lengths] = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from JSON lines; a line is a Doc.
 
@@ -55,10 +57,13 @@ def make_jsonl_corpus(
         "split": the words are split there.
     overlaps: where mentions overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
     limit: lines to read, from 1; None: all.
+    lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
     """
     if path is None:
         raise ValueError("A JSONL corpus needs the path of its file, but it is None; set it, or give --paths.train.")
-    return JsonlCorpus(path, spans_key=spans_key, spans_field=spans_field, align=align, overlaps=overlaps, limit=limit)
+    return JsonlCorpus(
+        path, spans_key=spans_key, spans_field=spans_field, align=align, overlaps=overlaps, limit=limit, lengths=lengths
+    )
 
 
 class JsonlCorpus:
@@ -73,6 +78,7 @@ class JsonlCorpus:
         align: str = "strict",
         overlaps: str = "error",
         limit: Optional[int] = None,
+        lengths: Optional[Lengths] = None,
         counts: Optional[Counter] = None,
     ) -> None:
         check_choice("align", align, ALIGN)
@@ -85,6 +91,7 @@ class JsonlCorpus:
         self.align = align
         self.overlaps = overlaps
         self.limit = limit
+        self.lengths = lengths
         self.counts: Counter = Counter() if counts is None else counts  # see records.make_doc
 
     def docs(self, nlp: Language) -> Iterator[Doc]:
@@ -101,7 +108,8 @@ class JsonlCorpus:
                 return
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        for gold in self.docs(nlp):
+        docs = self.docs(nlp)
+        for gold in docs if self.lengths is None else self.lengths(docs):
             yield Example(nlp.make_doc(gold.text), gold)
 
 

@@ -1,0 +1,147 @@
+"""Training texts of mixed lengths: single sentences, documents as they are, and documents joined and cut at random."""
+
+import math
+import random
+from typing import Dict, Hashable, Iterable, Iterator, List, Sequence
+
+from spacy.pipeline import Sentencizer
+from spacy.tokens import Doc
+from spacy.util import registry
+
+from ..rows import KINDS, set_rows
+from ..text.lines import sentence_starts
+from .docbin import Lengths
+from .parts import cut_doc, free_starts, is_carried, join_docs, kind_of
+
+SHORT = 10  # words of the shortest Docs that are joined
+BUFFER = 1000  # documents that are in memory, from which the next one is drawn
+
+
+@registry.misc("spacy-luke.mixed_lengths.v1")
+def make_mixed_lengths(
+    sentences: float = 0.3,
+    joined: float = 0.4,
+    max_words: int = 300,
+    without: Sequence[str] = (),
+    seed: int = 0,
+) -> Lengths:
+    """See `MixedLengths`."""
+    return MixedLengths(sentences=sentences, joined=joined, max_words=max_words, without=without, seed=seed)
+
+
+class MixedLengths:
+    """Gold documents, each once, in other lengths: what a model is trained on decides in what lengths of text it finds
+    all that there is.
+
+    sentences: share of the documents that are cut into single sentences. joined: share that is joined to others, and cut,
+        at ends of sentences, into lengths between a sentence and max_words words, short ones as often as long ones. The
+        rest stays as it is.
+    without: rows that are left out first, such as "luke_queries", since nothing is trained on them.
+    seed: of all draws. Each pass over the documents draws anew; the same pass of the same seed gives the same Docs.
+
+    All annotations are kept (see `parts`): no cut goes through an entity, a span, a relation, a question and its answers.
+    A document with annotations of the whole text stays as it is (categories, the pairs of GLUE, user_data of others), one
+    with a question without answers is never cut. Where nothing says where sentences end, they end as
+    `paragraph_sentencizer` ends them.
+    """
+
+    def __init__(
+        self,
+        *,
+        sentences: float = 0.3,
+        joined: float = 0.4,
+        max_words: int = 300,
+        without: Sequence[str] = (),
+        seed: int = 0,
+    ):
+        if not (sentences >= 0 and joined >= 0 and sentences + joined <= 1):
+            raise ValueError(
+                "sentences and joined are shares of the documents, from 0 to 1 and not more than 1 together, but they are "
+                f"{sentences} and {joined}."
+            )
+        if max_words < 1:
+            raise ValueError(f"max_words must be at least 1, but it is {max_words}.")
+        if isinstance(without, str) or not set(without) <= set(KINDS):
+            raise ValueError(f"without must be a list of some of {list(KINDS)}, but it is {without!r}.")
+        self.sentences, self.joined, self.max_words = sentences, joined, max_words
+        self.without, self.seed = tuple(without), seed
+        self.passes = 0
+
+    def __call__(self, docs: Iterable[Doc]) -> Iterator[Doc]:
+        draw = random.Random(f"{self.seed}-{self.passes}")
+        self.passes += 1
+        streams: Dict[Hashable, _Stream] = {}
+        for doc in _shuffled(map(self._without, docs), draw):
+            share = draw.random()
+            starts = free_starts(doc, _starts(doc)) if is_carried(doc) and len(doc) else []
+            if not starts or share >= self.sentences + self.joined:
+                yield doc
+            elif share < self.sentences:
+                yield from cut_doc(doc, starts)
+            else:
+                stream = streams.setdefault(kind_of(doc), _Stream(self.max_words, draw))
+                yield from stream.add(doc, starts)
+        for stream in streams.values():
+            yield from stream.rest()
+
+    def _without(self, doc: Doc) -> Doc:
+        if self.without:
+            doc = doc.copy()
+            for name in self.without:
+                set_rows(doc, name, None)
+        return doc
+
+
+class _Stream:
+    """Documents that are joined, and cut again into Docs of random lengths."""
+
+    def __init__(self, max_words: int, draw: random.Random):
+        self.max_words, self.draw = max_words, draw
+        self.held: List[Doc] = []
+        self._aim()
+
+    def _aim(self) -> None:
+        least = min(SHORT, self.max_words)
+        self.aim = math.exp(self.draw.uniform(math.log(least), math.log(self.max_words)))
+
+    def add(self, doc: Doc, starts: Sequence[int]) -> Iterator[Doc]:
+        """starts: words where the document may be cut, the first is 0. RETURNS: the Docs that are full."""
+        words, cuts, full = sum(map(len, self.held)), [0], []
+        for start, end in zip(starts, [*starts[1:], len(doc)]):
+            if words and words + end - start > self.aim:
+                cuts += [start] if start else []
+                full.append(start)
+                words = 0
+                self._aim()
+            words += end - start
+        for start, part in zip(cuts, cut_doc(doc, cuts)):
+            if start in full:
+                yield from self.rest()
+            self.held.append(part)
+
+    def rest(self) -> Iterator[Doc]:
+        if self.held:
+            yield join_docs(self.held)
+        self.held = []
+
+
+def _starts(doc: Doc) -> List[int]:
+    """Words that begin sentences."""
+    if doc.has_annotation("SENT_START"):
+        return [word.i for word in doc if word.is_sent_start or word.i == 0]
+    spaces = [bool(word.whitespace_) for word in doc]
+    starts = sentence_starts([word.text for word in doc], spaces, full_stops=set(Sentencizer.default_punct_chars))
+    return [0, *starts[1:]]  # white space may come first
+
+
+def _shuffled(docs: Iterable[Doc], draw: random.Random) -> Iterator[Doc]:
+    """Documents in another order, each drawn from the next BUFFER ones."""
+    held: List[Doc] = []
+    for doc in docs:
+        held.append(doc)
+        if len(held) > BUFFER:
+            i = draw.randrange(len(held))
+            held[i], held[-1] = held[-1], held[i]
+            yield held.pop()
+    draw.shuffle(held)
+    yield from held

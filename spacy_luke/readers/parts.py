@@ -1,0 +1,179 @@
+"""Gold Docs cut into parts, and joined, with all that is annotated on them.
+
+An annotation belongs to the words from its first to its last place: both mentions of a relation, all answers and candidates
+of a question. A Doc is cut only where no annotation is cut, and joined only with Docs that are annotated alike.
+"""
+
+from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup
+
+from ..annotations import get_all_rows
+from ..rows import set_rows
+
+PLACES = {  # columns of rows (see `spacy_luke.rows`) that are places, characters [start, end) of the text
+    "luke_relations": ((0, 1), (2, 3)),
+    "luke_pairs": ((0, 1), (2, 3)),
+    "luke_knowledge": ((0, 1),),
+    "luke_candidates": ((0, 1),),
+}
+ASKED = ("luke_questions", "luke_queries")  # lists of dicts with lists of places under these names
+ASKED_PLACES = ("answers", "candidates")
+BLANK_LINE = "\n\n"
+
+Place = Tuple[int, int]
+
+
+def is_carried(doc: Doc) -> bool:
+    """Whether all that is annotated can be carried into parts and joined Docs: not the categories of a whole text, the pairs
+    of GLUE, and what others keep in user_data."""
+    names = [key[1].removesuffix(".rows") if isinstance(key, tuple) and len(key) == 4 else key for key in doc.user_data]
+    return not doc.cats and all(name in PLACES or name in ASKED for name in names)
+
+
+def kind_of(doc: Doc) -> Hashable:
+    """Docs of equal kinds may be joined: what is annotated in one is annotated in the other."""
+    annotated = tuple(doc.has_annotation(name) for name in ("ENT_IOB", "SENT_START", "TAG", "DEP"))
+    return doc.has_unknown_spaces, annotated, tuple(sorted(doc.spans)), tuple(sorted(get_all_rows(doc)))
+
+
+def free_starts(doc: Doc, starts: Sequence[int]) -> List[int]:
+    """Those of the words `starts` where the Doc may be cut: 0, and others that no annotation crosses."""
+    crossed = np.zeros(len(doc) + 1, dtype=np.int64)  # +1 at the first place that is crossed, -1 behind the last
+    for first, last in _word_places(doc):
+        crossed[first + 1] += 1
+        crossed[last] -= 1
+    crossed = np.cumsum(crossed)
+    return [i for i in starts if i == 0 or not crossed[i]]
+
+
+def _word_places(doc: Doc) -> Iterator[Place]:
+    """Words [first, last) of each annotation."""
+    for span in [*doc.ents, *(span for group in doc.spans.values() for span in group)]:
+        yield span.start, span.end
+    begins = np.array([word.idx for word in doc])
+    for start, end in _hulls(get_all_rows(doc), len(doc.text)):
+        first = max(int(np.searchsorted(begins, start, side="right")) - 1, 0)
+        yield first, max(int(np.searchsorted(begins, end, side="left")), first + 1)
+
+
+def _hulls(rows: Dict[str, List[Any]], size: int) -> Iterator[Place]:
+    """Characters of each row; the whole text for what is asked without a place."""
+    for name, pairs in PLACES.items():
+        for row in rows.get(name, []):
+            yield min(row[a] for a, _ in pairs), max(row[b] for _, b in pairs)
+    for name in ASKED:
+        for item in rows.get(name, []):
+            yield _asked_hull(item) or (0, size)
+
+
+def _asked_hull(item: Dict[str, Any]) -> Optional[Place]:
+    places = [place for name in ASKED_PLACES for place in item.get(name) or []]
+    return (min(a for a, _ in places), max(b for _, b in places)) if item.get("answers") else None
+
+
+def cut_doc(doc: Doc, starts: Sequence[int]) -> List[Doc]:
+    """The parts that begin with the words `starts`, the first of which is 0; the others are among `free_starts`."""
+    if len(starts) < 2:
+        return [doc]
+    rows = get_all_rows(doc)
+    head = doc._get_array_attrs()
+    array = doc.to_array(head)
+    parts = []
+    for start, end in zip(starts, [*starts[1:], len(doc)]):
+        span = doc[start:end]
+        part = span.as_doc(array_head=head, array=array)
+        part.has_unknown_spaces = doc.has_unknown_spaces
+        for name, group in doc.spans.items():
+            inside = [(x, x.start - start, x.end - start) for x in group if start <= x.start and x.end <= end]
+            part.spans[name] = _group(part, name, inside)
+        begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else len(doc.text) + 1
+        for name, some in _moved(rows, by=-begin, within=(begin, behind), size=len(doc.text)).items():
+            set_rows(part, name, some)
+        parts.append(part)
+    return parts
+
+
+def join_docs(docs: Sequence[Doc]) -> Doc:
+    """One Doc of several of the same kind: with a blank line between them, a word of its own, where the text is known, and a
+    sentence begins with each."""
+    if len(docs) == 1:
+        return docs[0]
+    unknown = docs[0].has_unknown_spaces
+    parts: List[Doc] = []
+    for doc in docs:
+        if parts and not unknown:
+            parts.append(_blank_line(doc))
+        parts.append(doc)
+    joined = Doc.from_docs(parts, ensure_whitespace=unknown, exclude=["spans", "user_data", "tensor"])
+    joined.has_unknown_spaces = unknown
+    groups: Dict[str, List[Tuple[Span, int, int]]] = {name: [] for name in docs[0].spans}
+    rows: Dict[str, List[Any]] = {}
+    starts: List[int] = []
+    first = 0
+    for part in parts:
+        if not any(part is doc for doc in docs):  # a blank line
+            first += len(part)
+            continue
+        starts.append(first)
+        for name, group in part.spans.items():
+            groups[name] += [(x, x.start + first, x.end + first) for x in group]
+        whole = (0, len(part.text) + 1)
+        for name, some in _moved(get_all_rows(part), by=joined[first].idx, within=whole, size=len(part.text)).items():
+            rows.setdefault(name, []).extend(some)
+        first += len(part)
+    if not joined.has_annotation("DEP"):  # a tree has its sentences
+        for start in starts:
+            joined[start].is_sent_start = True
+    for name, spans in groups.items():
+        joined.spans[name] = _group(joined, name, spans)
+    for name, some in rows.items():
+        set_rows(joined, name, _numbered(some) if name in ASKED else some)
+    return joined
+
+
+def _blank_line(like: Doc) -> Doc:
+    doc = Doc(like.vocab, words=[BLANK_LINE], spaces=[False])
+    if like.has_annotation("ENT_IOB"):
+        doc.set_ents([], default="outside")
+    if like.has_annotation("SENT_START"):
+        doc[0].is_sent_start = False
+    return doc
+
+
+def _group(doc: Doc, name: str, spans: Iterable[Tuple[Span, int, int]]) -> SpanGroup:
+    new = [Span(doc, a, b, label=x.label, kb_id=x.kb_id, span_id=x.id) for x, a, b in spans]
+    return SpanGroup(doc, name=name, spans=new)
+
+
+def _moved(rows: Dict[str, List[Any]], *, by: int, within: Place, size: int) -> Dict[str, List[Any]]:
+    """The annotations within some characters, at new places."""
+
+    def inside(hull: Place) -> bool:
+        return within[0] <= hull[0] and hull[1] < within[1]
+
+    moved: Dict[str, List[Any]] = {}
+    for name, pairs in PLACES.items():
+        if name in rows:
+            columns = [column for pair in pairs for column in pair]
+            moved[name] = [
+                [x + by if i in columns else x for i, x in enumerate(row)]
+                for row in rows[name]
+                if inside((min(row[a] for a, _ in pairs), max(row[b] for _, b in pairs)))
+            ]
+    for name in ASKED:
+        if name in rows:
+            kept = [item for item in rows[name] if inside(_asked_hull(item) or (0, size))]
+            moved[name] = [
+                {k: [[a + by, b + by] for a, b in x] if k in ASKED_PLACES and x else x for k, x in item.items()}
+                for item in kept
+            ]
+    return moved
+
+
+def _numbered(asked: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """With new ids where Docs that were joined have the same."""
+    if len({item.get("id") for item in asked}) == len(asked):
+        return asked
+    return [{**item, "id": str(i)} for i, item in enumerate(asked)]
