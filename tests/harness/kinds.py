@@ -5,8 +5,11 @@ from typing import Dict, Type
 from .disks import DisksKind
 from .docs import DocsKind
 from .flips import FlipsKind
+from .hostile import HostileKind
 from .kills import KillsKind
 from .runner import Kind
 from .threads import ThreadsKind
 
-KINDS: Dict[str, Type[Kind]] = {kind.name: kind for kind in (DocsKind, ThreadsKind, KillsKind, FlipsKind, DisksKind)}
+KINDS: Dict[str, Type[Kind]] = {
+    kind.name: kind for kind in (DocsKind, ThreadsKind, KillsKind, FlipsKind, HostileKind, DisksKind)
+}

@@ -1,0 +1,424 @@
+"""Archives, pickles, safetensors headers, shard indexes, tokenizers and configs that mean harm."""
+
+import copy
+import gzip
+import io
+import json
+import os
+import pickle
+import random
+import shutil
+import struct
+import tarfile
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+
+import torch
+from safetensors.torch import load_file, save_file
+from tiny import make_checkpoint
+
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+
+from .hostile import Attack, Make
+
+LABELS = ["NIL", "PER", "LOC"]
+ODD: List[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    float("nan"),
+    float("inf"),
+    10**9,
+    2**31,
+    2**63,
+    10**30,
+    -(10**30),
+    "",
+    "768",
+    "x" * 10**5,
+]
+ODD += [[], [1], {}, {"a": {"b": 1}}, [[[[]]]], "\x00", "\ud800", ["x"] * 10**5, {str(i): i for i in range(10**4)}]
+
+
+def checkpoint_attacks() -> Iterator[Attack]:
+    for name, fill in _members().items():
+        yield Attack("archives", name, _archive(fill), refused=name not in HARMLESS)
+    for name, make in _broken_archives().items():
+        yield Attack("archives", name, make, refused=True)
+    for name, payload in _payloads().items():
+        for file in ("pytorch_model.bin", "legacy pytorch_model.bin", "value pytorch_model.bin", "model.safetensors"):
+            yield Attack("pickles", f"{name} as {file}", _pickled(payload, file), refused=True)
+    for name, header in _headers().items():
+        yield Attack("safetensors headers", name, _header(header), refused=True)
+    for name, index in _indexes().items():
+        yield Attack("shard indexes", name, _index(index), refused=True)
+    for name, change in _tokenizers().items():
+        yield Attack("tokenizers", name, _changed("tokenizer.json", change))
+    for i in range(120):
+        yield Attack("configs", f"odd value {i}", _odd_config)
+    for name in (
+        "added_tokens.json",
+        "special_tokens_map.json",
+        "tokenizer_config.json",
+        "entity_vocab.json",
+        "metadata.json",
+    ):
+        for i in range(3):
+            yield Attack("vocabularies", f"{name} {i}", _odd_file(name))
+
+
+def _write(folder: Path) -> Path:
+    write_huggingface(make_checkpoint(labels=LABELS), folder)
+    return folder
+
+
+def _convert(source: str) -> Sequence[str]:
+    return ["convert", source, "out"]
+
+
+# ---- archives
+
+Fill = Callable[[tarfile.TarFile], None]
+HARMLESS = ("nothing odd", "20,000 members")
+
+
+def _archive(fill: Fill) -> Make:
+    def make(folder: Path, rng: random.Random) -> Sequence[str]:
+        with tarfile.open(folder / "x.tar.gz", "w:gz", compresslevel=1) as tar:
+            tar.add(_write(folder / "in"), arcname="in")
+            fill(tar)
+        shutil.rmtree(folder / "in")
+        return _convert("x.tar.gz")
+
+    return make
+
+
+def _member(name: str, data: bytes = b"x", **about: Any) -> Fill:
+    def fill(tar: tarfile.TarFile) -> None:
+        info = tarfile.TarInfo(name)
+        info.size = len(data)
+        for key, value in about.items():
+            setattr(info, key, value)
+        tar.addfile(info, io.BytesIO(data) if info.isreg() else None)
+
+    return fill
+
+
+def _several(*fills: Fill) -> Fill:
+    def fill(tar: tarfile.TarFile) -> None:
+        for one in fills:
+            one(tar)
+
+    return fill
+
+
+def _members() -> Dict[str, Fill]:
+    link, hard = tarfile.SYMTYPE, tarfile.LNKTYPE
+    return {
+        "nothing odd": lambda tar: None,
+        "path up": _member("../canary1"),
+        "path up, deep": _member("in/../../../canary2"),
+        "absolute path": _member("/tmp/harness_canary"),
+        "link to a file": _member("in/config.json", type=link, linkname="/etc/passwd"),
+        "link up": _member("in/up", type=link, linkname="../.."),
+        "through a link": _several(_member("in/d", type=link, linkname="../.."), _member("in/d/canary3")),
+        "hard link": _member("in/h", type=hard, linkname="/etc/passwd"),
+        "hard link up": _member("in/h", type=hard, linkname="../../x.tar.gz"),
+        "device": _member("in/dev", type=tarfile.CHRTYPE, devmajor=1, devminor=5),
+        "pipe": _member("in/config2.json", type=tarfile.FIFOTYPE),
+        "20,000 members": _several(*(_member(f"in/{i}", b"") for i in range(20_000))),
+        "a bomb": _member("in/zeros", bytes(400 << 20)),
+        "a bomb of weights": _member("in/model.safetensors", bytes(300 << 20)),
+        "set user id": _member("in/suid", mode=0o6777),
+        "name of 5,000": _member("in/" + "n" * 5000),
+        "name with a line": _member("in/a\nb"),
+        "two of a name": _several(_member("in/config.json", b"{}"), _member("in/config.json", b"[]")),
+    }
+
+
+def _broken_archives() -> Dict[str, Make]:
+    def of(data: Callable[[], bytes]) -> Make:
+        def make(folder: Path, rng: random.Random) -> Sequence[str]:
+            (folder / "x.tar.gz").write_bytes(data())
+            return _convert("x.tar.gz")
+
+        return make
+
+    def claims() -> bytes:
+        info = tarfile.TarInfo("in/config.json")
+        info.size = 10 << 40
+        return gzip.compress(info.tobuf() + b"x" * 512)
+
+    return {
+        "cut": of(lambda: gzip.compress(os.urandom(5000))[:2000]),
+        "no tar": of(lambda: gzip.compress(b"x" * 5000)),
+        "empty": of(lambda: b""),
+        "no gzip": of(lambda: b"\x1f\x8b" + b"y" * 100),
+        "claims 10 TB": of(claims),
+        "gzip bomb": of(lambda: gzip.compress(bytes(1 << 20), 9) * 600),
+        "plain zeros": of(lambda: bytes(10240)),
+    }
+
+
+# ---- pickles
+
+
+class _Calls:
+    """Unpickles as a call."""
+
+    def __init__(self, function: Any, *arguments: Any):
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def _payloads() -> Dict[str, Callable[[str], Any]]:
+    import builtins
+    import importlib
+    import subprocess
+
+    return {
+        "os.system": lambda place: _Calls(os.system, f"touch {place}"),
+        "subprocess": lambda place: _Calls(subprocess.check_call, ["touch", place]),
+        "eval": lambda place: _Calls(builtins.eval, f"open({place!r}, 'w')"),
+        "exec": lambda place: _Calls(builtins.exec, f"open({place!r}, 'w')"),
+        "import": lambda place: _Calls(importlib.import_module, "antigravity"),
+        "open": lambda place: _Calls(builtins.open, place, "w"),
+        "getattr": lambda place: _Calls(getattr, _Calls(importlib.import_module, "os"), "getcwd"),
+        "large": lambda place: _Calls(builtins.bytearray, 1 << 40),
+    }
+
+
+def _pickled(payload: Callable[[str], Any], file: str) -> Make:
+    def make(folder: Path, rng: random.Random) -> Sequence[str]:
+        place = _write(folder / "in")
+        tensors = load_file(place / "model.safetensors")
+        (place / "model.safetensors").unlink()
+        evil = payload(str(folder.parent / "canary4"))
+        how, _, name = file.rpartition(" ")
+        if name.endswith(".safetensors"):
+            (place / name).write_bytes(pickle.dumps(evil, protocol=rng.randint(0, 5)))
+        elif how == "value":
+            torch.save({**tensors, "evil": evil}, place / name)
+        else:
+            torch.save(evil, place / name, _use_new_zipfile_serialization=how != "legacy")
+        return _convert("in")
+
+    return make
+
+
+# ---- safetensors
+
+
+def _headers() -> Dict[str, bytes]:
+    def of(value: Any, size: int = 64) -> bytes:
+        text = json.dumps(value).encode()
+        return struct.pack("<Q", len(text)) + text + bytes(size)
+
+    one = {"dtype": "F32", "shape": [2, 4], "data_offsets": [0, 32]}
+    changed = {
+        "unknown dtype": {"dtype": "F99"},
+        "negative shape": {"shape": [-2, -4]},
+        "huge shape": {"shape": [2**62, 4]},
+        "overflowing shape": {"shape": [2**63, 2**63]},
+        "float shape": {"shape": [2.5, 4]},
+        "wrong size": {"shape": [3, 4]},
+        "offsets turned": {"data_offsets": [32, 0]},
+        "offsets negative": {"data_offsets": [-32, 0]},
+        "offsets outside": {"data_offsets": [0, 10**9]},
+        "offsets huge": {"data_offsets": [0, 2**63]},
+        "no offsets": {"data_offsets": None},
+        "shape of text": {"shape": "x"},
+        "very many dimensions": {"shape": [1] * 100_000},
+    }
+    found = {name: of({"a": {**one, **change}}) for name, change in changed.items()}
+    found |= {
+        "empty": b"",
+        "short": b"\x05",
+        "length of all": b"\xff" * 8,
+        "length of 1 TB": struct.pack("<Q", 1 << 40) + b"{}",
+        "length beyond": struct.pack("<Q", 5000) + b"{}",
+        "length 0": struct.pack("<Q", 0),
+        "no JSON": struct.pack("<Q", 4) + b"abcd",
+        "a list": of([1]),
+        "deep": struct.pack("<Q", 200_000) + b"[" * 200_000,
+        "no UTF-8": struct.pack("<Q", 4) + b'"\xff\xfe"',
+        "a hole": of({"a": one, "b": {**one, "data_offsets": [40, 72]}}, 72),
+        "one over another": of({"a": one, "b": {**one, "data_offsets": [16, 48]}}, 48),
+        "twice": struct.pack("<Q", 30) + b'{"a":1,"a":{"dtype":"F32"}}   ',
+        "metadata of lists": of({"__metadata__": {"a": []}, "a": one}, 32),
+        "nothing in it": of({}, 0),
+        "other tensors": of({"luke.x": one}, 32),
+        "100,000 tensors": of(
+            {f"t{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(100_000)}, 0
+        ),
+        "name of 1 MB": of({"n" * 10**6: one}, 32),
+    }
+    return found
+
+
+def _header(data: bytes) -> Make:
+    def make(folder: Path, rng: random.Random) -> Sequence[str]:
+        (_write(folder / "in") / "model.safetensors").write_bytes(data)
+        return _convert("in")
+
+    return make
+
+
+def _indexes() -> Dict[str, Any]:
+    name = "luke.embeddings.word_embeddings.weight"
+    return {
+        "path up": {"weight_map": {name: "../../../etc/passwd"}},
+        "absolute path": {"weight_map": {name: "/etc/passwd"}},
+        "itself": {"weight_map": {name: "model.safetensors.index.json"}},
+        "a folder": {"weight_map": {name: "."}},
+        "not there": {"weight_map": {name: "absent.safetensors"}},
+        "a number": {"weight_map": {name: 3}},
+        "a list": {"weight_map": {name: ["part.safetensors"]}},
+        "map is a list": {"weight_map": [name]},
+        "no map": {"metadata": {}},
+        "map is null": {"weight_map": None},
+        "empty map": {"weight_map": {}},
+        "a NUL": {"weight_map": {name: "a\x00b"}},
+        "very long": {"weight_map": {name: "x" * 10_000}},
+        "100,000 names": {"weight_map": {f"t{i}": "part.safetensors" for i in range(100_000)}},
+        "wrong part": {"weight_map": {name: "part.safetensors"}},
+        "a device": {"weight_map": {name: "/dev/zero"}},
+        "deep": "[" * 100_000,
+        "text": "x",
+    }
+
+
+def _index(value: Any) -> Make:
+    def make(folder: Path, rng: random.Random) -> Sequence[str]:
+        place = _write(folder / "in")
+        (place / "model.safetensors").unlink()
+        save_file({"a": torch.zeros(2)}, place / "part.safetensors")
+        text = value if isinstance(value, str) else json.dumps(value)
+        (place / "model.safetensors.index.json").write_text(text, encoding="utf8")
+        return _convert("in")
+
+    return make
+
+
+# ---- tokenizers, configs, vocabularies
+
+Change = Callable[[Dict[str, Any]], Any]
+
+
+def _tokenizers() -> Dict[str, Change]:
+    def pattern(regex: str) -> Change:
+        split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+        return lambda data: {**data, "pre_tokenizer": split}
+
+    def replace(regex: str, content: str) -> Change:
+        return lambda data: {**data, "normalizer": {"type": "Replace", "pattern": {"Regex": regex}, "content": content}}
+
+    def deep(depth: int) -> Change:
+        def change(data: Dict[str, Any]) -> Any:
+            text = '{"type": "Sequence", "normalizers": [' * depth + "]}" * depth
+            return json.dumps(data).replace('"normalizer": null', f'"normalizer": {text}')
+
+        return change
+
+    def model(**values: Any) -> Change:
+        return lambda data: {**data, "model": {**data["model"], **values}}
+
+    def vocab(**values: int) -> Change:
+        return lambda data: {**data, "model": {**data["model"], "vocab": {**data["model"]["vocab"], **values}}}
+
+    def token(**values: Any) -> Change:
+        added = {"id": 0, "content": "<s>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        return lambda data: {**data, "added_tokens": [*data["added_tokens"], {**added, "special": True, **values}]}
+
+    return {
+        "regex that backtracks": pattern("(a+)+$"),
+        "regex that backtracks, more": pattern("(.*)*(.*)*(.*)*x"),
+        "regex of 1 MB": pattern("(a|b)" * 200_000),
+        "regex deep": pattern("(" * 50_000 + ")" * 50_000),
+        "no regex": pattern("("),
+        "empty regex": pattern(""),
+        "regex with counts": pattern("((a{1,1000}){1,1000}){1,1000}"),
+        "every character is a page": replace(".", "x" * 100_000),
+        "nothing becomes something": replace("", "y"),
+        "deep, 100": deep(100),
+        "deep, 100,000": deep(100_000),
+        "id of a billion": vocab(zzz=10**9),
+        "id of 2**32 - 1": vocab(zzz=2**32 - 1),
+        "negative id": vocab(zzz=-1),
+        "two of an id": vocab(zzz=5),
+        "no vocabulary": model(vocab={}),
+        "no merges": model(merges=[]),
+        "merges of nothing": model(merges=["x y", "q"]),
+        "unknown model": model(type="Evil"),
+        "unknown token": model(unk_token="absent"),
+        "added, empty": token(content="", id=999),
+        "added, id of a billion": token(content="zz", id=10**9),
+        "added, another id": token(content="<s>", id=77),
+        "100,000 added": lambda data: {**data, "added_tokens": [*data["added_tokens"], *({**data["added_tokens"][0], "content": f"t{i}", "id": 10**4 + i} for i in range(100_000))]},
+        "no added": lambda data: {**data, "added_tokens": []},
+        "truncates": lambda data: {**data, "truncation": {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}},
+        "pads": lambda data: {**data, "padding": {"strategy": {"Fixed": 10**6}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"}},
+        "charsmap": lambda data: {**data, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAAAAAA"}},
+        "charsmap that lies": lambda data: {**data, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////wAAAAA="}},
+        "a list": lambda data: [data],
+        "null": lambda data: None,
+        "text": lambda data: "x" * 100,
+        "deep JSON": lambda data: "[" * 200_000 + "]" * 200_000,
+        "no UTF-8": lambda data: b"\xff\xfe{}",
+        "half": lambda data: json.dumps(data)[:2000],
+    }  # fmt: skip
+
+
+def _changed(file: str, change: Change) -> Make:
+    def make(folder: Path, rng: random.Random) -> Any:
+        place = _write(folder / "in")
+        data = json.loads((place / file).read_text("utf8"))
+        _put(place / file, change(data))
+        (folder / "text.txt").write_text(
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa! Ada lived in London.", encoding="utf8"
+        )
+
+        def read_and_use(inputs: Path) -> None:
+            from spacy.cli._util import app
+
+            app(["luke", "convert", "in", "out"], prog_name="spacy", standalone_mode=False)
+            app(["luke", "annotate", "out", "text.txt"], prog_name="spacy", standalone_mode=True)
+
+        return read_and_use
+
+    return make
+
+
+def _put(path: Path, value: Any) -> None:
+    if isinstance(value, bytes):
+        path.write_bytes(value)
+    else:
+        text = value if isinstance(value, str) else json.dumps(value)
+        path.write_text(text, encoding="utf8", errors="surrogatepass")
+
+
+def _odd_config(folder: Path, rng: random.Random) -> Sequence[str]:
+    """One or two settings of config.json are something else."""
+    place = _write(folder / "in")
+    data = json.loads((place / "config.json").read_text("utf8"))
+    for key in rng.sample(sorted(data), rng.choice([1, 1, 2])):
+        data[key] = copy.deepcopy(rng.choice(ODD))
+    if rng.random() < 0.1:
+        data = rng.choice([[], "x", None, {}, "[" * 100_000])
+    _put(place / "config.json", data)
+    return _convert("in")
+
+
+def _odd_file(name: str) -> Make:
+    def make(folder: Path, rng: random.Random) -> Sequence[str]:
+        place = _write(folder / "in")
+        rows: List[Tuple[Any, ...]] = [("x", -1), ("y", 10**12), ("\x00", 5), ("z", None), ("[PAD]", 7), ("", 1)]
+        odd = [*ODD, dict(rows), [list(row) for row in rows], "[" * 100_000, b"\xff\xff", {"entity_vocab_size": "x"}]
+        _put(place / name, copy.deepcopy(rng.choice(odd)))
+        return _convert("in")
+
+    return make
