@@ -376,7 +376,15 @@ def _tokenizers() -> Dict[str, Change]:
 def _changed(file: str, change: Change) -> Make:
     def make(folder: Path, rng: random.Random) -> Any:
         place = _write(folder / "in")
-        data = json.loads((place / file).read_text("utf8"))
+        data = json.loads(json.loads(make_checkpoint().tokenizer.to_json())["backend"])
+        for name in (
+            "vocab.json",
+            "merges.txt",
+            "added_tokens.json",
+            "special_tokens_map.json",
+            "tokenizer_config.json",
+        ):
+            (place / name).unlink()
         _put(place / file, change(data))
         (folder / "text.txt").write_text(
             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa! Ada lived in London.", encoding="utf8"

@@ -11,6 +11,7 @@ DOCUMENTED = {
     r"Entity \d+ of the question .* must have characters": "places lie in the text",
     r"The prior of a candidate must be 0 or more": "priors are probabilities",
     r"doc\.user_data\['luke_\w+'\](: row \d+)? must be ": "rows have a form, and places lie in the text",
+    r"The Doc has luke_(answers|fillers) of \d+": "answers belong to the questions that are asked",
     r"An annotation has the characters .*, but the Doc's text has": "user_data of another Doc",
 }
 PATTERN = re.compile("|".join(DOCUMENTED))
