@@ -22,7 +22,7 @@ from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
-from ..rows import set_rows
+from ..rows import get_rows, set_rows
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
 from .knowledge import KnownGetter
@@ -471,7 +471,7 @@ class LukeRelation(LukeComponent):
             raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
         found, golds, total = [], [], 0
         for example in examples:
-            if "luke_relations" not in example.reference.user_data:
+            if get_rows(example.reference, "luke_relations") is None:
                 continue
             asked = None if gold_mentions else self._asked_and_known(example)
             asked, gold_PL, missing = self.gold(example, asked)
@@ -497,7 +497,7 @@ class LukeRelation(LukeComponent):
     def _asked_and_known(self, example: Example) -> Pairs:
         """What is asked about the predicted Doc, without pairs of which the gold, being given pairs, says nothing."""
         asked = self.asked(example.predicted)
-        if "luke_pairs" not in example.reference.user_data:
+        if get_rows(example.reference, "luke_pairs") is None:
             return asked
         known = training_pairs(example, self.getter, self._suggest).numbers()
         kept = [(asked.mentions[a], asked.mentions[b]) in known for a, b in asked.pairs_P2.tolist()]

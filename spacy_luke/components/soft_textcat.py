@@ -41,8 +41,18 @@ class SoftTextCategorizer(TextCategorizer):
     """spaCy's textcat with another check of the gold categories: numbers from 0 to 1 that sum to 1, or none at all.
 
     The loss stays: its gradient, softmax minus gold, is that of the cross entropy with soft labels. The threshold is that
-    of the pipeline's config, also where a saved pipeline is loaded with another one.
+    of the pipeline's config, also where a saved pipeline is loaded with another one. A Doc without words has the score 0 of
+    each category, as spaCy has it where all Docs of a batch are such, whatever the other Docs are.
     """
+
+    def predict(self, docs: Iterable[Doc]) -> Any:
+        docs = list(docs)
+        some = [i for i, doc in enumerate(docs) if len(doc)]
+        if not some or len(some) == len(docs):
+            return super().predict(docs)
+        scores_DL = self.model.ops.alloc2f(len(docs), len(self.labels))
+        scores_DL[some] = super().predict([docs[i] for i in some])
+        return scores_DL
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "SoftTextCategorizer":
         threshold = self.cfg["threshold"]

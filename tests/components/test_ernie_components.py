@@ -10,6 +10,7 @@ from tiny import ENTITY_SIZE as SIZE
 from tiny import make_ernie
 
 from spacy_luke.bridge.documents import read_document
+from spacy_luke.components.known import KnownPieces
 from spacy_luke.knowledge.build import build_vectors
 
 NAMES = ["Q1", "Q2", "Q3"]
@@ -266,3 +267,10 @@ def test_accents_of_the_tokenizer(vectors, strips):
     pieces = read_document(doc, typer.tokenizer).pieces
     carriers = [words[int(np.flatnonzero(pieces.first_W == p)[-1])] for p in found.pieces_E]
     assert carriers == (["met", "."] if strips else ["ada", "bob"])
+
+
+def test_of_entities_at_one_piece_the_last_counts():
+    """Marks cut the text anew, so that two words may share a piece there."""
+    known = KnownPieces(np.array([3, 4, 9]), np.array([7, 8, 5]))
+    rows, at = known.inside([2, 2, 30], np.array([-1, 1, 2, -1, 3]))
+    assert (rows.tolist(), at.tolist()) == ([8], [2])

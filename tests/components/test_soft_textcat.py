@@ -69,3 +69,19 @@ def test_evaluate_command(tmp_path, has_gold):
         assert "'soft_textcat' is not scored" in text
         assert "no categories in doc.cats" in text
         assert not (tmp_path / "scores.json").exists()
+
+
+def test_docs_without_words_change_nothing():
+    """spaCy's own textcat gives them scores that depend on the other Docs, or fails where it reads their first word."""
+    nlp = spacy.blank("en")
+    reduce = {"use_reduce_first": True, "use_reduce_last": False, "use_reduce_max": False, "use_reduce_mean": True}
+    model = {"@architectures": "spacy.TextCatReduce.v1", "exclusive_classes": True, **reduce}
+    model["tok2vec"] = {"@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "width": 8, "depth": 1}
+    model["tok2vec"].update(embed_size=20, window_size=1, maxout_pieces=2, subword_features=False)
+    nlp.add_pipe("soft_textcat", config={"model": model})
+    nlp.initialize(lambda: make_examples(nlp, TEXTS))
+    texts = ["", "aa aa aa", "", "bb"]
+    found = [doc.cats for doc in nlp.pipe(texts, batch_size=4)]
+    assert found == [nlp(text).cats for text in texts]
+    assert found[0] == {"similar": 0.0, "dissimilar": 0.0}
+    assert sum(found[1].values()) == pytest.approx(1.0)

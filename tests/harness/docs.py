@@ -82,7 +82,7 @@ def _try_junk(name: str, nlp: Language, asked: Asked, rng: random.Random, outcom
             warnings.simplefilter("ignore")
             nlp(doc)
             if doc.user_data.get(key) is junk:  # nobody has read or written it
-                del doc.user_data[key]
+                doc.user_data.pop(key, None)
             wrong = [*_check_places(doc), *_check_scores(doc)]
     except ValueError as error:
         if not (known := is_documented(error)):
