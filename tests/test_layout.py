@@ -1,6 +1,7 @@
 """The walls of the package: imports point down only, and each library stays in its rooms."""
 
 import ast
+import re
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import get_type_hints
@@ -108,6 +109,13 @@ def test_imports_point_down(module):
 )
 def test_the_walk_finds_what_it_should(module, source, expected):
     assert len(broken_walls(module, source)) == expected
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module not in ("rows", "annotations")])
+def test_rows_of_docs_have_one_owner(module):
+    """What is under the package's keys of user_data is read and written by `spacy_luke.rows` alone."""
+    lines = MODULES[module].read_text(encoding="utf8").splitlines()
+    assert [line for line in lines if re.search(r"\w\.user_data\b", line) and re.search(r"luke_|\[[a-z]", line)] == []
 
 
 def test_no_drawers():

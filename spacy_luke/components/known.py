@@ -24,10 +24,11 @@ class KnownPieces:
 
     def inside(self, numbers_E: Sequence[int], window_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Rows and places of those whose pieces are in a window. numbers_E: the pieces as the window counts them;
-        window_N: numbers of its pieces, -1 of markers."""
+        window_N: numbers of its pieces, -1 of markers. Of several at one piece, as words between marks may share one that
+        they do not share in the document, the last wins."""
         place = {number: i for i, number in enumerate(window_N.tolist()) if number >= 0}
-        found = [(row, place[n]) for row, n in zip(self.rows_E.tolist(), numbers_E) if n in place]
-        rows_E, at_E = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        row_at = {place[n]: row for row, n in zip(self.rows_E.tolist(), numbers_E) if n in place}
+        rows_E, at_E = np.array([(row, at) for at, row in row_at.items()], dtype=np.int64).reshape(-1, 2).T
         return np.ascontiguousarray(rows_E), np.ascontiguousarray(at_E)
 
 
