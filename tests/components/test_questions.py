@@ -6,7 +6,7 @@ import pickle
 import pytest
 import spacy
 import torch
-from asked import QUERIES, QUESTIONS, asked_doc, gold_doc, make_examples, make_pipeline, trained
+from asked import QUERIES, QUESTIONS, SETTINGS, asked_doc, gold_doc, make_examples, make_pipeline, trained
 from spacy.tokens import DocBin
 from spacy.training import Example
 from thinc.api import SGD
@@ -130,7 +130,7 @@ def test_saved_and_loaded(factory, attention, tmp_path):
     assert again.get_pipe(factory).cfg == nlp.get_pipe(factory).cfg
     assert rows_of([again(doc) for doc in asked_docs(again)], factory) == expected
     other = spacy.blank("en")
-    other.add_pipe(factory, config={"model": {"attention": attention}})
+    other.add_pipe(factory, config={**SETTINGS[factory], "model": {"attention": attention}})
     other.from_bytes(nlp.to_bytes())
     assert rows_of([other(doc) for doc in asked_docs(other)], factory) == expected
     component = pickle.loads(pickle.dumps(nlp.get_pipe(factory)))
