@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator, Optional
 
+from safetensors import SafetensorError
+
 try:
     import fcntl
 except ImportError:  # Windows: nothing is held, and so nothing swept
@@ -42,7 +44,8 @@ def write_atomically(path: Path) -> Iterator[Path]:
     held = HeldFolder(path)
     try:
         held.path.touch()
-        yield held.path
+        with _disk_errors(path):
+            yield held.path
         _sync(held.path)
         os.replace(held.path, path)
         _sync(path.parent)
@@ -65,7 +68,8 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
     held = HeldFolder(folder)
     try:
         held.path.mkdir()
-        yield held.path
+        with _disk_errors(folder):
+            yield held.path
         for path in [*sorted(held.path.rglob("*")), held.path]:
             _sync(path)
         _swap(held.path, folder)
@@ -101,6 +105,17 @@ class HeldFolder:
             _remove(self.folder)
             if fcntl is not None:
                 os.close(lock)
+
+
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """A full disk is an OSError, whoever writes: safetensors and torch have errors of their own."""
+    try:
+        yield
+    except (SafetensorError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "inline_container" not in str(error):  # of torch.save
+            raise
+        raise OSError(f"{path} could not be written: {error}. Is the disk full?") from error
 
 
 def mend(folder: Path) -> None:

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
+from .plain_text import not_utf8, parse_json, read_text
+
 SPECIAL = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
 FILES = ("entity_vocab.json", "entity_vocab.tsv", "entity_vocab.jsonl")
 _SPECIAL_OF_LANGUAGE = re.compile(r"[\w-]+:(\[(?:PAD|UNK|MASK|MASK2)\])")
@@ -135,8 +137,8 @@ class EntityVocab:
             names, counts = readers[path.suffix](path)
             return cls(names, counts=counts)
         except UnicodeDecodeError as error:
-            raise ValueError(f"Expected UTF-8 in {path}, but {error}.") from error
-        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path}: {not_utf8(error, path)}") from error
+        except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def to_json(self) -> str:
@@ -194,7 +196,7 @@ Names = Tuple[List[Tuple[str, int]], Optional[List[int]]]
 
 
 def _read_json(path: Path) -> Names:
-    pairs: Any = json.loads(path.read_text(encoding="utf8"), object_pairs_hook=list)
+    pairs: Any = parse_json(read_text(path), object_pairs_hook=list)
     if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
         raise ValueError("Expected a json object from names to rows, but got something else.")
     for name, row in pairs:
@@ -219,7 +221,7 @@ def _read_jsonl(path: Path) -> Names:
     count_of: Dict[int, int] = {}
     for number, line in enumerate(_lines(path), start=1):
         try:
-            item = json.loads(line)
+            item = parse_json(line)
             row, count = int(item["id"]), item.get("count", 0)
             if row != item["id"]:
                 raise ValueError("the id is no integer")

@@ -25,7 +25,7 @@ ROWS = [
     ["text", "entities", "knowledge"],
     ["saving"],
     ["stores"],
-    ["atomic", "records", "rows"],
+    ["atomic", "plain_text", "records", "rows"],
 ]
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 # Where a library may be imported; other parts work without it.

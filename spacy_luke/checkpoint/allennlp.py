@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..model.config import EncoderConfig
+from ..plain_text import read_text
 from .assemble import Checkpoint, read_entities, read_tokenizer
 from .configs import ARCHITECTURES, check_labels, flag, luke_config
 from .files import read_json, read_tensors
@@ -113,7 +114,7 @@ def _read_labels(folder: Path, data: Dict[str, Any]) -> List[str]:
     path = folder / "vocabulary" / Path(f"{data['model'].get('label_name_space', 'labels')}.txt").name
     if not path.is_file():
         raise ValueError(f"Expected the labels of an AllenNLP model in {path}, one a line, but there is no such file.")
-    return path.read_text(encoding="utf8").removesuffix("\n").split("\n")
+    return read_text(path).removesuffix("\n").split("\n")
 
 
 def _source(settings: Dict[str, Any], task: str, config: EncoderConfig) -> Dict[str, Any]:

@@ -3,7 +3,6 @@
 Weights are memory-mapped: `read_tensors` costs nothing, and only the rows that are used later are read from the disk.
 """
 
-import json
 import lzma
 import pickle
 import shutil
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from ..atomic import HeldFolder, usual_mode, write_atomically
 from ..atomic import write_folder_atomically as write_folder_atomically
+from ..plain_text import parse_json, read_text
 
 MOST_MEMBERS = 100_000  # files of an archive
 WEIGHT_FILES = (
@@ -48,8 +48,8 @@ def find_weights(folder: Path) -> Path:
 def read_json(path: Path) -> Dict[str, Any]:
     """A JSON object. Raises ValueError where the file holds anything else."""
     try:
-        data = json.loads(path.read_text(encoding="utf8"))
-    except (ValueError, RecursionError) as error:
+        data = parse_json(read_text(path))
+    except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}.{_hint(path)}") from error
     if not isinstance(data, dict):
         raise ValueError(f"{path} must hold a JSON object, but it holds a {type(data).__name__}.")

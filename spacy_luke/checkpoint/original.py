@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..entities import EntityVocab
 from ..model.config import EncoderConfig
+from ..plain_text import read_text
 from .assemble import Checkpoint, read_entities, read_tokenizer
 from .configs import archive_config, check_labels, luke_config
 from .files import find_weights, read_json, read_tensors
@@ -155,7 +156,7 @@ def _labels(folder: Path, raw: Mapping[str, Tensor], names: SortedNames, task: s
         return None
     count = raw[names.mapped["head.classifier.weight"]].shape[0]
     if (folder / LABEL_FILE).is_file():
-        return check_labels((folder / LABEL_FILE).read_text(encoding="utf8").splitlines(), count)
+        return check_labels(read_text(folder / LABEL_FILE).splitlines(), count)
     if task == "span_classification" and count == len(NER_LABELS):
         return list(NER_LABELS)
     return None

@@ -16,6 +16,7 @@ from ..components.cloze import LukeCloze
 from ..components.ner import LukeNER
 from ..components.qa import LukeQA
 from ..components.typer import LukeTyper
+from ..plain_text import read_text
 from .page import Findings, one_line, probability, read_findings, render_page, type_list
 
 
@@ -33,7 +34,7 @@ def annotate_cli(
     register_extensions()
     nlp = spacy.load(pipeline)
     ner = _find_ner(nlp, component)
-    doc = _make_doc(nlp, text.read_text(encoding="utf8"), question, query)
+    doc = _make_doc(nlp, read_text(text), question, query)
     doc = nlp(doc)
     found = _read(nlp, doc, ner)
     msg.divider(f"{text}: {', '.join(found.counts())}")

@@ -2,7 +2,8 @@
 
 import difflib
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from types import UnionType
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Union, get_args, get_origin, get_type_hints
 
 from spacy.cli._util import import_code, parse_config_overrides
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
@@ -53,8 +54,44 @@ def check_sections(config: Dict[str, Any], sections: Sequence[str]) -> None:
         )
 
 
+def check_settings(section: Any, name: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:
+    """ValueError where a section lacks a setting, or has one that is none."""
+    known = [*required, *optional]
+    if not isinstance(section, dict):
+        raise ValueError(f"[{name}] must be a section, but it is {section!r}.")
+    for setting in section:
+        if setting not in known:
+            raise ValueError(f"{name}.{setting}: there is no such setting{nearest(setting, known)}")
+    if missing := [setting for setting in required if setting not in section]:
+        raise ValueError(f"[{name}] lacks {', '.join(missing)}: copy what is missing from one of the files in configs.")
+
+
+def check_count(value: Any, name: str, *, least: int = 1) -> None:
+    if type(value) is not int or value < least:
+        raise ValueError(f"{name} must be a whole number from {least}, but it is {value!r}.")
+
+
+def check_switch(value: Any, name: str) -> None:
+    if type(value) is not bool:
+        raise ValueError(f"{name} must be true or false, but it is {value!r}.")
+
+
+def _check_types(kind: type, section: Dict[str, Any], name: str) -> None:
+    """Of numbers, texts and switches; the rest is checked by the settings themselves."""
+    for setting, wanted in get_type_hints(kind).items():
+        kinds = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+        if setting in section and all(x in (int, float, str, bool, type(None)) for x in kinds):
+            value = section[setting]
+            if type(value) not in kinds and not (float in kinds and type(value) is int):
+                names = " or ".join("null" if x is type(None) else x.__name__ for x in kinds)
+                raise ValueError(f"{name}.{setting} must be {names}, but it is {value!r}.")
+
+
 def make_settings(kind: type, section: Dict[str, Any], name: str) -> Any:
     """An object of settings from a section, whose name is for messages."""
+    if not isinstance(section, dict):
+        raise ValueError(f"[{name}] must be a section, but it is {section!r}.")
+    _check_types(kind, section, name)
     try:
         return kind(**section)
     except TypeError as error:

@@ -20,6 +20,7 @@ from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL
 from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
 from ..components.typer import DEFAULT_MODEL as TYPER_MODEL
+from ..plain_text import read_text
 from ..saving import check_replaceable, save
 
 FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
@@ -140,7 +141,7 @@ def build_pipeline(checkpoint: AnyCheckpoint, *, language: str = "en", config: D
 def read_label_list(text: str) -> List[str]:
     """Labels between commas, or of the file with this name, one a line."""
     if os.path.isfile(text):  # Path.is_file raises where the list is longer than a file's name can be
-        return Path(text).read_text(encoding="utf8").splitlines()
+        return read_text(Path(text)).splitlines()
     return [label.strip() for label in text.split(",")]
 
 

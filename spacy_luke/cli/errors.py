@@ -22,6 +22,11 @@ from .configs import nearest
 
 HELP = "Show the whole traceback of an error"
 LONGEST = 4000  # characters of a message: some libraries print a whole config
+ADVICE = {  # by the codes of spaCy's errors
+    "[E048]": "Give the code of a language, such as en or de, or xx for any.",
+    "[E050]": "Give the folder of a pipeline, such as training/mine/model-best, or the name of an installed one.",
+    "[E053]": "Give the folder of a pipeline, such as training/mine/model-best.",
+}
 EXPECTED = (ValueError, ImportError, OSError, BrokenExecutor)  # what our own code raises, and what the machine does
 
 
@@ -81,6 +86,7 @@ def explain(error: BaseException) -> str:
             f"{type(error).__name__}: {error} ({_place(error)})\nThis should have been found earlier, with a better message. "
             "Please report it, with what --traceback shows."
         )
+    text += next((f" {advice}" for code, advice in ADVICE.items() if code in text), "")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 

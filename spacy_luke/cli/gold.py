@@ -9,6 +9,28 @@ from spacy.training import Corpus, Example
 from ..components.base import LukeComponent
 from ..readers.docbin import copy_asked, make_gold_corpus
 
+ZLIB = b"x"  # what its data begin with
+
+
+def check_docs(path: Path, name: str) -> None:
+    """ValueError for what is no .spacy file, and no folder with any. name: of the setting or argument, for the message."""
+    how = "python -m spacy luke corpus"
+    if not path.exists():
+        raise ValueError(f"{name} is {path}, which does not exist. Make it with `{how}`, or give another.")
+    if path.is_dir():
+        if not any(path.rglob("*.spacy")):
+            raise ValueError(
+                f"{name} must be a .spacy file or a folder of them, but {path} has none. Make one with `{how}`."
+            )
+        return
+    if path.suffix != ".spacy":
+        raise ValueError(
+            f"{name} must be a .spacy file, but it is {path}. Convert it: {how} {path} {path.with_suffix('.spacy')} --format ..."
+        )
+    with path.open("rb") as file:
+        if file.read(1) != ZLIB:
+            raise ValueError(f"{name} is {path}, which is no .spacy file in spite of its name. Make one with `{how}`.")
+
 
 def read_gold(
     nlp: Language,
@@ -23,6 +45,7 @@ def read_gold(
     """Examples whose predicted Docs are what the pipeline is given: the text alone, or, where anything is asked for, the
     file's words and that of its annotation. Questions and queries are given in any case, without their answers,
     and so are candidates of linking."""
+    check_docs(data, "The data")
     asked = {"sentences": sentences, "entities": entities, "mentions": mentions, "pairs": pairs, "links": links}
     if any(asked.values()):
         corpus = make_gold_corpus(data, **asked, questions=True)

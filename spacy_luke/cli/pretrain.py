@@ -1,7 +1,7 @@
 """`spacy luke pretrain`: masked words and entities in stages, in one process or many, with exact resume after a kill."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +29,7 @@ from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.processes import Processes, join_processes
 from ..pretraining.saving import RESUME, has_state, load_tensors, saved_steps
 from ..pretraining.windows import LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
-from .configs import check_sections, make_settings, read_config
+from .configs import check_count, check_sections, check_settings, check_switch, make_settings, read_config
 from .pretrain_logger import LOSSES, open_logger
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
@@ -69,6 +69,7 @@ def run(
 ) -> Optional[Checkpoint]:
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, None in processes that write nothing."""
     check_sections(config, SECTIONS)
+    _check(config)
     with join_processes(config["training"]["parallel"], gpu=gpu_id >= 0) as processes:
         job = _Job(config, output, processes, gpu_id=gpu_id, progress=progress)
         before: Optional[Path] = None
@@ -84,6 +85,23 @@ def run(
         return job.write(folder, output / "model") if processes.is_main else None
 
 
+def _check(config: Dict[str, Any]) -> None:
+    """ValueError for settings that are missing, are none, or of another type."""
+    check_settings(config["system"], "system", ["seed"])
+    check_count(config["system"]["seed"], "system.seed", least=0)
+    check_settings(config["corpora"], "corpora", ["train", "dev"])
+    check_settings(config["training"], "training", [*LOOP, *SHARED])
+    for name in ("batch_size", "eval_batches"):
+        check_count(config["training"][name], f"training.{name}")
+    masking = [field.name for field in fields(MaskingSettings)]
+    check_settings(config["task"], "task", ["sampling", "vectors", "pages", "entity_aware", "dropout"], masking)
+    for name in ("pages", "entity_aware"):
+        check_switch(config["task"][name], f"task.{name}")
+    dropout = config["task"]["dropout"]
+    if dropout is not None and not (type(dropout) in (int, float) and 0 <= dropout < 1):
+        raise ValueError(f"task.dropout must be null, or from 0 and below 1, but it is {dropout!r}.")
+
+
 @dataclass(frozen=True)
 class _Stage:
     settings: LoopSettings
@@ -94,15 +112,15 @@ class _Stage:
 def _read_stages(config: Dict[str, Any], tasks: Mapping[str, bool]) -> Dict[str, _Stage]:
     """In their order. Of parameters that no task reaches none is in an optimizer."""
     training, names = config["training"], config["training"]["stages"]
-    if unknown := set(training) - {*LOOP, *SHARED}:
-        raise ValueError(f"[training] has settings that do not exist: {sorted(unknown)}.")
-    if not names or len(set(names)) != len(names) or set(names) != set(config["stages"]):
+    if not isinstance(names, list) or not names or len(set(names)) != len(names) or set(names) != set(config["stages"]):
         raise ValueError(
             f"training.stages must name each of {sorted(config['stages'])} once, in their order, but it is {names}."
         )
     stages = {}
     for i, name in enumerate(names):
         section = dict(config["stages"][name])
+        if not isinstance(section.get("optimizer"), dict):
+            raise ValueError(f"[stages.{name}] lacks its section [stages.{name}.optimizer].")
         optimizer = dict(section.pop("optimizer"))
         optimizer["frozen"] = [*optimizer.get("frozen", []), *idle_patterns(tasks)]
         stages[name] = _Stage(

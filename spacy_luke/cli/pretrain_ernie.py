@@ -1,7 +1,7 @@
 """`spacy luke pretrain-ernie`: masked words, next sentence and denoised entities, with exact resume after a kill."""
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
@@ -19,7 +19,7 @@ from ..pretraining.instances import report_counts
 from ..pretraining.loop import Evaluate, LoopSettings, average, pretrain
 from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.stream import Source
-from .configs import check_sections, make_settings, read_config
+from .configs import check_count, check_sections, check_settings, make_settings, read_config
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.
 FREE = (
@@ -51,6 +51,7 @@ def run(
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, and the training data's source."""
     _check_alone()
     check_sections(config, SECTIONS)
+    _check(config)
     seed, training = config["system"]["seed"], dict(config["training"])
     optimizer = make_settings(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
     batch_size, n_evaluated = training.pop("batch_size"), training.pop("eval_batches")
@@ -87,6 +88,18 @@ def run(
     trained.report = [*checkpoint.report, f"{settings.max_steps:,} steps of pretraining"]
     write_ernie(trained, output / "model")
     return trained, source
+
+
+def _check(config: Dict[str, Any]) -> None:
+    """ValueError for settings that are missing, are none, or of another type."""
+    check_settings(config["system"], "system", ["seed"])
+    check_count(config["system"]["seed"], "system.seed", least=0)
+    check_settings(config["corpora"], "corpora", ["train", "dev"])
+    check_settings(config["task"], "task", ["replaced", "removed", "candidates", "dea_transform", "dea"])
+    loop = [field.name for field in fields(LoopSettings)]
+    check_settings(config["training"], "training", ["optimizer", "batch_size", "eval_batches", "max_steps"], loop)
+    for name in ("batch_size", "eval_batches"):
+        check_count(config["training"][name], f"training.{name}")
 
 
 def _identify(config: Dict[str, Any], checkpoint: ErnieCheckpoint, vectors: EntityVectors) -> Identity:

@@ -11,6 +11,9 @@ from ..training.loop import train
 from ..training.resume import check_output
 from .configs import check_names, read_config
 from .errors import use_gpu
+from .gold import check_docs
+
+DOC_READERS = ("spacy.Corpus.v1", "spacy-luke.GoldCorpus.v1")
 
 
 def train_cli(
@@ -26,6 +29,9 @@ def train_cli(
     config = read_config(config_path, ctx.args, code=code, interpolate=False)
     check_names(config)
     check_output(output, resume=resume, overwrite=overwrite)
+    for name, corpus in config.interpolate()["corpora"].items():
+        if corpus.get("@readers") in DOC_READERS and corpus.get("path"):
+            check_docs(Path(corpus["path"]), f"corpora.{name}.path")
     use_gpu(gpu_id)
     nlp = init_nlp(config, use_gpu=gpu_id)
     best = train(nlp, output, resume=resume, overwrite=overwrite)

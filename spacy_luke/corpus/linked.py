@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from ..atomic import link_or_copy, write_atomically, write_folder_atomically
 from ..linking.sources import open_source
+from ..plain_text import parse_json
 from ..stores.digests import digest_file
 from ..stores.folder import StoreFolder, StoreKind
 from ..stores.rows import AGAIN
@@ -70,7 +71,7 @@ def read_part(path: Path) -> Iterator[Paragraph]:
     with open_source(path) as file:
         for number, line in enumerate(file, 1):
             try:
-                data = json.loads(line)
+                data = parse_json(line)
                 text = data["text"]
                 links = [(start, end, title) for start, end, title in data["links"]]
                 if not all(0 <= start < end <= len(text) and title for start, end, title in links):

@@ -15,6 +15,8 @@ from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 from tqdm import tqdm
 
+from ..plain_text import not_utf8, read_text
+
 SPLITS = ("train", "valid", "test")
 
 
@@ -105,7 +107,7 @@ class _Names:
 
 def _read_table(path: Path) -> Dict[str, int]:
     """OpenKE's entity2id.txt: its number of lines, then name TAB number; numbers in any order, each once."""
-    lines = path.read_text(encoding="utf8").splitlines()
+    lines = read_text(path).splitlines()
     found: Dict[int, str] = {}
     for i, line in enumerate(lines[1:], start=2):
         name, _, number = line.rpartition("\t") if "\t" in line else line.rpartition(" ")
@@ -156,7 +158,10 @@ def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray
     found = array("i")
     entities, relations = names.entities, names.relations
     for i, line in enumerate(lines, start=1):
-        parts = line.decode("utf8").rstrip("\r").split("\t")
+        try:
+            parts = line.decode("utf8").rstrip("\r").split("\t")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}, line {i}: {not_utf8(error, path)}") from error
         if len(parts) != 3 or not all(parts):
             raise ValueError(
                 f"{path}, line {i}: expected `head TAB relation TAB tail`, but got {line.decode('utf8')!r}."
@@ -192,7 +197,7 @@ def _read_openke(file: BinaryIO, path: Path, count: int, names: _Names) -> np.nd
 
 def _read_pairs(path: Path, names: _Names) -> Tuple[np.ndarray, Dict[str, int]]:
     """Pairs of the graph's entities, int64 (P, 2), and how many lines there are, and of entities in the graph."""
-    lines = [line for line in path.read_text(encoding="utf8").splitlines() if line]
+    lines = [line for line in read_text(path).splitlines() if line]
     found = []
     for i, line in enumerate(lines, start=1):
         parts = line.split("\t")

@@ -25,6 +25,7 @@ from typing import BinaryIO, Iterator, List, Optional, Tuple, Union, cast
 import numpy as np
 from tqdm import tqdm
 
+from ..plain_text import not_utf8
 from .names import NameList
 
 FORMATS = ("ernie", "openke", "pykeen", "word2vec", "numpy")
@@ -37,6 +38,7 @@ NAMES = {
 }
 VECTORS = {"ernie": (".vec",), "openke": (".json", *ARRAYS, ".bin"), "pykeen": ARRAYS, "numpy": ARRAYS}
 BOM = b"\xef\xbb\xbf"
+LARGEST = 2**62  # number of an entity in a file
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ def check_text(path: Path, number: int, text: bytes) -> bytes:
         if not text.isascii():
             text.decode("utf8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line {number}: expected UTF-8, but {error}.") from error
+        raise ValueError(f"{path}, line {number}: {not_utf8(error, path)}") from error
     return text
 
 
@@ -239,13 +241,15 @@ def _read_headed(path: Path) -> Iterator[Tuple[int, bytes, int]]:
                     raise ValueError(f"{path}, line {line}: expected an entity and its number, but got {row}.")
                 yield line, row[label].strip().encode("utf8"), int(row[number])
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: expected UTF-8, but {error}.") from error
+            raise ValueError(f"{path}: {not_utf8(error, path)}") from error
 
 
 def _in_order(path: Path, pairs: Iterator[Tuple[int, bytes, int]], expected: Optional[int]) -> NameList:
     """Names by their number, from numbers in any order, each at most once."""
     found, rows, lines = NameList(), array("q"), array("q")
     for line, name, row in pairs:
+        if row > LARGEST:
+            raise ValueError(f"{path}, line {line}: {row} is too large a number for an entity.")
         found.append(name)
         rows.append(row)
         lines.append(line)

@@ -14,7 +14,6 @@ Persons: a file with an id a line.
 """
 
 import io
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Set, TextIO, Tuple
@@ -22,6 +21,7 @@ from urllib.parse import unquote
 
 from tqdm import tqdm
 
+from ..plain_text import parse_json
 from .kb_parts import Group, Parts
 from .sources import open_source
 from .tables import WEIGHTS, read_number, read_table, table_kind
@@ -209,7 +209,7 @@ def read_items(path: Path, progress: bool) -> Iterator[Tuple[int, Dict[str, Any]
             if not text or text in ("[", "]"):
                 continue
             try:
-                item = json.loads(text)
+                item = parse_json(text)
             except ValueError as error:
                 raise ValueError(
                     f"{path}, line {line}: not JSON ({error}). Expected an item a line, as Wikidata's dumps have them; "

@@ -9,6 +9,7 @@ from xml.etree.ElementTree import ParseError
 
 from tqdm import tqdm
 
+from ..plain_text import not_utf8
 from .streams import open_bzip2
 
 
@@ -32,7 +33,7 @@ def open_source(path: Union[str, Path], *, progress: bool = False, task: str = "
             else:
                 yield cast(BinaryIO, counted)
         except UnicodeDecodeError as error:
-            raise ValueError(f"Expected UTF-8 in {path}, but {error}.") from error
+            raise ValueError(f"{path}: {not_utf8(error, path)}") from error
         except (EOFError, zlib.error, ParseError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's fault, not the file's

@@ -12,11 +12,11 @@
 
 import csv
 import io
-import json
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+from ..plain_text import parse_json
 from .counts import MentionCounts
 from .sources import open_source
 
@@ -115,6 +115,8 @@ def _values(row: Dict[str, Any], weight: str, rate: Optional[str]) -> Tuple[str,
     for column in ("name", "entity"):
         if not isinstance(row[column], str) or not row[column].strip():
             raise ValueError(f"expected a text for {column}, but got {row[column]!r}.")
+        if "\0" in row[column]:  # which a trie cannot hold
+            raise ValueError(f"expected no NUL character in {column}, but got {row[column]!r}; remove it.")
     entity = " ".join(row["entity"].split())
     return (
         row["name"],
@@ -173,7 +175,7 @@ def _read_jsonl(path: Path, file: BinaryIO) -> Iterator[Row]:
             if not text.strip():
                 continue
             try:
-                row = json.loads(text)
+                row = parse_json(text)
             except ValueError as error:
                 raise ValueError(f"{path}, line {line}: not JSON ({error}).") from error
             if not isinstance(row, dict):

@@ -4,19 +4,17 @@ import json
 from pathlib import Path
 from typing import Any, Iterator, List, Tuple, Union
 
+from ..plain_text import not_utf8, parse_json, read_text
+
 
 def read_json(path: Union[str, Path]) -> Any:
     """The value of a JSON file; ValueError with file and line where it is none."""
     path = Path(path)
     try:
-        return json.loads(path.read_bytes().decode("utf-8-sig"))
+        return parse_json(read_text(path))
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{path}, line {error.lineno}: expected JSON, but {error.msg} (column {error.colno})."
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x}."
         ) from None
 
 
@@ -72,7 +70,9 @@ def take_strings(where: str, item: Any, name: str) -> List[str]:
 
 def _parse(where: str, raw: bytes, encoding: str) -> dict:
     try:
-        data = json.loads(raw.decode(encoding))
+        data = parse_json(raw.decode(encoding))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where}: {not_utf8(error, Path(where.rpartition(', line ')[0]))}") from None
     except ValueError as error:
         raise ValueError(f"{where}: expected a JSON object in UTF-8, but got {raw[:80]!r} ({error}).") from None
     if not isinstance(data, dict):

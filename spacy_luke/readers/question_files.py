@@ -1,9 +1,9 @@
 """Data sets with questions on texts: SQuAD 1.1 and 2.0, triples without offsets, and ReCoRD (cloze)."""
 
-import json
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple, Union
 
+from ..plain_text import parse_json
 from .json_files import read_json, read_json_lines, read_json_list, take
 from .records import Mention, Record
 from .relation_pairs import ENTITY
@@ -95,7 +95,7 @@ def _record_passages(path: Path) -> Iterator[Tuple[str, dict]]:
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     try:
-        is_lines = "passage" in json.loads(first.decode("utf-8-sig"))
+        is_lines = "passage" in parse_json(first.decode("utf-8-sig"))
     except (ValueError, TypeError):  # one value over several lines
         is_lines = False
     if is_lines:

@@ -4,12 +4,12 @@ Each one reproduces the pure-Python tokenizer of transformers 4.53 (`RobertaToke
 `BertTokenizer`, `XLMRobertaTokenizer` / `MLukeTokenizer`), whose behaviour the published models were trained with.
 """
 
-import json
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from ..plain_text import parse_json, read_text
 from .sentencepiece_model import SentencePieceModel
 
 # Names of the special pieces in the files of transformers, in our order: cls, sep, pad, unk, mask.
@@ -158,7 +158,7 @@ def read_vocab_json(path: Path) -> Dict[str, int]:
 def read_merges(path: Path) -> List[Tuple[str, str]]:
     """Lines "left right", best first; the first line is the version."""
     merges = []
-    for number, line in enumerate(path.read_text(encoding="utf8").split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line or (number == 1 and line.startswith("#version")):
             continue
         pair = line.split()
@@ -170,7 +170,7 @@ def read_merges(path: Path) -> List[Tuple[str, str]]:
 
 def read_vocab_txt(path: Path) -> Dict[str, int]:
     """One piece a line, id = line. Of a piece that stands twice, the last line counts (as in transformers)."""
-    lines = path.read_text(encoding="utf8").split("\n")
+    lines = read_text(path).split("\n")
     if lines and not lines[-1]:
         lines.pop()
     return {line.rstrip("\r"): number for number, line in enumerate(lines)}
@@ -181,8 +181,8 @@ def read_json(path: Path) -> Dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        data = json.loads(path.read_text(encoding="utf8"))
-    except (ValueError, RecursionError) as error:
+        data = parse_json(read_text(path))
+    except ValueError as error:
         raise ValueError(f"Expected json in {path}, but it cannot be parsed: {error}.") from error
     if not isinstance(data, dict):
         raise ValueError(f"Expected a json object in {path}, but got {type(data).__name__}.")

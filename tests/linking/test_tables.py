@@ -141,7 +141,7 @@ def test_damaged_files(tmp_path, table):
         build_store([path])
     bad = tmp_path / "x.tsv"
     bad.write_bytes(b"name\tentity\tcount\n\xff\tb\t1\n")
-    with pytest.raises(ValueError, match="Expected UTF-8"):
+    with pytest.raises(ValueError, match="expected UTF-8, but byte"):
         build_store([bad])
     with pytest.raises(ValueError, match="no such file"):
         build_store([tmp_path / "absent.tsv"])

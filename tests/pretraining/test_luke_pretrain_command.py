@@ -474,8 +474,8 @@ def test_what_is_refused(folder, tmp_path, changes, message):
 
 def test_unknown_settings_and_sections(folder, tmp_path):
     for section, name, message in (
-        ("training", "max_step", r"\[training\] has settings that do not exist: \['max_step'\]"),
-        ("task", "word", r"\[task\] has a setting that does not exist"),
+        ("training", "max_step", r"training\.max_step: there is no such setting"),
+        ("task", "word", r"task\.word: there is no such setting\. Is words meant\?"),
     ):
         config = read_config(folder)
         config[section][name] = 3

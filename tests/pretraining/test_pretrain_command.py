@@ -177,7 +177,7 @@ def test_what_is_refused(folder, tmp_path, changes, message):
 def test_unknown_settings_and_sections(folder, tmp_path):
     config = read_config(folder)
     config["training"]["max_step"] = 3
-    with pytest.raises(ValueError, match=r"\[training\] has a setting that does not exist"):
+    with pytest.raises(ValueError, match=r"training\.max_step: there is no such setting\. Is max_steps meant\?"):
         run(config, tmp_path / "run", progress=False)
     config = read_config(folder)
     config["pretraining"] = config.pop("training")

@@ -1,0 +1,31 @@
+"""Text and JSON that others wrote: errors name the file, the place in it and what to do."""
+
+import json
+from pathlib import Path
+from typing import Any, Union
+
+
+def parse_json(text: Union[str, bytes], **settings: Any) -> Any:
+    """As json.loads; also of values that are nested too deeply for it a JSONDecodeError, which is a ValueError."""
+    try:
+        return json.loads(text, **settings)
+    except RecursionError:
+        raise json.JSONDecodeError("the values are nested too deeply", "", 0) from None
+
+
+def read_text(path: Path) -> str:
+    """A whole file in UTF-8, its line ends as they are. ValueError names the byte that is not."""
+    raw = path.read_bytes()
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {line}: {not_utf8(error, path)}") from None
+
+
+def not_utf8(error: UnicodeDecodeError, path: Path) -> str:
+    """What is wrong and what to do, of a file or a part of it that was decoded."""
+    return (
+        f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it from what it is "
+        f"in, such as by iconv -f latin1 -t utf8 {path} > NEW."
+    )
