@@ -85,7 +85,8 @@ class LukeEncoderOwner(LukeComponent):
     """Has the encoder of the components after it whose model holds spacy-luke.SharedEncoder.v1.
 
     The weights are loaded, stored and stepped here alone. All that share them train them together: a step has the sum of
-    the gradients of their mean losses. Frozen (in frozen_components, or not updated with the same examples), the encoder
+    the gradients of their mean losses; a mean is over all updates before the step, whichever had gold, so that until then
+    each component's gradients are kept apart, as many numbers as the encoder has for each. Frozen (in frozen_components, or not updated with the same examples), the encoder
     learns nothing and its weights stay as they are. In one-way attention the components also share the pass over the
     words.
 
