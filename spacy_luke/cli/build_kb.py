@@ -46,7 +46,7 @@ def build_kb_cli(
     max_words: Optional[int] = typer.Option(
         None, min=1, help="Leave out names of more words, punctuation counted; default: none"
     ),
-    verify: bool = typer.Option(False, "--verify", help="Read the new files again and compare the checksums"),
+    verify: bool = typer.Option(False, "--verify", help="Read the new files again and compare the digests"),
 ) -> None:
     """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by processes."""
     start = perf_counter()

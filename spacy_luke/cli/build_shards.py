@@ -47,7 +47,7 @@ def build_shards_cli(
     engine: str = typer.Option("processes", help=f"Where examples are made: {ENGINE_HELP}"),
     workers: Optional[int] = typer.Option(None, min=1, help=WORKERS_HELP),
     address: Optional[str] = typer.Option(None, help=ADDRESS_HELP),
-    verify: bool = typer.Option(False, "--verify", help="Read the new shards again and compare the checksums"),
+    verify: bool = typer.Option(False, "--verify", help="Read the new shards again and compare the digests"),
 ) -> None:
     """Make shards of examples from linked corpora. A run that was stopped goes on."""
     start = perf_counter()

@@ -29,7 +29,7 @@ def build_vectors_cli(
     on_damage: str = typer.Option(
         "error", help="Damaged entities: error, or drop, which leaves them out and lists them"
     ),
-    verify: bool = typer.Option(False, "--verify", help="Read the new store again and compare the checksums"),
+    verify: bool = typer.Option(False, "--verify", help="Read the new store again and compare the digests"),
 ) -> None:
     """Build a store of entity vectors that opens at once and is shared between processes."""
     start = perf_counter()

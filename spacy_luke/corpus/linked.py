@@ -57,7 +57,7 @@ class LinkedCorpus:
 
     @property
     def digest(self) -> Dict[str, Any]:
-        """Sizes and checksums of the parts: the same for the same paragraphs."""
+        """Sizes and digests of the parts: the same for the same paragraphs."""
         return {path.name: self.manifest["files"][path.name] for path in self.parts}
 
     def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
@@ -173,7 +173,7 @@ def finish_corpus(folder: Path, *, language: Optional[str], sources: List[Any], 
 
 
 def digest_sources(paths: Sequence[Path], *, progress: bool = False) -> List[Any]:
-    """Name, size and checksum of each file."""
+    """Name, size and digest of each file."""
     for path in paths:
         if not Path(path).is_file():
             raise ValueError(f"Expected a file at {path}, but there is none.")

@@ -1,4 +1,4 @@
-"""Examples for pretraining in a folder: arrays that are mapped into memory, with what they were made of and checksums.
+"""Examples for pretraining in a folder: arrays that are mapped into memory, with what they were made of and digests.
 
 manifest.json        {"tokenizer", "pieces", "entity_vocab", "entities", "max_pieces", "max_entities", "max_mention_pieces",
                      "examples", "pages", "counts", "info"}, and what all manifests have (see `stores.folder`)

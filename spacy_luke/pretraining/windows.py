@@ -205,7 +205,7 @@ def make_shard_reader(
     """`spacy-luke.Shards.v1`: examples that `spacy luke build-shards` has made.
 
     part: "all", or "train" and "dev", where each page whose number is a multiple of `held_out` is of the second. verify:
-    compare the checksums of all files, once before training.
+    compare the digests of all files, also of those that are remembered to be right.
     """
     if part not in PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):
         raise ValueError(
