@@ -153,6 +153,8 @@ def overrides(path, folder):
     if data == "sample" and "luke_ner" in config["components"]:  # the tiny tokenizer makes many pieces of a word
         settings["components.luke_ner.max_span_pieces"] = None
     for name, component in config["components"].items():
+        if component.get("max_window"):
+            settings[f"components.{name}.max_window"] = None  # the tiny encoders read less
         model = component.get("model", {})
         if "tok2vec" in model:
             settings[f"components.{name}.model.tok2vec.width"] = 32
