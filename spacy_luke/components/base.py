@@ -314,6 +314,7 @@ class LukeComponent(WindowedComponent):
         _ = shim.module  # raises: nothing is loaded, or linked
         self.encoder_node.attrs.pop("digest", None)  # it learns to work with the encoder that there is
         shim.learning = shim.trainable and (not self.shared or shim.examples is examples)
+        self._quiet = True
         examples = list(examples)
         validate_examples(examples, f"{type(self).__name__}.update")
         for part in shims_of(self.model).values():

@@ -13,6 +13,7 @@ from .storage import StoredComponent
 LOWEST = 5  # pieces of a window
 STEP = 16  # pieces; lengths are counted in steps
 RARE = 0.05  # of the pieces seen: windows that fewer are in, these and all longer ones, have not been learned
+BEYOND = 1.25  # times what is known: whole sentences do not fill windows to the end
 OVERLAP = 32  # pieces; the same for all components, so that those that share an encoder share its windows
 LEAST = 64  # pieces of a window that is chosen by what training has shown
 SEEN, UNKNOWN = "seen_pieces", "seen_elsewhere"  # keys of the encoder's settings
@@ -87,7 +88,7 @@ class WindowedComponent(StoredComponent):
     """
 
     counts_windows = False
-    _warned_of_window = False
+    _quiet = False  # nothing is said of long windows: it was said, or training is under way
 
     def window(self, *, learning: bool) -> int:
         """Pieces of a window at most, [CLS] and [SEP] included: the component's `max_window`, else that of the encoder that
@@ -102,8 +103,8 @@ class WindowedComponent(StoredComponent):
                 f"'{self.name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to at most "
                 "that, or to null."
             )
-        if not learning and chosen > (known := known_window(encoder)) and not self._warned_of_window:
-            self._warned_of_window = True
+        if not (learning or self._quiet) and chosen > BEYOND * (known := known_window(encoder)):
+            self._quiet = True
             warnings.warn(
                 f"'{self.name}' has max_window = {chosen}, but its encoder is known to read windows of {known} pieces well, by "
                 "its checkpoint and what training has shown it: expect that less is found in longer ones. Set max_window to "

@@ -155,6 +155,7 @@ class LukeNER(LukeComponent):
     noun = "luke_ner"
     learned = ("labels", "none")
     counts_windows = True
+    _warned_of_sentences = False
 
     def __init__(
         self,
@@ -219,6 +220,8 @@ class LukeNER(LukeComponent):
         unlimited = np.full(len(windows), np.iinfo(np.int64).max)
         budget_B = unlimited if rate is None else budgets(document, windows, spans_per_word=rate)
         unknown_W = None if gold is None else unknown_words(gold, len(doc))
+        if gold is not None:
+            self._check_sentences(doc, document, gold)
         for first in range(0, len(windows), WINDOWS_AT_ONCE) if self.suggester is None else [0]:
             last = min(first + WINDOWS_AT_ONCE, len(windows)) if self.suggester is None else len(windows)
             spans = self.candidates(doc, document, windows, first, last)
@@ -231,6 +234,22 @@ class LukeNER(LukeComponent):
                 for run in split_spans(a, b, most=attrs["spans_per_pass"]):
                     part = None if classes is None else classes[run.start : run.stop]
                     yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part)
+
+    def _check_sentences(self, doc: Doc, document: Document, gold: Dict[Tuple[int, int], int]) -> None:
+        """In training: say once where a gold span lies in two sentences, which a component before has found since the
+        gold was counted."""
+        crossing = [
+            (a, b) for (a, b), x in gold.items() if x > 0 and document.sentence_W[a] != document.sentence_W[b - 1]
+        ]
+        if crossing and not self._warned_of_sentences:
+            self._warned_of_sentences = True
+            a, b = crossing[0]
+            warnings.warn(
+                f"'{self.name}': {len(crossing)} of {sum(x > 0 for x in gold.values())} gold spans of a Doc lie in two "
+                f"sentences and are not learned; the first is {doc[a:b].text[:80]!r}. Correct the data, or the component that "
+                "finds the sentences. This is said of the first such Doc.",
+                stacklevel=2,
+            )
 
     def plan(self, document: Document, *, learning: bool) -> Windows:
         return plan_windows(

@@ -4,7 +4,9 @@ import pickle
 
 import pytest
 import spacy
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from tiny import make_checkpoint
 
 TEXT = "Early life\nAda was born in London. She wrote.\n\n- milk\n- bread\r\n\r\nThe end"
 SENTENCES = ["Early life\n", "Ada was born in London.", "She wrote.\n\n", "- milk\n", "- bread\r\n\r\n", "The end"]
@@ -66,6 +68,23 @@ def test_after_a_parser():
     nlp.get_pipe("paragraph_sentencizer")(doc)
     assert sentences(doc) == ["Early life\n\n", "Ada left"]
     assert [word.head.i for word in doc] == [1, 4, 1, 4, 4]
+
+
+def test_gold_that_a_boundary_cuts_is_named():
+    """The sentences of training are found after the gold was counted."""
+    nlp = make()
+    ner = nlp.add_pipe("luke_ner", config={"max_span_words": 6})
+
+    def example(text, start, end):
+        gold = nlp.make_doc(text)
+        gold.set_ents([Span(gold, start, end, "PER")])
+        return Example(nlp.make_doc(text), gold)
+
+    whole, cut = example("Ada left.", 0, 1), example("Ada\n\nLovelace left.", 0, 3)
+    ner.initialize(lambda: [whole, cut], nlp=nlp, weights=make_checkpoint)
+    nlp.update([whole], sgd=nlp.create_optimizer(), annotates=["paragraph_sentencizer"])
+    with pytest.warns(UserWarning, match="1 of 1 gold spans of a Doc lie in two sentences and are not learned"):
+        nlp.update([cut], sgd=nlp.create_optimizer(), annotates=["paragraph_sentencizer"])
 
 
 @pytest.mark.parametrize("way", ["bytes", "disk", "pickle"])
