@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, List
@@ -82,11 +83,13 @@ path = "PLACE/tiny"
 def make_inputs(folder: Path) -> Path:
     """Everything, in one folder, as PLACE of arguments."""
     folder.mkdir(parents=True)
-    make_stores(folder)
-    _write_texts(folder)
-    _write_checkpoints(folder)
-    _write_corpora(folder)
-    _write_pipelines(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # gold that no window reaches, and the like: there is little of it
+        make_stores(folder)
+        _write_texts(folder)
+        _write_checkpoints(folder)
+        _write_corpora(folder)
+        _write_pipelines(folder)
     config = spacy.util.load_config_from_str(TRAIN.replace("PLACE", str(folder)), interpolate=False)
     filled = spacy.util.load_model_from_config(config, auto_fill=True).config
     (folder / "train.cfg").write_text(filled.to_str(), encoding="utf8")

@@ -41,6 +41,9 @@ class Kind:
     limit = 120.0
     share = 1.0
 
+    def shorten(self) -> None:
+        """Leave out what takes long to prepare, for the share beside the tests."""
+
     def prepare(self, folder: Path) -> None:
         """What all cases need, made once, before any worker is forked."""
 
@@ -178,6 +181,7 @@ def fork() -> int:
         warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: libraries have threads, which are idle
         pid = os.fork()
     if pid == 0:
+        warnings.resetwarnings()  # which are errors in pytest, but not where commands run
         torch.set_num_threads(1)  # OpenMP's own threads are not there in a child
     return pid
 
