@@ -128,7 +128,7 @@ def _embed(
 
 
 def _blocks(kb: EntityKB, progress: bool) -> Iterator[Tuple[int, List[str]]]:
-    with tqdm(total=len(kb), desc="vectors of entities", unit=" entities", disable=not progress) as bar:
+    with tqdm(total=len(kb), desc="vectors of entities", unit=" entities", disable=None if progress else True) as bar:
         for start in range(0, len(kb), BLOCK):
             names = [kb.name_of(row) for row in range(start, min(start + BLOCK, len(kb)))]
             yield start, names

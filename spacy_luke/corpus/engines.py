@@ -41,7 +41,7 @@ class Engine:
         """function(task) of each task, in order. An error of a task is raised here, and no further task is begun.
         ValueError where a process died that worked on one."""
         with self._mapped(function, tasks) as results:
-            yield from tqdm(results, total=len(tasks), desc=task, leave=False, disable=not progress)
+            yield from tqdm(results, total=len(tasks), desc=task, leave=False, disable=None if progress else True)
 
     @contextmanager
     def _mapped(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Iterator[Result]]:

@@ -62,7 +62,7 @@ class LinkedCorpus:
 
     def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
         """All of them, in order."""
-        for part in tqdm(self.parts, desc=f"reading {self.folder.name}", leave=False, disable=not progress):
+        for part in tqdm(self.parts, desc=f"reading {self.folder.name}", leave=False, disable=None if progress else True):
             yield from read_part(part)
 
 

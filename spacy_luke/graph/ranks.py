@@ -62,7 +62,7 @@ def rank_triples(
     heads = KnownAnswers(known_T3, given=2, answer=0, num_relations=num_relations)
     ranks = np.empty((2, len(triples_T3)))
     for start, batch_T3 in tqdm(
-        list(_batches(triples_T3, len(entities_ND))), "ranks", disable=not progress, leave=False
+        list(_batches(triples_T3, len(entities_ND))), "ranks", disable=None if progress else True, leave=False
     ):
         batch = torch.from_numpy(batch_T3.astype(np.int64))
         heads_TD, tails_TD = entities_ND[batch[:, 0]], entities_ND[batch[:, 2]]

@@ -75,7 +75,7 @@ def _is_begun(folder: Path) -> bool:
 def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: Dict[str, Any], *, progress: bool) -> None:
     start, epoch = perf_counter(), record["epoch"]
     show = {"total": len(graph.triples["train"]), "unit": " triples", "unit_scale": True, "leave": False}
-    with tqdm(desc=f"epoch {epoch + 1}/{settings.epochs}", disable=not progress, **show) as bar:
+    with tqdm(desc=f"epoch {epoch + 1}/{settings.epochs}", disable=None if progress else True, **show) as bar:
         loss = engine.train_epoch(epoch, bar)
     if not np.isfinite(loss):
         raise ValueError(

@@ -132,7 +132,7 @@ def _read_triples(path: Path, names: _Names, *, progress: bool) -> np.ndarray:
     total = path.stat().st_size
     with (
         path.open("rb") as raw,
-        tqdm.wrapattr(raw, "read", total, desc=path.name, disable=not progress, leave=False) as read,
+        tqdm.wrapattr(raw, "read", total, desc=path.name, disable=None if progress else True, leave=False) as read,
     ):
         file = gzip.GzipFile(fileobj=read) if path.name.endswith(".gz") else read
         first = file.readline()

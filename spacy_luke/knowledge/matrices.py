@@ -77,7 +77,7 @@ def matrix_of(matrix: Any, *, size: Optional[int], source: str) -> Matrix:
         raise ValueError(f"{source}: expected vectors of {size} numbers, but they have {shape[1]}.")
 
     def blocks(report: Report, progress: bool) -> Iterator[Block]:
-        with tqdm(total=shape[0], desc="vectors", unit="row", leave=False, disable=not progress) as bar:
+        with tqdm(total=shape[0], desc="vectors", unit="row", leave=False, disable=None if progress else True) as bar:
             for start in range(0, shape[0], BLOCK):
                 with np.errstate(over="ignore"):
                     values = np.asarray(matrix[start : min(start + BLOCK, shape[0])], dtype=np.float32)

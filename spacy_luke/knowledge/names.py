@@ -61,7 +61,7 @@ class NameList:
         """uint64 (N,): `hash_names` of them, which is kept, so that only new names are hashed again."""
         parts = [self._hashes]
         with tqdm(
-            total=len(self) - len(self._hashes), desc="digests of names", disable=not progress, leave=False
+            total=len(self) - len(self._hashes), desc="digests of names", disable=None if progress else True, leave=False
         ) as bar:
             for start in range(len(self._hashes), len(self), BLOCK):
                 parts.append(hash_names(self[i] for i in range(start, min(start + BLOCK, len(self)))))

@@ -138,7 +138,7 @@ def open_source(path: Path, *, task: str = "reading", progress: bool = False) ->
     if not path.is_file():
         raise ValueError(f"Expected a file at {path}, but there is none.")
     show = {"total": path.stat().st_size, "desc": f"{task} {path.name}", "unit": "B", "unit_scale": True}
-    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", leave=False, disable=not progress, **show) as counted:
+    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", leave=False, disable=None if progress else True, **show) as counted:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         try:

@@ -141,7 +141,7 @@ def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool
     source, group = parts.add_source(folder.name), parts.add_group(Group(folder.name, "count", False, unknown))
     known: Dict[str, int] = {}
     named: Set[Tuple[str, str]] = set()
-    for path in tqdm(files, desc="reading PPRforNED", leave=False, disable=not progress):
+    for path in tqdm(files, desc="reading PPRforNED", leave=False, disable=None if progress else True):
         names: List[str] = []
         for line, fields in _read_ppr_lines(path):
             if fields["kind"] == "ENTITY":

@@ -54,7 +54,7 @@ def _write_records(parts: Parts, records: Path, redirects: Any, progress: bool) 
     stub = next(mentioned, None)
     with records.open("w", encoding="utf8", newline="\n") as file:
         for entity, count, person, text in tqdm(
-            _merge_records(parts), desc="entities", unit="", leave=False, disable=not progress
+            _merge_records(parts), desc="entities", unit="", leave=False, disable=None if progress else True
         ):
             while stub is not None and stub < entity:
                 yield stub
@@ -188,7 +188,7 @@ def _write_names(
     def keep_names() -> Iterator[str]:
         nonlocal longest
         with keys.open("w", encoding="utf8", newline="\n") as file:
-            for name in tqdm(names, desc="names", unit="", leave=False, disable=not progress):
+            for name in tqdm(names, desc="names", unit="", leave=False, disable=None if progress else True):
                 count_N.append(len(name.numbers))
                 weight_N.append(name.weight)
                 entity_C.extend(name.numbers)
@@ -219,7 +219,7 @@ def _hash_names(keys: Path, trie: Any, names: int, progress: bool) -> Tuple[np.n
     number_N, digests, loose = np.zeros(names, np.int64), [np.zeros(0, np.uint64)], array("q")
     waiting: List[bytes] = []
     with keys.open(encoding="utf8", newline="\n") as file:
-        for i, line in enumerate(tqdm(file, desc="index", total=names, leave=False, disable=not progress)):
+        for i, line in enumerate(tqdm(file, desc="index", total=names, leave=False, disable=None if progress else True)):
             key = line[:-1]
             number_N[i] = trie[key]
             if letters := letters_of(key.casefold()):

@@ -8,10 +8,12 @@ costs time and nothing else.
 """
 
 import os
+import sys
 import time
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Iterable, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Set
 
 from tqdm import tqdm
 
@@ -39,8 +41,8 @@ def digest_bytes(data: bytes) -> str:
 
 
 def digest_file(path: Path, *, progress: bool = False) -> str:
-    with _bar(path.name, path.stat().st_size, progress) as bar:
-        return _digest(path, 0, None, bar)
+    with _bar(path.name, path.stat().st_size, progress) as count:
+        return _digest(path, 0, None, count)
 
 
 def find_changed(parts: Iterable[Part], *, every: bool = False, progress: bool = False) -> Optional[Part]:
@@ -52,10 +54,10 @@ def find_changed(parts: Iterable[Part], *, every: bool = False, progress: bool =
     right: List[str] = []
     total = sum(part.size for part in wanted)
     try:
-        with _bar("checking files, once on this machine", total, progress) as bar:
+        with _bar("checking files, once on this machine", total, progress) as count:
             for part in wanted:
                 key, begin = _key(part), time.time_ns()
-                if _digest(part.file, part.start, part.size, bar) != part.digest:
+                if _digest(part.file, part.start, part.size, count) != part.digest:
                     return part
                 about = part.file.stat()
                 settled = begin - max(about.st_mtime_ns, about.st_ctime_ns) > SETTLED
@@ -66,21 +68,26 @@ def find_changed(parts: Iterable[Part], *, every: bool = False, progress: bool =
     return None
 
 
-def _digest(path: Path, start: int, size: Optional[int], bar: tqdm) -> str:
+def _digest(path: Path, start: int, size: Optional[int], count: Callable[[int], Any]) -> str:
     digest = blake2b(digest_size=16)
     with path.open("rb") as file:
         file.seek(start)
         while chunk := file.read(1 << 20 if size is None else min(1 << 20, size)):
             digest.update(chunk)
-            bar.update(len(chunk))
+            count(len(chunk))
             size = None if size is None else size - len(chunk)
     return digest.hexdigest()
 
 
-def _bar(what: str, total: int, progress: bool) -> tqdm:
-    """Shown where it is asked for, and in a terminal where it takes long."""
-    disable = False if progress else None if total > SHOWN else True
-    return tqdm(desc=what, total=total, unit="B", unit_scale=True, leave=False, disable=disable)
+@contextmanager
+def _bar(what: str, total: int, progress: bool) -> Iterator[Callable[[int], Any]]:
+    """What counts bytes: shown where it is asked for, and in a terminal where it takes long. What is not shown is not made,
+    since tqdm's lock would settle by which method the user's program starts processes."""
+    if not progress and (total <= SHOWN or not sys.stderr.isatty()):
+        yield lambda size: None
+        return
+    with tqdm(desc=what, total=total, unit="B", unit_scale=True, leave=False) as bar:
+        yield bar.update
 
 
 def _key(part: Part) -> str:

@@ -1,11 +1,13 @@
 """Files are read when they are first opened; what is remembered of them is never believed of others."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from spacy_luke.stores import digests
-from spacy_luke.stores.digests import Part, digest_file, find_changed
+from spacy_luke.stores.digests import SMALL, Part, digest_file, find_changed
 
 DATA = bytes(range(256)) * 4
 
@@ -151,3 +153,19 @@ def test_the_memory_stays_small(memory, part, read, monkeypatch):
     as_another_process(monkeypatch)
     assert find_changed([part]) is None
     assert len(read) == 1
+
+def test_opening_a_store_settles_nothing_for_the_users_processes(tmp_path):
+    """tqdm makes a lock of the default start method, even where it shows nothing."""
+    file = tmp_path / "large"
+    file.write_bytes(bytes(SMALL + 1))
+    code = (
+        "import multiprocessing, sys\n"
+        "from pathlib import Path\n"
+        "from spacy_luke.stores.digests import Part, digest_file, find_changed\n"
+        "file = Path(sys.argv[1])\n"
+        "part = Part(file, digest_file(file), file.stat().st_size)\n"
+        "assert find_changed([part], every=True) is None\n"
+        "multiprocessing.set_start_method('spawn')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
