@@ -22,6 +22,17 @@ ROOT = Path(__file__).parents[1]
 MOST_LINES = 15
 
 
+CONFIGS = {
+    "itself": "[a]\nb = ${a.b}\n",
+    "circle": "[a]\nb = 1 ${c.d}\n[c]\nd = ${a}\n",
+    "chain": "[a]\nb0 = 1\n" + "".join(f"b{i} = ${{a.b{i - 1}}}\n" for i in range(1, 13)),
+    "growing": '[a]\nb0 = "ha"\n' + "".join(f'b{i} = "{f"${{a.b{i - 1}}}" * 10}"\n' for i in range(1, 9)),
+    "sections": "".join(f"[a{i}]\nb = 1\n" for i in range(1001)),
+    "long": "[a]\nb = " + "1" * 1_000_000,
+    "no_training": '[nlp]\nlang = "en"\n[corpora]\n',
+}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """What the commands below take: data, weights, and files that are not what they should be."""
@@ -43,6 +54,8 @@ def folder(tmp_path_factory):
     (folder / "nul.tsv").write_text("name\tentity\tcount\nocc\0red\tQ1\t3\n")
     (folder / "empty.jsonl").touch()
     (folder / "junk.spacy").write_bytes(b"junk")
+    for name, text in CONFIGS.items():
+        (folder / f"{name}.cfg").write_text(text)
     (folder / "no_docs").mkdir()
     (folder / "kg").mkdir()
     (folder / "kg/entity2vec.vec").write_text("1.0\t2.0\n3.0\t4.0\n")
@@ -93,6 +106,13 @@ MISTAKES = {
     f"{TRAIN} --resume --overwrite": "--resume goes on with the run that --overwrite would replace",
     f"{TRAIN} --training.optimizer.learn_rate.warmup 2": "warmup from 0 and below 1",
     f"train {ROOT}/configs/none.cfg -o {{}}/out": "none.cfg",
+    "train {}/itself.cfg -o {}/out": "references ${a.b} -> ${a.b} -> ${a.b} lead back to themselves",
+    "pretrain {}/circle.cfg -o {}/out": "lead back to themselves, or through more than 10 others",
+    "pretrain-ernie {}/chain.cfg -o {}/out": "lead back to themselves, or through more than 10 others",
+    "train {}/growing.cfg -o {}/out": "stands for in the config is longer than 1,000,000 characters",
+    "pretrain {}/sections.cfg -o {}/out": "has 1,001 sections: a config may have",
+    "train {}/long.cfg -o {}/out": "has 1,000,008 bytes: a config may have",
+    "train {}/no_training.cfg -o {}/out": "The config has no section [training]",
     f"{PRETRAIN} --training.batch_size 0": "training.batch_size must be a whole number from 1, but it is 0",
     f"{PRETRAIN} --training.batch_size many": "training.batch_size must be a whole number from 1, but it is 'many'",
     f"{PRETRAIN} --system.sed 3": "--system.sed: there is no such setting in [system]. Is seed meant?",

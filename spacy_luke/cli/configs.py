@@ -1,9 +1,10 @@
 """What the commands that train share: reading a config, finding misspelt settings, and making settings of sections."""
 
 import difflib
+import re
 from pathlib import Path
 from types import UnionType
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Union, get_args, get_origin, get_type_hints
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union, get_args, get_origin, get_type_hints
 
 from spacy.cli._util import import_code, parse_config_overrides
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
@@ -11,6 +12,10 @@ from spacy.util import load_config
 from thinc.api import Config
 
 OWN_NAMES = ("paths", "system")  # sections whose settings a config makes up itself
+LARGEST = 1_000_000  # characters of a config, and of what its references make of it
+MOST_SECTIONS = 1000  # spaCy's parser takes time that grows with the square of their number
+LONGEST_CHAIN = 10  # references that lead to another; spaCy's parser follows no more
+REFERENCE = re.compile(r"\$\{([^}]+)\}")
 SCHEMAS = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
 
 
@@ -19,6 +24,7 @@ def read_config(path: Path, arguments: List[str], *, code: Optional[Path], inter
     overrides = parse_config_overrides(arguments)
     if code is not None:
         import_code(code)
+    _check_size(path)
     known = load_config(path, interpolate=False)
     for name in overrides:
         section, _, setting = name.partition(".")
@@ -26,11 +32,74 @@ def read_config(path: Path, arguments: List[str], *, code: Optional[Path], inter
             raise ValueError(f"--{name}: the config has no section [{section}]{nearest(section, known)}")
         if section in OWN_NAMES and setting not in known[section]:
             raise ValueError(f"--{name}: there is no such setting in [{section}]{nearest(setting, known[section])}")
+    _check_references(load_config(path, overrides=overrides, interpolate=False))
     return load_config(path, overrides=overrides, interpolate=interpolate)
 
 
+def _check_size(path: Path) -> None:
+    """ValueError where reading the file would take minutes."""
+    text = path.read_text(encoding="utf8") if path.stat().st_size <= LARGEST else None
+    sections = 0 if text is None else len(re.findall(r"^\[", text, re.MULTILINE))
+    if text is None or sections > MOST_SECTIONS:
+        found = f"{path.stat().st_size:,} bytes" if text is None else f"{sections:,} sections"
+        raise ValueError(
+            f"{path} has {found}: a config may have {LARGEST:,} bytes and {MOST_SECTIONS:,} sections. Is it a config?"
+        )
+
+
+def _check_references(config: Config) -> None:
+    """ValueError where ${...} lead back to themselves, or where what they stand for is longer than LARGEST."""
+    known: Dict[Tuple[int, str], Tuple[int, int]] = {}
+
+    def measure(value: Any, section: Dict[str, Any], chain: List[str]) -> Tuple[int, int]:
+        """Characters that a value of this section has in the end, and the longest chain of references from it."""
+        if isinstance(value, dict):
+            parts = [measure(x, value, chain) for x in value.values()]
+        elif isinstance(value, list):
+            parts = [measure(x, section, chain) for x in value]
+        else:
+            parts = [follow(name, section, chain) for name in REFERENCE.findall(str(value))]
+            parts.append((len(str(value)), 0))
+        return sum(size for size, _ in parts), max((length for _, length in parts), default=0)
+
+    def follow(name: str, section: Dict[str, Any], chain: List[str]) -> Tuple[int, int]:
+        holder, key = _find(config, section, name)
+        chain, place = [*chain, name], (id(holder), key)
+        if place not in known and len(chain) <= LONGEST_CHAIN:
+            size, length = measure(holder.get(key), holder, chain)
+            known[place] = size, length + 1
+        size, length = known.get(place, (0, LONGEST_CHAIN))
+        if len(chain) - 1 + length > LONGEST_CHAIN:
+            shown = " -> ".join(f"${{{x}}}" for x in chain[:3])
+            raise ValueError(
+                f"The config's references {shown} lead back to themselves, or through more than {LONGEST_CHAIN} others."
+            )
+        if size > LARGEST:
+            raise ValueError(f"What ${{{name}}} stands for in the config is longer than {LARGEST:,} characters.")
+        return size, length
+
+    measure(config, config, [])
+
+
+def _find(config: Dict[str, Any], section: Dict[str, Any], name: str) -> Tuple[Dict[str, Any], str]:
+    """The section that holds what ${name} stands for, and its name there: as spaCy's parser, the section itself first."""
+    if name in section and REFERENCE.fullmatch(str(section[name])) is None:
+        return section, name
+    *path, key = name.replace(":", ".").split(".")
+    holder: Any = config
+    for part in path:
+        holder = holder.get(part) if isinstance(holder, dict) else None
+    return (holder, key) if isinstance(holder, dict) else ({}, key)
+
+
 def check_names(config: Config) -> None:
-    """Of a config for training: ValueError for a setting of spaCy's own sections that does not exist; spaCy lets them pass."""
+    """Of a config for training: ValueError for a section that is missing, and for a setting of spaCy's own sections that does
+    not exist; spaCy lets these pass."""
+    for section in ("nlp", "corpora", "training"):
+        if not isinstance(config.get(section), dict):
+            raise ValueError(
+                f"The config has no section [{section}], which training needs: `spacy init fill-config` adds what is missing."
+            )
     for section, schema in SCHEMAS.items():
         known = schema.model_fields
         for name in config.get(section, {}):

@@ -30,7 +30,7 @@ def train_cli(
     check_names(config)
     check_output(output, resume=resume, overwrite=overwrite)
     for name, corpus in config.interpolate()["corpora"].items():
-        if corpus.get("@readers") in DOC_READERS and corpus.get("path"):
+        if isinstance(corpus, dict) and corpus.get("@readers") in DOC_READERS and corpus.get("path"):
             check_docs(Path(corpus["path"]), f"corpora.{name}.path")
     use_gpu(gpu_id)
     nlp = init_nlp(config, use_gpu=gpu_id)

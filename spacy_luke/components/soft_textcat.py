@@ -6,6 +6,7 @@ With two categories it is how ERNIE learns the scores of STS-B (class BertForSTS
 from pathlib import Path
 from typing import Any, Callable, Iterable, List, Optional, Union
 
+import srsly
 from spacy.language import Language
 from spacy.pipeline.textcat import DEFAULT_SINGLE_TEXTCAT_MODEL, TextCategorizer
 from spacy.tokens import Doc
@@ -13,6 +14,11 @@ from spacy.training import Example
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from ..plain_text import parse_json, read_text
+from ..stores.digests import digest_file
+
+FILES = ("cfg", "model")  # that spaCy writes
+DIGESTS = "digests.json"
 LEEWAY = 1e-4  # sums are of single precision where Docs come from files
 
 
@@ -42,7 +48,8 @@ class SoftTextCategorizer(TextCategorizer):
 
     The loss stays: its gradient, softmax minus gold, is that of the cross entropy with soft labels. The threshold is that
     of the pipeline's config, also where a saved pipeline is loaded with another one. A Doc without words has the score 0 of
-    each category, as spaCy has it where all Docs of a batch are such, whatever the other Docs are.
+    each category, as spaCy has it where all Docs of a batch are such, whatever the other Docs are. On disk it has the digests
+    of what spaCy writes, beside it.
     """
 
     def predict(self, docs: Iterable[Doc]) -> Any:
@@ -54,7 +61,14 @@ class SoftTextCategorizer(TextCategorizer):
         scores_DL[some] = super().predict([docs[i] for i in some])
         return scores_DL
 
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        (Path(path) / DIGESTS).unlink(missing_ok=True)  # until what it is of is there
+        super().to_disk(path, exclude=exclude)
+        files = [Path(path) / name for name in FILES if name not in exclude]
+        srsly.write_json(Path(path) / DIGESTS, {file.name: digest_file(file) for file in files})
+
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "SoftTextCategorizer":
+        _check_digests(Path(path), [name for name in FILES if name not in exclude])
         threshold = self.cfg["threshold"]
         super().from_disk(path, exclude=exclude)
         self.cfg["threshold"] = threshold
@@ -73,3 +87,15 @@ class SoftTextCategorizer(TextCategorizer):
                 raise ValueError(
                     f"'{self.name}' expects categories from 0 to 1 that sum to 1, or none, but document {i} has {cats}."
                 )
+
+
+def _check_digests(folder: Path, names: Iterable[str]) -> None:
+    """ValueError where a file is not the one that was saved; folders of earlier versions have no digests."""
+    if not (folder / DIGESTS).is_file():
+        return
+    digests = parse_json(read_text(folder / DIGESTS))
+    for name in names:
+        if not isinstance(digests, dict) or digests.get(name) != digest_file(folder / name):
+            raise ValueError(
+                f"{folder / name} is damaged: its digest is not the one in {DIGESTS}. Copy or download it again."
+            )

@@ -218,7 +218,9 @@ class _FileRows:
 def _open_npy(path: Path) -> Any:
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # the parser of numpy's headers raises many kinds: TokenError, SyntaxError, ...
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's fault
         raise ValueError(f"{path} is no whole .npy file of numbers ({error}).") from error
     if mapped.ndim != 2 or not mapped.flags.c_contiguous:
         return mapped

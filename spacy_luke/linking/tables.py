@@ -131,7 +131,7 @@ def read_number(row: Dict[str, Any], column: str, *, zero: bool, most: Optional[
     value = row[column]
     try:
         number = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last one: a whole number that is too large
         number = float("nan")
     if most is None:
         most = 1 if column in ("probability", "link_probability") else float("inf")

@@ -4,12 +4,14 @@ Each one reproduces the pure-Python tokenizer of transformers 4.53 (`RobertaToke
 `BertTokenizer`, `XLMRobertaTokenizer` / `MLukeTokenizer`), whose behaviour the published models were trained with.
 """
 
+import base64
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from ..plain_text import parse_json, read_text
+from .charsmap import check_charsmap
 from .sentencepiece_model import SentencePieceModel
 
 # Names of the special pieces in the files of transformers, in our order: cls, sep, pad, unk, mask.
@@ -99,10 +101,32 @@ def add_pieces(tokenizer: Tokenizer, pieces: List[Tuple[int, AddedToken]], *, so
 
 
 def read_backend(path: Path) -> Tokenizer:
+    """A tokenizer.json. Raises ValueError where the `tokenizers` library cannot read it, or cannot encode with it."""
     try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:
+        for step in _steps(parse_json(read_text(path))):
+            if step.get("type") == "Precompiled":
+                check_charsmap(base64.b64decode(step["precompiled_charsmap"]))
+        backend = Tokenizer.from_file(str(path))
+        backend.encode("\u00c9t\u00e9, 1.", add_special_tokens=False)
+        return backend
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         raise ValueError(f"Expected a tokenizer of the `tokenizers` library in {path}, but {error}.") from error
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether the `tokenizers` library, which is in Rust, has met what it does not expect; no Exception, and has no public name."""
+    return type(error).__name__ == "PanicException"
+
+
+def _steps(value: Any) -> Iterator[Dict[str, Any]]:
+    """The objects in JSON that say what they are."""
+    if isinstance(value, dict) and "type" in value:
+        yield value
+    if isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _steps(inner)
 
 
 def special_pieces(named: Dict[str, Any], default: Tuple[str, ...]) -> Tuple[str, ...]:

@@ -21,13 +21,20 @@ def continues(char: str) -> bool:
     return unicodedata.category(char)[0] == "M" or "\u1160" <= char <= "\u11ff" or char in "\uff9e\uff9f"
 
 
+def check_charsmap(data: bytes) -> None:
+    """ValueError where the trie, whose size is in the first four bytes, is not in the others."""
+    size = int.from_bytes(data[:4], "little")
+    if len(data) < 8 or size % 4 or size > len(data) - 4:
+        raise ValueError(f"Expected a compiled character map, but its {len(data)} bytes do not hold one.")
+
+
 class Charsmap:
     """The compiled map of a SentencePiece model; an empty one changes nothing."""
 
     def __init__(self, data: bytes) -> None:
+        if data:
+            check_charsmap(data)
         size = int.from_bytes(data[:4], "little")
-        if data and (len(data) < 8 or size % 4 or size > len(data) - 4):
-            raise ValueError(f"Expected a compiled character map, but its {len(data)} bytes do not hold one.")
         self.data = data
         self._units = memoryview(data[4 : 4 + size]).cast("I")  # little-endian, as all machines that torch runs on
         self._normal = data[4 + size :]

@@ -17,6 +17,7 @@ from .backends import (
     build_byte_bpe,
     build_unigram,
     build_wordpiece,
+    is_panic,
     read_backend,
     read_json,
     read_merges,
@@ -268,6 +269,13 @@ class PieceTokenizer:
                 f"Expected Unicode text, but it holds the lone surrogate {text[lone[0]]!r}, after "
                 f"{text[max(0, lone[0] - 20) : lone[0]]!r}; decode the text with errors='replace'."
             ) from None
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            raise ValueError(
+                f"The rules of the tokenizer do not end well on the text {text[:40]!r}...: {error}. Rules of BERT, RoBERTa and "
+                "XLM-R read any text; these are of another checkpoint's tokenizer.json."
+            ) from error
 
     def _encode_segments(self, text: str, charsmap: Charsmap) -> Tuple[List[int], List[Tuple[int, int]]]:
         ids: List[int] = []

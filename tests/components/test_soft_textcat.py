@@ -85,3 +85,21 @@ def test_docs_without_words_change_nothing():
     assert found == [nlp(text).cats for text in texts]
     assert found[0] == {"similar": 0.0, "dissimilar": 0.0}
     assert sum(found[1].values()) == pytest.approx(1.0)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("soft_textcat")
+    nlp.initialize(lambda: make_examples(nlp, TEXTS))
+    nlp.to_disk(tmp_path)
+    for name in ("model", "cfg"):
+        file = tmp_path / "soft_textcat" / name
+        whole = file.read_bytes()
+        for place in (5, len(whole) // 2, len(whole) - 2):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            with pytest.raises(ValueError, match=rf"soft_textcat.{name} is damaged: its digest"):
+                spacy.load(tmp_path)
+        file.write_bytes(whole)
+    assert spacy.load(tmp_path)("aa").cats == nlp("aa").cats
+    (tmp_path / "soft_textcat" / "digests.json").unlink()  # as of earlier versions
+    assert spacy.load(tmp_path)("aa").cats == nlp("aa").cats

@@ -2,7 +2,7 @@
 
 What a format of others has no checksum for may be read as another value, and is counted (`others' formats`): weights and
 settings of checkpoints in Hugging Face's layout, config.cfg and meta.json, which are there to be edited, and spaCy's own
-files of tokenizer and vocabulary. A crash, a hang or a strange error is a failure there, too; in spaCy's own files and
+files of tokenizer, vocabulary and sentencizer. A crash, a hang or a strange error is a failure there, too; in spaCy's own files and
 through spaCy's own code only a crash or a hang.
 """
 
@@ -28,7 +28,13 @@ from .stand import make_stand
 
 MEMORY = 3 << 30  # bytes that a damaged file may make a child take
 REFUSED, OTHER = 11, 12  # exit statuses
-SPACYS = ("tokenizer", "vocab/", "config.cfg", "meta.json")  # files of a pipeline that are spaCy's, or the user's
+SPACYS = (
+    "tokenizer",
+    "vocab/",
+    "sentencizer.json",
+    "config.cfg",
+    "meta.json",
+)  # files of a pipeline that are spaCy's, or the user's
 FOREIGN = "others' formats: read as another value"
 
 

@@ -31,7 +31,7 @@ EVENTS += (
     "os.scandir",
 )
 FEW = ("build-kb, over", "build-kb, --add-to", "build-vectors, over", "convert, over", "to_disk", "save", "train-kge")
-TIMES = ("second", "speed", "wps", "time")  # in keys of JSON
+TIMES = ("second", "speed", "wps", "time", "metrics_bytes")  # in keys of what holds times, or the length of such
 Tree = Dict[str, Optional[bytes]]  # contents by path; None of folders
 
 

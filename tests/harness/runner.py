@@ -134,6 +134,8 @@ def run_cases(
             for i, worker in enumerate(workers):
                 if worker.answer in ready and (outcome := _read(worker)) is not None:
                     run.add(worker.number, outcome)
+                    for text in outcome.failures:
+                        say(f"{kind.name} {worker.number}: {text[:1500]}")
                     worker.number = None
                     if worker.pid < 0:  # it died
                         workers[i] = _start(kind, seed, folder / str(i))

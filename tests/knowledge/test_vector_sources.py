@@ -246,6 +246,10 @@ def test_numpy(folder, build):
     (folder / "v.npy").write_bytes(data[:-4])
     with pytest.raises(ValueError, match=r"v.npy is no whole .npy file"):
         build(folder)
+    header = b"{'descr': '<f4\n"  # numpy parses it as Python, and raises what the parser raises
+    (folder / "v.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(ValueError, match=r"v.npy is no whole .npy file"):
+        build(folder)
 
 
 def test_packed_text_that_is_truncated(folder, build):

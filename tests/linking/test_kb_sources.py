@@ -71,6 +71,10 @@ def test_tsv_with_priors(build):
         ({"e.csv": "id,names\nQ1,Ada\nQ1,B\n"}, r"e.csv: the id 'Q1' is in line 2 and again in line 3"),
         ({"e.csv": "id,names,prior\nQ1,Ada,0.6\nQ2,Ada,0.5\n"}, r"e.csv: the priors of the name 'Ada' sum up to 1.1"),
         ({"e.csv": "id,names,prior\nQ1,Ada,1.5\n"}, "line 2: expected a number above 0 to 1 for prior, but got '1.5'"),
+        (
+            {"e.jsonl": '{"id": "Q1", "names": ["Ada"], "count": %s}\n' % ("9" * 400)},
+            "expected a number from 0 for count",
+        ),
         ({"e.csv": "id,names,count\nQ1,Ada,many\n"}, "line 2: expected a number from 0 for count, but got 'many'"),
         ({"e.csv": "id,names,person\nQ1,Ada,perhaps\n"}, "expected 1 or 0, true or false, yes or no for person"),
         ({"e.csv": "id,names,size\nQ1,Ada,1\n"}, r"line 2: expected the columns id, names and some of .*'size'"),

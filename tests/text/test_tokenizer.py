@@ -278,3 +278,32 @@ def trim(text, start, end):
     while text[start:end].strip() and text[start].isspace():
         start += 1
     return [start, end]
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "message"),
+    [  # SentencePiece's map is the size of a trie, the trie, and texts
+        (
+            {"type": "Precompiled", "precompiled_charsmap": "/////wAAAAA="},
+            "tokenizer.json, but .*its 8 bytes do not hold one",
+        ),
+        ({"type": "Precompiled", "precompiled_charsmap": "AAAAAAAAAAA="}, "tokenizer.json, but index out of bounds"),
+        ({"type": "Replace", "pattern": {"Regex": ""}, "content": "y"}, "tokenizer.json, but index out of bounds"),
+    ],
+)
+def test_rules_that_cannot_be_followed(folders, tmp_path, normalizer, message):
+    data = json.loads(PieceTokenizer.from_folder(folders["byte_bpe"]).backend.to_str())
+    steps = {"type": "Sequence", "normalizers": [normalizer]}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**data, "normalizer": steps}))
+    with pytest.raises(ValueError, match=message):
+        PieceTokenizer.from_folder(tmp_path)
+
+
+def test_a_rule_that_some_texts_break(folders, tmp_path):
+    data = json.loads(PieceTokenizer.from_folder(folders["byte_bpe"]).backend.to_str())
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**data, "pre_tokenizer": split}))
+    tokenizer = PieceTokenizer.from_folder(tmp_path)
+    tokenizer.encode("Ada")
+    with pytest.raises(ValueError, match=r"rules of the tokenizer do not end well on the text 'aaaa.*retry-limit"):
+        tokenizer.encode("a" * 40 + "!")
