@@ -70,7 +70,7 @@ def train(
         next(dropouts)
     with nlp.select_pipes(disable=T["frozen_components"]):
         log, finish_log = T["logger"](nlp, stdout, stderr)
-    last_step, began = state["step"], time.monotonic()
+    last_step, timed = state["step"], None
     is_over = resume and _is_over(state["results"], last_step, T["patience"], T["max_steps"])
     try:
         for step, (epoch, batch) in enumerate(_batches(job)):
@@ -97,7 +97,9 @@ def train(
             if is_evaluated:
                 state["losses"] = {}
                 save_state(nlp, job.optimizer, state, output / RESUME, job.identity)
-                job.write(describe_rest(job.plan, step + 1, last_step + 1, time.monotonic() - began))
+                if timed is None:  # with the first evaluation, of one step, time would be counted that others do not take
+                    timed = step + 1, time.monotonic()
+                job.write(describe_rest(job.plan, step + 1, timed[0], time.monotonic() - timed[1]))
             if _is_over(state["results"], step, T["patience"], T["max_steps"]):
                 break
     finally:

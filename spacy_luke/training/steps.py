@@ -142,10 +142,12 @@ def describe(config: Dict[str, Any], plan: Plan, examples: int) -> str:
 
 
 def describe_rest(plan: Plan, done: int, since: int, seconds: float) -> str:
-    """How far training is: `done` steps, of which the last `done - since` took `seconds`."""
+    """How far training is: `done` steps, of which the last `done - since` took `seconds`, evaluations included."""
     if plan.steps is None:
         return f"{done:,} steps done"
-    minutes = seconds / max(1, done - since) * (plan.steps - done) / 60
+    if done == since:  # nothing is known of how long they take
+        return f"{done:,} of {plan.steps:,} steps done"
+    minutes = seconds / (done - since) * (plan.steps - done) / 60
     left = (
         f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min" if minutes >= 2 else f"{60 * minutes:.0f} s"
     )

@@ -171,6 +171,7 @@ def test_steps_epochs_and_time_left(config, tmp_path):
     text = told(config(copies=4), tmp_path)
     assert "Training: 18 steps, 3 epochs, 16 documents, evaluation every 4 steps" in text
     assert re.search(r"5 of 18 steps done, about \d+ (s|min) left", text)
+    assert re.search(r"\b1 of 18 steps done(?!, about)", text)
     assert "18 of 18 steps done, about 0 s left" in text
     assert "learning rate" not in text  # it fits
 
