@@ -3,9 +3,10 @@
 E entities of a Doc or a window.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
-from typing import Optional, Sequence, Tuple
+from typing import Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.tokens import Doc
@@ -22,12 +23,21 @@ class KnownPieces:
     pieces_E: np.ndarray
     rows_E: np.ndarray
 
-    def inside(self, numbers_E: Sequence[int], window_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Rows and places of those whose pieces are in a window. numbers_E: the pieces as the window counts them;
-        window_N: numbers of its pieces, -1 of markers. Of several at one piece, as words between marks may share one that
-        they do not share in the document, the last wins."""
-        place = {number: i for i, number in enumerate(window_N.tolist()) if number >= 0}
-        row_at = {place[n]: row for row, n in zip(self.rows_E.tolist(), numbers_E) if n in place}
+    def inside(self, number: Callable[[int], int], window_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Rows and places of those whose pieces are in a window: only these are looked at, as a text may have as many windows
+        as entities. number: a piece as the window counts it, never less than that of one before; window_N: numbers of its
+        pieces, ascending, -1 of markers. Of several at one piece, as words between marks may share one that they do not
+        share in the document, the last wins."""
+        at_N = np.flatnonzero(window_N >= 0)
+        row_at: Dict[int, int] = {}
+        for stretch in np.split(at_N, np.flatnonzero(np.diff(window_N[at_N]) != 1) + 1):
+            place = dict(zip(window_N[stretch].tolist(), stretch.tolist(), strict=True))
+            if not place:
+                continue
+            e = bisect_left(self.pieces_E, window_N[stretch[0]], key=number)
+            while e < len(self.pieces_E) and (n := number(int(self.pieces_E[e]))) <= window_N[stretch[-1]]:
+                row_at[place[n]] = int(self.rows_E[e])
+                e += 1
         rows_E, at_E = np.array([(row, at) for at, row in row_at.items()], dtype=np.int64).reshape(-1, 2).T
         return np.ascontiguousarray(rows_E), np.ascontiguousarray(at_E)
 

@@ -81,9 +81,7 @@ def unit_items(
             continue
         rows_E, first_E, last_E = np.array(task.rows, dtype=np.int64), np.array(window.first_K), np.array(window.last_K)
         if not task.rows:  # ERNIE: the entities of the text that are in the window, not tokens of the unit
-            known = finder.find(places)
-            numbers = [text.number(piece) for piece in known.pieces_E.tolist()]
-            rows_E, first_E = known.inside(numbers, window.numbers)
+            rows_E, first_E = finder.find(places).inside(text.number, window.numbers)
             last_E = first_E
         yield EntityItem(
             owner,

@@ -272,5 +272,22 @@ def test_accents_of_the_tokenizer(vectors, strips):
 def test_of_entities_at_one_piece_the_last_counts():
     """Marks cut the text anew, so that two words may share a piece there."""
     known = KnownPieces(np.array([3, 4, 9]), np.array([7, 8, 5]))
-    rows, at = known.inside([2, 2, 30], np.array([-1, 1, 2, -1, 3]))
+    rows, at = known.inside({3: 2, 4: 2, 9: 30}.get, np.array([-1, 1, 2, -1, 3]))
     assert (rows.tolist(), at.tolist()) == ([8], [2])
+
+
+def test_only_entities_near_a_window_are_looked_at():
+    """A text may have as many windows as entities, so that to look at all of them for each took minutes."""
+    pieces = np.arange(0, 30_000, 3)
+    looked = []
+
+    def number(piece):
+        looked.append(int(piece))
+        return int(piece) + 5
+
+    window = np.array([-1, *range(300, 330), -1, -1, *range(24_000, 24_030), -1])
+    rows, at = KnownPieces(pieces, pieces + 7).inside(number, window)
+    expected = [(n - 5 + 7, i) for i, n in enumerate(window.tolist()) if n > 0 and (n - 5) % 3 == 0]
+    assert list(zip(rows.tolist(), at.tolist())) == expected
+    assert len(expected) == 20
+    assert len(looked) < 60

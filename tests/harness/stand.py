@@ -25,6 +25,8 @@ NAMES = ["Ada Lovelace", "London", "Royal Society", "Nadia Haddad", "Bank of Gha
 NAMES += ["University of Lagos", "Lagos", "Ghana", "ada", "London near", "東京", "\U0001f984"]
 QUERY = "The village @placeholder was empty."
 WIDTH = 32
+# 1,000 words that are mostly names would have 70,000 pairs up to the default 100 words apart.
+NEAR = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": 8, "types": None}
 
 # Pipelines by name: what differs from the default settings of the package, and what `_luke` and `_ernie` make of it.
 STANDS: Dict[str, Dict[str, Any]] = {
@@ -102,7 +104,7 @@ def _luke(
     more = {
         "luke_ner": {"overlap": 32, "max_span_words": 4, "context": context, "spans_key": "sc" if groups else None},
         "luke_typer": {**spans, "always_best": True, "set_label": context == "sentence"},
-        "luke_relation": {**spans, "none": None if groups else "no_relation"},
+        "luke_relation": {**spans, "suggester": NEAR, "none": None if groups else "no_relation"},
         "luke_qa": {"stride": 32, "max_question_pieces": 30, "max_answer_pieces": 20, "no_answer_threshold": 0.0},
         "luke_cloze": {"stride": 32, "candidates": getter},
         "luke_linker": {"getter": getter, "overlap": 16, "share_names": groups, "use_given": not sentences},
@@ -131,7 +133,7 @@ def _ernie(stores: Path, *, shared: bool) -> Language:
     if shared:  # what the annotator found; otherwise the entities that Docs come with
         links["getter"] = {"@misc": "spacy-luke.span_group.v1", "key": "luke_links"}
     nlp.add_pipe("ernie_typer", config={"model": {"encoder": encoder}, "always_best": True, **links})
-    nlp.add_pipe("ernie_relation", config={"model": {"encoder": encoder}, "none": None, **links})
+    nlp.add_pipe("ernie_relation", config={"model": {"encoder": encoder}, "none": None, "suggester": NEAR, **links})
     return _initialize(nlp, lambda: make_ernie(stores / "vectors", max_positions=100), stores, shared=shared)
 
 
