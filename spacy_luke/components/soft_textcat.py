@@ -93,7 +93,10 @@ def _check_digests(folder: Path, names: Iterable[str]) -> None:
     """ValueError where a file is not the one that was saved; folders of earlier versions have no digests."""
     if not (folder / DIGESTS).is_file():
         return
-    digests = parse_json(read_text(folder / DIGESTS))
+    try:
+        digests = parse_json(read_text(folder / DIGESTS))
+    except ValueError as error:
+        raise ValueError(f"{folder / DIGESTS} is damaged ({error}). Copy or download it again.") from error
     for name in names:
         if not isinstance(digests, dict) or digests.get(name) != digest_file(folder / name):
             raise ValueError(

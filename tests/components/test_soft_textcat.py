@@ -101,5 +101,10 @@ def test_a_damaged_file_is_refused(tmp_path):
                 spacy.load(tmp_path)
         file.write_bytes(whole)
     assert spacy.load(tmp_path)("aa").cats == nlp("aa").cats
-    (tmp_path / "soft_textcat" / "digests.json").unlink()  # as of earlier versions
+    digests = tmp_path / "soft_textcat" / "digests.json"
+    for text in ("[]", "{,", "\udcff", '{"cfg": 1}'):
+        digests.write_bytes(text.encode("utf8", "surrogateescape"))
+        with pytest.raises(ValueError, match=r"soft_textcat.\w+(.json)? is damaged"):
+            spacy.load(tmp_path)
+    digests.unlink()  # as of earlier versions
     assert spacy.load(tmp_path)("aa").cats == nlp("aa").cats

@@ -14,7 +14,7 @@ from .runner import Outcome
 
 
 class DisksKind(CommandKind):
-    name, unit, wanted, quick, limit, share = "disks", "full disks", 300, 14, 300.0, 3
+    name, unit, wanted, quick, slow, limit, share = "disks", "full disks", 300, 0, 14, 300.0, 3
     sure = False
 
     def case(self, number: int, rng: random.Random, folder: Path) -> Outcome:

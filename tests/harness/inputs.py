@@ -80,8 +80,13 @@ path = "PLACE/tiny"
 """
 
 
+_made: List[Path] = []
+
+
 def make_inputs(folder: Path) -> Path:
-    """Everything, in one folder, as PLACE of arguments."""
+    """Everything, in one folder, as PLACE of arguments; once in a process, since no case changes it."""
+    if _made and _made[0].exists():
+        return _made[0]
     folder.mkdir(parents=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # gold that no window reaches, and the like: there is little of it
@@ -93,6 +98,7 @@ def make_inputs(folder: Path) -> Path:
     config = spacy.util.load_config_from_str(TRAIN.replace("PLACE", str(folder)), interpolate=False)
     filled = spacy.util.load_model_from_config(config, auto_fill=True).config
     (folder / "train.cfg").write_text(filled.to_str(), encoding="utf8")
+    _made[:] = [folder]
     return folder
 
 

@@ -40,8 +40,9 @@ def read_tree(folder: Path, changing: Any = ()) -> Tree:
     found: Tree = {}
     for path in sorted([folder, *folder.rglob("*")]) if folder.exists() else []:
         data = path.read_bytes() if path.is_file() else None
-        if path.suffix == ".pt":  # what it holds; which objects torch.save finds to be the same ones is another thing
-            data = json.dumps(_strip(torch.load(path, weights_only=True)), default=_numbers).encode()
+        if path.suffix == ".pt":  # what it holds, not which objects are the same ones, nor the order of keys
+            values = _strip(torch.load(path, weights_only=True))
+            data = json.dumps(values, default=_numbers, sort_keys=True).encode()
         if path.name in changing:
             data = _without_times(path)
         found[path.relative_to(folder).as_posix()] = data
@@ -221,7 +222,7 @@ def _writes(arguments: Any) -> bool:
 
 
 class KillsKind(CommandKind):
-    name, unit, wanted, quick, limit, share = "kills", "kills", 1000, 20, 300.0, 16
+    name, unit, wanted, quick, slow, limit, share = "kills", "kills", 1000, 6, 30, 300.0, 16
 
     def case(self, number: int, rng: random.Random, folder: Path) -> Outcome:
         command = rng.choices(self.commands, weights=[x.weight for x in self.commands])[0]

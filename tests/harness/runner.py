@@ -31,13 +31,14 @@ class Outcome:
 
 
 class Kind:
-    """A kind of attack. unit: what is counted; wanted: how many in a whole run; quick: how many beside the tests;
-    limit: seconds after which a case hangs; share: of the time of all kinds, in minutes of an hour."""
+    """A kind of attack. unit: what is counted; wanted: how many in a whole run; quick, slow: how many beside the tests, and beside the
+    slow ones; limit: seconds after which a case hangs; share: of the time of all kinds, in minutes of an hour."""
 
     name = ""
     unit = ""
     wanted = 0
     quick = 0
+    slow = 0
     limit = 120.0
     share = 1.0
 

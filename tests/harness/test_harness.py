@@ -82,17 +82,23 @@ def test_the_command_goes_on(tmp_path, monkeypatch, capsys):
         main(["--kinds", "nothing"])
 
 
-SHARE = [name for name in KINDS if KINDS[name].quick]
-
-
-@pytest.mark.slow  # until each kind has been seen without failures
-@pytest.mark.parametrize("name", SHARE)
-def test_share(name, tmp_path):
+def share(name, folder, *, wanted, seed):
     kind = KINDS[name]()
-    (tmp_path / "made").mkdir()
+    (folder / "made").mkdir()
     kind.shorten()
-    kind.prepare(tmp_path / "made")
-    settings = {"seed": 1, "deadline": float("inf"), "folder": tmp_path / "work", "say": print}
-    run = run_cases(kind, wanted=kind.quick, first=0, jobs=1, **settings)
+    kind.prepare(folder / "made")
+    settings = {"seed": seed, "deadline": float("inf"), "folder": folder / "work", "say": print}
+    run = run_cases(kind, wanted=wanted, first=0, jobs=1, **settings)
     assert run.failures == []
-    assert run.tried >= kind.quick
+    assert run.tried >= wanted
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].quick])
+def test_share(name, tmp_path):
+    share(name, tmp_path, wanted=KINDS[name].quick, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].slow])
+def test_larger_share(name, tmp_path):
+    share(name, tmp_path, wanted=KINDS[name].slow, seed=2)
