@@ -119,6 +119,14 @@ def get_second(doc: Doc) -> Optional[int]:
     return None
 
 
+def names_of(doc: Doc) -> List[Any]:
+    """The names of the rows that a Doc carries, and whatever other keys its user_data has."""
+    return [
+        key[1].removesuffix(".rows") if isinstance(key, tuple) and len(key) == 4 and isinstance(key[1], str) else key
+        for key in doc.user_data
+    ]
+
+
 def _keys(doc: Doc, name: str) -> List[Tuple[Any, ...]]:
     where = ("._.", f"{name}.rows")
     keys = [key for key in doc.user_data if isinstance(key, tuple) and len(key) == 4 and key[:2] == where]

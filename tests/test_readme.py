@@ -124,7 +124,7 @@ def test_settings_are_all_there(title, function, unlisted):
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"spacy-luke\.\w+\.v\d", README))))
 def test_registered_names_exist(name):
-    kinds = ("architectures", "misc", "readers", "scorers", "optimizers")
+    kinds = ("architectures", "misc", "readers", "scorers", "optimizers", "schedules", "callbacks")
     assert any(registry.has(kind, name) for kind in kinds)
 
 

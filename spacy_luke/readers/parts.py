@@ -10,7 +10,7 @@ import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
 
 from ..annotations import get_all_rows
-from ..rows import set_rows
+from ..rows import names_of, set_rows
 
 PLACES = {  # columns of rows (see `spacy_luke.rows`) that are places, characters [start, end) of the text
     "luke_relations": ((0, 1), (2, 3)),
@@ -28,8 +28,7 @@ Place = Tuple[int, int]
 def is_carried(doc: Doc) -> bool:
     """Whether all that is annotated can be carried into parts and joined Docs: not the categories of a whole text, the pairs
     of GLUE, and what others keep in user_data."""
-    names = [key[1].removesuffix(".rows") if isinstance(key, tuple) and len(key) == 4 else key for key in doc.user_data]
-    return not doc.cats and all(name in PLACES or name in ASKED for name in names)
+    return not doc.cats and all(name in PLACES or name in ASKED for name in names_of(doc))
 
 
 def kind_of(doc: Doc) -> Hashable:

@@ -40,7 +40,7 @@ def plain_spans(item, logits, *, max_pieces, beam=None):
     starts, ends = (sorted(range(len(logits)), key=lambda k: -logits[k, i])[:beam] for i in range(2))
     places = range(item.offset, len(logits) - 1)
     return {
-        (start - item.offset + 100, end - item.offset + 101): float(logits[start, 0] + logits[end, 1])
+        (start - item.offset + 100, end - item.offset + 101): float(logits[start, 0]) + float(logits[end, 1])
         for start in starts
         for end in ends
         if start in places and end in places and item.starts_here[start - item.offset]

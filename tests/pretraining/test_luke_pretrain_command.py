@@ -16,6 +16,7 @@ import spacy
 import torch
 from runs import as_arguments, kill_at, reports
 from safetensors.torch import load_file
+from sealing import change_manifest
 from shards import make_shards
 from spacy.cli._util import app
 from spacy.tokens import Span
@@ -488,12 +489,11 @@ def test_unknown_settings_and_sections(folder, tmp_path):
 
 
 def test_shards_of_another_tokenizer(folder, tmp_path):
-    manifest = json.loads((folder / "shards/manifest.json").read_text("utf8"))
     other = tmp_path / "other"
     other.mkdir()
     for file in (folder / "shards").iterdir():
         (other / file.name).write_bytes(file.read_bytes())
-    (other / "manifest.json").write_text(json.dumps({**manifest, "tokenizer": "0" * 64}), encoding="utf8")
+    change_manifest(other, tokenizer="0" * 64)
     with pytest.raises(ValueError, match="were made with another tokenizer"):
         run(read_config(folder, **{"paths.shards": str(other)}), tmp_path / "run", progress=False)
 
