@@ -24,7 +24,7 @@ class Command:
     """arguments: of `spacy luke`; before: of the same command, giving what is there already (None: nothing); with `copies`,
     inputs that are copied first, the command changes these. output: what it writes. changing: files in it that hold times:
     these count without them where they are JSON, else only as being there. resume: what is added to go on, where `has_state` says that there is something to go on
-    with; each part of `parts` is whole for itself. read: opens an output, whatever is wrong with it, and says what it holds.
+    with; replace: what is added where there is none, but parts; done: how it refuses to do again what it has done; each part of `parts` is whole for itself. read: opens an output, whatever is wrong with it, and says what it holds.
     weight: how often it is drawn."""
 
     name: str
@@ -35,6 +35,8 @@ class Command:
     changing: Sequence[str] = ()
     has_state: Sequence[str] = ()
     resume: str = ""
+    replace: str = ""
+    done: str = ""
     parts: Sequence[str] = ()
     read: Optional[Read] = None
     call: Optional[Callable[[Path, Sequence[str]], None]] = None
@@ -57,7 +59,10 @@ class Command:
     def again(self, work: Path) -> List[str]:
         """Arguments of the run after a kill."""
         found = any(next(work.glob(pattern), None) is not None for pattern in self.has_state)
-        return [*self.arguments, *([self.resume] if found else [])]
+        if found:
+            return [*self.arguments, self.resume]
+        parts = self.replace and any((work / self.output / part).exists() for part in self.parts)
+        return [*self.arguments, *([self.replace] if parts else [])]
 
 
 def _overrides(settings: Dict[str, Any]) -> List[str]:
@@ -146,7 +151,7 @@ def _over(name: str, arguments: Sequence[str], before: Sequence[str], **settings
 COMMANDS: List[Command] = [
     *_over("build-mentions", ["PLACE/names.tsv", "out"], ["PLACE/names_b.tsv", "out"]),
     *_over("build-kb", ["PLACE/entities.jsonl", "out"], ["PLACE/entities_b.jsonl", "out"], read=_open_kb),
-    Command("build-kb, --add-to", ["PLACE/more.jsonl", "kb", "--add-to", "kb"], output="kb", copies=["kb"], read=_open_kb),
+    Command("build-kb, --add-to", ["PLACE/more.jsonl", "kb", "--add-to", "kb"], output="kb", copies=["kb"], read=_open_kb, done="The entity 'X0' is in the knowledge base already."),
     Command("embed-entities", ["kb", "--weights", "PLACE/tiny_b", "--again"], output="kb", copies=["kb"], read=_open_kb),
     *_over("build-vectors", ["PLACE/kge", "out"], ["PLACE/kge_b", "out"]),
     *_over("build-corpus", ["PLACE/linked.spacy", "out", "--workers", "1"], [str(ROOT / "assets" / "wiki.xml"), "out", "--workers", "1"]),
@@ -165,7 +170,7 @@ COMMANDS: List[Command] = [
     Command("save", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_save, weight=2),
     Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"], weight=2),
     Command("train-kge, --valid", ["PLACE/triples.tsv", "out", *KGE, "--valid", "PLACE/held.tsv", "--test", "PLACE/held.tsv"], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"]),
-    Command("train", ["PLACE/train.cfg", "-o", "out"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline, weight=2),
+    Command("train", ["PLACE/train.cfg", "-o", "out"], resume="--resume", replace="--overwrite", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline, weight=2),
     Command("pretrain", PRETRAIN, changing=["metrics.jsonl"], resume="--resume", has_state=["out/new/resume", "out/new/.resume.old"], parts=["model"], weight=2),
     Command("pretrain-ernie", PRETRAIN_ERNIE, changing=["metrics.jsonl"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model"], weight=2),
 ]  # fmt: skip

@@ -256,7 +256,10 @@ class KillsKind(CommandKind):
         if command.resume and command.resume in arguments:
             outcome.counts["resumed"] = 1
         ended = self.run(command, work, arguments, folder)
-        if ended.status != 0 or ended.hung or ended.orphans:
+        finished = bool(command.done) and ended.status == 1 and command.done in " ".join(ended.said.split())
+        if finished and not ended.orphans:
+            outcome.counts["had ended already"] = 1
+        elif ended.status != 0 or ended.hung or ended.orphans:
             how = "the next run raises" if ended.status == FAILED else "the next run fails"
             return [f"{how} ({ended.describe()}, {ended.orphans} orphans): {ended.said[-2500:]}"]
         if difference := differ(made.all, read_tree(work, command.changing)):
