@@ -14,6 +14,7 @@ from ..bridge.randomness import random_states
 RESUME = "resume"
 PARTS = ("model-best", "model-last", RESUME)
 VERSION = 2
+STATE = "state.pt"
 # Sections whose settings count where others refer to them, or only for the start of the first run.
 WITHOUT = ("paths", "system", "initialize", "pretraining")
 # What changes no update that was made: a run may go on with others. How long it is counts by way of the learning rate.
@@ -35,9 +36,11 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
         raise ValueError("--resume goes on with the run that --overwrite would replace: choose one.")
     there = [name for name in PARTS if (output / name).exists()]
     if there and not resume and not overwrite:
+        goes_on = (output / RESUME / STATE).is_file()
         raise ValueError(
-            f"{output} has {', '.join(there)} of an earlier run. Go on with it (--resume), replace it (--overwrite), or "
-            "choose another --output."
+            f"{output} has {', '.join(there)} of an earlier run. "
+            f"{'Go on with it (--resume), replace' if goes_on else 'It left no state to go on with: replace'} it "
+            "(--overwrite), or choose another --output."
         )
 
 
@@ -47,18 +50,18 @@ def save_state(nlp: Language, optimizer: AdamW, state: Dict[str, Any], folder: P
         saved = {**state, "version": VERSION, "identity": identity.to_json()}
         torch.save(
             {**saved, "optimizer": optimizer.state_dict(), "random": random_states()},
-            temporary / "state.pt",
+            temporary / STATE,
         )
 
 
 def read_state(folder: Path, identity: Identity) -> Dict[str, Any]:
     """The state of a run that is the same. RETURNS: it, with "changed", what differs without consequence."""
-    if not (folder / "state.pt").is_file():
+    if not (folder / STATE).is_file():
         raise ValueError(
-            f"There is nothing to resume in {folder}: expected state.pt, which is written at each evaluation. "
-            "Start without --resume."
+            f"There is nothing to resume in {folder}: expected {STATE}, which is written at each evaluation. "
+            "Start without --resume, or with --overwrite in its place where an earlier run is to be replaced."
         )
-    state = torch.load(folder / "state.pt", weights_only=True)
+    state = torch.load(folder / STATE, weights_only=True)
     if state.pop("version", None) != VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
     changed = check_same(state.pop("identity"), identity, folder=folder)

@@ -86,3 +86,7 @@ def test_a_run_is_not_overwritten_without_a_word(config_path, stopped, tmp_path)
     result = CliRunner().invoke(spacy_app, [*command, "--overwrite"])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "run/model-best/meta.json").read_bytes() != before
+    (tmp_path / "run/resume/state.pt").unlink()
+    said = " ".join(CliRunner().invoke(spacy_app, command).output.split())
+    assert "It left no state to go on with: replace it (--overwrite)" in said
+    assert "--resume" not in said
