@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from contextlib import nullcontext
 
 import pytest
 import spacy
@@ -163,7 +164,9 @@ def test_gold_that_cannot_be_predicted_is_counted(pipeline, settings, spans, rea
     with pytest.warns(UserWarning, match=rf"1 of 2 gold spans of the training data can never be predicted \({reason}"):
         ner.initialize(lambda: [example], nlp=nlp, weights=make_checkpoint)
     assert ner.labels == ("A",)
-    assert ner.update([example])["luke_ner"] > 0
+    cut = pytest.warns(UserWarning, match="1 of 2 gold spans of a Doc lie in two sentences and are not learned")
+    with cut if "boundary" in reason else nullcontext():
+        assert ner.update([example])["luke_ner"] > 0
 
 
 def test_gold_of_blanks_and_of_other_words(pipeline):
