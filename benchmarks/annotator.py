@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from itertools import islice
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 from machine import describe_machine
 
@@ -60,7 +60,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def build(options: argparse.Namespace) -> Dict[str, Any]:
+def build(options: argparse.Namespace) -> dict[str, Any]:
     """The store, and the names as a list for the other system."""
     from spacy_luke.linking.counts import MentionCounts
     from spacy_luke.linking.dumps import count_dumps, read_pages
@@ -102,13 +102,13 @@ def build(options: argparse.Namespace) -> Dict[str, Any]:
     }
 
 
-def annotate(options: argparse.Namespace) -> Dict[str, Any]:
+def annotate(options: argparse.Namespace) -> dict[str, Any]:
     from spacy_luke.linking.match import Match, find_names, join_words
     from spacy_luke.linking.store import MentionStore, new_trie
 
     new_trie()  # imports the library
 
-    def all_places(doc: Any) -> List[Match]:
+    def all_places(doc: Any) -> list[Match]:
         words = join_words(((word.text, bool(word.whitespace_)) for word in doc), case="exact")
         return list(find_names(store, words, overlaps=True))
 
@@ -137,7 +137,7 @@ def annotate(options: argparse.Namespace) -> Dict[str, Any]:
     }
 
 
-def match_phrases(options: argparse.Namespace) -> Dict[str, Any]:
+def match_phrases(options: argparse.Namespace) -> dict[str, Any]:
     from spacy.matcher import PhraseMatcher
 
     nlp, docs = read_docs(options)
@@ -163,7 +163,7 @@ def read_docs(options: argparse.Namespace) -> Any:
     import spacy
 
     nlp = spacy.blank("en")
-    docs: List[Any] = []
+    docs: list[Any] = []
     while sum(map(len, docs)) < options.words:
         for text in json.loads((options.folder / "texts.json").read_text(encoding="utf8")):
             if sum(map(len, docs)) < options.words:
@@ -171,7 +171,7 @@ def read_docs(options: argparse.Namespace) -> Any:
     return nlp, docs
 
 
-def speed(docs: List[Any], system: Any) -> Dict[str, int]:
+def speed(docs: list[Any], system: Any) -> dict[str, int]:
     """Words a second of processor time: once untimed, then the median of five rounds."""
     words, rounds = sum(map(len, docs)), []
     for _ in range(6):
@@ -182,7 +182,7 @@ def speed(docs: List[Any], system: Any) -> Dict[str, int]:
     return {"words_per_second": round(sorted(rounds[1:])[2])}
 
 
-def memory() -> Dict[str, int]:
+def memory() -> dict[str, int]:
     """Bytes of this process, as Linux tells them."""
     lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
     return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM", "Rss"))}
@@ -192,7 +192,7 @@ def mb(size: float) -> float:
     return round(size / 1e6, 1)
 
 
-def make_report(result: Dict[str, Any]) -> str:
+def make_report(result: dict[str, Any]) -> str:
     built, ours, theirs = (result["rows"][system] for system in SYSTEMS)
     return f"""# entity_annotator with {built["names"]:,} names
 
@@ -213,7 +213,7 @@ Written by `python benchmarks/annotator.py`. {result["chip"]}, one thread, proce
 
 Opening took {ours["open_mb"]} MB. Found, places that both have: {result["same"]} (the tokenizer cuts some names
 otherwise when they stand alone, as the PhraseMatcher is given them).
-"""
+"""  # noqa: E501
 
 
 if __name__ == "__main__":

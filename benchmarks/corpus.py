@@ -3,8 +3,8 @@
     pip install gensim wikipedia2vec
     python benchmarks/corpus.py          # results/corpus.json and results/corpus.md
 
-All systems run in one process, one after the other, `--rounds` times; medians of CPU seconds count, so that other work on
-the machine does not. MB are of the unpacked XML.
+All systems run in one process, one after the other, `--rounds` times; medians of CPU seconds count, so that other work
+on the machine does not. MB are of the unpacked XML.
 """
 
 import argparse
@@ -16,9 +16,10 @@ import statistics
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any
 
 from machine import chip_name
 
@@ -35,7 +36,7 @@ HOLDS = {
     "gensim, segment_wiki": "sections of plain text; links without places",
     "gensim, WikiCorpus": "words in small letters, no links",
 }
-COUNTED: Dict[Path, Dict[str, int]] = {}  # what wikipedia2vec found
+COUNTED: dict[Path, dict[str, int]] = {}  # what wikipedia2vec found
 
 
 def main() -> None:
@@ -52,17 +53,17 @@ def main() -> None:
     print(make_table(data))
 
 
-def measure(dump: Path, rounds: int) -> Dict[str, Any]:
+def measure(dump: Path, rounds: int) -> dict[str, Any]:
     """CPU seconds of each system in each round, and what it found."""
-    systems: Dict[str, Callable[[Path], Dict[str, int]]] = {
+    systems: dict[str, Callable[[Path], dict[str, int]]] = {
         "spacy_luke, reading": read_ours,
         "spacy_luke, build-corpus": build_ours,
         "wikipedia2vec": read_wikipedia2vec,
         "gensim, segment_wiki": read_gensim_sections,
         "gensim, WikiCorpus": read_gensim_words,
     }
-    seconds: Dict[str, List[float]] = {name: [] for name in systems}
-    found: Dict[str, Dict[str, int]] = {}
+    seconds: dict[str, list[float]] = {name: [] for name in systems}
+    found: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory() as folder:
         packed = Path(folder) / "dump.xml.bz2"  # which all of them read
         data = dump.read_bytes()
@@ -77,7 +78,7 @@ def measure(dump: Path, rounds: int) -> Dict[str, Any]:
     return {"mb": round(size, 2), "seconds": seconds, "mb_per_second": rates, "found": found}
 
 
-def read_ours(path: Path) -> Dict[str, int]:
+def read_ours(path: Path) -> dict[str, int]:
     from spacy_luke.corpus.dump_corpus import read_paragraphs
     from spacy_luke.linking.dumps import read_pages
     from spacy_luke.linking.wikitext import read_article
@@ -92,7 +93,7 @@ def read_ours(path: Path) -> Dict[str, int]:
     return {name: counts[name] for name in ("pages", "paragraphs", "links", "characters")}
 
 
-def build_ours(path: Path) -> Dict[str, int]:
+def build_ours(path: Path) -> dict[str, int]:
     from spacy_luke.corpus.dump_corpus import build_from_dumps
     from spacy_luke.corpus.engines import Engine
 
@@ -102,7 +103,7 @@ def build_ours(path: Path) -> Dict[str, int]:
     return {name: counts[name] for name in ("pages", "paragraphs", "links")}
 
 
-def read_wikipedia2vec(path: Path) -> Dict[str, int]:
+def read_wikipedia2vec(path: Path) -> dict[str, int]:
     import pickle
     import zlib
 
@@ -124,7 +125,7 @@ def read_wikipedia2vec(path: Path) -> Dict[str, int]:
     return COUNTED[path]
 
 
-def read_gensim_sections(path: Path) -> Dict[str, int]:
+def read_gensim_sections(path: Path) -> dict[str, int]:
     from gensim.scripts.segment_wiki import extract_page_xmls, segment
 
     counts: Counter = Counter()
@@ -138,14 +139,14 @@ def read_gensim_sections(path: Path) -> Dict[str, int]:
     return dict(counts)
 
 
-def read_gensim_words(path: Path) -> Dict[str, int]:
+def read_gensim_words(path: Path) -> dict[str, int]:
     counts: Counter = Counter()
     for words in _gensim_words(path):
         counts.update({"pages": 1, "words": len(words)})
     return dict(counts)
 
 
-def _gensim_words(path: Path) -> Iterator[List[str]]:
+def _gensim_words(path: Path) -> Iterator[list[str]]:
     """What `WikiCorpus.get_texts` does, without its processes."""
     from gensim.corpora.wikicorpus import extract_pages, process_article, tokenize
 
@@ -154,7 +155,7 @@ def _gensim_words(path: Path) -> Iterator[List[str]]:
             yield process_article((text, title, page_id), tokenize, 2, 15, True)[0]
 
 
-def make_table(data: Dict[str, Any]) -> str:
+def make_table(data: dict[str, Any]) -> str:
     names = list(HOLDS)
     peers = ", ".join(f"{name} {number}" for name, number in data["peers"].items())
     lines = [
@@ -171,7 +172,7 @@ def make_table(data: Dict[str, Any]) -> str:
     lines += ["", "What each found:", ""]
     for dump, result in data["dumps"].items():
         for name in names:
-            found: List[Tuple[str, int]] = sorted(result["found"][name].items())
+            found: list[tuple[str, int]] = sorted(result["found"][name].items())
             lines.append(f"- {dump}, {name}: {', '.join(f'{count:,} {what}' for what, count in found)}")
     return "\n".join(lines) + "\n"
 

@@ -3,20 +3,21 @@
     python benchmarks/ernie_speed.py            # results/ernie_speed.json and .md
     python benchmarks/ernie_speed.py --smoke    # a tiny encoder, to see that everything works
 
-Base size (the released ERNIE's 5 sim, 1 mix and 6 norm layers), random weights, sentences of Open Entity with their TagMe
-entities, each of which gets a vector. `bert` is the same encoder with sim layers alone, `hf_bert` BertModel of transformers
-with the same weights at its best batch size, `dense` the K-Encoder as the original computes it: an entity state at every
-piece. One process, alternating rounds, results compared before times.
+Base size (the released ERNIE's 5 sim, 1 mix and 6 norm layers), random weights, sentences of Open Entity with their
+TagMe entities, each of which gets a vector. `bert` is the same encoder with sim layers alone, `hf_bert` BertModel of
+transformers with the same weights at its best batch size, `dense` the K-Encoder as the original computes it: an entity
+state at every piece. One process, alternating rounds, results compared before times.
 """
 
 import argparse
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any
 
 from machine import describe_machine
 
@@ -44,7 +45,7 @@ def main() -> None:
     print(report(result))
 
 
-def measure(options: argparse.Namespace) -> Dict[str, Any]:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from spacy_luke.model.ernie import ErnieConfig, ErnieEncoder, default_layer_kinds
@@ -63,14 +64,14 @@ def measure(options: argparse.Namespace) -> Dict[str, Any]:
     encoders["bert"].load_state_dict(same)
     peer = make_peer(config, encoders["bert"])
     hf_batch = best_batch(peer, batches)
-    runs: Dict[str, Callable[[Any, bool], Any]] = {
+    runs: dict[str, Callable[[Any, bool], Any]] = {
         "ernie": lambda batch, train: run_ours(encoders["ernie"], batch, dense=False, train=train),
         "dense": lambda batch, train: run_ours(encoders["ernie"], batch, dense=True, train=train),
         "bert": lambda batch, train: run_ours(encoders["bert"], batch, dense=False, train=train),
         "hf_bert": lambda batch, train: run_peer(peer, batch, size=hf_batch, train=train),
     }
     agree = compare(runs, batches[0])
-    times: Dict[str, Dict[str, List[float]]] = {kind: {name: [] for name in runs} for kind in ("inference", "training")}
+    times: dict[str, dict[str, list[float]]] = {kind: {name: [] for name in runs} for kind in ("inference", "training")}
     for kind in times:
         some = batches if kind == "inference" else batches[: max(1, len(batches) // 4)]
         for round_ in range(options.repeats + 1):
@@ -97,7 +98,7 @@ def measure(options: argparse.Namespace) -> Dict[str, Any]:
     }
 
 
-def read_batches(options: argparse.Namespace) -> Tuple[List[Dict[str, Any]], int, int]:
+def read_batches(options: argparse.Namespace) -> tuple[list[dict[str, Any]], int, int]:
     """Batches of sentences of like length: pieces, and which pieces have an entity."""
     import numpy as np
     import spacy
@@ -124,7 +125,7 @@ def read_batches(options: argparse.Namespace) -> Tuple[List[Dict[str, Any]], int
     return [{"pieces": [x for x, _ in batch], "at": [at for _, at in batch]} for batch in batches], words, entities
 
 
-def run_ours(encoder: Any, batch: Dict[str, Any], *, dense: bool, train: bool) -> Any:
+def run_ours(encoder: Any, batch: dict[str, Any], *, dense: bool, train: bool) -> Any:
     """Packed windows. dense: an entity state at every piece but [CLS], zeros where there is no entity."""
     import numpy as np
     import torch
@@ -183,7 +184,7 @@ def make_peer(config: Any, ours: Any) -> Any:
     return peer.eval()
 
 
-def run_peer(peer: Any, batch: Dict[str, Any], *, size: int, train: bool) -> Any:
+def run_peer(peer: Any, batch: dict[str, Any], *, size: int, train: bool) -> Any:
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
@@ -201,7 +202,7 @@ def run_peer(peer: Any, batch: Dict[str, Any], *, size: int, train: bool) -> Any
     return torch.cat(states)
 
 
-def best_batch(peer: Any, batches: List[Dict[str, Any]]) -> int:
+def best_batch(peer: Any, batches: list[dict[str, Any]]) -> int:
     best = {}
     for size in (4, 8, 16, 32):
         for _ in range(2):
@@ -211,11 +212,11 @@ def best_batch(peer: Any, batches: List[Dict[str, Any]]) -> int:
     return min(best, key=best.__getitem__)
 
 
-def compare(runs: Dict[str, Callable[[Any, bool], Any]], batch: Dict[str, Any]) -> Dict[str, float]:
+def compare(runs: dict[str, Callable[[Any, bool], Any]], batch: dict[str, Any]) -> dict[str, float]:
     """Largest differences between what must be equal. Raises where it is not.
 
-    `dense` is not among them: zeros at pieces without an entity are not what the original's mask makes of these, only as
-    much work.
+    `dense` is not among them: zeros at pieces without an entity are not what the original's mask makes of these, only
+    as much work.
     """
     bert, peer = runs["bert"](batch, False), runs["hf_bert"](batch, False)
     difference = float((bert - peer).abs().max())
@@ -224,14 +225,16 @@ def compare(runs: Dict[str, Callable[[Any, bool], Any]], batch: Dict[str, Any]) 
     return {"bert and hf_bert": difference}
 
 
-def report(result: Dict[str, Any]) -> str:
+def report(result: dict[str, Any]) -> str:
     speeds, seconds = result["words_per_second"], result["seconds"]
     lines = [
         "# ERNIE: speed",
         "",
         f"Written by `python benchmarks/ernie_speed.py`. {result['chip']}, {result['threads']} threads, float32, "
-        f"torch {result['versions']['torch']}. {result['sentences']} sentences of Open Entity, {result['words']:,} words, "
-        f"{result['pieces']:,} pieces, {result['entities']:,} entities. transformers' best batch: {result['hf_batch']}.",
+        f"torch {result['versions']['torch']}. {result['sentences']} sentences of Open Entity, {result['words']:,} "
+        f"words, "
+        f"{result['pieces']:,} pieces, {result['entities']:,} entities. transformers' best batch: "
+        f"{result['hf_batch']}.",
         "",
         "| encoder | inference words/s | times bert's time | training words/s | times bert's time |",
         "|---|---|---|---|---|",

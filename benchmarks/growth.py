@@ -18,7 +18,7 @@ import tempfile
 import time
 from itertools import islice
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 from machine import describe_machine
 
@@ -33,7 +33,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.data, options.one, options.context)))
         return
-    rows: List[Dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for words in options.words:
         command = [
             sys.executable,
@@ -65,7 +65,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure(data: Path, n_words: int, context: str) -> Dict[str, Any]:
+def measure(data: Path, n_words: int, context: str) -> dict[str, Any]:
     import torch
     from spacy.tokens import Doc
     from speed_systems import make_luke, write_checkpoints
@@ -76,8 +76,8 @@ def measure(data: Path, n_words: int, context: str) -> Dict[str, Any]:
         luke, _ = write_checkpoints(Path(folder), data / "vocabularies" / "roberta", size=SIZE, seed=0)
         ner = make_luke(luke, "one_way")
     ner.cfg["context"] = context
-    words: List[str] = []
-    starts: List[bool] = []
+    words: list[str] = []
+    starts: list[bool] = []
     while len(words) < n_words:
         for document in islice(read_columns(data / "conll2003" / "eng.testb", format="conll2003"), 1 + n_words // 100):
             own = set(document.sentence_starts)
@@ -138,7 +138,7 @@ def _status(name: str) -> int:
     return next(1024 * int(x.split()[1]) for x in lines if x.startswith(name))
 
 
-def make_report(result: Dict[str, Any]) -> str:
+def make_report(result: dict[str, Any]) -> str:
     size = ", ".join(f"{k} {v}" for k, v in result["size"].items())
     lines = [
         "# Growth with the length of one Doc",

@@ -1,12 +1,14 @@
-"""The knowledge base at three sizes: building, size on the disk, opening, memory, look-ups; spaCy's InMemoryLookupKB beside.
+"""The knowledge base at three sizes: building, size on the disk, opening, memory, look-ups; spaCy's InMemoryLookupKB
+beside.
 
     python benchmarks/kb.py                                  # results/kb.json, results/kb.md
     python benchmarks/kb.py --entities 10000 --spacy 10000   # smaller
     python benchmarks/kb.py --folder /big/disk               # where the files are made and removed
 
-Names are made up; their structure is that of a knowledge base of persons: an entity has a full name, one with an initial
-and one in reverse order, which are its own, and a surname, which it shares with some 20 others. Each measurement has a
-process of its own. Both knowledge bases are asked the same names, and answers are compared before times. Linux only.
+Names are made up; their structure is that of a knowledge base of persons: an entity has a full name, one with an
+initial and one in reverse order, which are its own, and a surname, which it shares with some 20 others. Each
+measurement has a process of its own. Both knowledge bases are asked the same names, and answers are compared before
+times. Linux only.
 """
 
 import argparse
@@ -17,9 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 from machine import describe_machine
 
@@ -32,7 +35,7 @@ MIDDLE = "b d f g k l m n p r s t v br st ch".split()
 
 class Entity(NamedTuple):
     id: str
-    names: List[str]
+    names: list[str]
     count: int
 
 
@@ -43,7 +46,7 @@ def main() -> None:
         print(json.dumps(STEPS[step](options.folder, int(size))))
         return
     sizes = [int(options.entities * part) for part in SIZES]
-    rows: Dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for size in sizes:
             rows[f"source:{size}"] = write_source(Path(folder), size)
@@ -95,7 +98,7 @@ def word_of(number: int) -> str:
     return "".join(parts)
 
 
-def write_source(folder: Path, size: int) -> Dict[str, Any]:
+def write_source(folder: Path, size: int) -> dict[str, Any]:
     path = folder / f"{size}.jsonl"
     with path.open("w", encoding="utf8") as file:
         for entity in make_entities(size):
@@ -104,7 +107,7 @@ def write_source(folder: Path, size: int) -> Dict[str, Any]:
     return {"mb": mb(path.stat().st_size)}
 
 
-def asked_names(size: int) -> List[str]:
+def asked_names(size: int) -> list[str]:
     """Names of the knowledge base in a random order: full names and, one in four, surnames."""
     rng, found = random.Random(1), []
     wanted = set(rng.sample(range(size), min(ASKED, size)))
@@ -115,7 +118,7 @@ def asked_names(size: int) -> List[str]:
     return found
 
 
-def build(folder: Path, size: int) -> Dict[str, Any]:
+def build(folder: Path, size: int) -> dict[str, Any]:
     from spacy_luke.linking.kb_build import build_kb
 
     before, start, busy = memory(), time.perf_counter(), time.process_time()
@@ -133,7 +136,7 @@ def build(folder: Path, size: int) -> Dict[str, Any]:
     }
 
 
-def read(folder: Path, size: int) -> Dict[str, Any]:
+def read(folder: Path, size: int) -> dict[str, Any]:
     from spacy_luke.linking.kb import EntityKB
 
     asked, path = asked_names(size), folder / f"kb{size}"
@@ -166,14 +169,14 @@ def read(folder: Path, size: int) -> Dict[str, Any]:
     }
 
 
-def spacy_build(folder: Path, size: int) -> Dict[str, Any]:
+def spacy_build(folder: Path, size: int) -> dict[str, Any]:
     """Entities, then names with their priors, which spaCy's user has to make; vectors of one number."""
     from spacy.kb import InMemoryLookupKB
     from spacy.vocab import Vocab
 
     before, start, busy = memory(), time.perf_counter(), time.process_time()
     kb = InMemoryLookupKB(Vocab(), entity_vector_length=1)
-    weights: Dict[str, Dict[str, float]] = {}
+    weights: dict[str, dict[str, float]] = {}
     with (folder / f"{size}.jsonl").open(encoding="utf8") as file:
         for line in file:
             row = json.loads(line)
@@ -197,7 +200,7 @@ def spacy_build(folder: Path, size: int) -> Dict[str, Any]:
     }
 
 
-def spacy_read(folder: Path, size: int) -> Dict[str, Any]:
+def spacy_read(folder: Path, size: int) -> dict[str, Any]:
     from spacy.kb import InMemoryLookupKB
     from spacy.vocab import Vocab
 
@@ -208,7 +211,7 @@ def spacy_read(folder: Path, size: int) -> Dict[str, Any]:
     kb.from_disk(folder / f"spacy{size}")
     opened = time.perf_counter() - start
 
-    def look_up(name: str) -> List[Tuple[str, float]]:
+    def look_up(name: str) -> list[tuple[str, float]]:
         return [(c.entity_, c.prior_prob) for c in kb.get_alias_candidates(name)]
 
     for name in asked:
@@ -223,7 +226,7 @@ def spacy_read(folder: Path, size: int) -> Dict[str, Any]:
     }
 
 
-STEPS: Dict[str, Callable[[Path, int], Dict[str, Any]]] = {
+STEPS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "build": build,
     "read": read,
     "spacy_build": spacy_build,
@@ -231,7 +234,7 @@ STEPS: Dict[str, Callable[[Path, int], Dict[str, Any]]] = {
 }
 
 
-def digest(answers: List[List[Tuple[str, float]]]) -> List[Any]:
+def digest(answers: list[list[tuple[str, float]]]) -> list[Any]:
     """What two knowledge bases must agree in: the entities asked for, and the sum of their priors' squares."""
     entities = sorted({entity for found in answers for entity, _ in found})
     squares = round(sum(prior * prior for found in answers for _, prior in found), 1)
@@ -239,12 +242,12 @@ def digest(answers: List[List[Tuple[str, float]]]) -> List[Any]:
     return [len(entities), "".join(entities[:: max(len(entities) // 20, 1)]), squares, round(sum(best), 1)]
 
 
-def check_answers(rows: Dict[str, Any], size: int) -> None:
+def check_answers(rows: dict[str, Any], size: int) -> None:
     if (other := rows.get(f"spacy_read:{size}")) is not None:
         assert rows[f"read:{size}"]["answers"] == other["answers"], (rows[f"read:{size}"]["answers"], other["answers"])
 
 
-def rate(function: Callable[[Any], Any], items: List[Any]) -> int:
+def rate(function: Callable[[Any], Any], items: list[Any]) -> int:
     """Calls a second of processor time."""
     times = []
     for _ in range(REPEATS):
@@ -268,7 +271,7 @@ def timed(function: Callable[..., Any], *arguments: Any) -> Any:
     return result, time.perf_counter() - start
 
 
-def memory() -> Dict[str, int]:
+def memory() -> dict[str, int]:
     """Bytes of this process, as Linux tells them."""
     lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
     return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM", "Rss"))}
@@ -303,13 +306,13 @@ SPACY_LINES = {
 }
 
 
-def make_report(result: Dict[str, Any]) -> str:
+def make_report(result: dict[str, Any]) -> str:
     found, sizes = result["measured"], result["sizes"]
     columns = [{**found[f"build:{size}"], **found[f"read:{size}"]} for size in sizes]
     for size, column in zip(sizes, columns, strict=True):
         column["each_ms"] = round(1e6 * column["build_cpu_s"] / size, 1)
     pairs = {
-        size: ({**found[f"build:{size}"], **found[f"read:{size}"]}, {**found[f"spacy_build:{size}"], **found[f"spacy_read:{size}"]})
+        size: ({**found[f"build:{size}"], **found[f"read:{size}"]}, {**found[f"spacy_build:{size}"], **found[f"spacy_read:{size}"]})  # noqa: E501
         for size in sizes
         if f"spacy_read:{size}" in found
     }  # fmt: skip
@@ -336,10 +339,10 @@ Rates are per second of processor time.
 
 With vectors of one number, its smallest, and without descriptions, which it has not. Its look-ups are exact only.
 {others}
-"""
+"""  # noqa: E501
 
 
-def _table(lines: Dict[str, str], columns: Any) -> str:
+def _table(lines: dict[str, str], columns: Any) -> str:
     return "\n".join(
         f"| {title} | " + " | ".join(line.format(**column) for column in columns) + " |"
         for title, line in lines.items()

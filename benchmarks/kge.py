@@ -1,5 +1,5 @@
-"""TransE by `spacy luke train-kge`: link prediction beside published figures, and steps at up to 5 million entities beside
-PyKEEN's.
+"""TransE by `spacy luke train-kge`: link prediction beside published figures, and steps at up to 5 million entities
+beside PyKEEN's.
 
     python benchmarks/kge.py                                  # results/kge.json and .md; what is there is not run again
     python benchmarks/kge.py --only fb15k237 --again          # one part of it
@@ -20,15 +20,16 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 from machine import describe_machine
 
 RESULTS = Path(__file__).parent / "results"
 CODEX = "codex/triples/codex-{}/{}.txt"
-RECIPES: Dict[str, List[str]] = {  # chosen on validation triples; what is not named has the command's default
+RECIPES: dict[str, list[str]] = {  # chosen on validation triples; what is not named has the command's default
     "codex-s": "--reciprocal --epochs 40 --batch-size 128 --negatives 128 --learning-rate 0.3".split(),
-    "codex-s-512": "--size 512 --reciprocal --epochs 25 --every 5 --batch-size 128 --negatives 128 --learning-rate 0.1".split(),
+    "codex-s-512": "--size 512 --reciprocal --epochs 25 --every 5 --batch-size 128 --negatives 128 --learning-rate "
+    "0.1".split(),
     "fb15k237": "--epochs 10 --every 5".split(),
     "codex-m": "--reciprocal --every 5".split(),
     "codex-m-fewrel": "--every 5".split(),
@@ -59,10 +60,10 @@ PUBLISHED = {
     ],
 }
 SIZES = (200_000, 1_000_000, 5_000_000)
-SYSTEMS: Dict[str, Dict[str, Any]] = {
+SYSTEMS: dict[str, dict[str, Any]] = {
     "sparse": {"engine": "sparse"},
-    "sparse, margin, 64 negatives": {"engine": "sparse", "loss": "margin", "normalize": True, "batch_size": 8192, "negatives": 64},
-    "PyKEEN, margin, 1 negative": {"engine": "pykeen", "loss": "margin", "normalize": True, "batch_size": 8192, "negatives": 1},
+    "sparse, margin, 64 negatives": {"engine": "sparse", "loss": "margin", "normalize": True, "batch_size": 8192, "negatives": 64},  # noqa: E501
+    "PyKEEN, margin, 1 negative": {"engine": "pykeen", "loss": "margin", "normalize": True, "batch_size": 8192, "negatives": 1},  # noqa: E501
 }  # fmt: skip
 TABLES_IN_MEMORY = 5  # what a dense step of PyKEEN holds: table, gradient, Adagrad's sums, temporary ones
 
@@ -86,7 +87,7 @@ def main() -> None:
         if done and not options.again:
             continue
         if part == "scale":
-            found: Dict[str, Any] = {"scale": measure_scale()}
+            found: dict[str, Any] = {"scale": measure_scale()}
         else:
             with tempfile.TemporaryDirectory() as folder:
                 measured = run_command(part, options.data, Path(folder), options.keep or Path(folder))
@@ -98,12 +99,12 @@ def main() -> None:
     print(make_report(result))
 
 
-def read_results() -> Dict[str, Any]:
+def read_results() -> dict[str, Any]:
     path = RESULTS / "kge.json"
     return json.loads(path.read_text(encoding="utf8")) if path.exists() else {"quality": {}, "scale": []}
 
 
-def run_command(part: str, data: Path, temporary: Path, keep: Path) -> Dict[str, Any]:
+def run_command(part: str, data: Path, temporary: Path, keep: Path) -> dict[str, Any]:
     """One run of the command; returns its metrics.json but for the history, and the command, with short paths."""
     if part == "fb15k237":
         with tarfile.open(data / "fb15k237" / "FB15k-237.tar.gz") as archive:
@@ -139,11 +140,11 @@ def write_fewrel_pairs(folder: Path, path: Path) -> Path:
     return path
 
 
-def measure_scale() -> List[Dict[str, Any]]:
+def measure_scale() -> list[dict[str, Any]]:
     rows = []
     for system, settings in SYSTEMS.items():
         for size in SIZES:
-            row: Dict[str, Any] = {"system": system, "entities": size}
+            row: dict[str, Any] = {"system": system, "entities": size}
             needed = TABLES_IN_MEMORY * size * 400 if settings["engine"] == "pykeen" else 2 * size * 400
             if settings["engine"] == "pykeen" and find_spec("pykeen") is None:
                 row["not_run"] = "PyKEEN is not installed"
@@ -158,7 +159,7 @@ def measure_scale() -> List[Dict[str, Any]]:
     return rows
 
 
-def measure_steps(system: str, num_entities: int) -> Dict[str, Any]:
+def measure_steps(system: str, num_entities: int) -> dict[str, Any]:
     """Processor time of steps on random triples, one thread, after a first step; and the peak of memory."""
     import numpy as np
     import torch
@@ -192,7 +193,7 @@ def measure_steps(system: str, num_entities: int) -> Dict[str, Any]:
     }
 
 
-def memory() -> Dict[str, int]:
+def memory() -> dict[str, int]:
     """Bytes of this process, as Linux tells them."""
     lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
     return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM"))}
@@ -203,7 +204,7 @@ def available_memory() -> int:
     return next(1024 * int(x.split()[1]) for x in lines if x.startswith("MemAvailable"))
 
 
-def make_report(result: Dict[str, Any]) -> str:
+def make_report(result: dict[str, Any]) -> str:
     quality = {part: result["quality"][part] for part in RECIPES if part in result["quality"]}
     names = ("mrr", "hits@1", "hits@3", "hits@10")
     lines = [
@@ -213,8 +214,10 @@ def make_report(result: Dict[str, Any]) -> str:
         "",
         "## Link prediction",
         "",
-        "Filtered, tails and heads, all entities; ours: 100 numbers a vector (codex-s-512: 512, as published), the test triples",
-        "once, with the epoch of the best validation MRR. codex-m-fewrel: without the triples of all pairs of FewRel's files.",
+        "Filtered, tails and heads, all entities; ours: 100 numbers a vector (codex-s-512: 512, as published), the "
+        "test triples",
+        "once, with the epoch of the best validation MRR. codex-m-fewrel: without the triples of all pairs of FewRel's "
+        "files.",
         "",
         "| graph | | MRR | hits@1 | hits@3 | hits@10 | MRR, valid | minutes |",
         "|---|---|---|---|---|---|---|---|",
@@ -245,15 +248,19 @@ def make_report(result: Dict[str, Any]) -> str:
         removed = quality["codex-m-fewrel"]["excluded"]
         lines += [
             f"FewRel has {removed['pairs']:,} pairs, of {removed['pairs_of_entities_in_graph']:,} both entities are in",
-            f"CoDEx-M; removed: {removed['train']:,} training, {removed['valid']:,} validation, {removed['test']:,} test triples.",
+            f"CoDEx-M; removed: {removed['train']:,} training, {removed['valid']:,} validation, {removed['test']:,} "
+            f"test triples.",
             "",
         ]
     lines += [
         "## Many entities",
         "",
-        "Random triples, 900 relations, 100 numbers a vector; processor time of a step, one thread, and the peak of memory",
-        "beyond what the process had before. sparse: the command's defaults (softmax, 512 triples and 512 negatives a step); the",
-        "others: margin loss, vectors of length 1, 8,192 triples a step, negatives shared (sparse) or for each triple (PyKEEN).",
+        "Random triples, 900 relations, 100 numbers a vector; processor time of a step, one thread, and the peak of "
+        "memory",
+        "beyond what the process had before. sparse: the command's defaults (softmax, 512 triples and 512 negatives a "
+        "step); the",
+        "others: margin loss, vectors of length 1, 8,192 triples a step, negatives shared (sparse) or for each triple "
+        "(PyKEEN).",
         "",
         "| engine | entities | seconds a step | triples a second | GB | hours for 24.3 million triples |",
         "|---|---|---|---|---|---|",
@@ -274,7 +281,7 @@ def make_report(result: Dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def extrapolate(rows: List[Dict[str, Any]], num_entities: int) -> Dict[str, Any]:
+def extrapolate(rows: list[dict[str, Any]], num_entities: int) -> dict[str, Any]:
     """What a dense step would take: time and memory grow in a line with the table."""
     first, second = rows
     share = (num_entities - second["entities"]) / (second["entities"] - first["entities"])

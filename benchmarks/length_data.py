@@ -1,12 +1,13 @@
 """The texts of lengths.py: sentences of documents in their order, with mentions of persons, organisations and places.
 
-Other labels are left out, and mentions inside other ones. GUM and LitBank mark all noun phrases: taken are the names among
-them, by GUM's part-of-speech tags (a mention whose first and last word are proper nouns) and by LitBank's own mark (PROP).
+Other labels are left out, and mentions inside other ones. GUM and LitBank mark all noun phrases: taken are the names
+among them, by GUM's part-of-speech tags (a mention whose first and last word are proper nouns) and by LitBank's own
+mark (PROP).
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
 from ner_data import Mention, Sentence, outermost
 
@@ -19,10 +20,10 @@ LABELS = {
     "LOC": "LOC location place GPE FAC Loc".split(),
 }
 MAPPED = {name: label for label, names in LABELS.items() for name in names}
-Text = List[Sentence]  # of one document, in order
+Text = list[Sentence]  # of one document, in order
 
 
-def read_training(folder: Path) -> List[Text]:
+def read_training(folder: Path) -> list[Text]:
     """WikiGold, half of WNUT-17's training part, and 120 documents of Re-DocRED's dev part."""
     wikigold = _columns(folder / "wikigold/CONLL-format/data/wikigold.conll.txt", "conll2003")
     wnut = _columns(folder / "wnut17/wnut17train.conll", "wnut")
@@ -30,15 +31,15 @@ def read_training(folder: Path) -> List[Text]:
     return [*wikigold, *wnut[::2], *(_cut_record(x) for x, _ in zip(redocred, range(120)))]
 
 
-def read_conll2003(folder: Path, part: str) -> List[Text]:
+def read_conll2003(folder: Path, part: str) -> list[Text]:
     return _columns(folder / "conll2003" / part, "conll2003")
 
 
-def read_conll04_sentences(folder: Path, part: str) -> List[Text]:
+def read_conll04_sentences(folder: Path, part: str) -> list[Text]:
     return [_cut_record(x) for x in read_conll04(folder / "conll04" / part)]
 
 
-def read_gum(folder: Path, part: str) -> List[Text]:
+def read_gum(folder: Path, part: str) -> list[Text]:
     path = folder / "gum" / part
     tags = [document.words for document in read_columns(path, format="gum", word_column=4)]
     return [
@@ -47,19 +48,20 @@ def read_gum(folder: Path, part: str) -> List[Text]:
     ]
 
 
-def _proper(layers: Sequence[Sequence[Mention]], tags: Sequence[str]) -> List[Mention]:
+def _proper(layers: Sequence[Sequence[Mention]], tags: Sequence[str]) -> list[Mention]:
     proper = [tag.startswith("NNP") for tag in tags]
     return [m for layer in layers for m in layer if proper[m[0]] and proper[m[1] - 1]]
 
 
-def read_litbank(folder: Path, part: slice) -> List[Text]:
+def read_litbank(folder: Path, part: slice) -> list[Text]:
     return [_read_novel(path) for path in sorted((folder / "litbank/coref/tsv").glob("*.ann"))[part]]
 
 
 def _read_novel(path: Path) -> Text:
-    """Sentences a line in the .txt; mentions in the .ann: MENTION, id, first sentence and word, last ones, text, type, kind."""
+    """Sentences a line in the .txt; mentions in the .ann: MENTION, id, first sentence and word, last ones, text, type,
+    kind."""
     sentences = [line.split() for line in path.with_suffix(".txt").read_text(encoding="utf8").splitlines()]
-    mentions: List[List[Mention]] = [[] for _ in sentences]
+    mentions: list[list[Mention]] = [[] for _ in sentences]
     for line in path.read_text(encoding="utf8").splitlines():
         kind, *cells = line.split("\t")
         if kind == "MENTION" and cells[7] == "PROP":
@@ -69,7 +71,7 @@ def _read_novel(path: Path) -> Text:
     return [_sentence(words, own) for words, own in zip(sentences, mentions) if words]
 
 
-def _columns(path: Path, format: str) -> List[Text]:
+def _columns(path: Path, format: str) -> list[Text]:
     return [
         _cut(document.words, document.sentence_starts, [m for layer in document.layers for m in layer])
         for document in read_columns(path, format=format)
@@ -87,7 +89,7 @@ def _cut(words: Sequence[str], starts: Sequence[int], mentions: Sequence[Mention
     ]
 
 
-def _sentence(words: List[str], mentions: Sequence[Mention]) -> Sentence:
+def _sentence(words: list[str], mentions: Sequence[Mention]) -> Sentence:
     return Sentence(words, outermost(sorted({(a, b, MAPPED[x]) for a, b, x in mentions if x in MAPPED})))
 
 
@@ -95,11 +97,11 @@ def _sentence(words: List[str], mentions: Sequence[Mention]) -> Sentence:
 class TestSet:
     """dev: for choosing settings; test: what is reported. Neither is trained on."""
 
-    dev: Callable[[Path], List[Text]]
-    test: Callable[[Path], List[Text]]
+    dev: Callable[[Path], list[Text]]
+    test: Callable[[Path], list[Text]]
 
 
-SETS: Dict[str, TestSet] = {
+SETS: dict[str, TestSet] = {
     "conll2003": TestSet(lambda x: read_conll2003(x, "eng.testa"), lambda x: read_conll2003(x, "eng.testb")),
     "conll04": TestSet(
         lambda x: read_conll04_sentences(x, "conll04_dev.json"),
@@ -110,19 +112,19 @@ SETS: Dict[str, TestSet] = {
 }
 
 
-def take_sentences(texts: Sequence[Text], limit: int, *, most: int = 40) -> List[Sentence]:
+def take_sentences(texts: Sequence[Text], limit: int, *, most: int = 40) -> list[Sentence]:
     """About `limit` sentences in order: the first ones, at most `most`, of texts at equal distances."""
     mean = sum(min(len(text), most) for text in texts) / len(texts)
     step = max(int(len(texts) * mean / limit), 1)
     return [sentence for text in texts[::step] for sentence in text[:most]][:limit]
 
 
-def join(sentences: Sequence[Sentence], size: int) -> Iterator[Tuple[List[str], List[int], List[Mention]]]:
+def join(sentences: Sequence[Sentence], size: int) -> Iterator[tuple[list[str], list[int], list[Mention]]]:
     """Words, sentence starts and mentions of each run of `size` sentences."""
     for a in range(0, len(sentences), size):
-        words: List[str] = []
-        starts: List[int] = []
-        mentions: List[Mention] = []
+        words: list[str] = []
+        starts: list[int] = []
+        mentions: list[Mention] = []
         for sentence in sentences[a : a + size]:
             starts.append(len(words))
             mentions += [(x + len(words), y + len(words), label) for x, y, label in sentence.mentions]

@@ -13,10 +13,11 @@ import random
 import time
 import warnings
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import spacy
@@ -94,7 +95,8 @@ def read_options() -> argparse.Namespace:
 
 
 def train(nlp: Any, texts: Sequence[Text], *, mixed: bool, seed: int) -> float:
-    """EPOCHS passes over the texts: each sentence a Doc of its own, or Docs of mixed lengths. RETURNS: seconds of CPU."""
+    """EPOCHS passes over the texts: each sentence a Doc of its own, or Docs of mixed lengths. RETURNS: seconds of
+    CPU."""
     ner = nlp.get_pipe("luke_ner")
     docs = [doc for text in texts for doc in _gold(nlp, text, len(text) if mixed else 1)]
     found = find_spec(ENCODER)
@@ -110,7 +112,7 @@ def train(nlp: Any, texts: Sequence[Text], *, mixed: bool, seed: int) -> float:
         seed=seed,
     )
     lengths = MixedLengths(**MIXED, seed=seed)
-    steps: List[List[Doc]] = []
+    steps: list[list[Doc]] = []
     for epoch in range(EPOCHS):
         part = list(lengths(docs)) if mixed else list(docs)
         random.Random(f"{seed}-{epoch}").shuffle(part)
@@ -120,7 +122,7 @@ def train(nlp: Any, texts: Sequence[Text], *, mixed: bool, seed: int) -> float:
     )
     start = time.process_time()
     for step, batch in enumerate(steps):
-        losses: Dict[str, float] = {}
+        losses: dict[str, float] = {}
         ner.update([_example(nlp, doc) for doc in batch], drop=DROPOUT, sgd=optimizer, losses=losses)
         optimizer.step_schedules()
         if step % 50 == 0:
@@ -128,7 +130,7 @@ def train(nlp: Any, texts: Sequence[Text], *, mixed: bool, seed: int) -> float:
     return time.process_time() - start
 
 
-def measure(folder: Path, options: argparse.Namespace, *, system: str, window: Optional[int]) -> None:
+def measure(folder: Path, options: argparse.Namespace, *, system: str, window: int | None) -> None:
     path = RESULTS / "lengths.jsonl"
     known = {(x["system"], x["seed"], x["set"], x["size"]) for x in read_lines(path)}
     nlp = spacy.load(folder)
@@ -163,21 +165,23 @@ def measure(folder: Path, options: argparse.Namespace, *, system: str, window: O
                 print(*(result[x] for x in ("system", "window", "set", "size", "f", "p", "r", "seconds")), flush=True)
 
 
-def _mentions(doc: Doc) -> List[Mention]:
+def _mentions(doc: Doc) -> list[Mention]:
     return [(x.start, x.end, x.label_) for x in doc.ents]
 
 
-def make_table(results: Sequence[Dict[str, Any]]) -> str:
-    """Markdown: for each set and system the mean F1 over the seeds by sentences a Doc, and speed against sentences alone."""
+def make_table(results: Sequence[dict[str, Any]]) -> str:
+    """Markdown: for each set and system the mean F1 over the seeds by sentences a Doc, and speed against sentences
+    alone."""
     if not results:
         raise SystemExit("There are no results yet; run score first.")
-    groups: Dict[Any, List[Dict[str, Any]]] = defaultdict(list)
+    groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for x in results:
         groups[x["set"], x["system"], x["size"]].append(x)
     lines = [
         "# F1 of luke_ner by the length of Docs",
         "",
-        "Written by `python benchmarks/lengths.py table`; README.md says what is compared. F1 in percent, exact span and",
+        "Written by `python benchmarks/lengths.py table`; README.md says what is compared. F1 in percent, exact span "
+        "and",
         "label, mean over the seeds; below it words a second of CPU time, as a share of that of sentences alone.",
         "",
         f"| set | system | seeds | window | {' | '.join(map(str, SIZES))} | least, against 1 |",
@@ -206,9 +210,9 @@ def make_table(results: Sequence[Dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _batches(docs: Sequence[Doc]) -> Iterator[List[Doc]]:
+def _batches(docs: Sequence[Doc]) -> Iterator[list[Doc]]:
     """As many words a step, whatever the Docs' lengths; a longer Doc is a step of its own."""
-    held: List[Doc] = []
+    held: list[Doc] = []
     for doc in docs:
         if held and sum(map(len, held)) + len(doc) > BATCH_WORDS:
             yield held
@@ -217,7 +221,7 @@ def _batches(docs: Sequence[Doc]) -> Iterator[List[Doc]]:
     yield held
 
 
-def _gold(nlp: Any, sentences: Sequence[Any], size: int) -> List[Doc]:
+def _gold(nlp: Any, sentences: Sequence[Any], size: int) -> list[Doc]:
     docs = []
     for words, starts, mentions in join(sentences, size):
         doc = Doc(nlp.vocab, words=words, sent_starts=[i in set(starts) for i in range(len(words))])

@@ -3,8 +3,8 @@
     python benchmarks/linking.py --system one_way --seed 0     # train, and score every way to decide
     python benchmarks/linking.py --table                       # results/linking.md
 
-A run appends a line to results/linking.jsonl for each part, testa (dev) and testb, and each way to decide. README.md says
-what is compared.
+A run appends a line to results/linking.jsonl for each part, testa (dev) and testb, and each way to decide. README.md
+says what is compared.
 """
 
 import argparse
@@ -14,10 +14,11 @@ import tarfile
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any
 
 from machine import describe_machine
 from runs import batches, describe_machines, read_lines, schedule
@@ -34,7 +35,7 @@ class System:
     attention: str
     prior: bool
     others: str = "masked"
-    inference: Tuple[str, ...] = ("global", "local")
+    inference: tuple[str, ...] = ("global", "local")
 
 
 SYSTEMS = {
@@ -82,7 +83,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
+def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import spacy
     import torch
     from spacy.util import fix_random_seed
@@ -99,7 +100,7 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
         kb = make_kb(options, checkpoint, options.cache or Path(folder))
         nlp = spacy.blank("en")
         model = {"@architectures": "spacy-luke.EntityLinker.v1", "attention": system.attention, "prior": system.prior}
-        settings: Dict[str, Any] = {"model": model, "others": system.others, "max_candidates": options.candidates}
+        settings: dict[str, Any] = {"model": model, "others": system.others, "max_candidates": options.candidates}
         settings["masked_share"] = options.masked_share
         linker: Any = nlp.add_pipe("luke_linker", config=settings)
         notes = {"seed": options.seed, "system": options.system, "settings": settings_of(options)}
@@ -128,7 +129,7 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
                 }
 
 
-def evaluate(nlp: Any, linker: Any, test: Sequence[Any]) -> Dict[str, Any]:
+def evaluate(nlp: Any, linker: Any, test: Sequence[Any]) -> dict[str, Any]:
     linker.counts.clear()
     examples = [example_of(nlp, doc) for doc in test]
     start = time.perf_counter()
@@ -147,13 +148,13 @@ def evaluate(nlp: Any, linker: Any, test: Sequence[Any]) -> Dict[str, Any]:
     }
 
 
-def settings_of(options: argparse.Namespace) -> Dict[str, Any]:
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     names = ("rate", "head_rate", "prior_rate", "batch", "epochs", "candidates", "dropout", "limit")
     settings = {name: getattr(options, name) for name in names}
     return settings if options.masked_share == 0.9 else {**settings, "masked_share": options.masked_share}
 
 
-def prior_weights(linker: Any) -> List[float]:
+def prior_weights(linker: Any) -> list[float]:
     prior = linker.model.shims[0].module.prior
     return [] if prior is None else [round(x, 3) for x in prior.weight.detach().flatten().tolist()]
 
@@ -174,7 +175,7 @@ def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:
     return embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
 
 
-def read_part(nlp: Any, options: argparse.Namespace, part: str) -> List[Any]:
+def read_part(nlp: Any, options: argparse.Namespace, part: str) -> list[Any]:
     from spacy_luke.readers.datasets import dataset_docs
 
     data = options.data
@@ -204,7 +205,7 @@ def example_of(nlp: Any, doc: Any) -> Any:
     return Example(copy_given(doc, nlp.vocab, links=True), doc)
 
 
-def accuracy_of_counts(test: Sequence[Any]) -> Dict[str, Any]:
+def accuracy_of_counts(test: Sequence[Any]) -> dict[str, Any]:
     """The candidate with the most in-links (their share is the prior), of mentions in the knowledge base."""
     right = total = 0
     for doc in test:
@@ -237,15 +238,16 @@ def learn(nlp: Any, linker: Any, train: Sequence[Any], options: argparse.Namespa
     return time.perf_counter() - start
 
 
-def make_table(results: List[Dict[str, Any]]) -> str:
-    groups: Dict[Tuple[str, str, str], List[Dict[str, Any]]] = defaultdict(list)
+def make_table(results: list[dict[str, Any]]) -> str:
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for x in results:
         if not x["settings"]["limit"] and x["part"] == "testb":
             groups[x["system"], x["inference"], json.dumps(x["settings"])].append(x)
     lines = [
         "# Quality of entity linking on AIDA testb",
         "",
-        "Written by `python benchmarks/linking.py --table`; README.md says what is compared. In-KB accuracy in percent with",
+        "Written by `python benchmarks/linking.py --table`; README.md says what is compared. In-KB accuracy in percent "
+        "with",
         "the candidates of PPRforNED, mean over the seeds and standard deviation (n - 1).",
         "",
         "| system | decisions | accuracy | ± | macro | seeds | mentions / s | train s |",

@@ -3,8 +3,8 @@
     python benchmarks/linking_raw.py --pipeline PIPELINE     # a folder that benchmarks/linking.py --save wrote
     python benchmarks/linking_raw.py --pipeline PIPELINE --ner FOLDER    # a luke_ner that --save-ner wrote
 
-Candidates come from the knowledge base by their names alone. Writes results/linking_raw.json and .md. README.md says what is
-compared.
+Candidates come from the knowledge base by their names alone. Writes results/linking_raw.json and .md. README.md says
+what is compared.
 """
 
 import argparse
@@ -13,8 +13,9 @@ import os
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 from linking import ENCODER, PARTS, find, read_part
 from machine import describe_machine
@@ -39,7 +40,7 @@ def main() -> None:
     trained = spacy.load(options.pipeline)
     nlp = make_pipeline(options, trained)
     docs = read_texts(nlp, options)
-    rows: List[Dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for names, kb in knowledge_bases(options, options.cache or Path(folder)):
             nlp.get_pipe("luke_linker").set_kb(kb)
@@ -110,21 +111,21 @@ def learn_entities(nlp: Any, options: argparse.Namespace) -> None:
         optimizer.step_schedules()
 
 
-def read_texts(nlp: Any, options: argparse.Namespace) -> List[Any]:
+def read_texts(nlp: Any, options: argparse.Namespace) -> list[Any]:
     from spacy_luke.readers.datasets import dataset_docs
 
     return list(dataset_docs(nlp, options.data / TEXTS, format="zelda", align="expand"))[: options.limit]
 
 
-def knowledge_bases(options: argparse.Namespace, folder: Path) -> Iterator[Tuple[str, Any]]:
+def knowledge_bases(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Any]]:
     """With the names of all lists of PPRforNED, also the test documents'; and with those of train and testa alone."""
     yield "all lists", aida_kb(options.data, folder / "all")
     yield "lists of train and testa", aida_kb(options.data, folder / "known", documents=KNOWN)
 
 
-def aida_kb(data: Path, folder: Path, *, documents: Optional[int] = None) -> Any:
-    """A knowledge base of PPRforNED's lists for the first documents of AIDA, with vectors of the titles by the encoder before
-    training."""
+def aida_kb(data: Path, folder: Path, *, documents: int | None = None) -> Any:
+    """A knowledge base of PPRforNED's lists for the first documents of AIDA, with vectors of the titles by the encoder
+    before training."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.components.entity_texts import TextEncoder, embed_entities
@@ -145,7 +146,7 @@ def aida_kb(data: Path, folder: Path, *, documents: Optional[int] = None) -> Any
     return embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
 
 
-def link_texts(nlp: Any, docs: Sequence[Any], inference: str, options: argparse.Namespace) -> Dict[str, Any]:
+def link_texts(nlp: Any, docs: Sequence[Any], inference: str, options: argparse.Namespace) -> dict[str, Any]:
     """Scores and speed. The threshold of NIL is tuned on testa, with the same knowledge base."""
     from spacy.training import Example
 
@@ -177,7 +178,7 @@ def bare(doc: Any) -> Any:
     return copy_given(doc, doc.vocab)
 
 
-def make_table(result: Dict[str, Any]) -> str:
+def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# From raw text to links",
         "",

@@ -3,10 +3,10 @@
     python benchmarks/linking_sets.py --pipeline PIPELINE    # a folder that benchmarks/linking.py --save wrote
     python benchmarks/linking_sets.py --table                # results/linking_sets.md
 
-Lists of candidates exist for AIDA alone. The mentions of other sets get theirs from a knowledge base: that of AIDA's lists,
-and added to it the links of a sample of Wikipedia and of the other sets' documents. Vectors of the new entities are made of
-their titles, and nothing is trained. A run appends a line for each set and system to results/linking_sets.jsonl. README.md
-says what is compared.
+Lists of candidates exist for AIDA alone. The mentions of other sets get theirs from a knowledge base: that of AIDA's
+lists, and added to it the links of a sample of Wikipedia and of the other sets' documents. Vectors of the new entities
+are made of their titles, and nothing is trained. A run appends a line for each set and system to
+results/linking_sets.jsonl. README.md says what is compared.
 """
 
 import argparse
@@ -15,9 +15,10 @@ import os
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any
 
 from linking import ENCODER, example_of, read_part
 from linking_raw import aida_kb
@@ -67,7 +68,7 @@ def main() -> None:
         print(text)
 
 
-def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
+def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import spacy
     import torch
 
@@ -97,8 +98,8 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
 
 
 def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) -> Any:
-    """A knowledge base, and added to it the names of entities in a sample of Wikipedia and in the annotations of all sets but
-    `without`, with vectors of the entities' titles."""
+    """A knowledge base, and added to it the names of entities in a sample of Wikipedia and in the annotations of all
+    sets but `without`, with vectors of the entities' titles."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.components.entity_texts import TextEncoder, embed_entities
@@ -121,7 +122,7 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
     return embed_entities(larger, TextEncoder(checkpoint), progress=True)[0]
 
 
-def links_of_dump(path: Path) -> Iterator[Tuple[str, str]]:
+def links_of_dump(path: Path) -> Iterator[tuple[str, str]]:
     """Texts and targets of a dump's links, and the titles of its articles and redirects."""
     from spacy_luke.linking.dumps import names_of_title, read_pages
     from spacy_luke.linking.wikitext import read_article
@@ -132,7 +133,7 @@ def links_of_dump(path: Path) -> Iterator[Tuple[str, str]]:
             yield from ((x.text, x.title) for x in read_article(page.text, page.wiki).links if x.text.strip())
 
 
-def links_of_set(name: str, options: argparse.Namespace) -> Iterator[Tuple[str, str]]:
+def links_of_set(name: str, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Mentions of all documents of a set, and their titles."""
     from spacy_luke.readers.datasets import read_dataset
 
@@ -143,7 +144,7 @@ def links_of_set(name: str, options: argparse.Namespace) -> Iterator[Tuple[str, 
                 yield record.text[mention.start : mention.end], mention.kb_id
 
 
-def read_set(nlp: Any, name: str, options: argparse.Namespace, left_out: Counter) -> List[Any]:
+def read_set(nlp: Any, name: str, options: argparse.Namespace, left_out: Counter) -> list[Any]:
     """The first documents of a set that hold `--words` words. Mentions inside of others are left out, and counted."""
     from spacy_luke.readers.datasets import dataset_docs
 
@@ -152,7 +153,7 @@ def read_set(nlp: Any, name: str, options: argparse.Namespace, left_out: Counter
         docs: Iterator[Any] = iter(read_part(nlp, options, "testb"))
     else:
         docs = dataset_docs(nlp, options.data / path, format=format, overlaps="outermost", counts=left_out)
-    kept: List[Any] = []
+    kept: list[Any] = []
     while sum(map(len, kept)) < options.words and (doc := next(docs, None)) is not None:
         kept.append(doc)
     return kept
@@ -167,7 +168,7 @@ def give_candidates(docs: Sequence[Any], kb: Any) -> None:
         set_candidates_given(doc, [(x.start_char, x.end_char, [tuple(y) for y in named]) for x, named in found])
 
 
-def link(nlp: Any, linker: Any, docs: Sequence[Any], system: str) -> Dict[str, Any]:
+def link(nlp: Any, linker: Any, docs: Sequence[Any], system: str) -> dict[str, Any]:
     from spacy_luke.scorers.linking import link_by_prior, score_links
 
     examples = [example_of(nlp, doc) for doc in docs]
@@ -189,16 +190,18 @@ def link(nlp: Any, linker: Any, docs: Sequence[Any], system: str) -> Dict[str, A
     }
 
 
-def make_table(results: List[Dict[str, Any]]) -> str:
-    groups: Dict[Tuple[str, str], Dict[str, Dict[str, Any]]] = defaultdict(dict)
+def make_table(results: list[dict[str, Any]]) -> str:
+    groups: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for x in results:
         groups[x["set"], x["system"]][x["pipeline"]] = x
     keys = [*SHOWN, "right of reachable"]
     lines = [
         "# Linking on other texts",
         "",
-        "Written by `python benchmarks/linking_sets.py --table`; README.md says what is compared. Percent, given mentions whose",
-        "entity is known; means over the pipelines. P, R and F1 as the papers count: P of mentions that have a candidate, R of",
+        "Written by `python benchmarks/linking_sets.py --table`; README.md says what is compared. Percent, given "
+        "mentions whose",
+        "entity is known; means over the pipelines. P, R and F1 as the papers count: P of mentions that have a "
+        "candidate, R of",
         "all (their accuracy).",
         "",
         "| set | documents | mentions | system | pipelines | " + " | ".join(keys) + " |",

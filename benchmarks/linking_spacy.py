@@ -12,8 +12,9 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence
+from typing import Any
 
 from linking import ENCODER, RESULTS, SCORES, example_of, make_kb, read_part
 from machine import describe_machine
@@ -25,7 +26,7 @@ from thinc.api import Model
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 # chosen before any run on testb: as linking.py has them, and for the CNN spaCy's own rate
-SETTINGS: Dict[str, Dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "minilm": {"rate": 2e-4, "head_rate": 5.0, "batch": 8, "epochs": 3, "dropout": 0.0},
     "cnn": {"rate": 1e-3, "head_rate": 1.0, "batch": 8, "epochs": 10, "dropout": 0.1},
 }
@@ -37,9 +38,9 @@ def make_given_candidates() -> Callable[[KnowledgeBase, Span], Iterable[Candidat
     """The candidates that a Doc brings. Their vectors stay in memory, as those of spaCy's InMemoryLookupKB do."""
     from spacy_luke.components.kb import LinkedCandidate
 
-    vectors: Dict[str, List[float]] = {}
+    vectors: dict[str, list[float]] = {}
 
-    def given_candidates(kb: KnowledgeBase, mention: Span) -> List[Candidate]:
+    def given_candidates(kb: KnowledgeBase, mention: Span) -> list[Candidate]:
         rows = mention.doc.user_data["luke_candidates"]
         named = next((found for a, b, found in rows if (a, b) == (mention.start_char, mention.end_char)), [])
         for entity, _ in named:
@@ -52,13 +53,13 @@ def make_given_candidates() -> Callable[[KnowledgeBase, Span], Iterable[Candidat
 
 
 @registry.architectures("benchmark.EncoderInside.v1")
-def build_encoder_inside() -> Model[List[Doc], List[Any]]:
+def build_encoder_inside() -> Model[list[Doc], list[Any]]:
     """Word states by an encoder inside entity_linker's model, for timing: it is called for each mention again. What
     encodes is put into attrs["owner"], a luke_encoder; it does not learn."""
     return Model("encoder_inside", _encode_inside, dims={"nO": 384}, attrs={"owner": None})
 
 
-def _encode_inside(model: Model, docs: List[Doc], is_train: bool) -> Any:
+def _encode_inside(model: Model, docs: list[Doc], is_train: bool) -> Any:
     from spacy_luke.bridge.listeners import encode_docs, pool_words, split_words
 
     owner = model.attrs["owner"]
@@ -91,7 +92,7 @@ def main() -> None:
             add_line(RESULTS / "linking.jsonl", result)
 
 
-def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
+def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import spacy
     import torch
     from spacy.util import fix_random_seed
@@ -132,9 +133,9 @@ def run(options: argparse.Namespace) -> Iterator[Dict[str, Any]]:
 
 
 def make_pipeline(nlp: Any, encoder: str) -> Any:
-    """spaCy's entity_linker with its default CNN; or ("minilm") with a listener to a luke_encoder before it, which reads
-    each document once; or ("inside") with the same encoder in its own model."""
-    config: Dict[str, Any] = {
+    """spaCy's entity_linker with its default CNN; or ("minilm") with a listener to a luke_encoder before it, which
+    reads each document once; or ("inside") with the same encoder in its own model."""
+    config: dict[str, Any] = {
         "generate_empty_kb": {"@misc": "spacy-luke.EmptyEntityKB.v1"},
         "get_candidates": {"@misc": "benchmark.given_candidates.v1"},
         "use_gold_ents": True,
@@ -150,7 +151,7 @@ def make_pipeline(nlp: Any, encoder: str) -> Any:
     return nlp
 
 
-def initialize(nlp: Any, kb: Any, checkpoint: Any, examples: List[Any]) -> None:
+def initialize(nlp: Any, kb: Any, checkpoint: Any, examples: list[Any]) -> None:
     from spacy_luke.components.kb import LinkedKB
 
     if nlp.has_pipe("luke_encoder"):
@@ -166,7 +167,7 @@ def without_unknown(doc: Any, kb: Any) -> Any:
     return doc
 
 
-def learn(nlp: Any, train: Sequence[Any], settings: Dict[str, Any], *, seed: int) -> float:
+def learn(nlp: Any, train: Sequence[Any], settings: dict[str, Any], *, seed: int) -> float:
     from tqdm import tqdm
 
     from spacy_luke.bridge.optimizer import make_adamw
@@ -185,7 +186,7 @@ def learn(nlp: Any, train: Sequence[Any], settings: Dict[str, Any], *, seed: int
     return time.perf_counter() - start
 
 
-def evaluate(nlp: Any, test: Sequence[Any]) -> Dict[str, Any]:
+def evaluate(nlp: Any, test: Sequence[Any]) -> dict[str, Any]:
     from spacy_luke.scorers.linking import score_links
 
     examples = [example_of(nlp, doc) for doc in test]

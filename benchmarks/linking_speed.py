@@ -1,21 +1,22 @@
-"""How fast `luke_linker` is beside spaCy's `entity_linker` and the plain step-by-step procedure, and whether its decisions
-are those of the latter.
+"""How fast `luke_linker` is beside spaCy's `entity_linker` and the plain step-by-step procedure, and whether its
+decisions are those of the latter.
 
     python benchmarks/linking_speed.py PIPELINE                   # a folder that benchmarks/linking.py --save wrote
     python benchmarks/linking_speed.py PIPELINE --spacy FOLDER --spacy-cnn FOLDER     # those of linking_spacy.py --save
     python benchmarks/linking_speed.py PIPELINE --all-documents   # equal decisions on all 231 documents of AIDA testb
 
-The plain procedure is that of the original evaluate.py: one window at a time, a whole pass for each of its mentions with
-candidates, the most confident one fixed after each. The first two forms write results/linking_speed.json and .md, the last
-results/linking_decisions.json. README.md says what is compared.
+The plain procedure is that of the original evaluate.py: one window at a time, a whole pass for each of its mentions
+with candidates, the most confident one fixed after each. The first two forms write results/linking_speed.json and .md,
+the last results/linking_decisions.json. README.md says what is compared.
 """
 
 import argparse
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 from linking import example_of, read_part
@@ -24,7 +25,7 @@ from machine import describe_machine
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 RESULTS = Path(__file__).parent / "results"
 WAYS = (("local", "local", None), ("global", "global", None), ("global, sure = 0.95", "global", 0.95))
-Links = List[List[str]]  # of each Doc the ids of its mentions
+Links = list[list[str]]  # of each Doc the ids of its mentions
 
 
 def main() -> None:
@@ -76,8 +77,8 @@ def read_options() -> argparse.Namespace:
 
 def our_system(
     nlp: Any, linker: Any, inference: str, sure: Any, *, precision: str = "float32"
-) -> Callable[[List[Any]], List[Any]]:
-    def link(docs: List[Any]) -> List[Any]:
+) -> Callable[[list[Any]], list[Any]]:
+    def link(docs: list[Any]) -> list[Any]:
         linker.cfg.update(inference=inference, sure=sure)
         linker.encoder_node.attrs["predict_precision"] = precision
         return list(nlp.pipe(docs, batch_size=64))
@@ -85,9 +86,9 @@ def our_system(
     return link
 
 
-def spacy_systems(options: argparse.Namespace, kb: Any, nlp: Any, docs: Sequence[Any]) -> Dict[str, Callable]:
-    """spaCy's entity_linker: after a luke_encoder, which reads each document once; with the same encoder inside, which is
-    called for each mention; and with its default CNN."""
+def spacy_systems(options: argparse.Namespace, kb: Any, nlp: Any, docs: Sequence[Any]) -> dict[str, Callable]:
+    """spaCy's entity_linker: after a luke_encoder, which reads each document once; with the same encoder inside, which
+    is called for each mention; and with its default CNN."""
     import spacy
     from linking import ENCODER
     from linking_spacy import initialize, make_pipeline
@@ -123,9 +124,10 @@ def put_inside(model: Any, trained: Any) -> None:
     model.get_ref("tok2vec").attrs["owner"] = trained.get_pipe("luke_encoder")
 
 
-def measure(systems: Dict[str, Callable], docs: Sequence[Any], *, rounds: int) -> Dict[str, Dict[str, Any]]:
-    """Accuracy, and mentions a second: Docs with words, sentences, mentions and candidates go in, linked ones come out."""
-    times: Dict[str, List[float]] = {name: [] for name in systems}
+def measure(systems: dict[str, Callable], docs: Sequence[Any], *, rounds: int) -> dict[str, dict[str, Any]]:
+    """Accuracy, and mentions a second: Docs with words, sentences, mentions and candidates go in, linked ones come
+    out."""
+    times: dict[str, list[float]] = {name: [] for name in systems}
     accuracy = {name: accuracy_of(link, docs) for name, link in systems.items()}  # before any time
     for _ in range(rounds):
         for name, link in systems.items():
@@ -140,7 +142,7 @@ def measure(systems: Dict[str, Callable], docs: Sequence[Any], *, rounds: int) -
     }
 
 
-def measure_plainly(nlp: Any, linker: Any, docs: Sequence[Any]) -> Dict[str, Dict[str, Any]]:
+def measure_plainly(nlp: Any, linker: Any, docs: Sequence[Any]) -> dict[str, dict[str, Any]]:
     """The plain procedure, once."""
     found = {}
     linker.encoder_node.attrs["predict_precision"] = "float32"
@@ -154,7 +156,7 @@ def measure_plainly(nlp: Any, linker: Any, docs: Sequence[Any]) -> Dict[str, Dic
     return found
 
 
-def given(docs: Sequence[Any]) -> List[Any]:
+def given(docs: Sequence[Any]) -> list[Any]:
     from spacy_luke.readers.docbin import copy_given
 
     return [copy_given(doc, doc.vocab, links=True) for doc in docs]
@@ -169,15 +171,16 @@ def accuracy_of(link: Callable, docs: Sequence[Any]) -> float:
     return round(100 * score_links(examples)["links_accuracy"], 2)
 
 
-def speed_of(mentions: int, seconds: float) -> Dict[str, float]:
+def speed_of(mentions: int, seconds: float) -> dict[str, float]:
     return {"seconds": round(seconds, 2), "mentions_per_second": round(mentions / seconds, 1)}
 
 
-def make_table(result: Dict[str, Any]) -> str:
+def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# Speed of entity linking",
         "",
-        "Written by `python benchmarks/linking_speed.py`; README.md says what is compared. AIDA testb, mentions and candidates",
+        "Written by `python benchmarks/linking_speed.py`; README.md says what is compared. AIDA testb, mentions and "
+        "candidates",
         f"given, the first {result['documents']} documents; in-KB accuracy in percent on these.",
         "",
         "| system | accuracy | seconds | mentions / s |",
@@ -192,7 +195,7 @@ def make_table(result: Dict[str, Any]) -> str:
 # ---- decisions
 
 
-def compare_decisions(nlp: Any, linker: Any, docs: Sequence[Any]) -> Dict[str, Any]:
+def compare_decisions(nlp: Any, linker: Any, docs: Sequence[Any]) -> dict[str, Any]:
     results, plain = {}, {}
     for name, inference, sure in WAYS:
         linker.cfg.update(inference=inference, sure=sure)
@@ -203,17 +206,17 @@ def compare_decisions(nlp: Any, linker: Any, docs: Sequence[Any]) -> Dict[str, A
     return results
 
 
-def run_all_plainly(linker: Any, docs: Sequence[Any]) -> Tuple[Links, Dict[str, int], float]:
+def run_all_plainly(linker: Any, docs: Sequence[Any]) -> tuple[Links, dict[str, int], float]:
     """Ids of each Doc's mentions, windows encoded, seconds."""
     from tqdm import tqdm
 
-    counts: Dict[str, int] = {"windows": 0}
+    counts: dict[str, int] = {"windows": 0}
     start = time.perf_counter()
     found = [decide_plainly(linker, doc, counts) for doc in tqdm(docs, desc="step by step", mininterval=20)]
     return found, counts, time.perf_counter() - start
 
 
-def compare(linker: Any, docs: Sequence[Any], plainly: Tuple[Links, Dict[str, int], float]) -> Dict[str, Any]:
+def compare(linker: Any, docs: Sequence[Any], plainly: tuple[Links, dict[str, int], float]) -> dict[str, Any]:
     linker.counts.clear()
     start = time.perf_counter()
     fast = [best_of(found) for found in linker.predict(docs)]
@@ -232,11 +235,11 @@ def compare(linker: Any, docs: Sequence[Any], plainly: Tuple[Links, Dict[str, in
     }
 
 
-def best_of(found: Any) -> List[str]:
+def best_of(found: Any) -> list[str]:
     return [linked[0][0] if linked else "NIL" for _, linked in found]
 
 
-def decide_plainly(linker: Any, doc: Any, counts: Dict[str, int]) -> List[str]:
+def decide_plainly(linker: Any, doc: Any, counts: dict[str, int]) -> list[str]:
     """The ids of a Doc's mentions."""
     from spacy_luke.bridge.documents import read_document
     from spacy_luke.components.link_inputs import link_tasks
@@ -255,14 +258,14 @@ def decide_plainly(linker: Any, doc: Any, counts: Dict[str, int]) -> List[str]:
     return ids
 
 
-def run_plainly(linker: Any, task: Any, vectors: Any, counts: Dict[str, int]) -> Dict[int, int]:
+def run_plainly(linker: Any, task: Any, vectors: Any, counts: dict[str, int]) -> dict[int, int]:
     """Of each token with candidates the place of the best one."""
     import torch
 
     from spacy_luke.batch.linking import make_link_batch
 
     waiting = [e for e in range(len(task.rows)) if len(task.rows[e])]
-    chosen: Dict[int, int] = {}
+    chosen: dict[int, int] = {}
     while waiting:
         counts["windows"] += 1
         batch = make_link_batch([task.item(waiting)], vectors)

@@ -4,10 +4,10 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 
-def describe_machine() -> Dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     import torch
 
     return {"chip": chip_name(), "threads": torch.get_num_threads(), "versions": _versions()}
@@ -21,7 +21,7 @@ def chip_name() -> str:
     return f"{names[0] if names else platform.processor()} ({os.cpu_count()} cores)"
 
 
-def _versions() -> Dict[str, str]:
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in ("torch", "spacy", "thinc", "transformers", "spacy-transformers", "span-marker", "spacy-luke"):
         try:

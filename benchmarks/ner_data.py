@@ -5,27 +5,27 @@ Subsets are whole documents from the start of a file, until they hold at least t
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
 
 from spacy_luke.readers.columns import read_columns
 
-Mention = Tuple[int, int, str]
+Mention = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
 class Sentence:
     """Words and gold mentions (start, end, label), words counted from 0, the end exclusive, each once."""
 
-    words: List[str]
-    mentions: List[Mention]
+    words: list[str]
+    mentions: list[Mention]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Which sentences of a file: of its documents, those after the first `skip` sentences, until `sentences` are held."""
+    """Which sentences of a file: of its documents, those after the first `skip` sentences, until `sentences` are
+    held."""
 
     file: str
-    sentences: Optional[int] = None
+    sentences: int | None = None
     skip: int = 0
 
 
@@ -40,7 +40,7 @@ class DataSet:
     nested: bool = False
 
 
-DATA_SETS: Dict[str, DataSet] = {
+DATA_SETS: dict[str, DataSet] = {
     "conll2003": DataSet(
         "conll2003",
         train=Part("conll2003/eng.train", 800),
@@ -64,12 +64,12 @@ DATA_SETS: Dict[str, DataSet] = {
 }
 
 
-def read_part(folder: Path, data_set: DataSet, part: Part) -> List[Sentence]:
+def read_part(folder: Path, data_set: DataSet, part: Part) -> list[Sentence]:
     """The sentences of a part, in the order of the file. folder: what holds the data sets' folders."""
     path = folder / part.file
     if not path.exists():
         raise SystemExit(f"Expected the data at {path}, but it is not there. Set --data or SPACY_LUKE_SHARED.")
-    sentences: List[Sentence] = []
+    sentences: list[Sentence] = []
     seen = 0
     for document in read_columns(path, format=data_set.format):
         if part.sentences is not None and len(sentences) >= part.sentences:
@@ -85,16 +85,16 @@ def read_part(folder: Path, data_set: DataSet, part: Part) -> List[Sentence]:
     return sentences
 
 
-def outermost(mentions: List[Mention]) -> List[Mention]:
+def outermost(mentions: list[Mention]) -> list[Mention]:
     """The mentions without those that overlap a longer one: what a system that cannot nest is trained on."""
-    kept: List[Mention] = []
+    kept: list[Mention] = []
     for mention in sorted(mentions, key=lambda m: (m[0] - m[1], m)):
         if all(mention[1] <= a or b <= mention[0] for a, b, _ in kept):
             kept.append(mention)
     return sorted(kept)
 
 
-def score(gold: List[List[Mention]], found: List[List[Mention]]) -> Dict[str, float]:
+def score(gold: list[list[Mention]], found: list[list[Mention]]) -> dict[str, float]:
     """Precision, recall and F1 in percent: a mention is right where words and label are; each counts once."""
     pairs = [(set(a), set(b)) for a, b in zip(gold, found, strict=True)]
     right = sum(len(a & b) for a, b in pairs)

@@ -4,9 +4,10 @@ Each `make_*` gives a `System`: a step of training on some of the sentences, and
 """
 
 import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Any
 
 import spacy
 import torch
@@ -28,8 +29,8 @@ SPANS_KEY = "sc"
 class System:
     """step: one optimizer step on the training sentences with these indices; predict: the mentions of each sentence."""
 
-    step: Callable[[List[int]], None]
-    predict: Callable[[List[List[str]]], List[List[Mention]]]
+    step: Callable[[list[int]], None]
+    predict: Callable[[list[list[str]]], list[list[Mention]]]
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,11 @@ def make_spacy_ner(
         grad_clip=1.0,
     )
 
-    def step(batch: List[int]) -> None:
+    def step(batch: list[int]) -> None:
         nlp.update([_fresh(nlp, examples[i]) for i in batch], sgd=optimizer, drop=settings.dropout)
         optimizer.step_schedules()
 
-    def predict(texts: List[List[str]]) -> List[List[Mention]]:
+    def predict(texts: list[list[str]]) -> list[list[Mention]]:
         return [_entities(doc) for doc in nlp.pipe((_doc(nlp, x) for x in texts), batch_size=64)]
 
     return System(step, predict)
@@ -109,7 +110,7 @@ def make_token_classifier(
         group_rates={"^classifier": settings.head_multiple},  # type: ignore[arg-type]
     )
 
-    def step(batch: List[int]) -> None:
+    def step(batch: list[int]) -> None:
         model.train()
         inputs, firsts = _encode(tokenizer, [sentences[i].words for i in batch])
         gold = torch.full(inputs["input_ids"].shape, -100)
@@ -119,9 +120,9 @@ def make_token_classifier(
         optimizer.step("token_classifier", list(model.named_parameters()))
         optimizer.step_schedules()
 
-    def predict(texts: List[List[str]]) -> List[List[Mention]]:
+    def predict(texts: list[list[str]]) -> list[list[Mention]]:
         model.eval()
-        found: List[List[Mention]] = [[] for _ in texts]
+        found: list[list[Mention]] = [[] for _ in texts]
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for a in range(0, len(order), 32):
             part = order[a : a + 32]
@@ -135,7 +136,7 @@ def make_token_classifier(
     return System(step, predict)
 
 
-SYSTEMS: Dict[str, Callable[..., System]] = {
+SYSTEMS: dict[str, Callable[..., System]] = {
     "luke_full": make_luke_full,
     "luke_one_way": make_luke_one_way,
     "spacy_ner": make_spacy_ner,
@@ -143,7 +144,7 @@ SYSTEMS: Dict[str, Callable[..., System]] = {
 }
 
 
-def transformer_config(name: str) -> Dict[str, Any]:
+def transformer_config(name: str) -> dict[str, Any]:
     return {
         "@architectures": "spacy-transformers.TransformerModel.v3",
         "name": name,
@@ -152,7 +153,7 @@ def transformer_config(name: str) -> Dict[str, Any]:
     }
 
 
-def spacy_ner_config() -> Dict[str, Any]:
+def spacy_ner_config() -> dict[str, Any]:
     return {
         "@architectures": "spacy.TransitionBasedParser.v2",
         "state_type": "ner",
@@ -171,7 +172,7 @@ def spacy_ner_config() -> Dict[str, Any]:
 
 def luke_config(
     attention: str, *, settings: Settings, nested: bool = False, precision: str = "float32"
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     return {
         "model": {
             "@architectures": "spacy-luke.SpanClassifier.v1",
@@ -207,11 +208,11 @@ def _make_luke(
     )
     optimizer = make_adamw(_schedule(len(sentences), settings), group_rates={"^head": settings.head_multiple})  # type: ignore[arg-type]
 
-    def step(batch: List[int]) -> None:
+    def step(batch: list[int]) -> None:
         ner.update([examples[i] for i in batch], drop=settings.dropout, sgd=optimizer)
         optimizer.step_schedules()
 
-    def predict(texts: List[List[str]]) -> List[List[Mention]]:
+    def predict(texts: list[list[str]]) -> list[list[Mention]]:
         return [_entities(doc) for doc in ner.pipe((_doc(nlp, x) for x in texts), batch_size=64)]
 
     return System(step, predict)
@@ -222,19 +223,20 @@ def _schedule(n: int, settings: Settings) -> Any:
     return warmup_linear(settings.rate, max(1, int(settings.warmup * steps)), steps)
 
 
-def batches(n: int, *, settings: Settings, seed: int) -> Iterator[List[int]]:
-    """Indices of the sentences of each step, the same for every system: each epoch a new order that the seed alone fixes."""
+def batches(n: int, *, settings: Settings, seed: int) -> Iterator[list[int]]:
+    """Indices of the sentences of each step, the same for every system: each epoch a new order that the seed alone
+    fixes."""
     order = random.Random(seed)
     for _ in range(settings.epochs):
         shuffled = order.sample(range(n), n)
         yield from (shuffled[a : a + settings.batch] for a in range(0, n, settings.batch))
 
 
-def _doc(nlp: Any, words: List[str]) -> Doc:
+def _doc(nlp: Any, words: list[str]) -> Doc:
     return Doc(nlp.vocab, words=words, sent_starts=[i == 0 for i in range(len(words))])
 
 
-def _example(nlp: Any, sentence: Sentence, mentions: List[Mention], *, spans_key: Any) -> Example:
+def _example(nlp: Any, sentence: Sentence, mentions: list[Mention], *, spans_key: Any) -> Example:
     gold = _doc(nlp, sentence.words)
     spans = [Span(gold, start, end, label=label) for start, end, label in mentions]
     if spans_key is None:
@@ -255,19 +257,19 @@ def _fresh(nlp: Any, example: Example) -> Example:
     return Example(_doc(nlp, [word.text for word in example.reference]), example.reference)
 
 
-def _entities(doc: Doc) -> List[Mention]:
+def _entities(doc: Doc) -> list[Mention]:
     spans = doc.spans[SPANS_KEY] if SPANS_KEY in doc.spans else doc.ents
     return [(span.start, span.end, span.label_) for span in spans]
 
 
-def _encode(tokenizer: Any, texts: List[List[str]]) -> Any:
+def _encode(tokenizer: Any, texts: list[list[str]]) -> Any:
     """Inputs of the model, and for each text the first piece of each word that has one."""
     inputs = tokenizer(texts, is_split_into_words=True, padding=True, return_tensors="pt")
     if inputs["input_ids"].shape[1] > tokenizer.model_max_length:
         raise SystemExit(f"A sentence has more than the encoder's {tokenizer.model_max_length} pieces.")
     firsts = []
     for row in range(len(texts)):
-        places: Dict[int, int] = {}
+        places: dict[int, int] = {}
         for place, word in enumerate(inputs.word_ids(row)):
             if word is not None:
                 places.setdefault(word, place)

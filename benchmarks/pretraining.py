@@ -3,17 +3,18 @@
     python benchmarks/pretraining.py                 # MiniLM's size on the CPU: results/pretraining.json and .md
     python benchmarks/pretraining.py --size base --device cuda --precision bfloat16
 
-A step: masks, forward, backward and AdamW, all entities in the softmax. The products: those of its linear layers, attention
-and heads, forward and backward, of random numbers in buffers that exist beforehand. Both alternate; medians count. On a GPU
-the share of what the chip can compute (MFU) stands beside.
+A step: masks, forward, backward and AdamW, all entities in the softmax. The products: those of its linear layers,
+attention and heads, forward and backward, of random numbers in buffers that exist beforehand. Both alternate; medians
+count. On a GPU the share of what the chip can compute (MFU) stands beside.
 """
 
 import argparse
 import json
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, median
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ from spacy_luke.pretraining.windows import Drawn, LukeWindows
 from spacy_luke.text.tokenizer import PieceTokenizer
 
 RESULTS = Path(__file__).parent / "results"
-SIZES: Dict[str, Dict[str, Any]] = {
+SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"hidden_size": 32, "num_layers": 2, "num_heads": 2, "intermediate_size": 64, "entity_size": 16},
     "minilm": {"hidden_size": 384, "num_layers": 6, "num_heads": 12, "intermediate_size": 1536, "entity_size": 384},
     "base": {},
@@ -46,7 +47,7 @@ class StepProducts(Products):
         self,
         config: EncoderConfig,
         shapes: Sequence[Shapes],
-        asked: Sequence[Dict[str, int]],
+        asked: Sequence[dict[str, int]],
         *,
         entities: int,
         dtype: torch.dtype,
@@ -140,7 +141,7 @@ def make_tokenizer(size: int) -> PieceTokenizer:
 def make_windows(options: argparse.Namespace) -> LukeWindows:
     """Windows of random pieces; they differ in length by up to a tenth."""
     rng = np.random.default_rng(0)
-    examples: List[Example] = []
+    examples: list[Example] = []
     for _ in range(options.windows * options.repeats):
         n = options.pieces - 2 - int(rng.integers(options.pieces // 10 + 1))
         starts = np.sort(rng.choice(n - 2, size=options.mentions, replace=False)).astype(np.int32)
@@ -159,7 +160,7 @@ def make_windows(options: argparse.Namespace) -> LukeWindows:
     )
 
 
-def measure(options: argparse.Namespace) -> Dict[str, Any]:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     if options.threads:
         torch.set_num_threads(options.threads)
     device = torch.device(options.device)
@@ -186,7 +187,7 @@ def measure(options: argparse.Namespace) -> Dict[str, Any]:
     ]
     asked = [x.counts for x in batches]
     half = options.precision == "bfloat16"
-    seconds: Dict[str, List[float]] = {"step": [], "products": []}
+    seconds: dict[str, list[float]] = {"step": [], "products": []}
 
     def step(drawn: Sequence[Drawn]) -> float:
         batch = windows.collate(drawn).to(device)
@@ -233,7 +234,7 @@ def timed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def count_flops(config: EncoderConfig, shape: Shapes, asked: Dict[str, int], *, entities: int) -> int:
+def count_flops(config: EncoderConfig, shape: Shapes, asked: dict[str, int], *, entities: int) -> int:
     """Of the products of a step, forward and backward."""
     d, f, e = config.hidden_size, config.intermediate_size, config.entity_size
     rows = shape.words + shape.entities
@@ -243,14 +244,17 @@ def count_flops(config: EncoderConfig, shape: Shapes, asked: Dict[str, int], *, 
     return 6 * (linear + heads + attention)
 
 
-def make_table(results: Dict[str, Any]) -> str:
+def make_table(results: dict[str, Any]) -> str:
     lines = [
         "# Speed of a step of pretraining",
         "",
-        "Written by `python benchmarks/pretraining.py`; its head says what is measured. Of products: the time of the same",
-        "products alone as a share of the step's; MFU: the products' operations as a share of what the GPU can compute.",
+        "Written by `python benchmarks/pretraining.py`; its head says what is measured. Of products: the time of the "
+        "same",
+        "products alone as a share of the step's; MFU: the products' operations as a share of what the GPU can "
+        "compute.",
         "",
-        "| size | device | precision | windows | pieces | entities | tokens / s | TFLOP / s | of products | MFU | threads |",
+        "| size | device | precision | windows | pieces | entities | tokens / s | TFLOP / s | of products | MFU | "
+        "threads |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for x in results.values():

@@ -4,8 +4,9 @@ The same batches, with the same shapes for every linear layer and every attentio
 exist beforehand: no embeddings, softmax, activations, LayerNorms, residuals, packing or Python around them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any
 
 import torch
 from spacy.tokens import Doc
@@ -22,10 +23,10 @@ class Shapes:
 
     words: int
     entities: int
-    windows: Sequence[Tuple[int, int]]
+    windows: Sequence[tuple[int, int]]
 
 
-def shapes_of(ner: Any, docs: Sequence[Doc]) -> List[Shapes]:
+def shapes_of(ner: Any, docs: Sequence[Doc]) -> list[Shapes]:
     items = (item for i, doc in enumerate(docs) for item in ner.items(i, doc))
     batches = batch_items(items, size=ner.cfg["batch_size"])
     return [Shapes(sum(b.lengths), sum(b.counts), list(zip(b.lengths, b.counts))) for b in batches]
@@ -43,7 +44,7 @@ class Products:
         sizes = {"square": (8, d, d), "up": (f, d), "down": (d, f)}
         self.weights = [{k: torch.randn(s).to(dtype) for k, s in sizes.items()} for _ in range(config.num_layers)]
         self.head = torch.randn(n_labels, 3 * d).to(dtype)
-        self.buffers: Dict[Tuple[str, Tuple[int, ...]], Tensor] = {}
+        self.buffers: dict[tuple[str, tuple[int, ...]], Tensor] = {}
         self.flops = 0
 
     def run(self) -> None:
@@ -56,7 +57,7 @@ class Products:
                         self._attention(n_words, n_entities)
                 self._mm(batch.entities, self.head)
 
-    def _linear(self, batch: Shapes, weights: Dict[str, Tensor]) -> None:
+    def _linear(self, batch: Shapes, weights: dict[str, Tensor]) -> None:
         square = weights["square"]
         for i in range(4):  # query, w2e_query, key, value; e2w_query, e2e_query, key, value
             self._mm(batch.words, square[i])

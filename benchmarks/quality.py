@@ -19,7 +19,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, List
+from typing import Any
 
 from machine import describe_machine
 from runs import describe_machines, read_lines
@@ -71,7 +71,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(options: argparse.Namespace) -> Dict[str, Any]:
+def run(options: argparse.Namespace) -> dict[str, Any]:
     """Train once and score once."""
     import torch
     from ner_data import DATA_SETS, read_part, score
@@ -131,25 +131,27 @@ def run_missing(options: argparse.Namespace) -> None:
         subprocess.run(command, check=True)
 
 
-def key_of(result: Dict[str, Any]) -> tuple:
+def key_of(result: dict[str, Any]) -> tuple:
     settings = result["settings"]
     return result["dataset"], result["system"], result["seed"], settings["epochs"], settings["batch"], settings["rate"]
 
 
-def make_table(results: List[Dict[str, Any]]) -> str:
+def make_table(results: list[dict[str, Any]]) -> str:
     """Markdown: mean and standard deviation over the seeds, with times."""
     if not results:
         raise SystemExit("There are no results yet; run with --all first.")
-    groups: Dict[tuple, List[Dict[str, Any]]] = defaultdict(list)
+    groups: dict[tuple, list[dict[str, Any]]] = defaultdict(list)
     for x in results:
         groups[x["dataset"], x["system"], json.dumps(x["settings"])].append(x)
     lines = [
         "# NER quality",
         "",
-        "Written by `python benchmarks/quality.py --table`; README.md says what is compared. F1, precision and recall in",
+        "Written by `python benchmarks/quality.py --table`; README.md says what is compared. F1, precision and recall "
+        "in",
         "percent, exact span and label; mean over the seeds and standard deviation (n - 1).",
         "",
-        "| data | system | F1 | ± | P | R | seeds | rate | batch | epochs | train s | test s | words/s train | words/s test |",
+        "| data | system | F1 | ± | P | R | seeds | rate | batch | epochs | train s | test s | words/s train | words/s "
+        "test |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     rank = {name: i for i, name in enumerate((*DATA_SETS, *SYSTEMS))}

@@ -14,11 +14,12 @@ import os
 import random
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 from machine import describe_machine
 from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
@@ -59,12 +60,13 @@ class Task:
 
 @dataclass(frozen=True)
 class System:
-    """pretrained: the folder of --pretrained whose encoder is fine-tuned, None: MiniLM itself; kinds: of layers of a fresh
+    """pretrained: the folder of --pretrained whose encoder is fine-tuned, None: MiniLM itself; kinds: of layers of a
+    fresh
     one, None: some with a K-Encoder; entities: whether the Docs' entities are read."""
 
-    pretrained: Optional[str]
+    pretrained: str | None
     entities: bool
-    kinds: Optional[List[str]] = None
+    kinds: list[str] | None = None
 
 
 TASKS = {
@@ -122,7 +124,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(options: argparse.Namespace) -> Dict[str, Any]:
+def run(options: argparse.Namespace) -> dict[str, Any]:
     import torch
     from spacy.util import fix_random_seed
 
@@ -180,7 +182,7 @@ def build(task: str, system: System) -> Any:
     nlp = spacy.blank("en")
     threshold = 0.3 if task == "open_entity" else 0.0
     getter = {"@misc": "spacy-luke.given_entities.v1", "threshold": threshold}
-    settings: Dict[str, Any] = {"knowledge": getter if system.entities else None}
+    settings: dict[str, Any] = {"knowledge": getter if system.entities else None}
     if task == "fewrel":
         settings["none"] = None
     else:
@@ -201,19 +203,19 @@ def initialize(nlp: Any, train: Sequence[Any], system: System, options: argparse
     return component
 
 
-def read_open_entity(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+def read_open_entity(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     from spacy_luke.readers.datasets import dataset_docs
 
     task = TASKS["open_entity"]
 
-    def read(part: str, n: int) -> List[Any]:
+    def read(part: str, n: int) -> list[Any]:
         path = options.data / "open_entity_ernie" / f"{part}.json"
         return list(islice(dataset_docs(nlp, path, format="open_entity"), options.limit or n))
 
     return read("train", task.train), read("dev" if options.dev else "test", task.test)
 
 
-def read_fewrel(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+def read_fewrel(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     """The 42 relations present, divided by `divide_records` with seed 0, the first records of each relation."""
     from spacy_luke.readers.datasets import read_dataset
     from spacy_luke.readers.records import make_doc
@@ -221,7 +223,7 @@ def read_fewrel(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[
 
     task = TASKS["fewrel"]
 
-    def read(part: str, n: int) -> List[Any]:
+    def read(part: str, n: int) -> list[Any]:
         records = [x for file in FEWREL for x in read_dataset(options.data / file, format="fewrel")]
         taken: Counter = Counter()
         docs = []
@@ -235,7 +237,7 @@ def read_fewrel(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[
     return read("train", task.train), read("dev" if options.dev else "test", task.test)
 
 
-def read_control(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+def read_control(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     """Neutral sentences about entities of CoDEx: only their vectors tell what they are. As many entities of each kind,
     which are of no other; no entity is in two parts."""
     from spacy.tokens import Span
@@ -246,13 +248,13 @@ def read_control(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List
     names = json.loads((options.data / "codex" / "types" / "en" / "types.json").read_text(encoding="utf8"))
     store = EntityVectors.open(options.vectors)
     kind_of = {label: kind for kind, labels in KINDS.items() for label in labels}
-    by_kind: Dict[str, List[str]] = {kind: [] for kind in KINDS}
+    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for entity, found in sorted(types.items()):
         kinds = {kind_of[names[x]["label"]] for x in found if x in names and names[x]["label"] in kind_of}
         if len(kinds) == 1 and store.row(entity) >= 0:
             by_kind[kinds.pop()].append(entity)
     task, rng = TASKS["control"], random.Random(0)
-    parts: Dict[str, List[Any]] = {"train": [], "dev": [], "test": []}
+    parts: dict[str, list[Any]] = {"train": [], "dev": [], "test": []}
     sizes = {"train": task.train // len(KINDS), "dev": 15, "test": task.test // len(KINDS)}
     for kind, entities in by_kind.items():
         if len(entities) < sum(sizes.values()):
@@ -275,7 +277,7 @@ def read_control(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List
 PARTS = {"open_entity": read_open_entity, "fewrel": read_fewrel, "control": read_control}
 
 
-def coverage(component: Any, examples: Sequence[Any]) -> Dict[str, int]:
+def coverage(component: Any, examples: Sequence[Any]) -> dict[str, int]:
     from spacy_luke.bridge.documents import read_document
 
     counts: Counter = Counter()
@@ -295,16 +297,19 @@ def fresh(nlp: Any, doc: Any) -> Any:
     return Example(copy_given(doc, nlp.vocab, mentions=True, pairs=True), doc)
 
 
-def make_table(results: List[Dict[str, Any]]) -> str:
-    groups: Dict[Tuple[str, str, str], List[Dict[str, Any]]] = defaultdict(list)
+def make_table(results: list[dict[str, Any]]) -> str:
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for x in results:
         groups[x["task"], x["system"], json.dumps(x["settings"])].append(x)
     lines = [
         "# ERNIE: quality",
         "",
-        "Written by `python benchmarks/quality_ernie.py --table`; README.md says what is compared. Percent, mean over the seeds",
-        "and standard deviation (n - 1). Scores: open_entity loose micro F1, fewrel accuracy, control loose micro F1 of one",
-        f"type for each mention ({len(KINDS)} types, equally frequent: chance is {100 / len(KINDS):.1f}). Vectors: of the test part's",
+        "Written by `python benchmarks/quality_ernie.py --table`; README.md says what is compared. Percent, mean over "
+        "the seeds",
+        "and standard deviation (n - 1). Scores: open_entity loose micro F1, fewrel accuracy, control loose micro F1 "
+        "of one",
+        f"type for each mention ({len(KINDS)} types, equally frequent: chance is {100 / len(KINDS):.1f}). Vectors: of "
+        f"the test part's",
         "entities how many have one.",
         "",
         "| data | system | score | ± | seeds | vectors | epochs | train s |",

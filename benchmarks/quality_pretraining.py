@@ -4,18 +4,19 @@
     python benchmarks/quality_pretraining.py --cache DIR --all                       # every run that is missing
     python benchmarks/quality_pretraining.py --table                                 # results/quality_pretraining.md
 
-A run appends a line to results/quality_pretraining.jsonl. What is pretrained is made once for each system and seed and kept
-in DIR (--task pretrain makes nothing else), as are the data. README.md says what is compared.
+A run appends a line to results/quality_pretraining.jsonl. What is pretrained is made once for each system and seed and
+kept in DIR (--task pretrain makes nothing else), as are the data. README.md says what is compared.
 """
 
 import argparse
 import os
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 
 import linking
 import quality_tasks
@@ -31,7 +32,7 @@ DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-short
 WIKIGOLD = "wikigold/CONLL-format/data/wikigold.conll.txt"
 SEEDS = (0, 1, 2)
 TASKS = ("wikigold", "open_entity", "aida")
-SYSTEMS: Dict[str, Optional[Dict[str, Any]]] = {  # what they override in the config; None: not pretrained
+SYSTEMS: dict[str, dict[str, Any] | None] = {  # what they override in the config; None: not pretrained
     "start": None,
     "mlm": {"task.entities": None},
     "luke": {},
@@ -77,7 +78,7 @@ def read_options() -> argparse.Namespace:
     return options
 
 
-def run(options: argparse.Namespace) -> Dict[str, Any]:
+def run(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     if options.threads:
@@ -111,7 +112,7 @@ def find_encoder(options: argparse.Namespace) -> Path:
     folder = options.cache / f"{options.system}-{options.seed}"
     if not (folder / "model").is_dir():
         frozen = {"new": ["^encoder[.](words|layers)[.]", "entities[.]table"], "all": ["entities[.]table"]}
-        settings: Dict[str, Any] = {
+        settings: dict[str, Any] = {
             "paths.shards": str(make_shards(options)),
             "paths.vectors": "titles" if options.system == "luke" else None,
             "system.seed": options.seed,
@@ -167,7 +168,7 @@ def read_gum(folder: Path) -> Iterator[Any]:
 
     for path in sorted(folder.glob("*.conllu")):
         text, links = "", []
-        opened: Dict[str, List[Tuple[int, str]]] = defaultdict(list)
+        opened: dict[str, list[tuple[int, str]]] = defaultdict(list)
         for line in path.read_text(encoding="utf8").splitlines():
             cells = line.split("\t")
             if len(cells) != 10 or not cells[0].isdigit():
@@ -185,9 +186,9 @@ def read_gum(folder: Path) -> Iterator[Any]:
         yield Paragraph(path.stem, text.rstrip(), flat(links))
 
 
-def flat(links: List[Tuple[int, int, str]]) -> List[Tuple[int, int, str]]:
+def flat(links: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
     """In order, the outer one of those that overlap."""
-    kept: List[Tuple[int, int, str]] = []
+    kept: list[tuple[int, int, str]] = []
     for link in sorted(links, key=lambda x: (x[0], -x[1])):
         if not kept or link[0] >= kept[-1][1]:
             kept.append(link)
@@ -197,7 +198,7 @@ def flat(links: List[Tuple[int, int, str]]) -> List[Tuple[int, int, str]]:
 # ---- the three tasks
 
 
-def run_ner(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
+def run_ner(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     """`luke_ner` in one-way attention on WikiGold, sentence by sentence, as quality.py does it."""
     import ner_systems
     from ner_data import read_part, score
@@ -219,7 +220,7 @@ def run_ner(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
     }
 
 
-def run_typing(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
+def run_typing(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     """Open Entity with the paper's input, as quality_tasks.py does it."""
     from spacy.util import fix_random_seed
 
@@ -247,9 +248,9 @@ def run_typing(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
     }
 
 
-def run_linking(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
-    """AIDA testb without priors, before and after training on some documents of AIDA; vectors of titles by MiniLM for all
-    systems."""
+def run_linking(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
+    """AIDA testb without priors, before and after training on some documents of AIDA; vectors of titles by MiniLM for
+    all systems."""
     import spacy
     from spacy.util import fix_random_seed
 
@@ -291,17 +292,19 @@ def run_linking(options: argparse.Namespace, encoder: Path) -> Dict[str, Any]:
 # ---- all runs, and the table
 
 
-def make_table(results: List[Dict[str, Any]]) -> str:
+def make_table(results: list[dict[str, Any]]) -> str:
     if not results:
         raise SystemExit("There are no results yet; run with --all first.")
-    groups: Dict[Tuple[str, str], List[Dict[str, Any]]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for x in results:
         groups[x["task"], x["system"]].append(x)
     lines = [
         "# Does pretraining help?",
         "",
-        "Written by `python benchmarks/quality_pretraining.py --table`; README.md says what is compared. Percent, mean over the",
-        "seeds and standard deviation (n - 1). wikigold: F1 of exact spans and labels; open_entity: loose micro F1; aida: in-KB",
+        "Written by `python benchmarks/quality_pretraining.py --table`; README.md says what is compared. Percent, mean "
+        "over the",
+        "seeds and standard deviation (n - 1). wikigold: F1 of exact spans and labels; open_entity: loose micro F1; "
+        "aida: in-KB",
         "accuracy on testb without priors, candidates of PPRforNED; untrained: before any document of AIDA was seen.",
         "",
         "| data | system | score | ± | untrained | seeds | train s | test s |",

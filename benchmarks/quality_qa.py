@@ -12,11 +12,12 @@ import argparse
 import os
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any
 
 from machine import describe_machine
 from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
@@ -76,7 +77,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(options: argparse.Namespace) -> Dict[str, Any]:
+def run(options: argparse.Namespace) -> dict[str, Any]:
     import torch
     from spacy.util import fix_random_seed
 
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
     }
 
 
-def build(system: System, options: argparse.Namespace) -> Tuple[Any, Any]:
+def build(system: System, options: argparse.Namespace) -> tuple[Any, Any]:
     """The pipeline, and the names that its annotator knows, from the dump; None where entities are not read."""
     import spacy
 
@@ -130,7 +131,7 @@ def build(system: System, options: argparse.Namespace) -> Tuple[Any, Any]:
     return nlp, store
 
 
-def read_parts(nlp: Any, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+def read_parts(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     from spacy_luke.readers.datasets import dataset_docs
 
     docs = dataset_docs(nlp, options.data / TRAIN, format="squad_triples")
@@ -154,7 +155,8 @@ def initialize(nlp: Any, train: Sequence[Any], system: System, store: Any, *, se
 
 
 def add_titles(checkpoint: Any, titles: Sequence[str]) -> None:
-    """Rows of the entity table for titles: the mean of the embeddings of their pieces, where pretrained ones would be."""
+    """Rows of the entity table for titles: the mean of the embeddings of their pieces, where pretrained ones would
+    be."""
     import torch
 
     from spacy_luke.entities import SPECIAL, EntityVocab
@@ -179,14 +181,15 @@ def asked(nlp: Any, doc: Any) -> Any:
     return Example(given, doc)
 
 
-def make_table(results: List[Dict[str, Any]]) -> str:
-    groups: Dict[str, Dict[int, Dict[str, Any]]] = defaultdict(dict)
+def make_table(results: list[dict[str, Any]]) -> str:
+    groups: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
     for x in results:
         groups[x["system"]][x["seed"]] = x
     lines = [
         "# Quality of extractive QA",
         "",
-        "Written by `python benchmarks/quality_qa.py --table`; README.md says what is compared. XQuAD (English), official",
+        "Written by `python benchmarks/quality_qa.py --table`; README.md says what is compared. XQuAD (English), "
+        "official",
         "scores in percent, mean over the seeds and standard deviation (n - 1).",
         "",
         "| system | EM | F1 | ± | seeds | train s | test s |",

@@ -4,8 +4,8 @@
     python benchmarks/quality_tasks.py --all                                   # every run that is missing
     python benchmarks/quality_tasks.py --table                                 # results/quality_tasks.md
 
-A run appends a line to results/quality_tasks.jsonl, or with --dev, which scores the dev part, to quality_tasks_dev.jsonl.
-README.md says what is compared.
+A run appends a line to results/quality_tasks.jsonl, or with --dev, which scores the dev part, to
+quality_tasks_dev.jsonl. README.md says what is compared.
 """
 
 import argparse
@@ -13,11 +13,12 @@ import json
 import os
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 from machine import describe_machine
 from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
@@ -33,7 +34,7 @@ class Task:
     train file serves as dev where there is none), and which score counts."""
 
     format: str
-    files: Tuple[str, Optional[str], str]
+    files: tuple[str, str | None, str]
     train: int
     test: int
     score: str
@@ -141,7 +142,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(options: argparse.Namespace) -> Dict[str, Any]:
+def run(options: argparse.Namespace) -> dict[str, Any]:
     import torch
     from spacy.util import fix_random_seed
 
@@ -198,7 +199,7 @@ def build(name: str, system: System, *, tokens: str) -> Any:
             config={"model": model, "getter": {"@misc": "spacy-luke.span_group.v1", "key": "luke_mentions"}},
         )
         return nlp
-    settings: Dict[str, Any] = {"model": model, "tokens": tokens}
+    settings: dict[str, Any] = {"model": model, "tokens": tokens}
     if name in ("conll04", "scierc"):
         ner = {"@architectures": "spacy-luke.SpanClassifier.v1", "features": system.ner, "encoder": own}
         nlp.add_pipe(
@@ -212,10 +213,10 @@ def build(name: str, system: System, *, tokens: str) -> Any:
     return nlp
 
 
-def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> Tuple[List[Any], List[Any]]:
+def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     from spacy_luke.readers.datasets import dataset_docs
 
-    def read(file: str, first: int, n: Optional[int]) -> List[Any]:
+    def read(file: str, first: int, n: int | None) -> list[Any]:
         docs = dataset_docs(nlp, options.data / file, format=task.format, overlaps="outermost")
         return list(islice(docs, first, None if n is None else first + n))
 
@@ -228,7 +229,7 @@ def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> Tuple[List[
     return train, read(dev_file, 0, options.limit or task.test)
 
 
-def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int, folder: Optional[Path] = None) -> None:
+def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int, folder: Path | None = None) -> None:
     """folder: of the encoder; None: MiniLM's."""
     from importlib.util import find_spec
 
@@ -266,33 +267,35 @@ def fresh(nlp: Any, doc: Any, task: str) -> Any:
     return Example(copy_given(doc, nlp.vocab, mentions=task == "open_entity", pairs=task == "semeval"), doc)
 
 
-def update(nlp: Any, examples: List[Any], optimizer: Any) -> None:
+def update(nlp: Any, examples: list[Any], optimizer: Any) -> None:
     for _, component in nlp.pipeline:
         component.update(examples, drop=0.1)
     for _, component in nlp.pipeline:
         component.finish_update(optimizer)
 
 
-def score(nlp: Any, test: Sequence[Any], task: str) -> Dict[str, Any]:
+def score(nlp: Any, test: Sequence[Any], task: str) -> dict[str, Any]:
     examples = [fresh(nlp, doc, task) for doc in test]
     docs = list(nlp.pipe(example.predicted for example in examples))
     for example, doc in zip(examples, docs):
         example.predicted = doc
-    scores: Dict[str, Any] = {}
+    scores: dict[str, Any] = {}
     for _, component in nlp.pipeline:
         scores.update(component.score(examples) or {})
     return scores
 
 
-def make_table(results: List[Dict[str, Any]]) -> str:
-    groups: Dict[Tuple[str, str, str], List[Dict[str, Any]]] = defaultdict(list)
+def make_table(results: list[dict[str, Any]]) -> str:
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for x in results:
         groups[x["task"], x["system"], json.dumps(x["settings"])].append(x)
     lines = [
         "# Quality of typing, relations and the joint pipeline",
         "",
-        "Written by `python benchmarks/quality_tasks.py --table`; README.md says what is compared. Percent, mean over the seeds",
-        "and standard deviation (n - 1). Scores: open_entity loose micro F1; semeval the official macro F1; conll04 and scierc",
+        "Written by `python benchmarks/quality_tasks.py --table`; README.md says what is compared. Percent, mean over "
+        "the seeds",
+        "and standard deviation (n - 1). Scores: open_entity loose micro F1; semeval the official macro F1; conll04 "
+        "and scierc",
         "relations end to end from words (conll04 strict: entity types count too), with the F1 of entities beside it.",
         "",
         "| data | system | F1 | ± | entities F1 | seeds | epochs | train s | test s |",

@@ -1,5 +1,5 @@
-"""Relation classification of all pairs of real documents: pairs a second, beside Hugging Face LUKE; and what a pipeline of
-three components with a shared encoder costs beside NER alone.
+"""Relation classification of all pairs of real documents: pairs a second, beside Hugging Face LUKE; and what a pipeline
+of three components with a shared encoder costs beside NER alone.
 
     python benchmarks/relation_speed.py            # results/relation_speed.json and .md
     python benchmarks/relation_speed.py --smoke    # a tiny encoder, to see that everything works
@@ -13,9 +13,10 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any
 
 from machine import describe_machine
 
@@ -45,7 +46,7 @@ def main() -> None:
     print(report(result))
 
 
-def measure(options: argparse.Namespace, folder: Path) -> Dict[str, Any]:
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     import spacy
     import torch
 
@@ -67,7 +68,7 @@ def measure(options: argparse.Namespace, folder: Path) -> Dict[str, Any]:
         raise SystemExit("The predictions differ, so the times would not be comparable.")
     everything = [pairs_of(doc) for doc in docs]
     products = make_products(full, docs, some)
-    systems: Dict[str, Tuple[Callable[[], Any], int]] = {
+    systems: dict[str, tuple[Callable[[], Any], int]] = {
         "hf_pair_by_pair": (lambda: peer.classify(docs, some, 1), sum(map(len, some))),
         f"hf_batch_{best}": (lambda: peer.classify(docs, some, best), sum(map(len, some))),
         "full": (lambda: classify(full, docs, some), sum(map(len, some))),
@@ -80,7 +81,7 @@ def measure(options: argparse.Namespace, folder: Path) -> Dict[str, Any]:
     texts = [doc.text for doc in docs]
     for name, pipeline in pipelines.items():
         systems[name] = ((lambda p=pipeline: annotate(p, texts)), sum(len(doc) for doc in docs))
-    seconds: Dict[str, List[float]] = {name: [] for name in systems}
+    seconds: dict[str, list[float]] = {name: [] for name in systems}
     for run, _ in systems.values():
         run()
     for _ in range(options.repeats):
@@ -106,14 +107,14 @@ def measure(options: argparse.Namespace, folder: Path) -> Dict[str, Any]:
     }
 
 
-def annotate(nlp: Any, texts: Sequence[str]) -> List[Any]:
+def annotate(nlp: Any, texts: Sequence[str]) -> list[Any]:
     """The texts as if they were new: no word states are left of the round before."""
     if nlp.has_pipe("luke_encoder"):
         nlp.get_pipe("luke_encoder").encoder.cache.clear()
     return list(nlp.pipe(texts))
 
 
-def read_documents(path: Path, nlp: Any, n: int) -> List[Any]:
+def read_documents(path: Path, nlp: Any, n: int) -> list[Any]:
     """Docs of words with blanks between them, whose entities are the first mentions of the file's entities."""
     from spacy.tokens import Doc, Span
     from spacy.util import filter_spans
@@ -138,7 +139,7 @@ def read_documents(path: Path, nlp: Any, n: int) -> List[Any]:
     return docs
 
 
-def pairs_of(doc: Any) -> List[Tuple[Any, Any]]:
+def pairs_of(doc: Any) -> list[tuple[Any, Any]]:
     return [(head, tail) for head in doc.ents for tail in doc.ents if head.start != tail.start]
 
 
@@ -166,11 +167,11 @@ def make_relation(folder: Path, attention: str, *, tokens: str) -> Any:
     return relation
 
 
-def classify(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> List[Any]:
+def classify(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> list[Any]:
     """The label of each pair, None for no relation."""
     for doc, own in zip(docs, pairs):
         doc._.luke_pairs = own
-    answers: List[Any] = []
+    answers: list[Any] = []
     for doc, own in zip(relation.pipe(docs), pairs):
         found = {(r.head.start, r.tail.start): r.label for r in doc._.luke_relations}
         answers += [found.get((head.start, tail.start)) for head, tail in own]
@@ -200,12 +201,12 @@ class Peer:
 
         self.model = LukeForEntityPairClassification.from_pretrained(folder).eval()
         self.tokenizer = LukeTokenizer.from_pretrained(folder, task="entity_pair_classification")
-        self.times: Dict[int, float] = {}
+        self.times: dict[int, float] = {}
 
-    def classify(self, docs: Sequence[Any], pairs: Sequence[Any], batch: int) -> List[Any]:
+    def classify(self, docs: Sequence[Any], pairs: Sequence[Any], batch: int) -> list[Any]:
         import torch
 
-        answers: List[Any] = []
+        answers: list[Any] = []
         for doc, own in zip(docs, pairs):
             for a in range(0, len(own), batch):
                 spans = [[(h.start_char, h.end_char), (t.start_char, t.end_char)] for h, t in own[a : a + batch]]
@@ -224,8 +225,8 @@ class Peer:
 
 
 def make_products(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> Callable[[], None]:
-    """The matrix products of `full` alone: of the words' linear layers and attention, as our encoder makes them (the two
-    entity tokens of a window of hundreds of pieces are left out)."""
+    """The matrix products of `full` alone: of the words' linear layers and attention, as our encoder makes them (the
+    two entity tokens of a window of hundreds of pieces are left out)."""
     import torch
 
     from spacy_luke.batch.entities import batch_entities
@@ -262,7 +263,7 @@ def make_products(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> C
     return run
 
 
-def make_pipelines(folder: Path) -> Dict[str, Any]:
+def make_pipelines(folder: Path) -> dict[str, Any]:
     """NER alone with an own encoder, and NER, typing and relations on a shared one."""
     import spacy
 
@@ -271,11 +272,11 @@ def make_pipelines(folder: Path) -> Dict[str, Any]:
     checkpoint = read_checkpoint(folder)
     entity_labels = ["PER", "ORG", "LOC", "MISC"]
 
-    def ner(nlp: Any, encoder: Dict[str, Any]) -> Any:
+    def ner(nlp: Any, encoder: dict[str, Any]) -> Any:
         model = {"@architectures": "spacy-luke.SpanClassifier.v1", "encoder": encoder}
         return nlp.add_pipe("luke_ner", config={"model": model})
 
-    def finish(component: Any, labels: List[str]) -> None:
+    def finish(component: Any, labels: list[str]) -> None:
         import torch
 
         component.cfg["labels"] = labels
@@ -308,7 +309,7 @@ def make_pipelines(folder: Path) -> Dict[str, Any]:
     return {"ner_alone": own, "ner_typing_relations": shared}
 
 
-def write_checkpoint(folder: Path, vocabulary: Path, *, size: Dict[str, int], seed: int) -> None:
+def write_checkpoint(folder: Path, vocabulary: Path, *, size: dict[str, int], seed: int) -> None:
     """A random pair classifier with the real vocabulary."""
     import torch
     from transformers import LukeConfig, LukeForEntityPairClassification, LukeTokenizer
@@ -346,7 +347,7 @@ def write_checkpoint(folder: Path, vocabulary: Path, *, size: Dict[str, int], se
     tokenizer.save_pretrained(folder)
 
 
-def report(result: Dict[str, Any]) -> str:
+def report(result: dict[str, Any]) -> str:
     rows = {row["system"]: row for row in result["rows"]}
     peer = rows[f"hf_batch_{result['hf_batch']}"]["per_second"]
     words = sum(x["words"] for x in result["documents"])
@@ -354,9 +355,12 @@ def report(result: Dict[str, Any]) -> str:
     lines = [
         "# Relations: speed",
         "",
-        f"Written by `python benchmarks/relation_speed.py`. {result['chip']}, {result['torch_threads']} threads, float32, torch "
-        f"{result['versions']['torch']}, transformers {result['versions'].get('transformers')}. {len(result['documents'])} "
-        f"documents of Re-DocRED, {words:,} words, {pairs:,} pairs. `full` and Hugging Face agree on {result['agree'][0]} of "
+        f"Written by `python benchmarks/relation_speed.py`. {result['chip']}, {result['torch_threads']} threads, "
+        f"float32, torch "
+        f"{result['versions']['torch']}, transformers {result['versions'].get('transformers')}. "
+        f"{len(result['documents'])} "
+        f"documents of Re-DocRED, {words:,} words, {pairs:,} pairs. `full` and Hugging Face agree on "
+        f"{result['agree'][0]} of "
         f"{result['agree'][1]} pairs.",
         "",
         "| system | pairs | pairs/s | times Hugging Face, batched |",
@@ -370,13 +374,17 @@ def report(result: Dict[str, Any]) -> str:
     alone, three = (seconds[name] for name in pipelines)
     lines += [
         "",
-        f"`full` takes {seconds['full'] / seconds['full_products']:.2f} times its own matrix products. Reading all documents "
-        f"once takes {seconds['words_once']:.2f} s; with all their pairs `one_way` takes {seconds['one_way_pair']:.2f} s "
+        f"`full` takes {seconds['full'] / seconds['full_products']:.2f} times its own matrix products. Reading all "
+        f"documents "
+        f"once takes {seconds['words_once']:.2f} s; with all their pairs `one_way` takes {seconds['one_way_pair']:.2f} "
+        f"s "
         f"(tokens = pair) or {seconds['one_way_mention']:.2f} s (tokens = mention).",
         "",
-        f"A pipeline of NER, typing and relations (pairs inside a sentence) with a shared encoder takes {three / alone:.2f} "
+        f"A pipeline of NER, typing and relations (pairs inside a sentence) with a shared encoder takes "
+        f"{three / alone:.2f} "
         f"times the time of NER alone: {words / alone:.0f} and {words / three:.0f} words/s; it found "
-        f"{sum(result['pipeline_found']['entities'])} entities and {sum(result['pipeline_found']['relations'])} relations.",
+        f"{sum(result['pipeline_found']['entities'])} entities and {sum(result['pipeline_found']['relations'])} "
+        f"relations.",
         "",
     ]
     return "\n".join(lines)

@@ -14,10 +14,11 @@ import os
 import tempfile
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 from machine import describe_machine
 from speed_report import make_report
@@ -98,7 +99,7 @@ def measure(options: argparse.Namespace) -> None:
         raise SystemExit(f"Expected CoNLL-2003's test file at {path}. Set --data or SPACY_LUKE_SHARED.")
     documents = list(islice(read_columns(path, format="conll2003"), options.skip, options.skip + options.documents))
     size = SMALL if options.smoke else BASE
-    result: Dict[str, Any] = {**describe_machine(), "size": size, "seed": options.seed, "inference": [], "notes": []}
+    result: dict[str, Any] = {**describe_machine(), "size": size, "seed": options.seed, "inference": [], "notes": []}
     result["training"] = []
     with tempfile.TemporaryDirectory() as folder:
         folders = write_checkpoints(
@@ -116,7 +117,7 @@ def measure(options: argparse.Namespace) -> None:
                 save(options, result)
 
 
-def save(options: argparse.Namespace, result: Dict[str, Any]) -> None:
+def save(options: argparse.Namespace, result: dict[str, Any]) -> None:
     (RESULTS / f"{options.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
 
 
@@ -124,12 +125,12 @@ def save(options: argparse.Namespace, result: Dict[str, Any]) -> None:
 
 
 def build_systems(
-    options: argparse.Namespace, folders: Tuple[Path, Path], documents: Sequence[Any], notes: List[str]
-) -> List[Any]:
+    options: argparse.Namespace, folders: tuple[Path, Path], documents: Sequence[Any], notes: list[str]
+) -> list[Any]:
     import speed_systems as s
 
     luke, roberta = folders
-    builders: Dict[str, Callable[[], Any]] = {
+    builders: dict[str, Callable[[], Any]] = {
         "luke_full": lambda: s.luke_system("luke_full", s.make_luke(luke, "full"), context="document"),
         "luke_one_way": lambda: s.luke_system("luke_one_way", s.make_luke(luke, "one_way"), context="document"),
         "luke_one_way_sentence": lambda: s.luke_system(
@@ -158,9 +159,9 @@ def products_system(folder: Path) -> Any:
     from speed_systems import LABELS, System, make_doc, make_luke
 
     ner = make_luke(folder, "full")
-    ready: Dict[Tuple[str, int], Products] = {}
+    ready: dict[tuple[str, int], Products] = {}
 
-    def run(documents: Sequence[Any], *, batch: Optional[int], precision: str, sentences: Any = None) -> List[set]:
+    def run(documents: Sequence[Any], *, batch: int | None, precision: str, sentences: Any = None) -> list[set]:
         key = (precision, len(documents))
         if key not in ready:
             shapes = shapes_of(ner, [make_doc(ner.vocab, x) for x in documents])
@@ -178,13 +179,13 @@ def infer(
     documents: Sequence[Any],
     precision: str,
     threads: Sequence[int],
-    result: Dict[str, Any],
+    result: dict[str, Any],
 ) -> None:
     """One untimed round whose results are compared, then timed rounds in which the systems alternate."""
     import torch
 
-    rows: Dict[str, Dict[str, Any]] = {}
-    answers: Dict[str, Any] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    answers: dict[str, Any] = {}
     for system in systems:
         if precision == "bfloat16" and not system.bfloat16:
             continue
@@ -223,14 +224,14 @@ def infer(
 
 def choose_settings(
     system: Any, documents: Sequence[Any], precision: str, threads: Sequence[int], sentences: int
-) -> Tuple[Optional[int], int]:
+) -> tuple[int | None, int]:
     """The fastest batch and number of threads of a system; ours run with their default batches."""
     import torch
 
     if len(system.batches) == len(threads) == 1:
         return system.batches[0], threads[0]
     few = documents[:1] if SLOW[system.name] else documents[:5]
-    times: Dict[Tuple[Optional[int], int], float] = {}
+    times: dict[tuple[int | None, int], float] = {}
     system.run(few, batch=system.batches[0], precision=precision, sentences=sentences)
     for n_threads in threads:
         torch.set_num_threads(n_threads)
@@ -246,7 +247,7 @@ def choose_settings(
     return min(times, key=lambda x: times[x])
 
 
-def compare(answers: Dict[str, Any], precision: str, result: Dict[str, Any]) -> None:
+def compare(answers: dict[str, Any], precision: str, result: dict[str, Any]) -> None:
     """luke_full must find what Hugging Face LUKE finds; in float32 that is the claim, in bfloat16 a measurement."""
     if "luke_full" not in answers or "hf_luke" not in answers:
         return
@@ -263,10 +264,10 @@ def compare(answers: Dict[str, Any], precision: str, result: Dict[str, Any]) -> 
 
 def train(
     options: argparse.Namespace,
-    folders: Tuple[Path, Path],
+    folders: tuple[Path, Path],
     documents: Sequence[Any],
     precision: str,
-    result: Dict[str, Any],
+    result: dict[str, Any],
 ) -> None:
     """Whole steps (forward, backward, optimizer) on the same documents; the systems alternate."""
     import speed_systems as s
@@ -275,7 +276,7 @@ def train(
 
     from spacy_luke.bridge.optimizer import make_adamw
 
-    steps: Dict[str, Callable[[], None]] = {}
+    steps: dict[str, Callable[[], None]] = {}
 
     def add(name: str, pipe: Any, optimizer: Any, **settings: Any) -> None:
         vocab = pipe.vocab
@@ -295,7 +296,7 @@ def train(
     if precision == "float32":
         add("spacy_ner", s.make_spacy_ner(roberta), Adam(1e-5))
     words = sum(len(x.words) for x in documents)
-    seconds: Dict[str, List[float]] = {name: [] for name in steps}
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
         step()  # the first makes the optimizer's moments
     for _ in range(options.repeats):

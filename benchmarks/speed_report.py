@@ -1,10 +1,10 @@
 """results/speed.json as Markdown."""
 
 from statistics import median
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 # What is wanted of the ratios of words per second, float32: (faster, slower, wanted at least, what it says).
-WANTED: List[Tuple[str, str, float, str]] = [
+WANTED: list[tuple[str, str, float, str]] = [
     ("luke_full", "hf_luke", 2.0, "`full` beside Hugging Face LUKE, identical predictions"),
     ("luke_full", "products", 1 / 1.3, "`full` beside its own matrix products alone"),
     ("luke_one_way", "hf_luke", 20.0, "`one_way` beside Hugging Face LUKE"),
@@ -17,7 +17,7 @@ WANTED: List[Tuple[str, str, float, str]] = [
 ]
 
 
-def make_report(result: Dict[str, Any]) -> str:
+def make_report(result: dict[str, Any]) -> str:
     size = ", ".join(f"{k} {v}" for k, v in result["size"].items())
     versions = ", ".join(f"{k} {v}" for k, v in result["versions"].items())
     lines = [
@@ -52,7 +52,7 @@ def make_report(result: Dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ratios(result: Dict[str, Any]) -> List[str]:
+def _ratios(result: dict[str, Any]) -> list[str]:
     rates = {(x["system"], x["precision"]): x.get("words_per_second") for x in result["inference"]}
     precisions = list(dict.fromkeys(x["precision"] for x in result["inference"]))
     head = " | ".join(precisions)
@@ -71,5 +71,5 @@ def _ratios(result: Dict[str, Any]) -> List[str]:
     return lines
 
 
-def _ratio(one: Optional[float], other: Optional[float]) -> Optional[float]:
+def _ratio(one: float | None, other: float | None) -> float | None:
     return one / other if one and other else None

@@ -7,9 +7,10 @@ import contextlib
 import math
 import unicodedata
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any
 
 import spacy
 import torch
@@ -24,7 +25,7 @@ from spacy_luke.text.align import align_words
 
 LABELS = ["NIL", "MISC", "PER", "ORG", "LOC"]
 ROOM, LONGEST, CHUNK = 510, 16, 128  # the paper's recipe: pieces of a window and of a span, spans of a pass
-Entities = List[Set[Tuple[int, int, str]]]  # of each document, words counted in it
+Entities = list[set[tuple[int, int, str]]]  # of each document, words counted in it
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class System:
 
     name: str
     run: Callable[..., Entities]
-    batches: Sequence[Optional[int]] = (None,)
+    batches: Sequence[int | None] = (None,)
     bfloat16: bool = True
 
 
@@ -60,7 +61,7 @@ def make_luke(folder: Path, attention: str, *, train_precision: str = "float32")
 
 def luke_system(name: str, ner: Any, *, context: str) -> System:
     def run(
-        documents: Sequence[ColumnDocument], *, batch: Optional[int], precision: str, sentences: Any = None
+        documents: Sequence[ColumnDocument], *, batch: int | None, precision: str, sentences: Any = None
     ) -> Entities:
         ner.cfg["context"] = context
         ner.encoder_node.attrs["predict_precision"] = precision
@@ -79,9 +80,9 @@ class Pass:
 
     document: int
     first_word: int  # of the sentence
-    ids: List[int]
-    starts: List[int]  # of each word of the sentence in the window, and the end of the last
-    spans: List[Tuple[int, int]]  # words of the sentence
+    ids: list[int]
+    starts: list[int]  # of each word of the sentence in the window, and the end of the last
+    spans: list[tuple[int, int]]  # words of the sentence
 
 
 def hf_luke_system(name: str, folder: Path, *, context: str) -> System:
@@ -91,15 +92,15 @@ def hf_luke_system(name: str, folder: Path, *, context: str) -> System:
 
     model = LukeForEntitySpanClassification.from_pretrained(folder).eval()
     tokenizer = LukeTokenizer.from_pretrained(folder, task="entity_span_classification")
-    known: Dict[str, List[int]] = {}
+    known: dict[str, list[int]] = {}
 
     def run(
-        documents: Sequence[ColumnDocument], *, batch: int, precision: str, sentences: Optional[int] = None
+        documents: Sequence[ColumnDocument], *, batch: int, precision: str, sentences: int | None = None
     ) -> Entities:
         passes = [x for i, d in enumerate(documents) for x in _passes(i, d, tokenizer, known, context)]
         if sentences is not None:
             passes = passes[:sentences]
-        found: Dict[Tuple[int, int], List[Tuple[int, int, int, float]]] = {}
+        found: dict[tuple[int, int], list[tuple[int, int, int, float]]] = {}
         order = sorted(range(len(passes)), key=lambda i: (len(passes[i].ids), len(passes[i].spans)))
         for a in range(0, len(order), batch):
             part = [passes[i] for i in order[a : a + batch]]
@@ -121,7 +122,7 @@ def hf_luke_system(name: str, folder: Path, *, context: str) -> System:
 
 
 def _passes(
-    index: int, document: ColumnDocument, tokenizer: Any, known: Dict[str, List[int]], context: str
+    index: int, document: ColumnDocument, tokenizer: Any, known: dict[str, list[int]], context: str
 ) -> Iterator[Pass]:
     pieces = [_pieces(tokenizer, word, known) for word in document.words]
     ends = [*document.sentence_starts[1:], len(document.words)]
@@ -152,7 +153,7 @@ def _passes(
             yield Pass(index, first, ids, starts, spans[a : a + chunk])
 
 
-def _pad(part: Sequence[Pass]) -> Dict[str, torch.Tensor]:
+def _pad(part: Sequence[Pass]) -> dict[str, torch.Tensor]:
     L, E = max(len(x.ids) for x in part), max(len(x.spans) for x in part)
     ids_BL, mask_BL = torch.full((len(part), L), 1), torch.zeros((len(part), L), dtype=torch.long)
     first_BE, last_BE = torch.zeros((2, len(part), E), dtype=torch.long)
@@ -177,7 +178,7 @@ def _pad(part: Sequence[Pass]) -> Dict[str, torch.Tensor]:
     }
 
 
-def _pieces(tokenizer: Any, word: str, known: Dict[str, List[int]]) -> List[int]:
+def _pieces(tokenizer: Any, word: str, known: dict[str, list[int]]) -> list[int]:
     if word not in known:
         blank = word[0] != "'" and (len(word) != 1 or not _is_punctuation(word))
         pieces = tokenizer.tokenize(word, add_prefix_space=True) if blank else tokenizer.tokenize(word)
@@ -225,10 +226,10 @@ def span_marker_system(name: str, folder: Path, *, context: str) -> System:
     model.config.trained_with_document_context = context == "document"
 
     def run(
-        documents: Sequence[ColumnDocument], *, batch: int, precision: str, sentences: Optional[int] = None
+        documents: Sequence[ColumnDocument], *, batch: int, precision: str, sentences: int | None = None
     ) -> Entities:
         rows = [(i, first, words) for i, d in enumerate(documents) for first, words in _sentences(d)][:sentences]
-        columns: Dict[str, List[Any]] = {"tokens": [x[2] for x in rows]}
+        columns: dict[str, list[Any]] = {"tokens": [x[2] for x in rows]}
         if context == "document":
             columns.update(document_id=[x[0] for x in rows], sentence_id=[x[1] for x in rows])
         with warnings.catch_warnings(), autocast(precision):
@@ -276,7 +277,7 @@ def token_classifier_system(name: str, folder: Path) -> System:
 # ---- random checkpoints
 
 
-def write_checkpoints(folder: Path, vocabulary: Path, *, size: Dict[str, int], seed: int) -> Tuple[Path, Path]:
+def write_checkpoints(folder: Path, vocabulary: Path, *, size: dict[str, int], seed: int) -> tuple[Path, Path]:
     """Random encoders of one size with the real vocabulary: folders for LUKE and for RoBERTa."""
     import json
 
@@ -327,7 +328,7 @@ def make_doc(vocab: Any, document: ColumnDocument) -> Doc:
     return Doc(vocab, words=document.words, sent_starts=[i in starts for i in range(len(document.words))])
 
 
-def entities_of(doc: Doc) -> Set[Tuple[int, int, str]]:
+def entities_of(doc: Doc) -> set[tuple[int, int, str]]:
     return {(x.start, x.end, x.label_) for x in doc.ents}
 
 
@@ -335,7 +336,7 @@ def autocast(precision: str) -> contextlib.AbstractContextManager:
     return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16")
 
 
-def _sentences(document: ColumnDocument) -> Iterator[Tuple[int, List[str]]]:
+def _sentences(document: ColumnDocument) -> Iterator[tuple[int, list[str]]]:
     ends = [*document.sentence_starts[1:], len(document.words)]
     for first, end in zip(document.sentence_starts, ends):
         yield first, document.words[first:end]

@@ -9,11 +9,12 @@ scaled_dot_product_attention and torch.nn.functional.dropout. Both alternate in 
 import argparse
 import json
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any, Callable, Dict, List
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +40,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
-    rows: List[Dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for aware, rate in product((True, False), (0.1, 0.0)):
         config = EncoderConfig(
             vocab_size=1000,
@@ -65,7 +66,7 @@ def main() -> None:
     print(path.with_suffix(".md").read_text(encoding="utf8"))
 
 
-def measure(encoder: LukeEncoder, windows: int, words: int, precision: str, repeats: int) -> Dict[str, float]:
+def measure(encoder: LukeEncoder, windows: int, words: int, precision: str, repeats: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(0)
     batch = Windows(torch.randint(5, 1000, (windows * words,), generator=generator), [words] * windows)
     places_E = torch.randint(1, words - 3, (windows * 8,), generator=generator)
@@ -80,11 +81,11 @@ def measure(encoder: LukeEncoder, windows: int, words: int, precision: str, repe
         encoder.zero_grad(set_to_none=True)
         return time.perf_counter() - start
 
-    ways: Dict[str, Callable[[], float]] = {
+    ways: dict[str, Callable[[], float]] = {
         "ours": lambda: run_with(*OURS, step),
         "torch": lambda: run_with(F.dropout, F.dropout, fused_attention, step),
     }
-    times: Dict[str, List[float]] = {way: [] for way in ways}
+    times: dict[str, list[float]] = {way: [] for way in ways}
     for repeat in range(repeats + 1):
         for way, run in ways.items():
             seconds = run()
@@ -108,11 +109,12 @@ def fused_attention(q: Any, k: Any, v: Any, *, scale: float, rate: float, mask: 
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate, scale=scale)
 
 
-def make_table(result: Dict[str, Any]) -> str:
+def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# Attention and dropout in training on a CPU",
         "",
-        "Written by `python benchmarks/training_attention.py`. Seconds of a training step (forward, backward), median, and how many",
+        "Written by `python benchmarks/training_attention.py`. Seconds of a training step (forward, backward), median, "
+        "and how many",
         "times as fast as with torch's attention and dropout.",
         "",
         "| attention | dropout | windows | precision | ours s | torch's s | ratio |",

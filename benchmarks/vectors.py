@@ -1,12 +1,13 @@
-"""The store of entity vectors at the size of ERNIE's: building, opening, a batch's rows, names, memory; the original beside.
+"""The store of entity vectors at the size of ERNIE's: building, opening, a batch's rows, names, memory; the original
+beside.
 
     python benchmarks/vectors.py                         # results/vectors.json, results/vectors.md
     python benchmarks/vectors.py --rows 200000           # another size
     python benchmarks/vectors.py --folder /big/disk      # about 9 GB for 5 million rows, removed afterwards
 
-The files are made up: entity2id.txt, entity2vec.vec (one block of 50,000 random rows, over and over) and entity_map.txt in
-ERNIE's layout. The float32 store is built from them, the others from the float32 store's .npy. Each measurement has a
-process of its own. Cold: the system was asked to forget the files before (POSIX_FADV_DONTNEED). Linux only.
+The files are made up: entity2id.txt, entity2vec.vec (one block of 50,000 random rows, over and over) and entity_map.txt
+in ERNIE's layout. The float32 store is built from them, the others from the float32 store's .npy. Each measurement has
+a process of its own. Cold: the system was asked to forget the files before (POSIX_FADV_DONTNEED). Linux only.
 """
 
 import argparse
@@ -16,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any, Callable, Dict, List
+from typing import Any
 
 import numpy as np
 from machine import describe_machine
@@ -61,7 +63,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def write_files(folder: Path, rows: int) -> Dict[str, Any]:
+def write_files(folder: Path, rows: int) -> dict[str, Any]:
     values = np.random.default_rng(0).normal(scale=0.1, size=(min(SAMPLE, rows), SIZE))
     block = ["\t".join(f"{x:.6f}" for x in row) + "\n" for row in values.tolist()]
     with (folder / "entity2vec.vec").open("w", encoding="utf8") as file:
@@ -79,11 +81,11 @@ def name_of(row: int) -> str:
     return f"Q{row * 7 + 31}"
 
 
-def build(options: argparse.Namespace, dtype: str) -> Dict[str, Any]:
+def build(options: argparse.Namespace, dtype: str) -> dict[str, Any]:
     from spacy_luke.knowledge.build import build_vectors
 
     before, start, busy = memory(), time.perf_counter(), time.process_time()
-    source: Dict[str, Any] = {"source": options.folder, "format": "ernie"}
+    source: dict[str, Any] = {"source": options.folder, "format": "ernie"}
     if dtype != "float32":
         folder = options.folder
         source = {"source": folder / "float32" / "vectors.npy", "names": folder / "entity2id.txt", "format": "numpy"}
@@ -102,7 +104,7 @@ def build(options: argparse.Namespace, dtype: str) -> Dict[str, Any]:
     }
 
 
-def read(options: argparse.Namespace, dtype: str) -> Dict[str, Any]:
+def read(options: argparse.Namespace, dtype: str) -> dict[str, Any]:
     from spacy_luke.knowledge.vectors import EntityVectors
 
     folder, rng = options.folder / dtype, np.random.default_rng(1)
@@ -146,7 +148,7 @@ def read(options: argparse.Namespace, dtype: str) -> Dict[str, Any]:
     }
 
 
-def load_as_original(options: argparse.Namespace, _: str) -> Dict[str, Any]:
+def load_as_original(options: argparse.Namespace, _: str) -> dict[str, Any]:
     """What ERNIE's scripts do before training: lines to lists of numbers, all of them, then a tensor. On a sample."""
     import torch
 
@@ -174,7 +176,7 @@ def load_as_original(options: argparse.Namespace, _: str) -> Dict[str, Any]:
     }
 
 
-STEPS: Dict[str, Callable[[argparse.Namespace, str], Dict[str, Any]]] = {
+STEPS: dict[str, Callable[[argparse.Namespace, str], dict[str, Any]]] = {
     "build": build,
     "read": read,
     "original": load_as_original,
@@ -193,7 +195,7 @@ def timed(function: Callable[..., Any], *arguments: Any) -> Any:
     return result, time.perf_counter() - start
 
 
-def memory() -> Dict[str, int]:
+def memory() -> dict[str, int]:
     """Bytes of this process, as Linux tells them."""
     lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
     return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM", "Rss"))}
@@ -203,7 +205,7 @@ def mb(size: float) -> float:
     return round(size / 1e6, 1)
 
 
-def ms(seconds: List[float]) -> float:
+def ms(seconds: list[float]) -> float:
     return round(1000 * median(seconds), 2)
 
 
@@ -226,7 +228,7 @@ LINES = {
 }
 
 
-def make_report(result: Dict[str, Any]) -> str:
+def make_report(result: dict[str, Any]) -> str:
     found, original = result["measured"], result["measured"]["original:"]
     columns = [{**found[f"build:{dtype}"], **found[f"read:{dtype}"]} for dtype in DTYPES]
     table = "\n".join(
@@ -246,7 +248,7 @@ A batch asks for {result["batch"]:,} random rows. float32 was built from text in
 The original reads all into lists, then makes a tensor: {original["sample_s"]} s (processor) and {original["sample_mb"]:,} MB for
 {original["sample"]:,} rows, measured; {original["scaled_s"]:,} s and {original["scaled_mb"]:,} MB for {result["rows"]:,} rows,
 scaled from that. It does so at each start; a store is built once.
-"""
+"""  # noqa: E501
 
 
 if __name__ == "__main__":

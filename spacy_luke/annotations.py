@@ -1,13 +1,14 @@
 """What components write on Docs beside entities: relations, questions, answers.
 
-Everything lies in `Doc.user_data` as rows of numbers and strings, in the forms of `spacy_luke.rows`, so that it survives
-`Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`. The extensions
+Everything lies in `Doc.user_data` as rows of numbers and strings, in the forms of `spacy_luke.rows`, so that it
+survives `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`. The extensions
 `doc._.luke_...` read it as Spans: the words that hold the characters. What they give is made anew each time: to change
 it, write it back.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
@@ -40,7 +41,7 @@ class LinkCandidate(NamedTuple):
 class ScoredSpan:
     """A piece of the Doc that answers, None for "no answer", and its score."""
 
-    span: Optional[Span]
+    span: Span | None
     score: float
 
     @property
@@ -53,10 +54,10 @@ class Answer:
     """A question (or query) and the places of the Doc that answer it, the best first."""
 
     question: str
-    spans: Tuple[ScoredSpan, ...]
+    spans: tuple[ScoredSpan, ...]
 
     @property
-    def span(self) -> Optional[Span]:
+    def span(self) -> Span | None:
         return self.spans[0].span if self.spans else None
 
     @property
@@ -82,8 +83,9 @@ def register_extensions() -> None:
         Span.set_extension("luke_candidates", getter=get_candidates)
 
 
-def get_relations(doc: Doc) -> List[Relation]:
-    """Relations of a Doc. Head and tail are the Doc's entities where these have the same words, and plain spans elsewhere."""
+def get_relations(doc: Doc) -> list[Relation]:
+    """Relations of a Doc. Head and tail are the Doc's entities where these have the same words, and plain spans
+    elsewhere."""
     spans = {(entity.start_char, entity.end_char): entity for entity in doc.ents}
     return [
         Relation(_span(doc, a, b, spans), _span(doc, c, d, spans), label, score)
@@ -102,7 +104,7 @@ def set_relations(doc: Doc, relations: Iterable[Any]) -> None:
     set_rows(doc, "luke_relations", rows)
 
 
-def get_pairs(doc: Doc) -> Optional[List[Tuple[Span, Span]]]:
+def get_pairs(doc: Doc) -> list[tuple[Span, Span]] | None:
     """Given pairs (head, tail), or None where none are given."""
     rows = get_rows(doc, "luke_pairs")
     if rows is None:
@@ -111,11 +113,11 @@ def get_pairs(doc: Doc) -> Optional[List[Tuple[Span, Span]]]:
     return [(_span(doc, a, b, spans), _span(doc, c, d, spans)) for a, b, c, d in rows]
 
 
-def set_pairs(doc: Doc, pairs: Iterable[Tuple[Span, Span]]) -> None:
+def set_pairs(doc: Doc, pairs: Iterable[tuple[Span, Span]]) -> None:
     set_rows(doc, "luke_pairs", [[*_place(doc, head), *_place(doc, tail)] for head, tail in pairs])
 
 
-def get_questions(doc: Doc) -> List[Dict[str, Any]]:
+def get_questions(doc: Doc) -> list[dict[str, Any]]:
     return get_rows(doc, "luke_questions") or []
 
 
@@ -125,12 +127,13 @@ def set_questions(doc: Doc, questions: Iterable[Any]) -> None:
     _ask(doc, "luke_questions", _asked(doc, questions, "question"))
 
 
-def get_queries(doc: Doc) -> List[Dict[str, Any]]:
+def get_queries(doc: Doc) -> list[dict[str, Any]]:
     return get_rows(doc, "luke_queries") or []
 
 
 def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
-    """queries: strings, or dicts as in `spacy_luke.rows`, of which only "query" must be there. Each has @placeholder once."""
+    """queries: strings, or dicts as in `spacy_luke.rows`, of which only "query" must be there. Each has @placeholder
+    once."""
     asked = _asked(doc, queries, "query")
     for i, query in enumerate(asked):
         if query["query"].count(PLACEHOLDER) != 1:
@@ -138,7 +141,7 @@ def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
     _ask(doc, "luke_queries", asked)
 
 
-def get_knowledge(doc: Doc) -> List[List[Any]]:
+def get_knowledge(doc: Doc) -> list[list[Any]]:
     """[start, end, id, score] of each given entity of a knowledge graph."""
     return get_rows(doc, "luke_knowledge") or []
 
@@ -149,64 +152,67 @@ def set_knowledge(doc: Doc, rows: Iterable[Any]) -> None:
     set_rows(doc, "luke_knowledge", [_known_row(size, i, row) for i, row in enumerate(rows)])
 
 
-def get_candidates_given(doc: Doc) -> Optional[List[List[Any]]]:
+def get_candidates_given(doc: Doc) -> list[list[Any]] | None:
     """[start, end, [[id, prior], ...]] of each mention with given candidates; None where none are given."""
     return get_rows(doc, "luke_candidates")
 
 
-def set_candidates_given(doc: Doc, rows: Optional[Iterable[Any]]) -> None:
-    """rows: (start, end, [(id, prior), ...]), characters of the text; they are sorted by place and id, and None takes them
-    away. A mention may have none ([]); the priors of one need not sum to 1."""
+def set_candidates_given(doc: Doc, rows: Iterable[Any] | None) -> None:
+    """rows: (start, end, [(id, prior), ...]), characters of the text; they are sorted by place and id, and None takes
+    them away. A mention may have none ([]); the priors of one need not sum to 1."""
     given = None if rows is None else sorted(_candidates_row(doc, i, row) for i, row in enumerate(rows))
     set_rows(doc, "luke_candidates", given)
 
 
-def get_candidates(span: Span) -> List[LinkCandidate]:
+def get_candidates(span: Span) -> list[LinkCandidate]:
     """What a linker considered for exactly this mention, best first; [] where it did not link it."""
     row = find_row(span.doc, "luke_linked", span.start_char, span.end_char)
     return [] if row is None else [LinkCandidate(*candidate) for candidate in row[2]]
 
 
-def set_second(doc: Doc, start: Optional[int]) -> None:
+def set_second(doc: Doc, start: int | None) -> None:
     """start: the character at which the second text of a pair begins, None of a single text."""
     if start is not None and (not isinstance(start, int) or isinstance(start, bool) or not 0 <= start <= len(doc.text)):
         raise ValueError(
-            f"luke_second must be the character at which the second text begins, from 0 to {len(doc.text)}, or None, but "
+            f"luke_second must be the character at which the second text begins, from 0 to {len(doc.text)}, or None, "
+            f"but "
             f"it is {start!r}."
         )
     set_rows(doc, "luke_second", None if start is None else [start])
 
 
-def get_answers(doc: Doc) -> List[Answer]:
+def get_answers(doc: Doc) -> list[Answer]:
     return _answers(doc, [q["question"] for q in get_questions(doc)], "luke_questions")
 
 
-def get_fillers(doc: Doc) -> List[Answer]:
+def get_fillers(doc: Doc) -> list[Answer]:
     return _answers(doc, [q["query"] for q in get_queries(doc)], "luke_queries")
 
 
-def get_found(doc: Doc, asked: str) -> Optional[List[List[List[Any]]]]:
-    """For each of the Doc's questions (asked "luke_questions") or queries ("luke_queries") what was found for it, [start,
-    end, score], the best first. None where nothing was answered yet. Raises ValueError where they do not fit together."""
+def get_found(doc: Doc, asked: str) -> list[list[list[Any]]] | None:
+    """For each of the Doc's questions (asked "luke_questions") or queries ("luke_queries") what was found for it,
+    [start, end, score], the best first. None where nothing was answered yet. Raises ValueError where they do not fit
+    together."""
     parts, found = get_parts(doc, asked) or {}, get_parts(doc, FOUND[asked])
     if found is None:
         return None
     if not set(found) <= set(parts) or any(len(rows) != len(parts[part]) for part, rows in found.items()):
         raise ValueError(
-            f"The Doc has {FOUND[asked]} of {sum(map(len, found.values()))} {asked}, but {sum(map(len, parts.values()))} are "
+            f"The Doc has {FOUND[asked]} of {sum(map(len, found.values()))} {asked}, but "
+            f"{sum(map(len, parts.values()))} are "
             f"asked, or others: were they changed by hand? Write doc._.{asked}, and run the pipeline."
         )
     return [x for part, some in parts.items() for x in found.get(part, [[]] * len(some))]
 
 
-def set_found(doc: Doc, asked: str, rows: List[List[List[Any]]]) -> None:
+def set_found(doc: Doc, asked: str, rows: list[list[list[Any]]]) -> None:
     """As `get_found` gives it, one list for each question or query."""
     if (some := get_rows(doc, asked)) is not None:
         set_rows(doc, asked, some)  # so that they have one text
     set_rows(doc, FOUND[asked], rows)
 
 
-def get_all_rows(doc: Doc) -> Dict[str, List[Any]]:
+def get_all_rows(doc: Doc) -> dict[str, list[Any]]:
     """All that the Doc has, by kind, in the forms of `spacy_luke.rows`: `doc._.luke_rows`, which is JSON."""
     rows = {name: get_rows(doc, name) for name in KINDS if name != "luke_second"}
     second = get_second(doc)
@@ -214,7 +220,7 @@ def get_all_rows(doc: Doc) -> Dict[str, List[Any]]:
     return {name: some for name, some in rows.items() if some is not None}
 
 
-def set_all_rows(doc: Doc, rows: Dict[str, List[Any]]) -> None:
+def set_all_rows(doc: Doc, rows: dict[str, list[Any]]) -> None:
     """Put rows as `get_all_rows` gives them in the place of all that the Doc has."""
     if not isinstance(rows, dict) or not set(rows) <= set(KINDS):
         raise ValueError(f"luke_rows must be a dict with keys of {list(KINDS)}, but it is {rows!r:.120}.")
@@ -223,8 +229,8 @@ def set_all_rows(doc: Doc, rows: Dict[str, List[Any]]) -> None:
 
 
 def settle(doc: Doc) -> Doc:
-    """Make all that a Doc has its own: what `span.as_doc(copy_user_data=True)` left over of the rest of the text is taken
-    away, so that the part can be joined with others by `Doc.from_docs`. RETURNS: the Doc."""
+    """Make all that a Doc has its own: what `span.as_doc(copy_user_data=True)` left over of the rest of the text is
+    taken away, so that the part can be joined with others by `Doc.from_docs`. RETURNS: the Doc."""
     set_all_rows(doc, get_all_rows(doc))
     size = len(doc.text)
     for key in list(doc.user_data):
@@ -234,12 +240,12 @@ def settle(doc: Doc) -> Doc:
     return doc
 
 
-def _ask(doc: Doc, name: str, asked: List[Dict[str, Any]]) -> None:
+def _ask(doc: Doc, name: str, asked: list[dict[str, Any]]) -> None:
     set_rows(doc, name, asked)
     set_rows(doc, FOUND[name], None)
 
 
-def _asked(doc: Doc, given: Iterable[Any], field: str) -> List[Dict[str, Any]]:
+def _asked(doc: Doc, given: Iterable[Any], field: str) -> list[dict[str, Any]]:
     if isinstance(given, (str, dict)):
         raise ValueError(f"Expected a list of questions, but got one {type(given).__name__}: put it into a list.")
     asked = []
@@ -257,7 +263,8 @@ def _asked(doc: Doc, given: Iterable[Any], field: str) -> List[Dict[str, Any]]:
             item[name] = [[int(start), int(end)] for start, end in item[name]]
             if wrong := [x for x in item[name] if not 0 <= x[0] < x[1] <= len(doc.text)]:
                 raise ValueError(
-                    f"Item {i}: {name} must be characters [start, end) of the Doc's text, which has {len(doc.text)}, but "
+                    f"Item {i}: {name} must be characters [start, end) of the Doc's text, which has {len(doc.text)}, "
+                    f"but "
                     f"one is {wrong[0]}."
                 )
         item.setdefault("id", str(i))
@@ -265,7 +272,7 @@ def _asked(doc: Doc, given: Iterable[Any], field: str) -> List[Dict[str, Any]]:
     return asked
 
 
-def _known_row(size: int, number: int, row: Any) -> List[Any]:
+def _known_row(size: int, number: int, row: Any) -> list[Any]:
     try:
         start, end, name, *rest = row
         (score,) = rest or (1.0,)
@@ -275,13 +282,14 @@ def _known_row(size: int, number: int, row: Any) -> List[Any]:
         good = False
     if not good:
         raise ValueError(
-            f"Given entity {number} must be [start, end, id] or [start, end, id, score] with characters [start, end) of the "
+            f"Given entity {number} must be [start, end, id] or [start, end, id, score] with characters [start, end) "
+            f"of the "
             f"Doc's text, which has {size}, and an id that is not empty; got {row!r:.80}."
         )
     return row
 
 
-def _candidates_row(doc: Doc, number: int, row: Any) -> List[Any]:
+def _candidates_row(doc: Doc, number: int, row: Any) -> list[Any]:
     try:
         start, end, candidates = row
         candidates = sorted([name, float(prior)] for name, prior in candidates)
@@ -293,13 +301,14 @@ def _candidates_row(doc: Doc, number: int, row: Any) -> List[Any]:
         good = False
     if not good:
         raise ValueError(
-            f"Given candidates {number} must be [start, end, [[id, prior], ...]] with characters [start, end) of the Doc's "
+            f"Given candidates {number} must be [start, end, [[id, prior], ...]] with characters [start, end) of the "
+            f"Doc's "
             f"text, which has {len(doc.text)}, ids that are not empty and differ, and priors from 0; got {row!r:.120}."
         )
     return [int(start), int(end), candidates]
 
 
-def _answers(doc: Doc, questions: Sequence[str], asked: str) -> List[Answer]:
+def _answers(doc: Doc, questions: Sequence[str], asked: str) -> list[Answer]:
     found = get_found(doc, asked)
     if found is None:
         return []
@@ -309,7 +318,7 @@ def _answers(doc: Doc, questions: Sequence[str], asked: str) -> List[Answer]:
     ]
 
 
-def _span(doc: Doc, start: int, end: int, known: Dict[Tuple[int, int], Span]) -> Span:
+def _span(doc: Doc, start: int, end: int, known: dict[tuple[int, int], Span]) -> Span:
     span = known.get((start, end)) or doc.char_span(start, end, alignment_mode="expand")
     if span is None:
         raise ValueError(
@@ -319,13 +328,13 @@ def _span(doc: Doc, start: int, end: int, known: Dict[Tuple[int, int], Span]) ->
     return span
 
 
-def _place(doc: Doc, span: Span) -> Tuple[int, int]:
+def _place(doc: Doc, span: Span) -> tuple[int, int]:
     if span.doc is not doc:
         raise ValueError(f"The span {span.text!r} belongs to another Doc; expected one of the Doc that is annotated.")
     return span.start_char, span.end_char
 
 
-EXTENSIONS: Dict[str, Tuple[Any, Any]] = {
+EXTENSIONS: dict[str, tuple[Any, Any]] = {
     "luke_relations": (get_relations, set_relations),
     "luke_pairs": (get_pairs, set_pairs),
     "luke_questions": (get_questions, set_questions),

@@ -2,12 +2,12 @@
 
 What is written lies in a hidden folder beside its place until it is whole:
 
-    .NAME.RANDOM.new/.lock_of_spacy_luke    held (flock) by the process that writes, until it ends; says on which machine
-    .NAME.RANDOM.new/NAME                   the new file or folder
+    .NAME.RANDOM.new/.lock_of_spacy_luke    held (flock) by the process that writes, until it ends; says on which
+    machine .NAME.RANDOM.new/NAME                   the new file or folder
 
-The next write beside it removes such folders that no living process holds: the lock is free, and was taken on this machine
-since it started (containers on it share its kernel, and so its locks). Of one that was taken elsewhere, on a disk that
-machines share, a free lock may mean nothing; it goes when nothing in it has changed for a week.
+The next write beside it removes such folders that no living process holds: the lock is free, and was taken on this
+machine since it started (containers on it share its kernel, and so its locks). Of one that was taken elsewhere, on a
+disk that machines share, a free lock may mean nothing; it goes when nothing in it has changed for a week.
 """
 
 import ctypes
@@ -18,9 +18,9 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, Optional
 
 from safetensors import SafetensorError
 
@@ -55,12 +55,12 @@ def write_atomically(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def write_folder_atomically(folder: Path) -> Iterator[Path]:
-    """Gives an empty temporary folder; when the block ends well, it takes the place of `folder`, at once where the system
-    can exchange two names (Linux).
+    """Gives an empty temporary folder; when the block ends well, it takes the place of `folder`, at once where the
+    system can exchange two names (Linux).
 
     On any error the temporary folder goes and the old one stays as it was. Everything in the old folder goes, so the
-    caller checks that it may. The folder around the temporary one is hidden and goes too: the place for other files that
-    are needed meanwhile.
+    caller checks that it may. The folder around the temporary one is hidden and goes too: the place for other files
+    that are needed meanwhile.
     """
     folder = Path(folder).resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -79,13 +79,13 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
 
 
 class HeldFolder:
-    """A hidden folder beside `place` that this process holds until `close`, or until it ends. path: in it, with the name
-    of `place`, for the caller to make. Older ones beside it that nobody holds are removed first."""
+    """A hidden folder beside `place` that this process holds until `close`, or until it ends. path: in it, with the
+    name of `place`, for the caller to make. Older ones beside it that nobody holds are removed first."""
 
     def __init__(self, place: Path) -> None:
         sweep(place.parent)
         self._process = os.getpid()
-        self._lock: Optional[int] = None
+        self._lock: int | None = None
         while self._lock is None:
             self.folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".new", dir=place.parent))
             self._lock = _take(self.folder / LOCK)
@@ -146,8 +146,8 @@ def sweep(parent: Path) -> None:
 
 @contextmanager
 def hold(path: Path, *, busy: str) -> Iterator[None]:
-    """Hold a file that is there against others that do. ValueError with the text `busy` where one holds it already, or has
-    just replaced it; where the system cannot lock it, nothing is held."""
+    """Hold a file that is there against others that do. ValueError with the text `busy` where one holds it already, or
+    has just replaced it; where the system cannot lock it, nothing is held."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         if fcntl is not None:
@@ -181,8 +181,9 @@ def usual_mode(mode: int) -> int:
     return mode & ~mask
 
 
-def _take(path: Path) -> Optional[int]:
-    """A descriptor that holds a new file, which says where it was taken; None where another process removed it first."""
+def _take(path: Path) -> int | None:
+    """A descriptor that holds a new file, which says where it was taken; None where another process removed it
+    first."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except FileNotFoundError:
@@ -260,7 +261,8 @@ def _old(folder: Path) -> Path:
 
 
 def _swap(new: Path, folder: Path) -> None:
-    """The new folder takes the place of the old one, which takes that of the new one or is removed. Other processes may do
+    """The new folder takes the place of the old one, which takes that of the new one or is removed. Other processes may
+    do
     the same at the same time: the last one stays."""
     for _ in range(20):
         try:
@@ -292,7 +294,8 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _rename_twice(new: Path, folder: Path) -> None:
-    """A process that is killed between the two leaves the old folder as `.NAME.old`; the next write puts it back first."""
+    """A process that is killed between the two leaves the old folder as `.NAME.old`; the next write puts it back
+    first."""
     old = _old(folder)
     os.replace(folder, old)
     try:

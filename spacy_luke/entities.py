@@ -2,8 +2,9 @@
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any
 
 from .plain_text import not_utf8, parse_json, read_text
 
@@ -12,7 +13,7 @@ FILES = ("entity_vocab.json", "entity_vocab.tsv", "entity_vocab.jsonl")
 _SPECIAL_OF_LANGUAGE = re.compile(r"[\w-]+:(\[(?:PAD|UNK|MASK|MASK2)\])")
 
 
-def key_of(title: str, language: Optional[str]) -> str:
+def key_of(title: str, language: str | None) -> str:
     """The name of an entity in a vocabulary: the title, or "language:title" as in mLUKE's entity_vocab.json."""
     return title if language is None else f"{language}:{title}"
 
@@ -20,16 +21,16 @@ def key_of(title: str, language: Optional[str]) -> str:
 class EntityVocab:
     """Entity vocabulary: title (and language) <-> row.
 
-    A row may have several names (one for each language, "en:Japan", "ja:日本"), and special entities are listed once for
-    each language in some files. Which rows are special is read from the vocabulary: [MASK] is row 2 of LUKE and row 0
+    A row may have several names (one for each language, "en:Japan", "ja:日本"), and special entities are listed once
+    for each language in some files. Which rows are special is read from the vocabulary: [MASK] is row 2 of LUKE and row 0
     of its lite checkpoints.
 
     names: (name, row) pairs; a name may repeat only with the same row. counts: occurrences of each row's entity in the
     training corpus, where known. Raises ValueError for a name with two rows, or without [MASK].
-    """
+    """  # noqa: E501
 
-    def __init__(self, names: Iterable[Tuple[str, int]], *, counts: Optional[Sequence[int]] = None) -> None:
-        rows: Dict[str, int] = {}
+    def __init__(self, names: Iterable[tuple[str, int]], *, counts: Sequence[int] | None = None) -> None:
+        rows: dict[str, int] = {}
         size = 0
         for name, row in names:
             if rows.setdefault(name, row) != row:
@@ -45,11 +46,11 @@ class EntityVocab:
                 f"the row numbers are wrong."
             )
         self._rows = rows
-        self._titles: List[Optional[str]] = [None] * size
+        self._titles: list[str | None] = [None] * size
         for name, row in rows.items():
             if self._titles[row] is None:
                 self._titles[row] = name
-        self.counts: Optional[List[int]] = None if counts is None else list(counts)
+        self.counts: list[int] | None = None if counts is None else list(counts)
         self._special = _find_special(rows)
         if "[MASK]" not in self._special:
             raise ValueError(
@@ -66,34 +67,34 @@ class EntityVocab:
         return self._special["[MASK]"]
 
     @property
-    def pad_row(self) -> Optional[int]:
+    def pad_row(self) -> int | None:
         return self._special.get("[PAD]")
 
     @property
-    def unk_row(self) -> Optional[int]:
+    def unk_row(self) -> int | None:
         return self._special.get("[UNK]")
 
     @property
-    def mask2_row(self) -> Optional[int]:
+    def mask2_row(self) -> int | None:
         return self._special.get("[MASK2]")
 
-    def special_rows(self) -> Dict[str, int]:
+    def special_rows(self) -> dict[str, int]:
         """Rows of those of [PAD], [UNK], [MASK], [MASK2] that the vocabulary has."""
         return dict(self._special)
 
-    def row(self, title: str, *, language: Optional[str] = None) -> Optional[int]:
+    def row(self, title: str, *, language: str | None = None) -> int | None:
         """Row of an entity, None where it is unknown. Special entities have the same row in all languages."""
         if title in self._special:
             return self._special[title]
         return self._rows.get(key_of(title, language))
 
-    def titles(self) -> List[Optional[str]]:
+    def titles(self) -> list[str | None]:
         """The first name of each row ("en:Japan" where there are languages), None for a row without a name."""
         return list(self._titles)
 
-    def names(self) -> List[Tuple[str, ...]]:
+    def names(self) -> list[tuple[str, ...]]:
         """All names of each row."""
-        names: List[List[str]] = [[] for _ in self._titles]
+        names: list[list[str]] = [[] for _ in self._titles]
         for name, row in self._rows.items():
             names[row].append(name)
         return [tuple(row) for row in names]
@@ -109,7 +110,7 @@ class EntityVocab:
         counts = None if self.counts is None else [self.counts[row] for row in rows]
         return EntityVocab(sorted(kept, key=lambda item: item[1]), counts=counts)
 
-    def with_entity(self, title: str, *, language: Optional[str] = None) -> "EntityVocab":
+    def with_entity(self, title: str, *, language: str | None = None) -> "EntityVocab":
         """A vocabulary with one more entity, in a new last row (with a count of 0)."""
         name = key_of(title, language)
         if name in self._rows:
@@ -167,8 +168,8 @@ class EntityVocab:
         return path
 
     def save_jsonl(self, folder: Path) -> Path:
-        """Write entity_vocab.jsonl, the original's, into a folder: a row a line, its count (0 where it is not known), its
-        names without languages. Raises ValueError for a row without a name."""
+        """Write entity_vocab.jsonl, the original's, into a folder: a row a line, its count (0 where it is not known),
+        its names without languages. Raises ValueError for a row without a name."""
         lines = []
         for row, names in enumerate(self.names()):
             if not names:
@@ -182,7 +183,7 @@ class EntityVocab:
         return path
 
 
-def _find_special(rows: Dict[str, int]) -> Dict[str, int]:
+def _find_special(rows: dict[str, int]) -> dict[str, int]:
     special = {name: rows[name] for name in SPECIAL if name in rows}
     if len(special) < len(SPECIAL):
         for name, row in rows.items():
@@ -192,7 +193,7 @@ def _find_special(rows: Dict[str, int]) -> Dict[str, int]:
     return {name: special[name] for name in SPECIAL if name in special}
 
 
-Names = Tuple[List[Tuple[str, int]], Optional[List[int]]]
+Names = tuple[list[tuple[str, int]], list[int] | None]
 
 
 def _read_json(path: Path) -> Names:
@@ -217,8 +218,8 @@ def _read_tsv(path: Path) -> Names:
 
 
 def _read_jsonl(path: Path) -> Names:
-    names: List[Tuple[str, int]] = []
-    count_of: Dict[int, int] = {}
+    names: list[tuple[str, int]] = []
+    count_of: dict[int, int] = {}
     for number, line in enumerate(_lines(path), start=1):
         try:
             item = parse_json(line)
@@ -245,7 +246,7 @@ def _read_jsonl(path: Path) -> Names:
     return names, [count_of.get(row, 0) for row in range(size)]
 
 
-def _lines(path: Path) -> List[str]:
+def _lines(path: Path) -> list[str]:
     """Lines ended by a line feed only: titles may hold other Unicode line ends."""
     lines = path.read_bytes().decode("utf8").replace("\r\n", "\n").split("\n")
     return lines[:-1] if not lines[-1] else lines

@@ -2,10 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 
-def parse_json(text: Union[str, bytes], **settings: Any) -> Any:
+def parse_json(text: str | bytes, **settings: Any) -> Any:
     """As json.loads; also of values that are nested too deeply for it a JSONDecodeError, which is a ValueError."""
     try:
         return json.loads(text, **settings)
@@ -26,6 +26,7 @@ def read_text(path: Path) -> str:
 def not_utf8(error: UnicodeDecodeError, path: Path) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
     return (
-        f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it from what it is "
+        f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it from "
+        f"what it is "
         f"in, such as by iconv -f latin1 -t utf8 {path} > NEW."
     )

@@ -1,17 +1,18 @@
 """Saving whole pipelines so that a crash leaves the old one or the new one."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Iterable, Union
+from typing import Any
 
 from .atomic import write_folder_atomically
 
 
-def save(nlp: Any, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+def save(nlp: Any, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
     """Save a pipeline as `nlp.to_disk` does, but as a whole: whenever the process is killed, the folder holds the old
     pipeline or the new one, where `nlp.to_disk` over an old one would leave parts of both.
 
-    path: folder that is replaced, with all that is in it. exclude: as of `nlp.to_disk`. Raises ValueError where the folder
-    holds something else than a pipeline.
+    path: folder that is replaced, with all that is in it. exclude: as of `nlp.to_disk`. Raises ValueError where the
+    folder holds something else than a pipeline.
     """
     folder = Path(path)
     check_replaceable(folder)
@@ -23,5 +24,6 @@ def check_replaceable(folder: Path) -> None:
     """Raises ValueError where a folder that would be replaced by a pipeline holds something else (no meta.json)."""
     if folder.is_file() or (folder.is_dir() and not (folder / "meta.json").is_file() and any(folder.iterdir())):
         raise ValueError(
-            f"{folder} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an empty folder."
+            f"{folder} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an empty "
+            f"folder."
         )

@@ -1,11 +1,12 @@
-"""The sample corpus keeps the promises of assets/README.md: offsets, types, relations, questions, queries and counts."""
+"""The sample corpus keeps the promises of assets/README.md: offsets, types, relations, questions, queries and
+counts."""
 
 import json
 import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import pytest
 import spacy
@@ -29,7 +30,7 @@ RELATIONS = {
 
 
 @cache
-def read_split(split: str) -> Tuple[Tuple[Dict[str, Any], Any], ...]:
+def read_split(split: str) -> tuple[tuple[dict[str, Any], Any], ...]:
     """Lines of a split, each with its Doc, which has sentences."""
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
@@ -43,9 +44,9 @@ def split(request):
     return read_split(request.param)
 
 
-def read_tables() -> List[List[List[str]]]:
+def read_tables() -> list[list[list[str]]]:
     """Tables of the README: rows of cells, without the line under the head and without the backquotes."""
-    tables: List[List[List[str]]] = [[]]
+    tables: list[list[list[str]]] = [[]]
     for line in (ASSETS / "README.md").read_text(encoding="utf8").splitlines():
         if line.startswith("|"):
             cells = [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
@@ -56,10 +57,10 @@ def read_tables() -> List[List[List[str]]]:
     return [table for table in tables if table]
 
 
-def read_inventory() -> Dict[str, List[str]]:
+def read_inventory() -> dict[str, list[str]]:
     """Types by label: the general one, then the finer ones in the README's order."""
     (table,) = (table for table in read_tables() if table[0][:3] == ["label", "always", "finer"])
-    inventory: Dict[str, List[str]] = {}
+    inventory: dict[str, list[str]] = {}
     for label, general, finer, _ in table[1:]:
         if label:
             types = inventory[label] = [general]
@@ -98,7 +99,7 @@ def test_types_are_of_the_inventory_and_go_with_the_label(split):
 def test_mentions_of_one_name_have_the_same_types(split):
     """Within a document, where the label is the same too."""
     for record, _ in split:
-        types: Dict[Tuple[str, str], List[str]] = {}
+        types: dict[tuple[str, str], list[str]] = {}
         for entity in record["entities"]:
             if entity["label"] != "DATE":
                 name = (record["text"][entity["start"] : entity["end"]].lower(), entity["label"])

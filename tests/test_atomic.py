@@ -82,7 +82,8 @@ def test_a_child_of_a_killed_process_holds_on(tmp_path):
     child = start_writer(
         tmp_path / "one",
         "folder",
-        before="import os\n_write = write_folder_atomically\ndef write_folder_atomically(path):\n    return _forked(path)\n"
+        before="import os\n_write = write_folder_atomically\ndef write_folder_atomically(path):\n    return "
+        "_forked(path)\n"
         "from contextlib import contextmanager\n@contextmanager\ndef _forked(path):\n    with _write(path) as new:\n"
         "        pid = os.fork()\n        if pid == 0:\n            time.sleep(60)\n            os._exit(0)\n"
         "        (path.parent / 'pid').write_text(str(pid))\n        yield new\n",

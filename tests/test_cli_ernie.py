@@ -1,4 +1,5 @@
-"""`spacy luke convert` and `spacy luke export` of ERNIE: fine-tuned weights of the original's layout, there and back."""
+"""`spacy luke convert` and `spacy luke export` of ERNIE: fine-tuned weights of the original's layout, there and
+back."""
 
 import numpy as np
 import pytest

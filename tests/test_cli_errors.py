@@ -1,4 +1,5 @@
-"""Mistakes at the command line: every command ends in one message, which names what is wrong; --traceback shows the rest."""
+"""Mistakes at the command line: every command ends in one message, which names what is wrong; --traceback shows the
+rest."""
 
 import re
 import subprocess
@@ -87,10 +88,13 @@ MISTAKES = {
     f"{TRAIN} --tranig.seed 1": "no section [tranig]. Is training meant?",
     f"{TRAIN} --training.max_step 3": "training.max_step: there is no such setting. Is max_steps meant?",
     f"{TRAIN} --training.batcher.sizes 3": "batcher.sizes: there is no such setting. Is size meant?",
-    f"{TRAIN} --components.luke_ner.max_span_word 3": "luke_ner.max_span_word: there is no such setting. Is max_span_words",
+    f"{TRAIN} --components.luke_ner.max_span_word 3": "luke_ner.max_span_word: there is no such setting. Is "
+    "max_span_words",
     f"{TRAIN} --components.luke_ner.model.attentoin full": "attentoin: there is no such setting. Is attention meant?",
-    f"{TRAIN} --components.luke_ner.model.attention half": "attention must be one of ('full', 'one_way'), but it is 'half'",
-    f"{TRAIN} --initialize.components.luke_ner.weightss x": "luke_ner.weightss: there is no such setting. Is weights meant?",
+    f"{TRAIN} --components.luke_ner.model.attention half": "attention must be one of ('full', 'one_way'), but it is "
+    "'half'",
+    f"{TRAIN} --initialize.components.luke_ner.weightss x": "luke_ner.weightss: there is no such setting. Is weights "
+    "meant?",
     f"{TRAIN} --training.dropout high": "dropout: Input should be a valid number, but it is 'high'",
     f"{TRAIN} --training.max_steps x": "max_steps: Input should be a valid integer, but it is 'x'",
     f"{TRAIN} --paths.weights {{}}/nowhere": "nowhere",
@@ -122,7 +126,8 @@ MISTAKES = {
     f"{PRETRAIN} --task.pages perhaps": "task.pages must be true or false, but it is 'perhaps'",
     f"{PRETRAIN} --task.words much": "task.words must be float or null, but it is 'much'",
     f"{PRETRAIN} --stages.all.max_steps 1.5": "stages.all.max_steps must be int, but it is 1.5",
-    f"{PRETRAIN} --stages.all.optimizer.learn_rate fast": "stages.all.optimizer.learn_rate must be float, but it is 'fast'",
+    f"{PRETRAIN} --stages.all.optimizer.learn_rate fast": "stages.all.optimizer.learn_rate must be float, but it is "
+    "'fast'",
     f"{PRETRAIN} --stages.all.optimizer null": "[stages.all] lacks its section [stages.all.optimizer]",
     f"{PRETRAIN} --paths.shards {{}}/none": "none",
     f"{ERNIE} --training.batch_size 0": "training.batch_size must be a whole number from 1, but it is 0",

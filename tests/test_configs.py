@@ -209,7 +209,8 @@ def test_schedule_follows_the_data(path):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_numbers_of_steps(name):
-    """Of documents of the original data as many as they have: what was counted by hand before, or in the papers' code."""
+    """Of documents of the original data as many as they have: what was counted by hand before, or in the papers'
+    code."""
     documents, expected = PUBLISHED[name]
     config = load_config(ROOT / f"configs/{name}.cfg", interpolate=True)
     assert plan_training(config, range(documents)) == (expected, config["training"]["max_epochs"])

@@ -218,7 +218,8 @@ def test_junk_under_our_keys(value):
 
 class Truth(NamedTuple):
     """What a Doc should have. rows: (head, tail, label) with places; questions: (text, its answer, what was found, the
-    text that it was asked of), places or None. cut: whether it was cut and not settled since; loose: whether such a part was joined, so that it may be refused."""
+    text that it was asked of), places or None. cut: whether it was cut and not settled since; loose: whether such a
+    part was joined, so that it may be refused."""
 
     text: str
     rows: list

@@ -40,7 +40,8 @@ def write(docs, path):
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """pipeline: of all components; gold.spacy: what it says; train.spacy; checkpoint; train.cfg: a config of all that."""
+    """pipeline: of all components; gold.spacy: what it says; train.spacy; checkpoint; train.cfg: a config of all
+    that."""
     path = tmp_path_factory.mktemp("commands")
     nlp = make_pipeline()
     nlp.to_disk(path / "pipeline")

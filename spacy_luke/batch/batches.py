@@ -4,8 +4,9 @@ N packed pieces of a batch, B windows, E spans.
 """
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Item:
     first: int
     last: int
     budget: int
-    gold_E: Optional[np.ndarray] = None  # class of each of its spans, 0 for none, -1 for not known; only in training
+    gold_E: np.ndarray | None = None  # class of each of its spans, 0 for none, -1 for not known; only in training
 
     @property
     def cost(self) -> int:
@@ -44,7 +45,7 @@ class SpanBatch:
     start_E: np.ndarray  # words of the span in its document, the end exclusive
     end_E: np.ndarray
     budget_B: np.ndarray  # spans a window may keep
-    gold_E: Optional[np.ndarray]
+    gold_E: np.ndarray | None
     items: Sequence[Item]
 
     def __post_init__(self) -> None:
@@ -83,7 +84,7 @@ def make_batch(items: Sequence[Item]) -> SpanBatch:
     )
 
 
-def split_spans(first: int, last: int, *, most: Optional[int]) -> List[range]:
+def split_spans(first: int, last: int, *, most: int | None) -> list[range]:
     """Runs of at most `most` spans, cut as the reference cuts them: k = ceil(n / most) runs of ceil(n / k)."""
     count = last - first
     if most is None or count <= most:
@@ -103,7 +104,7 @@ def batch_items(
     items: have `pieces` and `cost`; make: packs some of them. At most about `buffer` batches' worth of items is held at
     once, so that memory does not grow with the text.
     """
-    held: List[Any] = []
+    held: list[Any] = []
     cost = 0
     for item in items:
         held.append(item)
@@ -114,8 +115,8 @@ def batch_items(
     yield from _drain(held, size, make)
 
 
-def _drain(items: List[Any], size: int, make: Callable[[Sequence[Any]], Batch]) -> Iterator[Batch]:
-    batch: List[Any] = []
+def _drain(items: list[Any], size: int, make: Callable[[Sequence[Any]], Batch]) -> Iterator[Batch]:
+    batch: list[Any] = []
     cost = 0
     for item in sorted(items, key=lambda x: len(x.pieces), reverse=True):
         if batch and cost + item.cost > size:

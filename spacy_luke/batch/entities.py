@@ -1,11 +1,11 @@
 """Windows with entity tokens that a task asks for, and what is classified by them: typing, relations, cloze.
 
-N packed pieces of a batch, B windows, E entity tokens, U units: a unit is one thing that is classified, by K entity tokens
-(a mention's one, a pair's two, a placeholder's and a candidate's).
+N packed pieces of a batch, B windows, E entity tokens, U units: a unit is one thing that is classified, by K entity
+tokens (a mention's one, a pair's two, a placeholder's and a candidate's).
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Iterable, Iterator, Optional, Sequence
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from .batches import batch_items
 class EntityItem:
     """A window that shall be encoded with its entity tokens.
 
-    owner: the caller's number of what the results belong to; pieces: (n,), [CLS] and [SEP] included; rows_E: rows of the
-    module's entity table; first_E, last_E: pieces of each mention in the window, both inclusive, [CLS] is 0; units_UK:
-    which of the item's entity tokens a unit reads, in this order; group: where words do not see entities, so many
-    consecutive tokens see one another; gold: (U,) classes, -1 for not known, or (U, L) of 0 and 1 where a unit may have
-    several labels; types: (n,) token types of the pieces, zeros where None; number_U: the caller's number of each unit, 0,
-    1, ... where None.
+    owner: the caller's number of what the results belong to; pieces: (n,), [CLS] and [SEP] included; rows_E: rows of
+    the module's entity table; first_E, last_E: pieces of each mention in the window, both inclusive, [CLS] is 0;
+    units_UK: which of the item's entity tokens a unit reads, in this order; group: where words do not see entities, so
+    many consecutive tokens see one another; gold: (U,) classes, -1 for not known, or (U, L) of 0 and 1 where a unit may
+    have several labels; types: (n,) token types of the pieces, zeros where None; number_U: the caller's number of each
+    unit, 0, 1, ... where None.
     """
 
     owner: int
@@ -31,9 +31,9 @@ class EntityItem:
     last_E: np.ndarray
     units_UK: np.ndarray
     group: int = 1
-    gold: Optional[np.ndarray] = None
-    types: Optional[np.ndarray] = None
-    number_U: Optional[np.ndarray] = None
+    gold: np.ndarray | None = None
+    types: np.ndarray | None = None
+    number_U: np.ndarray | None = None
 
     @property
     def cost(self) -> int:
@@ -45,7 +45,7 @@ class EntityBatch:
     """Packed items; units_UK counts the entity tokens of the whole batch."""
 
     pieces_N: np.ndarray
-    types_N: Optional[np.ndarray]
+    types_N: np.ndarray | None
     lengths: Sequence[int]
     counts: Sequence[int]
     rows_E: np.ndarray
@@ -53,7 +53,7 @@ class EntityBatch:
     last_E: np.ndarray
     units_UK: np.ndarray
     group: int
-    gold: Optional[np.ndarray]
+    gold: np.ndarray | None
     items: Sequence[EntityItem]
 
     def owner_U(self) -> np.ndarray:

@@ -1,12 +1,13 @@
 """Windows with the mentions that shall be linked, and the candidates of those that are scored.
 
-P pieces of a document, N packed pieces of a batch, B windows, M mentions of a document, E entity tokens, C candidates of the
-scored tokens, U vectors that a batch reads, V numbers of an entity vector, F features of a candidate.
+P pieces of a document, N packed pieces of a batch, B windows, M mentions of a document, E entity tokens, C candidates
+of the scored tokens, U vectors that a batch reads, V numbers of an entity vector, F features of a candidate.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,8 @@ MASKED = -1  # in place of an entity's row: it is not known
 
 @dataclass(frozen=True)
 class LinkWindow:
-    """Pieces [start, end) of a document with mentions; mentions_E: the caller's numbers of them; decided_E: whether it is
-    this window that decides a mention, the others are context."""
+    """Pieces [start, end) of a document with mentions; mentions_E: the caller's numbers of them; decided_E: whether it
+    is this window that decides a mention, the others are context."""
 
     start: int
     end: int
@@ -31,9 +32,10 @@ class LinkWindow:
 class LinkItem:
     """A window as the encoder shall see it.
 
-    owner: the caller's number; pieces: [CLS] and [SEP] included; first_E, last_E: pieces of each entity token in the window,
-    both inclusive, [CLS] is 0; entities_E: rows of the batch's vectors, MASKED where the entity is not known;
-    owner_C: the token (counted in the window) of each candidate, ascending; rows_C: rows of the batch's vectors; features_CF;
+    owner: the caller's number; pieces: [CLS] and [SEP] included; first_E, last_E: pieces of each entity token in the
+    window, both inclusive, [CLS] is 0; entities_E: rows of the batch's vectors, MASKED where the entity is not known;
+    owner_C: the token (counted in the window) of each candidate, ascending; rows_C: rows of the batch's vectors;
+        features_CF;
     gold_S: of each scored token the place of its gold entity among its own candidates, -1 for none.
     """
 
@@ -45,7 +47,7 @@ class LinkItem:
     owner_C: np.ndarray
     rows_C: np.ndarray
     features_CF: np.ndarray
-    gold_S: Optional[np.ndarray] = None
+    gold_S: np.ndarray | None = None
 
     @property
     def cost(self) -> int:
@@ -62,8 +64,8 @@ class LinkVectors:
 
 @dataclass(frozen=True)
 class LinkBatch:
-    """Packed items. scored_S: the entity tokens, counted in the batch, that have candidates to be scored; owner_C counts
-    these. words: word states of a former pass over the same windows, where words do not see entities."""
+    """Packed items. scored_S: the entity tokens, counted in the batch, that have candidates to be scored; owner_C
+    counts these. words: word states of a former pass over the same windows, where words do not see entities."""
 
     pieces_N: np.ndarray
     lengths: Sequence[int]
@@ -75,10 +77,10 @@ class LinkBatch:
     owner_C: np.ndarray
     rows_C: np.ndarray
     features_CF: np.ndarray
-    gold_S: Optional[np.ndarray]
+    gold_S: np.ndarray | None
     vectors: LinkVectors
     items: Sequence[LinkItem]
-    words: Optional[Any] = None
+    words: Any | None = None
 
     def gold_C(self) -> np.ndarray:
         """Of each scored token the place of its gold entity among all candidates, -1 for none."""
@@ -87,7 +89,7 @@ class LinkBatch:
         return np.where(self.gold_S >= 0, starts_S + self.gold_S, -1)
 
 
-def make_link_batch(items: Sequence[LinkItem], vectors: LinkVectors, *, words: Optional[Any] = None) -> LinkBatch:
+def make_link_batch(items: Sequence[LinkItem], vectors: LinkVectors, *, words: Any | None = None) -> LinkBatch:
     counts = [len(item.first_E) for item in items]
     starts = np.cumsum(counts) - np.array(counts)
     owner_C = np.concatenate([item.owner_C + start for item, start in zip(items, starts)])
@@ -120,13 +122,14 @@ def plan_link_windows(
     overlap: int,
     most: int,
     alone: bool = False,
-) -> List[LinkWindow]:
+) -> list[LinkWindow]:
     """Windows of at most `room` pieces for mentions of pieces [first, last).
 
-    A document that fits is one window. A longer one is cut by `split`: "cores" has windows that overlap, and a mention is
-    decided in the one whose core it begins in; "simple" has ceil(P / room) parts of equal length, which do not end inside
-    a mention; "per_mention" has a window around each mention, which is its first one (both as `_create_input_dict`'s
-    callers in the reference's dataloader.py, except that there the first mention of a document may be cut).
+    A document that fits is one window. A longer one is cut by `split`: "cores" has windows that overlap, and a mention
+    is decided in the one whose core it begins in; "simple" has ceil(P / room) parts of equal length, which do not end
+    inside a mention; "per_mention" has a window around each mention, which is its first one (both as
+    `_create_input_dict`'s callers in the reference's dataloader.py, except that there the first mention of a document
+    may be cut).
     alone: a window around each mention always, as "per_mention" cuts them (the 2019 paper's input).
     most: mentions of a window; where there are more, those that it decides are divided among several inputs.
     A mention that is longer than a window has none.
@@ -150,7 +153,7 @@ def _window(start: int, end: int, first_M: np.ndarray, last_M: np.ndarray, decid
     return LinkWindow(start, end, inside, decided_M[inside])
 
 
-def _around_mentions(first_M: np.ndarray, last_M: np.ndarray, *, total: int, room: int) -> List[LinkWindow]:
+def _around_mentions(first_M: np.ndarray, last_M: np.ndarray, *, total: int, room: int) -> list[LinkWindow]:
     windows = []
     for number, own in enumerate(zip(first_M.tolist(), last_M.tolist())):
         if own[1] - own[0] > room:
@@ -162,7 +165,7 @@ def _around_mentions(first_M: np.ndarray, last_M: np.ndarray, *, total: int, roo
     return windows
 
 
-def _equal_parts(first_M: np.ndarray, last_M: np.ndarray, *, total: int, room: int) -> List[LinkWindow]:
+def _equal_parts(first_M: np.ndarray, last_M: np.ndarray, *, total: int, room: int) -> list[LinkWindow]:
     size = math.ceil(total / math.ceil(total / room))
     windows, start = [], 0
     while start < total:
@@ -175,7 +178,7 @@ def _equal_parts(first_M: np.ndarray, last_M: np.ndarray, *, total: int, room: i
     return windows + _own_windows(np.setdiff1d(np.arange(len(first_M)), decided), first_M, last_M, total, room)
 
 
-def _cores(document: Document, first_M: np.ndarray, last_M: np.ndarray, *, room: int, overlap: int) -> List[LinkWindow]:
+def _cores(document: Document, first_M: np.ndarray, last_M: np.ndarray, *, room: int, overlap: int) -> list[LinkWindow]:
     plan = plan_windows(document, room=room, context="document", share=True, overlap=overlap)
     home_M = np.maximum(np.searchsorted(plan.core_start_B, first_M, side="right") - 1, 0)
     windows = []
@@ -188,7 +191,7 @@ def _cores(document: Document, first_M: np.ndarray, last_M: np.ndarray, *, room:
 
 def _own_windows(
     numbers: np.ndarray, first_M: np.ndarray, last_M: np.ndarray, total: int, room: int
-) -> List[LinkWindow]:
+) -> list[LinkWindow]:
     """For mentions that cross the ends of windows, windows around them that decide them alone."""
     windows = []
     for number in numbers.tolist():
@@ -200,7 +203,7 @@ def _own_windows(
     return windows
 
 
-def _divide(window: LinkWindow, first_M: np.ndarray, *, most: int) -> List[LinkWindow]:
+def _divide(window: LinkWindow, first_M: np.ndarray, *, most: int) -> list[LinkWindow]:
     """A window of at most `most` mentions: those that it decides, and the context mentions that are nearest to them."""
     if len(window.mentions_E) <= most:
         return [window]

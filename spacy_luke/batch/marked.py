@@ -3,15 +3,15 @@
 K mentions; numbers of pieces are those of a `CutText`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..text.segments import CutText
 from .windows import with_context
 
-Stretch = Tuple[int, int]
+Stretch = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -20,17 +20,18 @@ class MarkedWindow:
     included; numbers: (n,) which piece of the text each is, -1 of a marker; they ascend."""
 
     pieces: np.ndarray
-    first_K: List[int]
-    last_K: List[int]
+    first_K: list[int]
+    last_K: list[int]
     numbers: np.ndarray
 
 
-def mark_window(text: CutText, *, room: int, limit: Stretch, markers: Sequence[int]) -> Optional[MarkedWindow]:
-    """The pieces around mentions, as many as fit, each mention between two markers of its own (LUKE, sections 4.1, 4.2).
+def mark_window(text: CutText, *, room: int, limit: Stretch, markers: Sequence[int]) -> MarkedWindow | None:
+    """The pieces around mentions, as many as fit, each mention between two markers of its own (LUKE, sections 4.1,
+    4.2).
 
     room: pieces of a window, [CLS] and [SEP] not counted. limit: pieces [first, last) that context may come from; the
-    mentions lie inside. markers: a piece for each mention, or none at all. Mentions that are farther apart than a window
-    are read in two stretches, one around each.
+    mentions lie inside. markers: a piece for each mention, or none at all. Mentions that are farther apart than a
+    window are read in two stretches, one around each.
 
     RETURNS: None where the mentions do not fit into a window, or one has no pieces.
     """
@@ -61,7 +62,7 @@ def mark_window(text: CutText, *, room: int, limit: Stretch, markers: Sequence[i
     return MarkedWindow(np.concatenate(parts), first_K, last_K, np.concatenate(numbers))
 
 
-def _stretches(edges: Sequence[Stretch], limit: Stretch, room: int) -> Optional[List[Tuple[int, int, List[int]]]]:
+def _stretches(edges: Sequence[Stretch], limit: Stretch, room: int) -> list[tuple[int, int, list[int]]] | None:
     """Pieces [first, last) that are read, and the mentions in them."""
     own = (min(first for first, _ in edges), max(last for _, last in edges))
     limit = (min(limit[0], own[0]), max(limit[1], own[1]))
@@ -80,9 +81,9 @@ def _stretches(edges: Sequence[Stretch], limit: Stretch, room: int) -> Optional[
     ]
 
 
-def _edges_in_order(edges: Sequence[Stretch], members: Sequence[int]) -> List[Tuple[int, bool, int]]:
-    """(piece, whether a mention ends before it or begins with it, which). At one place mentions end before others begin,
-    and the longer one is outside."""
+def _edges_in_order(edges: Sequence[Stretch], members: Sequence[int]) -> list[tuple[int, bool, int]]:
+    """(piece, whether a mention ends before it or begins with it, which). At one place mentions end before others
+    begin, and the longer one is outside."""
     begins = [((edges[k][0], 1, edges[k][0] - edges[k][1], k), (edges[k][0], False, k)) for k in members]
     ends = [((edges[k][1], 0, edges[k][1] - edges[k][0], -k), (edges[k][1], True, k)) for k in members]
     return [edge for _, edge in sorted(begins + ends)]

@@ -1,13 +1,13 @@
 """A question and a passage become windows, and windows with their scores become answers.
 
-The input is the paper's (examples/legacy/reading_comprehension/utils/feature.py): [CLS] question [SEP][SEP] passage [SEP];
-with WordPiece, which is BERT's, one [SEP] in the middle and token type 1 from the passage on.
+The input is the paper's (examples/legacy/reading_comprehension/utils/feature.py): [CLS] question [SEP][SEP] passage
+[SEP]; with WordPiece, which is BERT's, one [SEP] in the middle and token type 1 from the passage on.
 
 N packed pieces of a batch, B windows, P pieces of a passage, E entity tokens, L pieces of a window.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -16,14 +16,14 @@ from .batches import batch_items
 
 @dataclass(frozen=True)
 class Frame:
-    """What stands around the passage in each window of a question. head: pieces before it, [CLS] included; sep: the piece
-    at the end; types: whether pieces have token types, and the passage's is 1."""
+    """What stands around the passage in each window of a question. head: pieces before it, [CLS] included; sep: the
+    piece at the end; types: whether pieces have token types, and the passage's is 1."""
 
     head: np.ndarray
     sep: int
     types: bool
 
-    def window(self, pieces: np.ndarray) -> Tuple[np.ndarray, Optional[np.ndarray]]:
+    def window(self, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Pieces of a window, and their token types."""
         types = None
         if self.types:
@@ -38,9 +38,9 @@ def make_frame(question: np.ndarray, *, cls_id: int, sep_id: int, kind: str, tok
     return Frame(np.concatenate([[cls_id], question, seps]), sep_id, bert and token_types > 1)
 
 
-def stride_windows(total: int, *, room: int, stride: int) -> List[Tuple[int, int]]:
-    """Pieces [first, last) of a passage for each window, which begin `stride` pieces apart, as in the original code (its
-    `doc_stride`): neighbours share room - stride pieces."""
+def stride_windows(total: int, *, room: int, stride: int) -> list[tuple[int, int]]:
+    """Pieces [first, last) of a passage for each window, which begin `stride` pieces apart, as in the original code
+    (its `doc_stride`): neighbours share room - stride pieces."""
     windows = []
     for first in range(0, total, min(stride, room)):
         windows.append((first, min(first + room, total)))
@@ -49,7 +49,7 @@ def stride_windows(total: int, *, room: int, stride: int) -> List[Tuple[int, int
     return windows
 
 
-def best_context(windows: Sequence[Tuple[int, int]], total: int) -> np.ndarray:
+def best_context(windows: Sequence[tuple[int, int]], total: int) -> np.ndarray:
     """For each piece of the passage the window in which it has most context, the first of equal ones: (P,).
 
     The context is the smaller of the pieces before and after it, plus a hundredth of the window's pieces.
@@ -70,21 +70,21 @@ class PassageItem:
     """A window of a question.
 
     owner: the caller's number of the question; pieces, types: of the window; offset: its first piece of the passage;
-    first: that piece's number in the passage; starts_here: (L,), whether an answer may begin at a piece of the passage in
-    this window; rows_E, first_E, last_E, types_E: entity tokens, first and last piece in the window, both inclusive; gold:
-    first and last piece of the answer in the window, both inclusive, [CLS] where there is none.
+    first: that piece's number in the passage; starts_here: (L,), whether an answer may begin at a piece of the passage
+    in this window; rows_E, first_E, last_E, types_E: entity tokens, first and last piece in the window, both inclusive;
+    gold: first and last piece of the answer in the window, both inclusive, [CLS] where there is none.
     """
 
     owner: int
     pieces: np.ndarray
-    types: Optional[np.ndarray]
+    types: np.ndarray | None
     offset: int
     first: int
     starts_here: np.ndarray
     rows_E: np.ndarray
     first_E: np.ndarray
     last_E: np.ndarray
-    gold: Optional[Tuple[int, int]] = None
+    gold: tuple[int, int] | None = None
 
     @property
     def cost(self) -> int:
@@ -96,14 +96,14 @@ class PassageBatch:
     """Packed items."""
 
     pieces_N: np.ndarray
-    types_N: Optional[np.ndarray]
+    types_N: np.ndarray | None
     lengths: Sequence[int]
     counts: Sequence[int]
     rows_E: np.ndarray
     first_E: np.ndarray
     last_E: np.ndarray
-    types_E: Optional[np.ndarray]
-    gold_B2: Optional[np.ndarray]
+    types_E: np.ndarray | None
+    gold_B2: np.ndarray | None
     items: Sequence[PassageItem]
 
 
@@ -133,12 +133,12 @@ def batch_passages(items: Iterable[PassageItem], *, size: int) -> Iterator[Passa
 
 def best_spans(
     item: PassageItem, logits_L2: np.ndarray, *, most: int, max_pieces: int
-) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The best answers of a window: scores (start logit + end logit), and pieces [first, last) of the passage.
 
-    An answer begins at a piece that has its best context in this window, and has at most `max_pieces` pieces. The original
-    code looks only among the 20 best starts and the 20 best ends of the window; here all are compared, which finds the
-    same best answer or a better one. Of equal scores the first and the shortest come first.
+    An answer begins at a piece that has its best context in this window, and has at most `max_pieces` pieces. The
+    original code looks only among the 20 best starts and the 20 best ends of the window; here all are compared, which
+    finds the same best answer or a better one. Of equal scores the first and the shortest come first.
     """
     starts = np.flatnonzero(item.starts_here) + item.offset
     end = len(logits_L2) - 1  # the last [SEP]

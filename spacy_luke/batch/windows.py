@@ -7,7 +7,6 @@ belongs to exactly one window.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -111,7 +110,7 @@ def plan_windows(document: Document, *, room: int, context: str, share: bool, ov
     return Windows(*table.reshape(-1, 4).T)
 
 
-def _sentence_pieces(document: Document) -> Tuple[np.ndarray, np.ndarray]:
+def _sentence_pieces(document: Document) -> tuple[np.ndarray, np.ndarray]:
     """First piece of each sentence with pieces, and one past the last piece of its words."""
     pieces, sentence_W = document.pieces, document.sentence_W
     if not len(sentence_W):
@@ -124,7 +123,7 @@ def _sentence_pieces(document: Document) -> Tuple[np.ndarray, np.ndarray]:
     return first_S[keep], last_S[keep]
 
 
-def _cut(first: int, end: int, last: int, *, room: int, overlap: int) -> List[Tuple[int, int]]:
+def _cut(first: int, end: int, last: int, *, room: int, overlap: int) -> list[tuple[int, int]]:
     """A sentence's pieces [first, last), whole or in parts that begin before `end`, where the next sentence begins."""
     if last - first <= room:
         return [(first, last)]
@@ -132,7 +131,7 @@ def _cut(first: int, end: int, last: int, *, room: int, overlap: int) -> List[Tu
     return [(a, min(a + step, last)) for a in range(first, end, step)]
 
 
-def with_context(own: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tuple[int, int]:
+def with_context(own: tuple[int, int], limit: tuple[int, int], room: int) -> tuple[int, int]:
     """Pieces with their context, at most `room` of them, inside the limit."""
     size = own[1] - own[0]
     left, right, half = own[0] - limit[0], limit[1] - own[1], int((room - size) / 2)
@@ -145,7 +144,7 @@ def with_context(own: Tuple[int, int], limit: Tuple[int, int], room: int) -> Tup
     return own[0] - before, own[1] + after
 
 
-def _whole(window: Tuple[int, int], own: Tuple[int, int], edges: np.ndarray) -> Tuple[int, int]:
+def _whole(window: tuple[int, int], own: tuple[int, int], edges: np.ndarray) -> tuple[int, int]:
     """Pieces with the part of their context that lies between edges; where there is no edge, with all of it."""
     start, end = np.searchsorted(edges, window[0]), np.searchsorted(edges, window[1], side="right") - 1
     first, last = int(edges[start]), int(edges[end])
@@ -157,9 +156,9 @@ def enumerate_spans(
     windows: Windows,
     *,
     first_window: int = 0,
-    last_window: Optional[int] = None,
-    max_pieces: Optional[int] = None,
-    max_words: Optional[int] = None,
+    last_window: int | None = None,
+    max_pieces: int | None = None,
+    max_words: int | None = None,
 ) -> Spans:
     """Every span of words inside one sentence, within the limits, of the windows [first_window, last_window)."""
     bounds = document.bounds
@@ -184,7 +183,7 @@ def enumerate_spans(
     return _spans(document, windows, bounds.words[begins], bounds.words[begins + offsets] + 1)
 
 
-def place_spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.ndarray) -> Tuple[Spans, np.ndarray]:
+def place_spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.ndarray) -> tuple[Spans, np.ndarray]:
     """Given spans of words [start, end), in their windows.
 
     RETURNS: the spans that can be placed, ordered by first and last word without duplicates, and those that cannot, an

@@ -3,7 +3,8 @@
 N packed pieces.
 """
 
-from typing import Any, Callable, Dict, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from spacy.util import registry
@@ -44,11 +45,11 @@ def create_answer_head(model: Model, *, seed: int = 0) -> None:
     initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
 
 
-def _build_answer_head(settings: Dict[str, Any]) -> AnswerHead:
+def _build_answer_head(settings: dict[str, Any]) -> AnswerHead:
     return AnswerHead(settings["hidden_size"])
 
 
-def _score_pieces(model: Model, batch: PassageBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+def _score_pieces(model: Model, batch: PassageBatch, is_train: bool) -> tuple[Tensor, Callable[[Tensor], None]]:
     refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     with (

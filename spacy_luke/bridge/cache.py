@@ -6,8 +6,9 @@ N packed pieces, D model width, H heads, K head width.
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,15 +22,15 @@ from .wrapper import TorchShim, to_tensor
 @dataclass(frozen=True)
 class _Window:
     states_ND: Tensor
-    keys: List[Tensor]
-    values: List[Tensor]
+    keys: list[Tensor]
+    values: list[Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
     """Windows that were encoded together, by their pieces. They are views of the same tensors, which go when all go."""
 
-    windows: Dict[bytes, _Window]
+    windows: dict[bytes, _Window]
     pieces: int
 
 
@@ -38,9 +39,9 @@ class _Held:
     """What one process holds, the batches in the order of their last use. Changed under the lock alone."""
 
     process: int
-    stamp: Optional[Tuple[Any, ...]] = None
+    stamp: tuple[Any, ...] | None = None
     batches: "OrderedDict[_Batch, None]" = field(default_factory=OrderedDict)
-    places: Dict[bytes, _Batch] = field(default_factory=dict)
+    places: dict[bytes, _Batch] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 
     @property
@@ -64,8 +65,8 @@ class WordCache:
     """Word states, keys and values of the windows that were encoded last, so that components which share an encoder
     read a window once. Only without gradients, and only while the encoder's parameters stay as they are.
 
-    Threads may use it at once: what is held is looked up and changed under a lock, windows are encoded outside of it, so
-    that two threads may encode the same one. A forked child begins with nothing.
+    Threads may use it at once: what is held is looked up and changed under a lock, windows are encoded outside of it,
+    so that two threads may encode the same one. A forked child begins with nothing.
 
     capacity: pieces that are held; 0: none.
     """
@@ -76,10 +77,10 @@ class WordCache:
         self.reused = 0
         self._held = _Held(os.getpid())
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return WordCache, (self.capacity,)
 
-    def __deepcopy__(self, memo: Dict[int, Any]) -> "WordCache":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "WordCache":
         return WordCache(self.capacity)
 
     @property
@@ -127,8 +128,8 @@ class WordCache:
         return held
 
     def _find(
-        self, mine: _Held, stamp: Tuple[Any, ...], keys: Sequence[bytes], lengths: Sequence[int]
-    ) -> Dict[bytes, _Window]:
+        self, mine: _Held, stamp: tuple[Any, ...], keys: Sequence[bytes], lengths: Sequence[int]
+    ) -> dict[bytes, _Window]:
         """The windows that are held. Forgets everything where the parameters or the number format have changed."""
         with mine.lock:
             if stamp != mine.stamp:
@@ -142,7 +143,7 @@ class WordCache:
             self.reused += sum(lengths) - new
         return {key: batch.windows[key] for key, batch in batches.items()}
 
-    def _hold(self, mine: _Held, stamp: Tuple[Any, ...], fresh: _Batch) -> None:
+    def _hold(self, mine: _Held, stamp: tuple[Any, ...], fresh: _Batch) -> None:
         if fresh.pieces > self.capacity:
             return
         with mine.lock:
@@ -156,7 +157,7 @@ class WordCache:
                 pieces -= mine.drop_oldest()
 
 
-def _stamp(encoder: LukeEncoder) -> Tuple[Any, ...]:
+def _stamp(encoder: LukeEncoder) -> tuple[Any, ...]:
     """What states depend on beside the pieces: the parameters as they are, and the number format."""
     device = encoder.words.piece.weight.device.type
     format_ = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
@@ -173,7 +174,7 @@ def _split(keys: Sequence[bytes], words: WordStates, lengths: Sequence[int]) -> 
 
 
 def encode_words(
-    shim: TorchShim, pieces_N: np.ndarray, lengths: Sequence[int], types_N: Optional[np.ndarray] = None
+    shim: TorchShim, pieces_N: np.ndarray, lengths: Sequence[int], types_N: np.ndarray | None = None
 ) -> WordStates:
     """The word pass of one-way attention. Where components share the encoder, a window that another one has read lately
     is not read again. types_N: token types; zeros where None."""

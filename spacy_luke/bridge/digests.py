@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Any, Dict, Optional
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from .wrapper import TorchShim
 
 
-def digest_tensors(tensors: Dict[str, Tensor], values: Any) -> str:
+def digest_tensors(tensors: dict[str, Tensor], values: Any) -> str:
     """SHA-256, in hex, of tensors on the CPU (names, types, shapes and numbers) and of JSON values."""
     state = hashlib.sha256(digest_values(values).encode("ascii"))
     for name in sorted(tensors):
@@ -41,7 +41,7 @@ def note_digest(shim: TorchShim, digest: str, *, loaded: bool = False) -> None:
     shim.known = (shim.stamp, digest)
 
 
-def check_digest(shim: TorchShim, expected: Optional[str]) -> Optional[str]:
+def check_digest(shim: TorchShim, expected: str | None) -> str | None:
     """The digest of a shim that is not the expected one, None where it is. Weights that were trained, or otherwise
     changed since they were loaded, are not checked."""
     if expected is None or not shim.ready or shim.changed:

@@ -1,6 +1,6 @@
 """What a spaCy Doc holds, as the arrays that windows and spans are made of."""
 
-from typing import Any, Tuple
+from typing import Any
 
 import numpy as np
 from spacy.attrs import IDX, IS_SPACE, LENGTH, SENT_START
@@ -31,7 +31,7 @@ def read_document(doc: Doc, tokenizer: PieceTokenizer) -> Document:
     return Document(pieces, np.cumsum(begins_W) - 1, bounds_W)
 
 
-def word_edges(doc: Doc) -> Tuple[np.ndarray, np.ndarray]:
+def word_edges(doc: Doc) -> tuple[np.ndarray, np.ndarray]:
     """Characters [start, end) of each word."""
     starts_W, lengths_W = doc.to_array([IDX, LENGTH]).astype(np.int64).T
     return starts_W, starts_W + lengths_W
@@ -41,6 +41,8 @@ def refuse_docs(batch: Any) -> None:
     """Raises ValueError where a model is given Docs, as `spacy debug model` does with any component's."""
     if isinstance(batch, (list, tuple)) and all(isinstance(doc, Doc) for doc in batch):
         raise ValueError(
-            "The models of spacy_luke take the batches that their components make of Docs, not Docs, so `spacy debug model` "
-            "can show their structure and parameters, but not run them. Use the component: nlp(text), or component.predict(docs)."
+            "The models of spacy_luke take the batches that their components make of Docs, not Docs, so `spacy debug "
+            "model` "
+            "can show their structure and parameters, but not run them. Use the component: nlp(text), or "
+            "component.predict(docs)."
         )

@@ -1,7 +1,8 @@
 """Encoders that configs name: an own one, or a stand-in for the one that a `luke_encoder` component has."""
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from spacy.util import registry
@@ -16,8 +17,10 @@ from .wrapper import TorchShim
 
 ENCODER = "luke_encoder"  # name of the encoder's node in every model
 NOT_LINKED = (
-    "A component has the model spacy-luke.SharedEncoder.v1, but no {wanted} stands before it in the pipeline, or it was "
-    "disabled or excluded when the pipeline was loaded. Add one before it (nlp.add_pipe('luke_encoder', before=...)), or "
+    "A component has the model spacy-luke.SharedEncoder.v1, but no {wanted} stands before it in the pipeline, or it "
+    "was "
+    "disabled or excluded when the pipeline was loaded. Add one before it (nlp.add_pipe('luke_encoder', before=...)), "
+    "or "
     "give the component an encoder of its own, spacy-luke.LukeEncoder.v1."
 )
 
@@ -27,7 +30,7 @@ def build_luke_encoder(
     trainable: bool = True,
     train_precision: str = "auto",
     predict_precision: str = "float32",
-) -> Model[List[Ints1d], List[Floats2d]]:
+) -> Model[list[Ints1d], list[Floats2d]]:
     """A LUKE encoder. Its sizes, parameters and tokenizer come from a checkpoint when the pipeline is initialised.
 
     trainable: false freezes all its parameters.
@@ -43,7 +46,7 @@ def build_luke_encoder(
 
 
 @registry.architectures("spacy-luke.SharedEncoder.v1")
-def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> Model[List[Ints1d], List[Floats2d]]:
+def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> Model[list[Ints1d], list[Floats2d]]:
     """The encoder of the pipeline's `luke_encoder` component, in the place of an own one.
 
     upstream: that component's name; "*" for any. It must come earlier in the pipeline.
@@ -85,13 +88,13 @@ def unshare(model: Model) -> Model:
     return model
 
 
-def _build_encoder(settings: Dict[str, Any]) -> LukeEncoder:
+def _build_encoder(settings: dict[str, Any]) -> LukeEncoder:
     return LukeEncoder(EncoderConfig.from_dict(settings["config"]))
 
 
 def encode_windows(
-    model: Model, windows: List[Ints1d], is_train: bool
-) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Ints1d]]]:
+    model: Model, windows: list[Ints1d], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Ints1d]]]:
     shim: TorchShim = model.shims[0]
     if not windows:
         return [], lambda d_states: []
@@ -100,7 +103,7 @@ def encode_windows(
         pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])
         states_ND = encoder.word_states(Windows(pieces, lengths)).float()
 
-    def backprop(d_states: List[Floats2d]) -> List[Ints1d]:
+    def backprop(d_states: list[Floats2d]) -> list[Ints1d]:
         gradient = torch.cat([xp2torch(x, requires_grad=False, device=shim.device) for x in d_states])
         if states_ND.requires_grad:
             states_ND.backward(gradient)

@@ -3,7 +3,8 @@
 N packed pieces, E entity tokens, U units (what is classified), K entity tokens of a unit, L labels.
 """
 
-from typing import Any, Callable, Dict, Optional, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,9 +35,9 @@ def build_entity_classifier(
 ) -> Model[EntityBatch, Tensor]:
     """Classifies mentions or pairs of mentions by their entity tokens (LUKE, sections 4.1, 4.2 and 4.4).
 
-    attention: "full" is the paper's: a window has the markers and the entity tokens of one mention or pair, and words and
-    entities see one another. "one_way": words do not see entities, windows have no markers, and the words are encoded
-    once for all that is asked of them.
+    attention: "full" is the paper's: a window has the markers and the entity tokens of one mention or pair, and words
+    and entities see one another. "one_way": words do not see entities, windows have no markers, and the words are
+    encoded once for all that is asked of them.
     features: "entity" is the paper's; "all" joins the states of the mention's first and last piece to it; "words" are
     these alone, without entity tokens, the usual baseline.
     bias: whether the classifier has one; the paper's relation head has none.
@@ -51,10 +52,10 @@ def build_entity_classifier(
 
 
 def create_entity_head(
-    model: Model, n_labels: int, *, states: int, seed: int = 0, prior_L: Optional[np.ndarray] = None
+    model: Model, n_labels: int, *, states: int, seed: int = 0, prior_L: np.ndarray | None = None
 ) -> None:
-    """Fresh head parameters for an encoder that has its sizes. states: entity tokens of a unit; prior_L: biases to begin
-    with, such as the log-odds of each label."""
+    """Fresh head parameters for an encoder that has its sizes. states: entity tokens of a unit; prior_L: biases to
+    begin with, such as the log-odds of each label."""
     shim = model.shims[0]
     config: EncoderConfig = model.layers[0].shims[0].module.config
     settings = {"hidden_size": config.hidden_size, "n_labels": n_labels, "states": states}
@@ -65,12 +66,12 @@ def create_entity_head(
             head.classifier.bias.copy_(torch.from_numpy(prior_L))
 
 
-def _build_entity_head(settings: Dict[str, Any]) -> EntityHead:
+def _build_entity_head(settings: dict[str, Any]) -> EntityHead:
     settings = dict(settings)
     return EntityHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
 
 
-def _classify_entities(model: Model, batch: EntityBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+def _classify_entities(model: Model, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[[Tensor], None]]:
     refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     with (
@@ -89,9 +90,7 @@ def _classify_entities(model: Model, batch: EntityBatch, is_train: bool) -> Tupl
     return logits_UL, backprop
 
 
-def _encode(
-    shim: TorchShim, batch: EntityBatch, attention: str, features: str
-) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+def _encode(shim: TorchShim, batch: EntityBatch, attention: str, features: str) -> tuple[Tensor | None, Tensor | None]:
     if features == "words":
         return encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N).states_ND, None
     if attention == "one_way":

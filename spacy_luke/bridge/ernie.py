@@ -1,9 +1,11 @@
-"""Passes of an ERNIE encoder, and the Thinc model that classifies whole windows by their [CLS] (Zhang et al., section 3.6).
+"""Passes of an ERNIE encoder, and the Thinc model that classifies whole windows by their [CLS] (Zhang et al., section
+3.6).
 
 N packed pieces, E known entities of all windows, U units, L labels.
 """
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,10 +29,10 @@ def build_ernie_encoder(
     trainable: bool = True,
     train_precision: str = "auto",
     predict_precision: str = "float32",
-) -> Model[List[Ints1d], List[Floats2d]]:
+) -> Model[list[Ints1d], list[Floats2d]]:
     """An ERNIE encoder (Zhang et al., ACL 2019), for components that give it known entities. Its sizes, parameters,
-    tokenizer and entity vectors come from a checkpoint when the pipeline is initialised (spacy-luke.ernie_checkpoint.v1).
-    Settings as those of spacy-luke.LukeEncoder.v1.
+    tokenizer and entity vectors come from a checkpoint when the pipeline is initialised
+    (spacy-luke.ernie_checkpoint.v1). Settings as those of spacy-luke.LukeEncoder.v1.
 
     Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states, without entities.
     """
@@ -53,11 +55,11 @@ def build_pooled_classifier(encoder: Model, bias: bool = True) -> Model[EntityBa
     return Model("head", _classify_windows, layers=[encoder], attrs=attrs, shims=[shim], init=init_with_example)
 
 
-def _build_ernie_encoder(settings: Dict[str, Any]) -> ErnieEncoder:
+def _build_ernie_encoder(settings: dict[str, Any]) -> ErnieEncoder:
     return ErnieEncoder(ErnieConfig.from_dict(settings["config"]))
 
 
-def _build_pooled_head(settings: Dict[str, Any]) -> PooledHead:
+def _build_pooled_head(settings: dict[str, Any]) -> PooledHead:
     return PooledHead(settings["hidden_size"], settings["n_labels"], bias=settings["bias"])
 
 
@@ -68,10 +70,10 @@ def encode_known(
     rows_E: np.ndarray,
     at_E: np.ndarray,
     counts: Sequence[int],
-    types_N: Optional[np.ndarray] = None,
+    types_N: np.ndarray | None = None,
 ) -> Tensor:
-    """Word states (N, D) of windows with their known entities. rows_E: of the shim's vectors; at_E: piece of each in its
-    window, [CLS] is 0; counts: entities of each window."""
+    """Word states (N, D) of windows with their known entities. rows_E: of the shim's vectors; at_E: piece of each in
+    its window, [CLS] is 0; counts: entities of each window."""
     device = shim.device
     windows = Windows(to_tensor(pieces_N, device), lengths, to_tensor(types_N, device))
     size = shim.module.config.entity_size
@@ -80,7 +82,7 @@ def encode_known(
     return shim.module(windows, knowledge)[0]
 
 
-def _classify_windows(model: Model, batch: EntityBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+def _classify_windows(model: Model, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[[Tensor], None]]:
     refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     with (

@@ -1,9 +1,11 @@
-"""Numbers that are none: losses, gradients and scores that are infinite or not a number (nan) end a run, and no Doc gets
-them. What is looked at is read from the device anyway: the sum of a batch's losses, its scores before they are written.
+"""Numbers that are none: losses, gradients and scores that are infinite or not a number (nan) end a run, and no Doc
+gets them. What is looked at is read from the device anyway: the sum of a batch's losses, its scores before they are
+written.
 """
 
 import math
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +21,10 @@ def check_loss(loss: float, *, name: str, steps: int) -> None:
     """Raises ValueError for a loss that is no number. name: of the component; steps: that it has made."""
     if not math.isfinite(loss):
         raise ValueError(
-            f"'{name}': expected a number as the loss, but it is {loss} after {steps} step(s): its weights have grown beyond "
-            f"all measure, or were no numbers before. {REMEDY}, and begin from weights that are whole: a checkpoint, or a "
+            f"'{name}': expected a number as the loss, but it is {loss} after {steps} step(s): its weights have grown "
+            f"beyond "
+            f"all measure, or were no numbers before. {REMEDY}, and begin from weights that are whole: a checkpoint, "
+            f"or a "
             "pipeline that was saved before."
         )
 
@@ -29,7 +33,8 @@ def check_gradient(norm: float, *, name: str, steps: Callable[[], int]) -> None:
     """Raises ValueError for the norm of a gradient that is no number. The step must not have been made."""
     if not math.isfinite(norm):
         raise ValueError(
-            f"'{name}': expected a number as the norm of the gradient, but it is {norm} after {steps()} step(s). The step was "
+            f"'{name}': expected a number as the norm of the gradient, but it is {norm} after {steps()} step(s). The "
+            f"step was "
             f"not made, and its weights are as they were. {REMEDY}."
         )
 
@@ -39,13 +44,15 @@ def check_squares(squared: float, *, name: str, owner: str) -> None:
     encoder `owner`."""
     if not math.isfinite(squared):
         raise ValueError(
-            f"'{name}' gave back a gradient to '{owner}' whose squares sum to {squared}; expected a number. The weights of one "
+            f"'{name}' gave back a gradient to '{owner}' whose squares sum to {squared}; expected a number. The "
+            f"weights of one "
             f"of the two have grown beyond all measure. {REMEDY}, and begin from weights that are whole."
         )
 
 
 def check_scores(scores_RS: Any, owner_R: Callable[[], Sequence[int]], docs: Sequence[Doc], *, name: str) -> None:
-    """Raises ValueError where a score is no number. scores_RS: a tensor or array; owner_R: gives the Doc of each row."""
+    """Raises ValueError where a score is no number. scores_RS: a tensor or array; owner_R: gives the Doc of each
+    row."""
     scores_RS = torch.as_tensor(scores_RS)
     finite = torch.isfinite(scores_RS)
     if finite.all():
@@ -53,7 +60,9 @@ def check_scores(scores_RS: Any, owner_R: Callable[[], Sequence[int]], docs: Seq
     row = int(np.flatnonzero(~finite.reshape(len(finite), -1).all(1).cpu().numpy())[0])
     text = docs[int(owner_R()[row])].text
     raise ValueError(
-        f"'{name}': expected numbers as scores of the Doc that begins {text[:60]!r}, but some are infinite or no numbers "
-        "(nan): the weights of this component or of its encoder are broken, most often by a learning rate that was too high. "
+        f"'{name}': expected numbers as scores of the Doc that begins {text[:60]!r}, but some are infinite or no "
+        f"numbers "
+        "(nan): the weights of this component or of its encoder are broken, most often by a learning rate that was too "
+        "high. "
         "Load a pipeline that was saved before, or train again with a lower learn_rate and grad_clip = 1.0."
     )

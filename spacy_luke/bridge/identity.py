@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
+from typing import Any, NamedTuple
 
 CHUNK = 1 << 22
 
@@ -20,8 +21,8 @@ class Change(NamedTuple):
 class Identity(NamedTuple):
     """Settings by their dotted names, as JSON has them. fixed: those that change what is computed; free: the others."""
 
-    fixed: Dict[str, Any]
-    free: Dict[str, Any]
+    fixed: dict[str, Any]
+    free: dict[str, Any]
 
     def to_json(self) -> str:
         return json.dumps(self._asdict())
@@ -30,29 +31,30 @@ class Identity(NamedTuple):
 def identify(settings: Mapping[str, Any], *, free: Iterable[str]) -> Identity:
     """free: names of settings and of sections."""
     names = tuple(free)
-    parts: List[Dict[str, Any]] = [{}, {}]
+    parts: list[dict[str, Any]] = [{}, {}]
     for name, value in json.loads(json.dumps(flatten(settings))).items():
         parts[any(f"{name}.".startswith(f"{part}.") for part in names)][name] = value
     return Identity(*parts)
 
 
-def check_same(saved: str, now: Identity, *, folder: Path) -> List[Change]:
+def check_same(saved: str, now: Identity, *, folder: Path) -> list[Change]:
     """ValueError where a run's saved identity (JSON) is another in what is fixed. RETURNS: changes of what is free."""
     old = Identity(**json.loads(saved))
     if wrong := _changes(old.fixed, now.fixed):
         most = 10
         more = [f"and {len(wrong) - most} more"] if len(wrong) > most else []
         raise ValueError(
-            f"{folder} belongs to a run with other settings or data, so going on would not give what either of them gives. "
+            f"{folder} belongs to a run with other settings or data, so going on would not give what either of them "
+            f"gives. "
             "Use the same ones, or start anew in another folder. They differ in:\n"
             + "\n".join([*map(str, wrong[:most]), *more])
         )
     return _changes(old.free, now.free)
 
 
-def flatten(config: Mapping[str, Any], path: str = "") -> Dict[str, Any]:
+def flatten(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """Settings by their dotted names; an empty section is a setting too."""
-    leaves: Dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, value in config.items():
         full = f"{path}.{name}" if path else str(name)
         if isinstance(value, Mapping) and value:
@@ -62,7 +64,7 @@ def flatten(config: Mapping[str, Any], path: str = "") -> Dict[str, Any]:
     return leaves
 
 
-def with_contents(settings: Mapping[str, Any]) -> Dict[str, Any]:
+def with_contents(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Flattened; in the place of a path, or of the beginning of several files' names, is a digest of what is there."""
     found = flatten(settings)
     for name, value in found.items():
@@ -86,7 +88,7 @@ def digest(path: Path) -> str:
     return found.hexdigest()
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> List[Change]:
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
     """What is not the same in both; None where there is none."""
     names = sorted(set(old) | set(new))
     return [Change(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]

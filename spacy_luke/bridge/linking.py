@@ -3,7 +3,8 @@
 E entity tokens of a batch, S those that are scored, C their candidates, D model width, V entity width.
 """
 
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,10 +28,10 @@ from .wrapper import TorchShim, to_tensor
 def build_entity_linker(encoder: Model, attention: str = "full", prior: bool = False) -> Model[LinkBatch, Tensor]:
     """Scores candidates of mentions by the states of their masked entity tokens (Yamada et al., NAACL 2022).
 
-    attention: "full" is the paper's: words and entities of a window see one another. "one_way": entities see the words and
-    one another, but words see words only, so that they are encoded once however many steps the decisions take.
-    prior: whether a learned linear function of log p(entity | mention) and log in-links is added to the score; the papers
-    have none.
+    attention: "full" is the paper's: words and entities of a window see one another. "one_way": entities see the words
+    and one another, but words see words only, so that they are encoded once however many steps the decisions take.
+    prior: whether a learned linear function of log p(entity | mention) and log in-links is added to the score; the
+    papers have none.
     """
     if attention not in ATTENTION:
         raise ValueError(f"attention must be one of {ATTENTION}, but it is {attention!r}.")
@@ -58,7 +59,7 @@ def fill_candidate_head(model: Model, tensors: Mapping[str, Tensor]) -> None:
     shim.fill(state)
 
 
-def encode_link_words(model: Model, batch: LinkBatch) -> Optional[WordStates]:
+def encode_link_words(model: Model, batch: LinkBatch) -> WordStates | None:
     """The word states of a batch's windows, for all steps over them; None where words see entities."""
     if model.attrs["attention"] != "one_way":
         return None
@@ -67,11 +68,11 @@ def encode_link_words(model: Model, batch: LinkBatch) -> Optional[WordStates]:
         return encode_words(shim, batch.pieces_N, batch.lengths)
 
 
-def _build_head(settings: Dict[str, Any]) -> CandidateHead:
+def _build_head(settings: dict[str, Any]) -> CandidateHead:
     return CandidateHead(**settings)
 
 
-def _score_candidates(model: Model, batch: LinkBatch, is_train: bool) -> Tuple[Tensor, Callable[[Tensor], None]]:
+def _score_candidates(model: Model, batch: LinkBatch, is_train: bool) -> tuple[Tensor, Callable[[Tensor], None]]:
     refuse_docs(batch)
     encoder, shim = model.layers[0].shims[0], model.shims[0]
     device = encoder.device

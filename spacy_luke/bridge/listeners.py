@@ -7,9 +7,10 @@ spacy-transformers is never imported here unless a pipeline has one of its liste
 import contextlib
 import sys
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,17 +37,18 @@ from .wrapper import TorchShim, to_tensor
 
 @dataclass(frozen=True)
 class DocWindows:
-    """The windows of a Doc ([CLS] and [SEP] included), and where its words are in them. rows, at: for an ERNIE encoder, of
-    each window the rows of its known entities and their pieces. types: of a pair of texts, the token type of each piece."""
+    """The windows of a Doc ([CLS] and [SEP] included), and where its words are in them. rows, at: for an ERNIE encoder,
+    of each window the rows of its known entities and their pieces. types: of a pair of texts, the token type of each
+    piece."""
 
-    windows: List[np.ndarray]
+    windows: list[np.ndarray]
     places: WordPlaces
-    rows: Optional[List[np.ndarray]] = None
-    at: Optional[List[np.ndarray]] = None
-    types: Optional[List[np.ndarray]] = None
+    rows: list[np.ndarray] | None = None
+    at: list[np.ndarray] | None = None
+    types: list[np.ndarray] | None = None
 
     @property
-    def lengths(self) -> List[int]:
+    def lengths(self) -> list[int]:
         return [len(window) for window in self.windows]
 
     @property
@@ -90,7 +92,8 @@ def refuse_copy(model: Model, listener: Model, owner: Any) -> Model:
     """For `nlp.replace_listeners`: components of this package can get a copy of the encoder, others cannot."""
     if wants_words(listener) or wants_pieces(listener):
         raise ValueError(
-            f"The listeners of spaCy's components cannot be replaced by a copy of '{owner.name}', which encodes windows "
+            f"The listeners of spaCy's components cannot be replaced by a copy of '{owner.name}', which encodes "
+            f"windows "
             f"and not Docs. Keep '{owner.name}' in the pipeline, and freeze it (frozen_components, with "
             "annotating_components) where it must stay as it is."
         )
@@ -106,7 +109,7 @@ def read_windows(
     *,
     room: int,
     overlap: int,
-    find: Optional[Callable[[Doc, Document], Tuple[np.ndarray, np.ndarray]]] = None,
+    find: Callable[[Doc, Document], tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> DocWindows:
     """The windows that components in one-way attention with document context have too, so that they are shared.
 
@@ -134,7 +137,7 @@ def read_windows(
     return DocWindows(pieces, places, [row_E[mask] for mask in inside], at)
 
 
-def _second_piece(doc: Doc, document: Document, *, room: int) -> Optional[int]:
+def _second_piece(doc: Doc, document: Document, *, room: int) -> int | None:
     """The piece that the second text of a pair begins with, None for a single text and for a pair that is too long."""
     second = get_second(doc)
     total = len(document.pieces.ids_N)
@@ -148,7 +151,8 @@ def _second_piece(doc: Doc, document: Document, *, room: int) -> Optional[int]:
         )
     if total + 1 > room:
         warnings.warn(
-            f"A pair of texts has {total} pieces, but a window holds {room - 1} and the [SEP] between them: it is read as "
+            f"A pair of texts has {total} pieces, but a window holds {room - 1} and the [SEP] between them: it is read "
+            f"as "
             f"one text, without token types. It begins {doc.text[:40]!r}.",
             stacklevel=2,
         )
@@ -159,7 +163,7 @@ def _second_piece(doc: Doc, document: Document, *, room: int) -> Optional[int]:
 
 
 def _read_pair(
-    document: Document, tokenizer: PieceTokenizer, split: int, known: Tuple[np.ndarray, np.ndarray]
+    document: Document, tokenizer: PieceTokenizer, split: int, known: tuple[np.ndarray, np.ndarray]
 ) -> DocWindows:
     """The one window of a pair whose second text begins with the piece `split`."""
     ids_N, first_W, last_W = document.pieces.ids_N, document.pieces.first_W, document.pieces.last_W
@@ -219,11 +223,11 @@ def pool_words(states_ND: Tensor, docs: Sequence[DocWindows]) -> Tensor:
     return F.embedding_bag(to_tensor(np.concatenate(rows), device), states_ND, starts_W, mode="mean")
 
 
-def split_words(words_WD: Tensor, docs: Sequence[DocWindows]) -> List[Floats2d]:
+def split_words(words_WD: Tensor, docs: Sequence[DocWindows]) -> list[Floats2d]:
     return [torch2xp(x.detach()) for x in words_WD.split([doc.words for doc in docs])]
 
 
-def split_pieces(states_ND: Tensor, docs: Sequence[DocWindows], tokenizer: PieceTokenizer) -> List[Any]:
+def split_pieces(states_ND: Tensor, docs: Sequence[DocWindows], tokenizer: PieceTokenizer) -> list[Any]:
     """A TransformerData for each Doc, as spacy-transformers' own component makes them."""
     parts = states_ND.detach().split([sum(doc.lengths) for doc in docs])
     return [_transformer_data(x, doc, tokenizer) for x, doc in zip(parts, docs)]
@@ -268,7 +272,7 @@ class WordPass:
     """
 
     closed = False
-    then: Optional[Callable[[], None]] = None
+    then: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -278,8 +282,8 @@ class WordPass:
         size: int,
         weight: float,
         name: str,
-        losses: Dict[str, float],
-        names: Dict[int, str],
+        losses: dict[str, float],
+        names: dict[int, str],
     ):
         self.names = names
         self.shim: TorchShim = node.shims[0]
@@ -292,11 +296,11 @@ class WordPass:
         ):
             self.states_ND = encode_docs(self.shim, docs, size=size)
             self.words_WD = pool_words(self.states_ND, docs)
-        self.gradients: Dict[str, Tensor] = {}
-        self.listeners: List[Model] = []
-        self.waiting: List[Model] = []
+        self.gradients: dict[str, Tensor] = {}
+        self.listeners: list[Model] = []
+        self.waiting: list[Model] = []
 
-    def __getstate__(self) -> Dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:
         return {"closed": True}  # a graph cannot be copied
 
     def feed(self, listeners: Sequence[Model], docs: Sequence[Doc], tokenizer: PieceTokenizer) -> None:
@@ -314,13 +318,13 @@ class WordPass:
         """Whether gradients have come."""
         return len(self.waiting) < len(self.listeners)
 
-    def take_words(self, listener: Model, d_words: Sequence[Floats2d]) -> List[Doc]:
+    def take_words(self, listener: Model, d_words: Sequence[Floats2d]) -> list[Doc]:
         """The callback of spaCy's listener. d_words: for each Doc (words, D)."""
         self._expect(listener)
         gradient = torch.cat([self._tensor(x).reshape(-1, self.words_WD.shape[1]) for x in d_words])
         return self._take(listener, "words", gradient)
 
-    def take_pieces(self, listener: Model, d_pieces: Sequence[Any]) -> List[Doc]:
+    def take_pieces(self, listener: Model, d_pieces: Sequence[Any]) -> list[Doc]:
         """The callback of spacy-transformers' listener. d_pieces: for each Doc that is not empty a TransformerData with
         gradients (B, L, D)."""
         self._expect(listener)
@@ -343,7 +347,7 @@ class WordPass:
                 "each update of its component, before the pipeline's finish_update."
             )
 
-    def _take(self, listener: Model, kind: str, gradient: Tensor) -> List[Doc]:
+    def _take(self, listener: Model, kind: str, gradient: Tensor) -> list[Doc]:
         squared = float((gradient**2).sum())
         check_squares(squared, name=self.names.get(id(listener), "a component"), owner=self.name)
         self.losses[self.name] += squared

@@ -6,7 +6,7 @@ work here, and Thinc's schedules set its rate.
 
 import re
 from functools import partial
-from typing import Any, Dict, List, Tuple, Union
+from typing import Any
 
 import torch
 from spacy.util import registry
@@ -36,7 +36,7 @@ class AdamW(Optimizer):
         eps: float,
         weight_decay: float,
         grad_clip: float,
-        group_rates: Dict[str, float],
+        group_rates: dict[str, float],
         layer_decay: float,
     ):
         super().__init__(
@@ -44,27 +44,28 @@ class AdamW(Optimizer):
         )
         if quoted := [pattern for pattern in group_rates if '"' in pattern]:
             raise ValueError(
-                f"group_rates has the patterns {quoted} with quotation marks, which no parameter's name holds. In a config "
+                f"group_rates has the patterns {quoted} with quotation marks, which no parameter's name holds. In a "
+                f"config "
                 "keys stand without quotation marks: ^head = 5.0"
             )
         self.group_rates = {re.compile(pattern): rate for pattern, rate in group_rates.items()}
         self.layer_decay = layer_decay
-        self.steppers: Dict[str, torch.optim.AdamW] = {}
-        self.loaded: Dict[str, Any] = {}
+        self.steppers: dict[str, torch.optim.AdamW] = {}
+        self.loaded: dict[str, Any] = {}
         self.schedule_steps = 0
 
     def step_schedules(self) -> None:
         self.schedule_steps += 1
         super().step_schedules()
 
-    def __call__(self, key: Tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0) -> Tuple[Any, Any]:
+    def __call__(self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0) -> tuple[Any, Any]:
         return super().__call__(key, weights, gradient, lr_scale=lr_scale * self.group_rate(str(key[1])))
 
-    def step(self, key: str, parameters: List[Tuple[str, nn.Parameter]]) -> None:
+    def step(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> None:
         """One step of the parameters that have gradients, which are then dropped.
 
-        key: names the owner of the parameters (a component), also when the state is saved. Raises ValueError, before the
-        step, where the norm that is clipped is no number.
+        key: names the owner of the parameters (a component), also when the state is saved. Raises ValueError, before
+        the step, where the norm that is clipped is no number.
         """
         parameters = [(name, p) for name, p in parameters if p.requires_grad]
         if not any(p.grad is not None for _, p in parameters):
@@ -80,11 +81,11 @@ class AdamW(Optimizer):
             torch.autograd.graph.increment_version(p)  # the fused step hides the change from who looks (see WordCache)
         stepper.zero_grad(set_to_none=True)
 
-    def _stepper(self, key: str, parameters: List[Tuple[str, nn.Parameter]]) -> torch.optim.AdamW:
+    def _stepper(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> torch.optim.AdamW:
         stepper = self.steppers.get(key)
         known = [] if stepper is None else [p for group in stepper.param_groups for p in group["params"]]
         if stepper is None or {id(p) for p in known} != {id(p) for _, p in parameters}:
-            groups: Dict[Tuple[float, float], List[nn.Parameter]] = {}
+            groups: dict[tuple[float, float], list[nn.Parameter]] = {}
             depth = max((_layer(name) for name, _ in parameters), default=-1) + 1
             for name, p in parameters:
                 decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else self.L2
@@ -117,14 +118,14 @@ class AdamW(Optimizer):
             rate *= self.layer_decay**depth
         return rate
 
-    def state_dict(self) -> Dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """All that resuming needs: moments of each owner and the place in the schedules."""
         return {
             "steppers": {**self.loaded, **{k: s.state_dict() for k, s in self.steppers.items()}},
             "schedule_steps": self.schedule_steps,
         }
 
-    def load_state_dict(self, state: Dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Into a fresh optimizer of the same settings; an owner's moments are taken up at its first step."""
         self.loaded = dict(state["steppers"])
         while self.schedule_steps < state["schedule_steps"]:
@@ -142,13 +143,13 @@ def _layer(name: str) -> int:
 
 @registry.optimizers("spacy-luke.AdamW.v1")
 def make_adamw(
-    learn_rate: Union[float, List[float], Generator] = 1e-5,
+    learn_rate: float | list[float] | Generator = 1e-5,
     beta1: float = 0.9,
     beta2: float = 0.98,
     eps: float = 1e-6,
     weight_decay: float = 0.01,
     grad_clip: float = 0.0,
-    group_rates: Dict[str, float] = {},  # noqa: B006  (never changed; spaCy fills configs from it)
+    group_rates: dict[str, float] = {},  # noqa: B006  (never changed; spaCy fills configs from it)
     layer_decay: float = 1.0,
 ) -> AdamW:
     """AdamW with the papers' defaults (LUKE, appendix A): no decay of biases and LayerNorms, no clipping.

@@ -1,13 +1,13 @@
 """The states of all random numbers, as values that `torch.save` writes and `weights_only` reads: for exact resuming."""
 
 import random
-from typing import Any, Dict
+from typing import Any
 
 import numpy
 import torch
 
 
-def random_states() -> Dict[str, Any]:
+def random_states() -> dict[str, Any]:
     name, keys, *rest = numpy.random.get_state()
     return {
         "python": random.getstate(),
@@ -17,7 +17,7 @@ def random_states() -> Dict[str, Any]:
     }
 
 
-def restore_random(states: Dict[str, Any]) -> None:
+def restore_random(states: dict[str, Any]) -> None:
     version, internal, gauss = states["python"]
     random.setstate((version, tuple(internal), gauss))
     name, keys, *rest = states["numpy"]

@@ -4,7 +4,7 @@ With total_steps = null the number of steps follows from the data: `spacy_luke.t
 number into the config before the optimizer is made of it.
 """
 
-from typing import Iterator, Optional
+from collections.abc import Iterator
 
 from thinc.api import warmup_linear
 
@@ -12,7 +12,7 @@ NAME = "spacy-luke.linear.v1"
 
 
 def make_linear(
-    initial_rate: float, warmup: float = 0.06, total_steps: Optional[int] = None, counted: Optional[int] = None
+    initial_rate: float, warmup: float = 0.06, total_steps: int | None = None, counted: int | None = None
 ) -> Iterator[float]:
     """Rates of the steps: up from 0 to `initial_rate`, then in a line down to nothing after the last one.
 
@@ -33,6 +33,7 @@ def _uncounted() -> Iterator[float]:
     """What an optimizer holds that is made before the steps are counted, and is not used (spaCy makes two)."""
     yield 0.0
     raise ValueError(
-        "The learning rate has total_steps = null, but nothing has counted the steps: train with `spacy luke train`, or, for "
+        "The learning rate has total_steps = null, but nothing has counted the steps: train with `spacy luke train`, "
+        "or, for "
         '`spacy train`, set [initialize] after_init = {"@callbacks":"spacy-luke.count_steps.v1"}, or total_steps.'
     )

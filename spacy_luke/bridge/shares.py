@@ -1,8 +1,8 @@
 """What components teach an encoder that they share, until it makes its step."""
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Dict, Iterator
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ class Share:
 
     weight: float
     losses: float = 0.0
-    gradients: Dict[str, Tensor] = field(default_factory=dict)
+    gradients: dict[str, Tensor] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -52,7 +52,7 @@ def gather_shares(shim: TorchShim) -> None:
     shim.sums.clear()
 
 
-def _add(parameters: list, gradients: Dict[str, Tensor], factor: float) -> None:
+def _add(parameters: list, gradients: dict[str, Tensor], factor: float) -> None:
     if factor != 1.0 and gradients:
         torch._foreach_mul_(list(gradients.values()), factor)
     both = []

@@ -4,8 +4,9 @@ N packed pieces, E spans, K spans that were kept, L labels.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,15 +34,15 @@ class SpanScores:
 
     kept_K: Tensor
     logits_KL: Tensor
-    proposals_E: Optional[Tensor]
+    proposals_E: Tensor | None
 
 
 @registry.architectures("spacy-luke.SpanClassifier.v1")
 def build_span_classifier(
-    encoder: Model[List[Ints1d], List[Floats2d]],
+    encoder: Model[list[Ints1d], list[Floats2d]],
     attention: str = "one_way",
     features: str = "all",
-    spans_per_word: Optional[float] = 0.5,
+    spans_per_word: float | None = 0.5,
     proposer_size: int = 150,
     spans_per_pass: int = 128,
 ) -> Model[SpanBatch, Any]:
@@ -75,9 +76,7 @@ def build_span_classifier(
     return Model("head", _classify_spans, layers=[encoder], attrs=attrs, shims=[shim], init=init_with_example)
 
 
-def create_span_head(
-    model: Model, n_labels: int, *, seed: int = 0, shares: Optional[Tuple[float, float]] = None
-) -> None:
+def create_span_head(model: Model, n_labels: int, *, seed: int = 0, shares: tuple[float, float] | None = None) -> None:
     """Fresh head parameters for an encoder that has its sizes.
 
     shares: how many of the encoded spans, and of the spans that the proposer sees, are gold. The biases then begin
@@ -102,14 +101,14 @@ def create_span_head(
                 head.proposer.score.bias.fill_(proposed)
 
 
-def _build_span_head(settings: Dict[str, Any]) -> SpanHead:
+def _build_span_head(settings: dict[str, Any]) -> SpanHead:
     settings = dict(settings)
     return SpanHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
 
 
 def _classify_spans(
     model: Model, batch: SpanBatch, is_train: bool
-) -> Tuple[SpanScores, Callable[[Tensor, Optional[Tensor]], None]]:
+) -> tuple[SpanScores, Callable[[Tensor, Tensor | None], None]]:
     refuse_docs(batch)
     encoder_model = model.layers[0]
     encoder_shim, head_shim = encoder_model.shims[0], model.shims[0]
@@ -121,7 +120,7 @@ def _classify_spans(
         run = _run_full if model.attrs["attention"] == "full" else _run_one_way
         scores = run(encoder_shim, head, batch)
 
-    def backprop(d_logits: Tensor, d_proposals: Optional[Tensor]) -> None:
+    def backprop(d_logits: Tensor, d_proposals: Tensor | None) -> None:
         outputs, gradients = [scores.logits_KL], [d_logits]
         if scores.proposals_E is not None:
             outputs.append(scores.proposals_E)
@@ -165,7 +164,7 @@ def _run_one_way(shim: TorchShim, head: SpanHead, batch: SpanBatch) -> SpanScore
     return SpanScores(kept_K, logits_KL, proposals_E)
 
 
-def _mentions(batch: SpanBatch, device: torch.device, mask_row: int, kept_K: Optional[np.ndarray] = None) -> Mentions:
+def _mentions(batch: SpanBatch, device: torch.device, mask_row: int, kept_K: np.ndarray | None = None) -> Mentions:
     first_E, last_E, counts = batch.first_E, batch.last_E, batch.counts
     if kept_K is not None:
         first_E, last_E = first_E[kept_K], last_E[kept_K]

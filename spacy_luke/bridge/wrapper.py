@@ -8,7 +8,9 @@ import contextlib
 import copy
 import json
 import os
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy
 import torch
@@ -26,13 +28,14 @@ NO_WEIGHTS = (
 )
 _TEXT, _KEPT = "text.", "kept."  # name prefixes of what a shim stores beside its module's parameters
 
-_process: Optional[int] = None  # that used one of our modules last
+_process: int | None = None  # that used one of our modules last
 
 
 def before_computing() -> None:
-    """In a forked child of a process that has used one of our modules, torch is set to one thread when the child uses one
-    too: it inherits a pool of threads that do not exist, and `nlp.pipe(n_process=2)` would wait for them for ever. Children
-    that never do are none of our business."""
+    """In a forked child of a process that has used one of our modules, torch is set to one thread when the child uses
+    one
+    too: it inherits a pool of threads that do not exist, and `nlp.pipe(n_process=2)` would wait for them for ever.
+    Children that never do are none of our business."""
     global _process
     process = os.getpid()
     if process != _process:
@@ -50,10 +53,10 @@ class TorchShim(Shim):
     vectors: of known entities (an EntityVectors store), which the component that owns the module stores beside it.
 
     Of an encoder that several components share: owner, the component that stores it and names its optimizer state;
-    max_window, pieces of a window that it sets for all (None: not set); cache, what they share of word states; examples,
-    those that the owner was updated with last; shares, what each component has taught it since the last step (see
-    `shares`), and sums, gradients of spaCy's components, which are not averaged, by the parameter's name; pending, the
-    pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
+    max_window, pieces of a window that it sets for all (None: not set); cache, what they share of word states;
+    examples, those that the owner was updated with last; shares, what each component has taught it since the last step
+    (see `shares`), and sums, gradients of spaCy's components, which are not averaged, by the parameter's name; pending,
+    the pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
     replaced: whether other values stand in place of the parameters.
 
     known: the digest of what is stored, and the versions of the parameters that it was computed for (see `digests`).
@@ -61,29 +64,29 @@ class TorchShim(Shim):
     """
 
     def __init__(
-        self, build: Callable[[Dict[str, Any]], nn.Module], *, trainable: bool = True, absent: str = NO_WEIGHTS
+        self, build: Callable[[dict[str, Any]], nn.Module], *, trainable: bool = True, absent: str = NO_WEIGHTS
     ):
         super().__init__(None)
         self.build = build
         self.absent = absent
         self.trainable = trainable
-        self.settings: Dict[str, Any] = {}
-        self.texts: Dict[str, str] = {}
-        self.kept: Dict[str, Tensor] = {}
-        self.vectors: Optional[Any] = None
-        self.owner: Optional[str] = None
-        self.max_window: Optional[int] = None
-        self.cache: Optional[Any] = None
-        self.examples: Optional[Any] = None
-        self.shares: Dict[str, Any] = {}
-        self.sums: Dict[str, Tensor] = {}
-        self.pending: Optional[Any] = None
+        self.settings: dict[str, Any] = {}
+        self.texts: dict[str, str] = {}
+        self.kept: dict[str, Tensor] = {}
+        self.vectors: Any | None = None
+        self.owner: str | None = None
+        self.max_window: int | None = None
+        self.cache: Any | None = None
+        self.examples: Any | None = None
+        self.shares: dict[str, Any] = {}
+        self.sums: dict[str, Tensor] = {}
+        self.pending: Any | None = None
         self.learning = True
         self.replaced = False
-        self.known: Optional[Tuple[Any, str]] = None
+        self.known: tuple[Any, str] | None = None
         self.changed = False
 
-    def __getstate__(self) -> Dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:
         known = self.known if self.known is not None and self.known[0] in (None, self.stamp) else None
         known = None if known is None else (None, known[1])
         return {**self.__dict__, "examples": None, "shares": {}, "sums": {}, "pending": None, "known": known}
@@ -100,11 +103,11 @@ class TorchShim(Shim):
         return self._model
 
     @property
-    def stamp(self) -> Tuple[int, int]:
+    def stamp(self) -> tuple[int, int]:
         """Another one where parameters have changed since."""
         return id(self.module), sum(p._version for p in self.module.parameters())
 
-    def create(self, settings: Dict[str, Any]) -> nn.Module:
+    def create(self, settings: dict[str, Any]) -> nn.Module:
         """Build the module with fresh parameters, on the current device."""
         before_computing()
         module = self.build(settings)
@@ -116,7 +119,7 @@ class TorchShim(Shim):
         self.known, self.changed = None, False
         return module
 
-    def fill(self, tensors: Dict[str, Tensor]) -> None:
+    def fill(self, tensors: dict[str, Tensor]) -> None:
         """Give every parameter its value. Raises where a name or a shape differs."""
         self.module.load_state_dict(tensors, strict=True)
 
@@ -132,7 +135,7 @@ class TorchShim(Shim):
             if is_train:
                 module.eval()
 
-    def gradients(self) -> ContextManager[None]:
+    def gradients(self) -> AbstractContextManager[None]:
         """Around passes of the module: none where it does not learn."""
         return contextlib.nullcontext() if self.learning else torch.no_grad()
 
@@ -153,7 +156,7 @@ class TorchShim(Shim):
         if self._model is not None:
             self._model.to(torch.device("cuda", device_id) if device_type == "gpu" else torch.device("cpu"))
 
-    def named_parameters(self) -> List[Tuple[str, nn.Parameter]]:
+    def named_parameters(self) -> list[tuple[str, nn.Parameter]]:
         return [] if self._model is None else [(n, p) for n, p in self._model.named_parameters() if p.requires_grad]
 
     @property
@@ -172,9 +175,10 @@ class TorchShim(Shim):
                 parameter.grad = None
 
     @contextlib.contextmanager
-    def use_params(self, params: Dict[Any, Any]) -> Iterator[None]:
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
         """Other values, such as an optimizer's averages, in place of the parameters for a while. Of the components that
-        share a module the first does it for all, as `nlp.use_params` leaves them in the order in which it entered them."""
+        share a module the first does it for all, as `nlp.use_params` leaves them in the order in which it entered
+        them."""
         if self.replaced:
             yield
             return
@@ -193,7 +197,7 @@ class TorchShim(Shim):
     def copy(self) -> "TorchShim":
         return copy.deepcopy(self)
 
-    def stored(self) -> Tuple[Dict[str, Tensor], Dict[str, Any]]:
+    def stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All that must be written: tensors (texts among them, as bytes) and JSON values."""
         if self._model is None:
             return {}, {}
@@ -204,7 +208,7 @@ class TorchShim(Shim):
             tensors[_KEPT + name] = tensor.contiguous()
         return tensors, {"version": VERSION, "settings": self.settings}
 
-    def restore(self, tensors: Dict[str, Tensor], stored: Dict[str, Any]) -> None:
+    def restore(self, tensors: dict[str, Tensor], stored: dict[str, Any]) -> None:
         """The reverse of `stored`."""
         if not stored:
             return
@@ -233,7 +237,7 @@ class TorchShim(Shim):
         return self
 
 
-def shims_of(model: Any) -> Dict[str, TorchShim]:
+def shims_of(model: Any) -> dict[str, TorchShim]:
     """The torch shims of a Thinc model by the names of its nodes, in the order of `model.walk()`."""
     return {node.name: shim for node in model.walk() for shim in node.shims if isinstance(shim, TorchShim)}
 
@@ -244,7 +248,7 @@ def _set_value(parameter: nn.Parameter, value: Tensor) -> None:
     parameter.copy_(value.reshape(parameter.shape))
 
 
-def to_tensor(array: Optional[Any], device: torch.device) -> Optional[Tensor]:
+def to_tensor(array: Any | None, device: torch.device) -> Tensor | None:
     return None if array is None else torch.from_numpy(array).to(device, non_blocking=True)
 
 

@@ -6,7 +6,7 @@ tokenizer and entity vocabulary are needed beside it.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from ..model.config import EncoderConfig
 from ..plain_text import read_text
@@ -19,7 +19,7 @@ from .names import ALLENNLP_DROPPED, allennlp_names, find_root, sort_names
 WEIGHTS = ("weights.th", "best.th")  # of an archive, of a serialization folder
 EMBEDDER = "transformers-luke"
 # Registered models, our tasks, and the classifier's width in hidden sizes for each of their feature extractors.
-MODELS: Dict[str, Tuple[str, Dict[str, Optional[int]]]] = {
+MODELS: dict[str, tuple[str, dict[str, int | None]]] = {
     "span_ner": ("span_classification", {"token+entity": 3, "entity": 1}),
     "entity_typing": ("entity_classification", {"entity": 1}),
     "relation_classifier": ("entity_pair_classification", {"entity": 2}),
@@ -28,24 +28,25 @@ MODELS: Dict[str, Tuple[str, Dict[str, Optional[int]]]] = {
 ROOTS = ("feature_extractor.embedder.luke_model.", "embedder.token_embedder_tokens.luke_model.")
 
 
-def is_allennlp(data: Dict[str, Any]) -> bool:
+def is_allennlp(data: dict[str, Any]) -> bool:
     """Whether a config.json is AllenNLP's."""
     return isinstance(data.get("model"), dict) and "dataset_reader" in data and "model_type" not in data
 
 
 def read_allennlp(
     folder: Path,
-    data: Dict[str, Any],
+    data: dict[str, Any],
     *,
-    base: Optional[Path],
+    base: Path | None,
     entities: str,
-    entity_aware: Optional[bool],
+    entity_aware: bool | None,
 ) -> Checkpoint:
     """An AllenNLP model; see `read_checkpoint`. base: folder of the base model in Hugging Face's layout."""
     task, width, embedder = _model_of(data["model"])
     if base is None or not (base / "config.json").is_file():
         raise ValueError(
-            f"{folder} is an AllenNLP model: it names its base model, {embedder.get('model_name')!r}, but holds neither "
+            f"{folder} is an AllenNLP model: it names its base model, {embedder.get('model_name')!r}, but holds "
+            f"neither "
             "its config nor its tokenizer. Give that model, in Hugging Face's layout, as base."
         )
     settings = read_json(base / "config.json")
@@ -73,7 +74,7 @@ def read_allennlp(
     return checkpoint
 
 
-def _model_of(model: Dict[str, Any]) -> Tuple[str, Optional[int], Dict[str, Any]]:
+def _model_of(model: dict[str, Any]) -> tuple[str, int | None, dict[str, Any]]:
     """Task, width of its classifier, and settings of the embedder."""
     kind = model.get("type")
     if not isinstance(kind, str) or kind not in MODELS:
@@ -87,13 +88,14 @@ def _model_of(model: Dict[str, Any]) -> Tuple[str, Optional[int], Dict[str, Any]
         features = _part(model, "feature_extractor").get("type")
     if not isinstance(features, str) or features not in widths or embedder.get("type") != EMBEDDER:
         raise ValueError(
-            f"The AllenNLP model {kind!r} has the features {features!r} of an embedder {embedder.get('type')!r}; expected "
+            f"The AllenNLP model {kind!r} has the features {features!r} of an embedder {embedder.get('type')!r}; "
+            f"expected "
             f"{list(widths)} of {EMBEDDER!r}. Models without LUKE's entities cannot be read."
         )
     return task, widths[features], embedder
 
 
-def _part(data: Any, *keys: str) -> Dict[str, Any]:
+def _part(data: Any, *keys: str) -> dict[str, Any]:
     """An object inside of objects; an empty one where it is not there."""
     for key in keys:
         data = data.get(key)
@@ -110,14 +112,14 @@ def _find_weights(folder: Path) -> Path:
     raise ValueError(f"No weights in {folder}: expected one of {list(WEIGHTS)}, but the folder holds {there}.")
 
 
-def _read_labels(folder: Path, data: Dict[str, Any]) -> List[str]:
+def _read_labels(folder: Path, data: dict[str, Any]) -> list[str]:
     path = folder / "vocabulary" / Path(f"{data['model'].get('label_name_space', 'labels')}.txt").name
     if not path.is_file():
         raise ValueError(f"Expected the labels of an AllenNLP model in {path}, one a line, but there is no such file.")
     return read_text(path).removesuffix("\n").split("\n")
 
 
-def _source(settings: Dict[str, Any], task: str, config: EncoderConfig) -> Dict[str, Any]:
+def _source(settings: dict[str, Any], task: str, config: EncoderConfig) -> dict[str, Any]:
     return {
         **settings,
         "kind": "huggingface",

@@ -1,8 +1,9 @@
 """From a file's tensors under their names to a checked, complete set under ours."""
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Container, Dict, List, Mapping, Optional, Tuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,13 +16,13 @@ from .configs import CLASSIFIER_WIDTHS
 from .files import check_finite
 from .names import SortedNames, extra_queries, head_shapes
 
-Shapes = Mapping[str, Tuple[int, ...]]
+Shapes = Mapping[str, tuple[int, ...]]
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "sentencepiece.bpe.model")
 NO_TOKENIZER = "found no tokenizer"
 BY_ENTITY = ("encoder.entities.table.weight", "entity_head.bias")  # one row for each entity
 
 
-def resolve_ties(raw: Mapping[str, Tensor], names: SortedNames, *, rows: Optional[List[int]] = None) -> List[str]:
+def resolve_ties(raw: Mapping[str, Tensor], names: SortedNames, *, rows: list[int] | None = None) -> list[str]:
     """Check that tied tensors are equal (their rows only, where entity rows are chosen); a tied name whose other name
     is missing is mapped. Raises ValueError where they differ. RETURNS: lines for the report."""
     report = []
@@ -46,7 +47,7 @@ def resolve_ties(raw: Mapping[str, Tensor], names: SortedNames, *, rows: Optiona
     return report
 
 
-def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig) -> Dict[str, Tuple[int, ...]]:
+def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig) -> dict[str, tuple[int, ...]]:
     """Shapes of all that must be there: the encoder, and each head of which `names` (ours) has a part."""
     shapes = dict(encoder)
     for head in head_shapes(config).values():
@@ -58,8 +59,8 @@ def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig)
 
 
 def task_shapes(
-    config: EncoderConfig, task: str, raw: Mapping[str, Tensor], names: SortedNames, *, width: Optional[int] = None
-) -> Dict[str, Tuple[int, ...]]:
+    config: EncoderConfig, task: str, raw: Mapping[str, Tensor], names: SortedNames, *, width: int | None = None
+) -> dict[str, tuple[int, ...]]:
     """Shapes of the task's own head. The number of labels is the classifier's number of rows (one for cloze questions);
     its bias may be absent.
 
@@ -73,15 +74,15 @@ def task_shapes(
     labels = raw[matrix].shape[0] if matrix is not None and raw[matrix].dim() else 0
     labels = 1 if task == "cloze" else labels
     width = CLASSIFIER_WIDTHS[task] if width is None else width
-    shapes: Dict[str, Tuple[int, ...]] = {"head.classifier.weight": (labels, width * config.hidden_size)}
+    shapes: dict[str, tuple[int, ...]] = {"head.classifier.weight": (labels, width * config.hidden_size)}
     if "head.classifier.bias" in names.mapped:
         shapes["head.classifier.bias"] = (labels,)
     return shapes
 
 
 def collect(
-    raw: Mapping[str, Tensor], names: SortedNames, shapes: Shapes, *, rows: Optional[List[int]] = None
-) -> Dict[str, Tensor]:
+    raw: Mapping[str, Tensor], names: SortedNames, shapes: Shapes, *, rows: list[int] | None = None
+) -> dict[str, Tensor]:
     """Copies of all wanted tensors, under our names, in the order of `shapes`.
 
     rows: the entity rows to keep; no others are read. Raises ValueError for a tensor that is missing, of another shape,
@@ -97,7 +98,8 @@ def collect(
         tensor = raw[theirs]
         if tuple(tensor.shape) != tuple(shape):
             raise ValueError(
-                f"Tensor {theirs!r} must have the shape {tuple(shape)} by the config, but it has {tuple(tensor.shape)}. "
+                f"Tensor {theirs!r} must have the shape {tuple(shape)} by the config, but it has "
+                f"{tuple(tensor.shape)}. "
                 "Check that config.json belongs to these weights."
             )
         tensor = tensor[rows] if rows is not None and ours in BY_ENTITY else tensor.clone()
@@ -106,7 +108,7 @@ def collect(
     return tensors
 
 
-def copy_queries(tensors: Dict[str, Tensor], config: EncoderConfig) -> None:
+def copy_queries(tensors: dict[str, Tensor], config: EncoderConfig) -> None:
     """Add the extra queries as copies of `query`, as the original does when fine-tuning starts (section 4)."""
     for name, query in extra_queries(config).items():
         tensors[name] = tensors[query].clone()
@@ -119,8 +121,8 @@ def lacks_queries(names: SortedNames, config: EncoderConfig) -> bool:
 
 
 def read_tokenizer(
-    folder: Path, *, rows: Optional[int] = None, defaults: Optional[Dict[str, Any]] = None
-) -> Optional[PieceTokenizer]:
+    folder: Path, *, rows: int | None = None, defaults: dict[str, Any] | None = None
+) -> PieceTokenizer | None:
     """The folder's tokenizer; None where it has no file of one. rows: of the word table, which its pieces must fit;
     defaults: of tokenizer_config.json."""
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
@@ -134,8 +136,9 @@ def read_tokenizer(
     return tokenizer
 
 
-def read_entities(folder: Path, *, rows: Optional[int] = None) -> Optional[EntityVocab]:
-    """The folder's entity vocabulary; None where it has no file of one. rows: of the entity table, which it must fit."""
+def read_entities(folder: Path, *, rows: int | None = None) -> EntityVocab | None:
+    """The folder's entity vocabulary; None where it has no file of one. rows: of the entity table, which it must
+    fit."""
     if not any((folder / name).is_file() for name in ENTITY_FILES):
         return None
     vocab = EntityVocab.from_file(folder)
@@ -147,7 +150,7 @@ def read_entities(folder: Path, *, rows: Optional[int] = None) -> Optional[Entit
     return vocab
 
 
-def _list(names: List[str]) -> str:
+def _list(names: list[str]) -> str:
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return ", ".join(repr(name) for name in names[:10]) + more
 
@@ -163,11 +166,11 @@ class Checkpoint:
     """
 
     config: EncoderConfig
-    tensors: Dict[str, Tensor]
-    tokenizer: Optional[PieceTokenizer] = None
-    entities: Optional[EntityVocab] = None
-    labels: Optional[List[str]] = None
+    tensors: dict[str, Tensor]
+    tokenizer: PieceTokenizer | None = None
+    entities: EntityVocab | None = None
+    labels: list[str] | None = None
     task: str = "encoder"
-    source: Dict[str, Any] = field(default_factory=dict)
-    report: List[str] = field(default_factory=list)
+    source: dict[str, Any] = field(default_factory=dict)
+    report: list[str] = field(default_factory=list)
     kind: ClassVar[str] = "luke"

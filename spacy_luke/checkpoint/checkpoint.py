@@ -1,8 +1,9 @@
 """Whole checkpoints: read from the layouts of others, checked to the last tensor, and written for transformers."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any
 
 from ..text.tokenizer import PieceTokenizer
 from .allennlp import is_allennlp, read_allennlp
@@ -23,13 +24,13 @@ __all__ = ["Checkpoint", "read_checkpoint", "write_huggingface"]
 
 
 def read_checkpoint(
-    source: Union[str, Path],
+    source: str | Path,
     *,
     entities: str = "all",
-    tokenizer: Union[str, Path, None] = None,
-    base: Union[str, Path, None] = None,
-    labels: Optional[Sequence[str]] = None,
-    entity_aware: Optional[bool] = None,
+    tokenizer: str | Path | None = None,
+    base: str | Path | None = None,
+    labels: Sequence[str] | None = None,
+    entity_aware: bool | None = None,
     entity_size: int = 256,
     entity_start: str = "fresh",
     seed: int = 0,
@@ -47,8 +48,8 @@ def read_checkpoint(
     base: folder or archive of the model that fine-tuning began with, for a source that does not hold its config,
         tokenizer and entity vocabulary: AllenNLP's, and weights alone.
     labels: of the classifier, in order, where the source does not name them; they take the place of any that it names.
-        The first label of NER and relations means none; one that is known to mean it (NIL, O; no_relation, NA, Other) is
-        moved to the front, with its part of the classifier.
+        The first label of NER and relations means none; one that is known to mean it (NIL, O; no_relation, NA, Other)
+        is moved to the front, with its part of the classifier.
     entity_aware: attention with four query matrices; None leaves it to the config, and means yes where the config does
         not say. Where the extra queries are missing they are copied from the ordinary one.
     entity_start, entity_size, seed: for plain models only. "fresh" entity parameters, as in the paper, with the width
@@ -86,8 +87,8 @@ def read_checkpoint(
 
 
 def _read(
-    folder: Path, weights: Optional[Path], base: Optional[Path], settings: Dict[str, Any], plain: Dict[str, Any]
-) -> Tuple[Checkpoint, bool]:
+    folder: Path, weights: Path | None, base: Path | None, settings: dict[str, Any], plain: dict[str, Any]
+) -> tuple[Checkpoint, bool]:
     """The checkpoint in a folder, by the files that it has, and whether it is of the original code.
 
     plain: settings for plain models.
@@ -117,7 +118,7 @@ def _read(
     )
 
 
-def _open(path: Path, stack: ExitStack) -> Tuple[Path, Optional[Path]]:
+def _open(path: Path, stack: ExitStack) -> tuple[Path, Path | None]:
     """The folder of a source, and its file of weights where that was named itself."""
     if path.is_dir():
         return path, None
@@ -143,8 +144,8 @@ def _nothing(folder: Path) -> str:
 
 
 def _complete(checkpoint: Checkpoint) -> None:
-    """The original's tables have no rows for markers and for some special entities; fine-tuned word tables have rows that
-    no tokenizer knows."""
+    """The original's tables have no rows for markers and for some special entities; fine-tuned word tables have rows
+    that no tokenizer knows."""
     assert checkpoint.tokenizer is not None
     fine_tuned = checkpoint.task not in ("encoder", "masked_lm")
     added = ADDED_PIECES.get(checkpoint.task, ())
@@ -156,7 +157,7 @@ def _complete(checkpoint: Checkpoint) -> None:
         add_special_entities(checkpoint)
 
 
-def put_none_first(checkpoint: Union[Checkpoint, ErnieCheckpoint], *, task: str) -> None:
+def put_none_first(checkpoint: Checkpoint | ErnieCheckpoint, *, task: str) -> None:
     """Move a label that means "none" in a task, and its part of the classifier, to the front."""
     labels, known = checkpoint.labels or [], NONE_LABELS.get(task, ())
     if not labels or labels[0] in known or not (found := [label for label in known if label in labels]):

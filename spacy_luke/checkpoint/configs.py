@@ -1,7 +1,8 @@
 """Others' config.json, metadata.json and ernie_config.json <-> EncoderConfig and ErnieConfig."""
 
 from collections import Counter
-from typing import Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ..model.config import EncoderConfig
 from ..model.ernie import ErnieConfig
@@ -37,7 +38,7 @@ MOST_LAYERS = 10_000  # more than any file has tensors for; tables of names are 
 CLASSIFIER_BIASES = {"entity_classification": True, "entity_pair_classification": False}
 
 
-def luke_config(data: Dict[str, Any]) -> EncoderConfig:
+def luke_config(data: dict[str, Any]) -> EncoderConfig:
     """From a config.json with model_type "luke" (Hugging Face's LukeConfig, whose defaults hold)."""
     return EncoderConfig(
         **_common(data),
@@ -48,7 +49,7 @@ def luke_config(data: Dict[str, Any]) -> EncoderConfig:
     )
 
 
-def archive_config(metadata: Dict[str, Any]) -> EncoderConfig:
+def archive_config(metadata: dict[str, Any]) -> EncoderConfig:
     """From an original archive's metadata.json.
 
     Positions count from the padding index + 1 where the words are RoBERTa's or XLM-R's, from 0 where they are BERT's.
@@ -72,7 +73,7 @@ def archive_config(metadata: Dict[str, Any]) -> EncoderConfig:
 
 
 def plain_config(
-    data: Dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool
+    data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool
 ) -> EncoderConfig:
     """From the config.json of a plain RoBERTa, XLM-R or BERT."""
     kind = data.get("model_type")
@@ -90,13 +91,14 @@ def huggingface_config(
     config: EncoderConfig,
     *,
     task: str,
-    labels: Optional[List[str]],
-    source: Dict[str, Any],
-    bias: Optional[bool] = None,
-) -> Dict[str, Any]:
+    labels: list[str] | None,
+    source: dict[str, Any],
+    bias: bool | None = None,
+) -> dict[str, Any]:
     """A config.json for Hugging Face's LUKE classes.
 
-    bias: whether the classifier has one, which the original's class for pairs reads here (Hugging Face's has none). What the checkpoint came from gives the keys that the encoder knows nothing of, such as special token ids. Raises
+    bias: whether the classifier has one, which the original's class for pairs reads here (Hugging Face's has none).
+    What the checkpoint came from gives the keys that the encoder knows nothing of, such as special token ids. Raises
     ValueError for an encoder that those classes cannot express.
     """
     if config.position_offset < 1 and task != "entity_disambiguation":
@@ -104,7 +106,7 @@ def huggingface_config(
             "Hugging Face's LUKE counts word positions from pad_token_id + 1, so it cannot express this encoder, whose "
             "positions count from 0 as in BERT. Only encoders made from LUKE, RoBERTa or XLM-R can be exported."
         )
-    data: Dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 2, "classifier_dropout": None, "bert_model_name": None}
+    data: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 2, "classifier_dropout": None, "bert_model_name": None}
     if source.get("kind") == "huggingface":
         data.update((key, value) for key, value in source.items() if key != "kind")
     data.update(
@@ -136,7 +138,7 @@ def huggingface_config(
 
 
 def ernie_config(
-    data: Dict[str, Any], *, layer_kinds: Sequence[str], entity_size: int, entity_heads: int
+    data: dict[str, Any], *, layer_kinds: Sequence[str], entity_size: int, entity_heads: int
 ) -> ErnieConfig:
     """From the words' part of an ernie_config.json (thunlp/ERNIE), or the config.json of a plain BERT."""
     _check_positions(data)
@@ -149,16 +151,15 @@ def ernie_config(
     )
 
 
-def original_ernie_config(
-    config: ErnieConfig, *, labels: Optional[List[str]], source: Dict[str, Any]
-) -> Dict[str, Any]:
-    """An ernie_config.json. Keys that the original does not know are there only where they say what it would not expect."""
+def original_ernie_config(config: ErnieConfig, *, labels: list[str] | None, source: dict[str, Any]) -> dict[str, Any]:
+    """An ernie_config.json. Keys that the original does not know are there only where they say what it would not
+    expect."""
     if config.position_offset:
         raise ValueError(
             f"The original's ERNIE counts positions from 0, so it cannot express an encoder that counts from "
             f"{config.position_offset}."
         )
-    data: Dict[str, Any] = {}
+    data: dict[str, Any] = {}
     if source.get("kind") == "ernie":
         data.update((key, value) for key, value in source.items() if key != "kind")
     data.update(
@@ -185,7 +186,7 @@ def original_ernie_config(
     return data
 
 
-def named_task(data: Dict[str, Any]) -> Optional[str]:
+def named_task(data: dict[str, Any]) -> str | None:
     """The task of the class that config.json names, None where it names none. Raises ValueError for other classes."""
     named = data.get("architectures") or []
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
@@ -195,7 +196,7 @@ def named_task(data: Dict[str, Any]) -> Optional[str]:
     return TASKS[named[0]] if named else None
 
 
-def find_task(data: Dict[str, Any], heads: Dict[str, int], *, hidden_size: int) -> str:
+def find_task(data: dict[str, Any], heads: dict[str, int], *, hidden_size: int) -> str:
     """The task, by the class that config.json names, else by the heads that there are.
 
     heads: "lm_head", "entity_head", "qa_outputs", "classifier" -> columns of its matrix.
@@ -218,7 +219,7 @@ def find_task(data: Dict[str, Any], heads: Dict[str, int], *, hidden_size: int) 
     return "masked_lm" if "lm_head" in heads or "entity_head" in heads else "encoder"
 
 
-def find_labels(data: Dict[str, Any], count: int) -> List[str]:
+def find_labels(data: dict[str, Any], count: int) -> list[str]:
     """The classifier's labels in order, from id2label; where there is none, Hugging Face's LABEL_0 and so on."""
     named = data.get("id2label")
     if named is None:
@@ -227,7 +228,8 @@ def find_labels(data: Dict[str, Any], count: int) -> List[str]:
         labels = {int(i): str(label) for i, label in named.items()}
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"id2label must name the label of each number, such as {{'0': 'NIL'}}, but it is {_shown(named)}. Correct config.json."
+            f"id2label must name the label of each number, such as {{'0': 'NIL'}}, but it is {_shown(named)}. Correct "
+            f"config.json."
         ) from error
     if sorted(labels) != list(range(count)) or len(set(labels.values())) != count:
         raise ValueError(
@@ -237,20 +239,21 @@ def find_labels(data: Dict[str, Any], count: int) -> List[str]:
     return [labels[i] for i in range(count)]
 
 
-def check_labels(labels: Sequence[str], count: int) -> List[str]:
+def check_labels(labels: Sequence[str], count: int) -> list[str]:
     """Labels that were given for a classifier of `count` rows. Raises ValueError where they do not fit."""
     labels = list(labels)
     if len(labels) != count or len(set(labels)) != count or not all(labels):
         repeated = sorted(label for label, n in Counter(labels).items() if n > 1)
         raise ValueError(
-            f"The classifier has {count} rows, so {count} different labels in the order of its training are expected, but "
+            f"The classifier has {count} rows, so {count} different labels in the order of its training are expected, "
+            f"but "
             f"{len(labels)} are given: {labels[:10]}{' ...' if len(labels) > 10 else ''}"
             f"{f', of which {repeated} are repeated' if repeated else ''}."
         )
     return labels
 
 
-def _common(data: Dict[str, Any]) -> Dict[str, Any]:
+def _common(data: dict[str, Any]) -> dict[str, Any]:
     return {
         "vocab_size": size_of(data, "vocab_size"),
         "hidden_size": size_of(data, "hidden_size"),
@@ -267,27 +270,31 @@ def _common(data: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _check_positions(data: Dict[str, Any]) -> None:
+def _check_positions(data: dict[str, Any]) -> None:
     if data.get("position_embedding_type", "absolute") != "absolute":
         raise ValueError(f"position_embedding_type must be 'absolute', but it is {data['position_embedding_type']!r}.")
 
 
-def size_of(data: Dict[str, Any], key: str, *, most: int = MOST) -> int:
+def size_of(data: dict[str, Any], key: str, *, most: int = MOST) -> int:
     value = data.get(key)
     if type(value) is not int or not 1 <= value <= most:
-        raise ValueError(f"The config must give {key!r} as a whole number from 1 to {most:,}, but it gives {_shown(value)}.")
+        raise ValueError(
+            f"The config must give {key!r} as a whole number from 1 to {most:,}, but it gives {_shown(value)}."
+        )
     return value
 
 
-def _number(data: Dict[str, Any], key: str, default: int) -> int:
+def _number(data: dict[str, Any], key: str, default: int) -> int:
     value = data.get(key, default)
     value = default if value is None else value
     if type(value) is not int or not 0 <= value <= MOST:
-        raise ValueError(f"The config must give {key!r} as a whole number up to {MOST:,}, but it gives {_shown(value)}.")
+        raise ValueError(
+            f"The config must give {key!r} as a whole number up to {MOST:,}, but it gives {_shown(value)}."
+        )
     return value
 
 
-def _real(data: Dict[str, Any], key: str, default: float, *, most: float, above: Optional[float] = None) -> float:
+def _real(data: dict[str, Any], key: str, default: float, *, most: float, above: float | None = None) -> float:
     """A number from 0, or above `above`, to `most`."""
     value = data.get(key, default)
     inside = type(value) in (int, float) and 0 <= value <= most and (above is None or value > above)  # NaN is not
@@ -297,7 +304,7 @@ def _real(data: Dict[str, Any], key: str, default: float, *, most: float, above:
     return float(value)
 
 
-def flag(data: Dict[str, Any], key: str, default: bool) -> bool:
+def flag(data: dict[str, Any], key: str, default: bool) -> bool:
     """True or false; not given, or null: the default."""
     value = data.get(key)
     if value is not None and not isinstance(value, bool):

@@ -1,12 +1,13 @@
-"""ERNIE checkpoints (thunlp/ERNIE): read from the original's layout or begun from a plain BERT, checked to the last tensor,
-and written in the original's layout."""
+"""ERNIE checkpoints (thunlp/ERNIE): read from the original's layout or begun from a plain BERT, checked to the last
+tensor, and written in the original's layout."""
 
 import json
 import tarfile
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Collection, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -48,32 +49,32 @@ TASKS = ("encoder", "pretraining", "entity_classification", "pair_classification
 class ErnieCheckpoint:
     """An encoder with all that belongs to it.
 
-    tensors: our names ("encoder.*", the state of an ErnieEncoder; "lm_head.*", "nsp_head.*" and "entity_head.*", the state
-    of PretrainingHeads; "head.classifier.*" of a PooledHead; "head.qa_outputs.*" of an AnswerHead) -> tensors of the
-    file's own type. tokenizer: None where the source has none. labels: those of a classifier in order, None where the
-    source does not name them, as the original never does. task: one of `TASKS`. source: the original config, and "kind":
-    "ernie" or "bert". report: what was mapped, dropped (with the reason) and initialised. vectors: folder of the entity
-    vectors (an EntityVectors store), which no checkpoint has itself.
+    tensors: our names ("encoder.*", the state of an ErnieEncoder; "lm_head.*", "nsp_head.*" and "entity_head.*", the
+    state of PretrainingHeads; "head.classifier.*" of a PooledHead; "head.qa_outputs.*" of an AnswerHead) -> tensors of
+    the file's own type. tokenizer: None where the source has none. labels: those of a classifier in order, None where
+    the source does not name them, as the original never does. task: one of `TASKS`. source: the original config, and
+    "kind": "ernie" or "bert". report: what was mapped, dropped (with the reason) and initialised. vectors: folder of
+    the entity vectors (an EntityVectors store), which no checkpoint has itself.
     """
 
     config: ErnieConfig
-    tensors: Dict[str, Tensor]
-    tokenizer: Optional[PieceTokenizer] = None
-    labels: Optional[List[str]] = None
+    tensors: dict[str, Tensor]
+    tokenizer: PieceTokenizer | None = None
+    labels: list[str] | None = None
     task: str = "encoder"
-    source: Dict[str, Any] = field(default_factory=dict)
-    report: List[str] = field(default_factory=list)
-    vectors: Optional[Path] = None
+    source: dict[str, Any] = field(default_factory=dict)
+    report: list[str] = field(default_factory=list)
+    vectors: Path | None = None
     kind: ClassVar[str] = "ernie"
 
 
 def read_ernie(
-    source: Union[str, Path],
+    source: str | Path,
     *,
-    layer_kinds: Optional[Sequence[str]] = None,
+    layer_kinds: Sequence[str] | None = None,
     entity_size: int = 100,
     entity_heads: int = 4,
-    labels: Optional[Sequence[str]] = None,
+    labels: Sequence[str] | None = None,
     seed: int = 0,
 ) -> ErnieCheckpoint:
     """Read a checkpoint.
@@ -85,8 +86,10 @@ def read_ernie(
         where its config has no layer_types.
     entity_size, entity_heads: width of entity vectors, and heads of their attention, where the config does not say. The
         original fixes 100 and 4.
-    labels: of the classifier, in order. The original numbers relations in sorted order, and types as its scripts list them.
-    seed: of fresh parameters: matrices are normal with standard deviation initializer_range, biases 0, LayerNorms 1 and 0.
+    labels: of the classifier, in order. The original numbers relations in sorted order, and types as its scripts list
+        them.
+    seed: of fresh parameters: matrices are normal with standard deviation initializer_range, biases 0, LayerNorms 1 and
+        0.
 
     Raises ValueError where a file is damaged, or a tensor is missing, unknown, of a wrong shape, or not finite.
     """
@@ -108,7 +111,7 @@ def read_ernie(
     return checkpoint
 
 
-def is_ernie(source: Union[str, Path]) -> bool:
+def is_ernie(source: str | Path) -> bool:
     """Whether a folder or tar archive is in the original's layout."""
     path = Path(source)
     if path.is_file() and tarfile.is_tarfile(path):
@@ -126,12 +129,13 @@ def _open(path: Path, stack: ExitStack) -> Path:
     )
 
 
-def _read_original(folder: Path, *, layer_kinds: Optional[Sequence[str]], size: int, heads: int) -> ErnieCheckpoint:
+def _read_original(folder: Path, *, layer_kinds: Sequence[str] | None, size: int, heads: int) -> ErnieCheckpoint:
     data = read_json(folder / CONFIG)
     named = data.get("layer_types", layer_kinds)
     if not isinstance(named, (list, tuple)):
         raise ValueError(
-            f"{folder / CONFIG} must list the kinds of its layers in 'layer_types', but it gives {named!r}. The released "
+            f"{folder / CONFIG} must list the kinds of its layers in 'layer_types', but it gives {named!r}. The "
+            f"released "
             f"ERNIE base has {list(default_layer_kinds(12))}; give them as layer_kinds if the file has lost them."
         )
     config = ernie_config(
@@ -176,8 +180,8 @@ def _task(mapped: Mapping[str, str]) -> str:
 
 
 def _head_shapes(config: ErnieConfig, raw: Mapping[str, Tensor], mapped: Mapping[str, str]) -> Shapes:
-    """Shapes of all heads of which the file has a part. A classifier's number of labels is its number of rows; its bias may
-    be absent, as in the original's typing head."""
+    """Shapes of all heads of which the file has a part. A classifier's number of labels is its number of rows; its bias
+    may be absent, as in the original's typing head."""
     shapes = _pretraining_shapes(config, mapped)
     if any(name.startswith("head.qa_outputs.") for name in mapped):
         shapes.update({"head.qa_outputs.weight": (2, config.hidden_size), "head.qa_outputs.bias": (2,)})
@@ -200,9 +204,7 @@ def _pretraining_shapes(config: ErnieConfig, names: Collection[str]) -> Shapes:
     return shapes
 
 
-def _read_bert(
-    folder: Path, *, layer_kinds: Optional[Sequence[str]], size: int, heads: int, seed: int
-) -> ErnieCheckpoint:
+def _read_bert(folder: Path, *, layer_kinds: Sequence[str] | None, size: int, heads: int, seed: int) -> ErnieCheckpoint:
     if not (folder / "config.json").is_file():
         there = sorted(file.name for file in folder.iterdir())
         raise ValueError(f"{folder} must hold {CONFIG} or a BERT's config.json; it holds {there}.")
@@ -210,7 +212,8 @@ def _read_bert(
     if data.get("model_type") != "bert":
         hint = " (Baidu's ERNIE of the same name is another model.)" if data.get("model_type") == "ernie" else ""
         raise ValueError(
-            f"{folder / 'config.json'} has the model_type {data.get('model_type')!r}; expected 'bert', or an ERNIE with "
+            f"{folder / 'config.json'} has the model_type {data.get('model_type')!r}; expected 'bert', or an ERNIE "
+            f"with "
             f"{CONFIG}.{hint}"
         )
     shape = ernie_config(data, layer_kinds=(), entity_size=size, entity_heads=heads)
@@ -242,7 +245,7 @@ def _read_bert(
     )
 
 
-def fresh_tensors(shapes: Shapes, *, std: float, dtype: torch.dtype, seed: int) -> Dict[str, Tensor]:
+def fresh_tensors(shapes: Shapes, *, std: float, dtype: torch.dtype, seed: int) -> dict[str, Tensor]:
     """As BERT initialises them: normal matrices, biases of zero, LayerNorms of one and zero."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
@@ -256,13 +259,13 @@ def fresh_tensors(shapes: Shapes, *, std: float, dtype: torch.dtype, seed: int) 
     return tensors
 
 
-def write_ernie(checkpoint: ErnieCheckpoint, folder: Union[str, Path]) -> None:
+def write_ernie(checkpoint: ErnieCheckpoint, folder: str | Path) -> None:
     """Write ernie_config.json, vocab.txt and pytorch_model.bin, as the original has them.
 
     Tensors are those of the checkpoint, to the bit. The original's classes read the folder where what they fix holds
-    (vectors of 100 numbers, 4 heads, LayerNorm's 1e-12, the code's fusion); what differs is said in ernie_config.json, and
-    `read_ernie` reads it. Tokenizer files that the original does not know are added where vocab.txt does not say all. A
-    folder that holds such a checkpoint already is replaced as a whole, and stays whole if writing fails.
+    (vectors of 100 numbers, 4 heads, LayerNorm's 1e-12, the code's fusion); what differs is said in ernie_config.json,
+    and `read_ernie` reads it. Tokenizer files that the original does not know are added where vocab.txt does not say
+    all. A folder that holds such a checkpoint already is replaced as a whole, and stays whole if writing fails.
 
     Raises ValueError where the folder holds anything else, or the checkpoint is incomplete or not finite.
     """
@@ -284,7 +287,7 @@ def write_ernie(checkpoint: ErnieCheckpoint, folder: Union[str, Path]) -> None:
             _write_tokenizer(checkpoint.tokenizer, new)
 
 
-def _their_tensors(checkpoint: ErnieCheckpoint) -> Dict[str, Tensor]:
+def _their_tensors(checkpoint: ErnieCheckpoint) -> dict[str, Tensor]:
     """All tensors under the original's names, checked."""
     config, tensors = checkpoint.config, checkpoint.tensors
     theirs = their_names(config, task=checkpoint.task)

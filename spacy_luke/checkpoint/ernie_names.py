@@ -3,7 +3,7 @@
 Theirs are those of thunlp/ERNIE (code/knowledge_bert/modeling.py), whose words are BERT's; plain BERT has no others.
 """
 
-from typing import Dict, Sequence, Tuple
+from collections.abc import Sequence
 
 import torch
 
@@ -34,10 +34,10 @@ TYPING_HEAD: Table = (("typing.{p}", "head.classifier.{p}"),)
 TASK_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
 DECODER = "cls.predictions.decoder.weight"  # a second name of the word table
 
-Shapes = Dict[str, Tuple[int, ...]]
+Shapes = dict[str, tuple[int, ...]]
 
 
-def bert_names(config: ErnieConfig, *, root: str) -> Dict[str, str]:
+def bert_names(config: ErnieConfig, *, root: str) -> dict[str, str]:
     """Every name that a plain BERT may have and that has a place here, theirs -> ours. root: "bert." or ""."""
     return {
         **expand(WORDS + LAYER + POOLER, layers=range(config.num_layers), root=root),
@@ -45,7 +45,7 @@ def bert_names(config: ErnieConfig, *, root: str) -> Dict[str, str]:
     }
 
 
-def ernie_names(config: ErnieConfig, *, root: str) -> Dict[str, str]:
+def ernie_names(config: ErnieConfig, *, root: str) -> dict[str, str]:
     """The same for an ERNIE checkpoint. Two names stand for the classifier: of types, and of everything else."""
     return {
         **bert_names(config, root=root),
@@ -55,7 +55,7 @@ def ernie_names(config: ErnieConfig, *, root: str) -> Dict[str, str]:
     }
 
 
-def their_names(config: ErnieConfig, *, task: str) -> Dict[str, str]:
+def their_names(config: ErnieConfig, *, task: str) -> dict[str, str]:
     """Ours -> theirs, for writing: the root is "bert." always, as all of the original's classes want it."""
     names = {ours: theirs for theirs, ours in ernie_names(config, root="bert.").items()}
     if task == "entity_classification":
@@ -69,9 +69,9 @@ def ernie_shapes(config: ErnieConfig) -> Shapes:
         return {f"encoder.{name}": tuple(x.shape) for name, x in ErnieEncoder(config).named_parameters()}
 
 
-def pretraining_shapes(config: ErnieConfig, *, transform: bool = True) -> Dict[str, Shapes]:
+def pretraining_shapes(config: ErnieConfig, *, transform: bool = True) -> dict[str, Shapes]:
     """The same of the heads of pretraining, by head; a head is whole or absent. transform: see `EntityDenoiser`."""
-    heads: Dict[str, Shapes] = {}
+    heads: dict[str, Shapes] = {}
     with torch.device("meta"):
         for name, x in PretrainingHeads(config, transform=transform).named_parameters():
             heads.setdefault(name.split(".")[0], {})[name] = tuple(x.shape)

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, List, Optional
 
 import torch
 from torch import Tensor
@@ -15,8 +14,8 @@ from .names import encoder_shapes, luke_names
 
 
 def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json (or, for entity disambiguation, which
-    has the original's layout, entity_vocab.jsonl).
+    """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json (or, for entity disambiguation,
+    which has the original's layout, entity_vocab.jsonl).
 
     transformers' Luke* classes, of versions 4 and 5, read the folder. Tensors are those of the checkpoint, to the bit;
     a masked-word head gets a copy of the word table as its decoder, since version 5 does not tie the two, and a typing
@@ -61,7 +60,7 @@ def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
                 checkpoint.entities.save_huggingface(new)
 
 
-def _labels(checkpoint: Checkpoint) -> Optional[List[str]]:
+def _labels(checkpoint: Checkpoint) -> list[str] | None:
     """The classifier's labels; where they are not known, as Hugging Face names them."""
     matrix = checkpoint.tensors.get("head.classifier.weight")
     if checkpoint.labels is not None or matrix is None or checkpoint.task == "cloze":
@@ -69,7 +68,7 @@ def _labels(checkpoint: Checkpoint) -> Optional[List[str]]:
     return find_labels({}, len(matrix))
 
 
-def _their_tensors(checkpoint: Checkpoint) -> Dict[str, Tensor]:
+def _their_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """All tensors under Hugging Face's names, checked."""
     config, tensors = checkpoint.config, checkpoint.tensors
     disambiguation = checkpoint.task == "entity_disambiguation"
@@ -98,7 +97,8 @@ def _take_out_mask(checkpoint: Checkpoint) -> Checkpoint:
     """The vector of [MASK] as a parameter of its own, as in the original's entity disambiguation."""
     if checkpoint.config.position_offset:
         raise ValueError(
-            "The original's entity disambiguation counts word positions from 0, as BERT does, so it cannot express this "
+            "The original's entity disambiguation counts word positions from 0, as BERT does, so it cannot express "
+            "this "
             f"encoder, which counts from {checkpoint.config.position_offset}."
         )
     assert checkpoint.entities is not None
@@ -109,8 +109,8 @@ def _take_out_mask(checkpoint: Checkpoint) -> Checkpoint:
 def _shift_positions(checkpoint: Checkpoint) -> Checkpoint:
     """The same encoder with word positions that count from the padding piece's id + 1.
 
-    The word position table gets rows in front; the entity position table, which Hugging Face looks up from row 0 on, gets
-    as many at its end. No input can reach these rows.
+    The word position table gets rows in front; the entity position table, which Hugging Face looks up from row 0 on,
+    gets as many at its end. No input can reach these rows.
     """
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
     shift = 1 + (tokenizer.pad_id if tokenizer is not None else 0)

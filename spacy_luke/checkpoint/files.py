@@ -1,4 +1,5 @@
-"""Reading files that others wrote, as if they were hostile, and writing weights so that a crash leaves the old ones whole.
+"""Reading files that others wrote, as if they were hostile, and writing weights so that a crash leaves the old ones
+whole.
 
 Weights are memory-mapped: `read_tensors` costs nothing, and only the rows that are used later are read from the disk.
 """
@@ -11,9 +12,10 @@ import tempfile
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -45,7 +47,7 @@ def find_weights(folder: Path) -> Path:
     )
 
 
-def read_json(path: Path) -> Dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """A JSON object. Raises ValueError where the file holds anything else."""
     try:
         data = parse_json(read_text(path))
@@ -56,7 +58,7 @@ def read_json(path: Path) -> Dict[str, Any]:
     return data
 
 
-def read_declared(folder: Path) -> Dict[str, int]:
+def read_declared(folder: Path) -> dict[str, int]:
     """What sentence-transformers says beside a model of how long its texts may be, {"max_seq_length": n} in pieces with
     [CLS] and [SEP]; {} where it says nothing. Raises ValueError where that is no number of pieces."""
     path = folder / "sentence_bert_config.json"
@@ -68,7 +70,7 @@ def read_declared(folder: Path) -> Dict[str, int]:
     return {"max_seq_length": declared}
 
 
-def read_tensors(path: Path) -> Dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a .safetensors or PyTorch file, or of the shards that an index json lists, memory-mapped.
 
     Nothing but tensors is ever unpickled. Raises ValueError where the file is truncated or holds anything else.
@@ -84,7 +86,7 @@ def read_tensors(path: Path) -> Dict[str, Tensor]:
     return _read_pickle(path)
 
 
-def _read_safetensors(path: Path) -> Dict[str, Tensor]:
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}
@@ -95,7 +97,7 @@ def _read_safetensors(path: Path) -> Dict[str, Tensor]:
         ) from error
 
 
-def _read_pickle(path: Path) -> Dict[str, Tensor]:
+def _read_pickle(path: Path) -> dict[str, Tensor]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Detected pickle protocol")  # said before it is refused
@@ -126,11 +128,11 @@ def _read_pickle(path: Path) -> Dict[str, Tensor]:
     return {name: value.detach() for name, value in data.items()}
 
 
-def _read_shards(index: Path) -> Dict[str, Tensor]:
+def _read_shards(index: Path) -> dict[str, Tensor]:
     names = read_json(index).get("weight_map")
     if not isinstance(names, dict) or not names:
         raise ValueError(f"{index} must map tensor names to files under 'weight_map', but it has no such entry.")
-    tensors: Dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for file in sorted(set(map(str, names.values()))):
         if file not in names.values() or Path(file).name != file or file.endswith(".index.json"):
             raise ValueError(f"{index} must name files beside it, but it names {file!r}.")
@@ -174,13 +176,13 @@ def open_archive(path: Path) -> Iterator[Path]:
         yield _single_folder(folder)
 
 
-def members_of(path: Path, *, room: Optional[int] = None) -> List[tarfile.TarInfo]:
+def members_of(path: Path, *, room: int | None = None) -> list[tarfile.TarInfo]:
     """The members of a tar archive. room: bytes that they may take.
 
-    Raises ValueError for members that are neither plain files nor folders, whose path leaves the archive, or that are too
-    many or too large, and for a damaged archive.
+    Raises ValueError for members that are neither plain files nor folders, whose path leaves the archive, or that are
+    too many or too large, and for a damaged archive.
     """
-    members: List[tarfile.TarInfo] = []
+    members: list[tarfile.TarInfo] = []
     size = 0
     with _whole_archive(path), tarfile.open(path) as archive:
         for member in archive:  # each is checked before what it holds is read
@@ -191,8 +193,10 @@ def members_of(path: Path, *, room: Optional[int] = None) -> List[tarfile.TarInf
                 raise ValueError(f"{path} is refused: it holds more than {MOST_MEMBERS:,} files.")
             if room is not None and size > room:
                 raise ValueError(
-                    f"{path} is refused: it unpacks to {size:,} bytes or more, but {tempfile.gettempdir()} has room for "
-                    f"{room:,}. If it should be so large, set TMPDIR to a folder on a larger disk, or unpack it yourself."
+                    f"{path} is refused: it unpacks to {size:,} bytes or more, but {tempfile.gettempdir()} has room "
+                    f"for "
+                    f"{room:,}. If it should be so large, set TMPDIR to a folder on a larger disk, or unpack it "
+                    f"yourself."
                 )
     return members
 
@@ -222,7 +226,7 @@ def _single_folder(folder: Path) -> Path:
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-def save_tensors(tensors: Dict[str, Tensor], path: Path) -> None:
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write a .safetensors file that transformers reads, atomically."""
     with write_atomically(path) as temporary:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata={"format": "pt"})
@@ -241,5 +245,5 @@ def _hint(path: Path) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    lines: List[str] = str(error).strip().splitlines() or [type(error).__name__]
+    lines: list[str] = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:200]

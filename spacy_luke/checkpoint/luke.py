@@ -1,8 +1,9 @@
 """LUKE checkpoints in Hugging Face's layout, and what all kinds of LUKE checkpoints share."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any
 
 from torch import Tensor
 
@@ -28,8 +29,9 @@ from .names import SortedNames, encoder_shapes, extra_queries, find_root, luke_n
 LUKE_ROOTS = ("luke.", "")
 
 
-def read_luke(folder: Path, data: Dict[str, Any], *, entities: str, entity_aware: Optional[bool]) -> Checkpoint:
-    """Hugging Face's layout; see `read_checkpoint`. The original's entity disambiguation has it too, with BERT's words."""
+def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> Checkpoint:
+    """Hugging Face's layout; see `read_checkpoint`. The original's entity disambiguation has it too, with BERT's
+    words."""
     config = switch_queries(luke_config(data), entity_aware)
     disambiguation = named_task(data) == "entity_disambiguation"
     if disambiguation:
@@ -71,7 +73,7 @@ def _move_mask(checkpoint: Checkpoint) -> None:
     checkpoint.report.append("moved mask_embedding to the row of [MASK]")
 
 
-def switch_queries(config: EncoderConfig, entity_aware: Optional[bool]) -> EncoderConfig:
+def switch_queries(config: EncoderConfig, entity_aware: bool | None) -> EncoderConfig:
     return config if entity_aware is None else replace(config, entity_aware=entity_aware)
 
 
@@ -81,12 +83,12 @@ def build_checkpoint(
     config: EncoderConfig,
     *,
     task: str,
-    labels: Optional[List[str]],
-    vocab: Optional[EntityVocab],
-    tokenizer: Optional[PieceTokenizer],
-    source: Dict[str, Any],
+    labels: list[str] | None,
+    vocab: EntityVocab | None,
+    tokenizer: PieceTokenizer | None,
+    source: dict[str, Any],
     entities: str,
-    width: Optional[int] = None,
+    width: int | None = None,
 ) -> Checkpoint:
     """Check and copy the tensors of a LUKE checkpoint whose config, task and vocabularies are known.
 

@@ -1,18 +1,18 @@
 """Names of parameters: two-column tables, theirs and ours, used in both directions.
 
 Theirs are those of Hugging Face's LUKE classes, of the original archives (which have no root prefix), of the original
-authors' AllenNLP models, and of plain RoBERTa, XLM-R and BERT. A key is mapped, tied (a second name of a mapped tensor),
-dropped for a reason, or unknown.
+authors' AllenNLP models, and of plain RoBERTa, XLM-R and BERT. A key is mapped, tied (a second name of a mapped
+tensor), dropped for a reason, or unknown.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Sequence, Tuple
 
 from ..model.config import EncoderConfig
 
-Table = Tuple[Tuple[str, str], ...]
-Patterns = Tuple[Tuple[str, str], ...]  # (pattern, reason); a pattern must match the whole name
+Table = tuple[tuple[str, str], ...]
+Patterns = tuple[tuple[str, str], ...]  # (pattern, reason); a pattern must match the whole name
 
 WORDS: Table = (
     ("embeddings.word_embeddings.weight", "encoder.words.piece.weight"),
@@ -90,29 +90,29 @@ PLAIN_DROPPED = ((r"(classifier|qa_outputs)\..*", "a task head of a plain model"
 QUERIES_DROPPED = ((r".*\.(w2e|e2w|e2e)_query\.(weight|bias)", "an extra query, and entity-aware attention is off"),)
 
 
-def luke_names(config: EncoderConfig, *, root: str, disambiguation: bool = False) -> Dict[str, str]:
-    """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or "". disambiguation: whether it is of the
-    original's entity disambiguation."""
+def luke_names(config: EncoderConfig, *, root: str, disambiguation: bool = False) -> dict[str, str]:
+    """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or "". disambiguation: whether it is of
+    the original's entity disambiguation."""
     rooted = _encoder_table(config) + POOLER + (MASK_VECTOR if disambiguation else ())
     return {**_expand(rooted, config, root=root), **_expand(LM_HEAD + ENTITY_HEAD + TASK_HEADS, config)}
 
 
-def archive_names(config: EncoderConfig) -> Dict[str, str]:
+def archive_names(config: EncoderConfig) -> dict[str, str]:
     """The same for the original archives, which may also have BERT's masked-word head, and heads of their own."""
     return {**luke_names(config, root=""), **_expand(BERT_LM_HEAD + ORIGINAL_HEADS, config)}
 
 
-def allennlp_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
+def allennlp_names(config: EncoderConfig, *, root: str) -> dict[str, str]:
     """The same for the authors' AllenNLP models. root: where their embedder is, with a dot at its end."""
     return {**_expand(_encoder_table(config) + POOLER, config, root=root), **_expand(ALLENNLP_HEADS, config)}
 
 
-def plain_names(config: EncoderConfig, *, root: str) -> Dict[str, str]:
+def plain_names(config: EncoderConfig, *, root: str) -> dict[str, str]:
     """The same for plain RoBERTa, XLM-R (root "roberta." or "") and BERT ("bert." or ""): no entities."""
     return {**_expand(WORDS + LAYER + POOLER, config, root=root), **_expand(LM_HEAD + BERT_LM_HEAD, config)}
 
 
-def find_root(names: Iterable[str], roots: Tuple[str, ...]) -> str:
+def find_root(names: Iterable[str], roots: tuple[str, ...]) -> str:
     """The prefix of the encoder's names. Raises ValueError where there are no word embeddings."""
     names = set(names)
     word = WORDS[0][0]
@@ -125,7 +125,7 @@ def find_root(names: Iterable[str], roots: Tuple[str, ...]) -> str:
     return found[0]
 
 
-def encoder_shapes(config: EncoderConfig) -> Dict[str, Tuple[int, ...]]:
+def encoder_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
     """Our names and shapes of all parameters of an encoder."""
     d, f, e = config.hidden_size, config.intermediate_size, config.entity_size
     ends = {
@@ -137,7 +137,7 @@ def encoder_shapes(config: EncoderConfig) -> Dict[str, Tuple[int, ...]]:
         "up": (f, d),
         "down": (d, f),
     }
-    shapes: Dict[str, Tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for name in _expand(_encoder_table(config), config).values():
         _, module, kind = name.rsplit(".", 2)
         weight = (d,) if module.endswith("norm") else ends.get(module, (d, d))
@@ -145,7 +145,7 @@ def encoder_shapes(config: EncoderConfig) -> Dict[str, Tuple[int, ...]]:
     return shapes
 
 
-def head_shapes(config: EncoderConfig) -> Dict[str, Dict[str, Tuple[int, ...]]]:
+def head_shapes(config: EncoderConfig) -> dict[str, dict[str, tuple[int, ...]]]:
     """Our names and shapes of the heads that every checkpoint may have, by head; a head is whole or absent."""
     d, e = config.hidden_size, config.entity_size
     vectors = ("dense.bias", "norm.weight", "norm.bias")
@@ -164,10 +164,10 @@ def head_shapes(config: EncoderConfig) -> Dict[str, Dict[str, Tuple[int, ...]]]:
     }
 
 
-def extra_queries(config: EncoderConfig) -> Dict[str, str]:
+def extra_queries(config: EncoderConfig) -> dict[str, str]:
     """Our names of the extra queries -> the name of the query that they are copied from where they are missing.
     Empty where entity-aware attention is off."""
-    pairs: Dict[str, str] = {}
+    pairs: dict[str, str] = {}
     if not config.entity_aware:
         return pairs
     for name in _expand(EXTRA_QUERIES, config).values():
@@ -177,7 +177,7 @@ def extra_queries(config: EncoderConfig) -> Dict[str, str]:
 
 
 def sort_names(
-    names: Iterable[str], table: Dict[str, str], *, entity_aware: bool, dropped: Patterns = ()
+    names: Iterable[str], table: dict[str, str], *, entity_aware: bool, dropped: Patterns = ()
 ) -> "SortedNames":
     """Say of each name in a file what becomes of it. Raises ValueError that lists the unknown names.
 
@@ -186,7 +186,7 @@ def sort_names(
     ties = dict(TIED + BERT_TIED)
     dropped_patterns = DROPPED + dropped + (() if entity_aware else QUERIES_DROPPED)
     result = SortedNames({}, {}, {})
-    unknown: List[str] = []
+    unknown: list[str] = []
     for name in sorted(names):
         current = _modern(name)
         reason = next((reason for pattern, reason in dropped_patterns if re.fullmatch(pattern, current)), None)
@@ -216,11 +216,11 @@ def _encoder_table(config: EncoderConfig) -> Table:
     return table + LAYER + (EXTRA_QUERIES if config.entity_aware else ())
 
 
-def _expand(table: Table, config: EncoderConfig, *, root: str = "") -> Dict[str, str]:
+def _expand(table: Table, config: EncoderConfig, *, root: str = "") -> dict[str, str]:
     return expand(table, layers=range(config.num_layers), root=root)
 
 
-def expand(table: Table, *, layers: Sequence[int], root: str = "") -> Dict[str, str]:
+def expand(table: Table, *, layers: Sequence[int], root: str = "") -> dict[str, str]:
     """Fill in {i}, the layer, and {p}, weight or bias."""
     names = {}
     for theirs, ours in table:
@@ -236,7 +236,7 @@ def _modern(name: str) -> str:
     return re.sub(r"(LayerNorm(_ent)?)\.beta$", r"\1.bias", name)
 
 
-def _some(names: List[str]) -> str:
+def _some(names: list[str]) -> str:
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return ", ".join(repr(name) for name in names[:10]) + more
 
@@ -245,6 +245,6 @@ def _some(names: List[str]) -> str:
 class SortedNames:
     """mapped: ours -> theirs; tied: theirs -> ours; dropped: theirs -> reason."""
 
-    mapped: Dict[str, str]
-    tied: Dict[str, str]
-    dropped: Dict[str, str]
+    mapped: dict[str, str]
+    tied: dict[str, str]
+    dropped: dict[str, str]

@@ -1,12 +1,13 @@
 """Checkpoints of the original code: its archives, and what its fine-tuning saves (examples/legacy/*/main.py).
 
-Fine-tuning saves weights alone. Before it, each task appends rows to the word table, for pieces of its own, and cuts the
-entity table down to the special entities that it uses; neither is written anywhere, so both are known here.
+Fine-tuning saves weights alone. Before it, each task appends rows to the word table, for pieces of its own, and cuts
+the entity table down to the special entities that it uses; neither is written anywhere, so both are known here.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any
 
 from torch import Tensor
 
@@ -40,10 +41,10 @@ LABEL_FILE = "labels.txt"
 def read_original(
     folder: Path,
     *,
-    weights: Optional[Path] = None,
-    base: Optional[Path] = None,
+    weights: Path | None = None,
+    base: Path | None = None,
     entities: str,
-    entity_aware: Optional[bool],
+    entity_aware: bool | None,
 ) -> Checkpoint:
     """The original code's layout; see `read_checkpoint`.
 
@@ -78,7 +79,7 @@ def read_original(
     return checkpoint
 
 
-def _settings(places: List[Path]) -> Tuple[Dict[str, Any], EncoderConfig]:
+def _settings(places: list[Path]) -> tuple[dict[str, Any], EncoderConfig]:
     for folder in places:
         if (folder / "metadata.json").is_file():
             metadata = read_json(folder / "metadata.json")
@@ -87,7 +88,8 @@ def _settings(places: List[Path]) -> Tuple[Dict[str, Any], EncoderConfig]:
     if data.get("model_type") != "luke":
         raise ValueError(
             f"Expected metadata.json, from the original code, in {' or '.join(map(str, places))}, or a base model in "
-            "Hugging Face's LUKE layout, but there is neither. Fine-tuning saves weights only: give the archive or folder "
+            "Hugging Face's LUKE layout, but there is neither. Fine-tuning saves weights only: give the archive or "
+            "folder "
             "of the model that it began with as base."
         )
     source = {**data, "kind": "huggingface", "architectures": None}
@@ -95,7 +97,7 @@ def _settings(places: List[Path]) -> Tuple[Dict[str, Any], EncoderConfig]:
     return source, replace(luke_config(data), entity_aware=True)
 
 
-def _task(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig) -> Tuple[str, Optional[int]]:
+def _task(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig) -> tuple[str, int | None]:
     """The task, and its classifier's width in hidden sizes."""
     if "head.qa_outputs.weight" in names.mapped:
         return "question_answering", None
@@ -113,7 +115,8 @@ def _task(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig) 
         return "span_classification", columns // config.hidden_size
     raise ValueError(
         f"The checkpoint's {theirs} has {columns} columns and {'a' if bias else 'no'} bias, and the hidden size is "
-        f"{config.hidden_size}. Of the original's heads, that of relations has two hidden sizes and no bias, that of NER "
+        f"{config.hidden_size}. Of the original's heads, that of relations has two hidden sizes and no bias, that of "
+        f"NER "
         "one, two or three and a bias, and those of typing (typing.*) and ReCoRD (scorer.*) have a bias."
     )
 
@@ -132,8 +135,8 @@ def _entity_rows(
     names: SortedNames,
     config: EncoderConfig,
     task: str,
-    vocab: Optional[EntityVocab],
-) -> Tuple[EncoderConfig, Optional[EntityVocab], bool]:
+    vocab: EntityVocab | None,
+) -> tuple[EncoderConfig, EntityVocab | None, bool]:
     """Sizes and vocabulary of the entity table, and whether it was cut down by fine-tuning."""
     theirs = names.mapped.get("encoder.entities.table.weight")
     rows = raw[theirs].shape[0] if theirs is not None and raw[theirs].dim() else 0
@@ -150,7 +153,7 @@ def _entity_rows(
     return config, vocab, False
 
 
-def _labels(folder: Path, raw: Mapping[str, Tensor], names: SortedNames, task: str) -> Optional[List[str]]:
+def _labels(folder: Path, raw: Mapping[str, Tensor], names: SortedNames, task: str) -> list[str] | None:
     """From a file beside the weights, one a line; of NER the original's; otherwise not known."""
     if task == "cloze" or "head.classifier.weight" not in names.mapped:
         return None

@@ -1,7 +1,7 @@
 """A LUKE encoder from a plain RoBERTa, XLM-R or BERT: words from there, entity parameters fresh."""
 
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ PLAIN_ROOTS = ("roberta.", "bert.", "")
 
 def read_plain(
     folder: Path,
-    data: Dict[str, Any],
+    data: dict[str, Any],
     *,
     entity_size: int,
     entity_start: str,
@@ -91,8 +91,8 @@ def _start_from_words(checkpoint: Checkpoint) -> None:
 
 
 def _fresh_entities(
-    shapes: Dict[str, Tuple[int, ...]], config: EncoderConfig, *, dtype: torch.dtype, seed: int
-) -> Dict[str, Tensor]:
+    shapes: dict[str, tuple[int, ...]], config: EncoderConfig, *, dtype: torch.dtype, seed: int
+) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
     for name, shape in shapes.items():

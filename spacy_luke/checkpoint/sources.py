@@ -2,8 +2,8 @@
 
 import importlib.util
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Callable, List, Optional, Sequence
 
 from spacy.util import registry
 
@@ -38,18 +38,18 @@ HUB_WEIGHTS = (
 def make_checkpoint_loader(
     path: str,
     entities: str = "special",
-    tokenizer: Optional[str] = None,
-    base: Optional[str] = None,
-    labels: Optional[List[str]] = None,
-    entity_aware: Optional[bool] = None,
+    tokenizer: str | None = None,
+    base: str | None = None,
+    labels: list[str] | None = None,
+    entity_aware: bool | None = None,
     entity_size: int = 256,
     entity_start: str = "fresh",
     seed: int = 0,
 ) -> Callable[[], Checkpoint]:
     """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
 
-    path: see `find_source`. tokenizer: the same, for a folder with a tokenizer's files; base: the same, for the model that
-    a fine-tuning began with. The rest: see `read_checkpoint`.
+    path: see `find_source`. tokenizer: the same, for a folder with a tokenizer's files; base: the same, for the model
+    that a fine-tuning began with. The rest: see `read_checkpoint`.
     """
 
     def load_checkpoint() -> Checkpoint:
@@ -71,18 +71,18 @@ def make_checkpoint_loader(
 @registry.misc("spacy-luke.ernie_checkpoint.v1")
 def make_ernie_loader(
     path: str,
-    vectors: Optional[str] = None,
-    layer_kinds: Optional[List[str]] = None,
-    entity_size: Optional[int] = None,
+    vectors: str | None = None,
+    layer_kinds: list[str] | None = None,
+    entity_size: int | None = None,
     entity_heads: int = 4,
-    labels: Optional[List[str]] = None,
+    labels: list[str] | None = None,
     seed: int = 0,
 ) -> Callable[[], ErnieCheckpoint]:
-    """A function that reads an ERNIE checkpoint, or a BERT to begin one from; nothing is read, or asked of the hub, before
-    it is called.
+    """A function that reads an ERNIE checkpoint, or a BERT to begin one from; nothing is read, or asked of the hub,
+    before it is called.
 
-    path: see `find_source`. vectors: the same, for a folder of entity vectors (`spacy luke build-vectors`); null: none, for
-    components that read no entities. entity_size: null is the vectors' width, or 100. The rest: see `read_ernie`.
+    path: see `find_source`. vectors: the same, for a folder of entity vectors (`spacy luke build-vectors`); null: none,
+    for components that read no entities. entity_size: null is the vectors' width, or 100. The rest: see `read_ernie`.
     """
 
     def load_checkpoint() -> ErnieCheckpoint:
@@ -109,7 +109,8 @@ def find_source(path: str, *, weights: bool = True) -> Path:
     Python package; or an id of the Hugging Face hub, such as "studio-ousia/luke-base", with "@REVISION" if wanted.
 
     weights: whether a hub's are downloaded too; for the config, tokenizer and entities alone they need not be.
-    Raises ValueError where there is no such thing, ImportError where the hub is asked for and huggingface_hub is missing.
+    Raises ValueError where there is no such thing, ImportError where the hub is asked for and huggingface_hub is
+    missing.
     """
     if path.startswith(PACKAGE):
         return _in_package(path.removeprefix(PACKAGE))
@@ -118,7 +119,8 @@ def find_source(path: str, *, weights: bool = True) -> Path:
     if HUB_ID.fullmatch(path) and not path.endswith((".gz", ".tar", ".tgz", ".zip")):
         return _from_hub(path, HUB_WEIGHTS if weights else ())
     raise ValueError(
-        f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there is no "
+        f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there is "
+        f"no "
         f"file {path!r} (looked for from {Path.cwd()})."
     )
 
@@ -136,7 +138,7 @@ def _in_package(path: str) -> Path:
     )
 
 
-def _from_hub(path: str, choices: Sequence[List[str]]) -> Path:
+def _from_hub(path: str, choices: Sequence[list[str]]) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:

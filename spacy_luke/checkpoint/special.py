@@ -1,7 +1,7 @@
 """Rows for what a tokenizer or an entity vocabulary has and a table lacks: word markers and special entities."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Dict, List, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -21,9 +21,9 @@ def add_markers(checkpoint: Checkpoint) -> None:
 
 
 def add_cloze_pieces(checkpoint: Checkpoint) -> None:
-    """Give a model the pieces of cloze questions as the original code does (entity_span_qa/main.py): [HIGHLIGHT] begins as
-    "@", [PLACEHOLDER] as "#" and the marker of candidates as "*". That is <ent>, which stays as it is where it is not the
-    copy of "@" that it begins as. Nothing is done where the pieces are there."""
+    """Give a model the pieces of cloze questions as the original code does (entity_span_qa/main.py): [HIGHLIGHT] begins
+    as "@", [PLACEHOLDER] as "#" and the marker of candidates as "*". That is <ent>, which stays as it is where it is
+    not the copy of "@" that it begins as. Nothing is done where the pieces are there."""
     assert checkpoint.tokenizer is not None
     if all(checkpoint.tokenizer.piece_id(name) is not None for name, _ in CLOZE_PIECES):
         return
@@ -36,13 +36,13 @@ def add_cloze_pieces(checkpoint: Checkpoint) -> None:
         checkpoint.report.append("initialised the word <ent>: a copy of *")
 
 
-def add_pieces(checkpoint: Checkpoint, pieces: Sequence[Tuple[str, str]]) -> None:
+def add_pieces(checkpoint: Checkpoint, pieces: Sequence[tuple[str, str]]) -> None:
     """The same for any pieces. pieces: names and the pieces that they begin as."""
     tokenizer, table = checkpoint.tokenizer, checkpoint.tensors[WORD_TABLE]
     assert tokenizer is not None
     if len(tokenizer) > len(table):
         raise ValueError(f"The tokenizer has {len(tokenizer)} pieces, but the word table only has {len(table)} rows.")
-    new: List[Tuple[int, int]] = []  # row of a marker, row that it starts from
+    new: list[tuple[int, int]] = []  # row of a marker, row that it starts from
     for marker, model in pieces:
         if tokenizer.piece_id(marker) is None:
             start = _start_of(checkpoint, marker, model)
@@ -53,7 +53,7 @@ def add_pieces(checkpoint: Checkpoint, pieces: Sequence[Tuple[str, str]]) -> Non
     checkpoint.config = replace(checkpoint.config, vocab_size=len(checkpoint.tensors[WORD_TABLE]))
 
 
-def name_added_rows(checkpoint: Checkpoint, added: Sequence[Tuple[str, str]]) -> None:
+def name_added_rows(checkpoint: Checkpoint, added: Sequence[tuple[str, str]]) -> None:
     """Tell the tokenizer which pieces the last rows of the word table are, which a fine-tuning has added.
 
     added: our name and the original's name of each of these rows, in their order. The rows go where the tokenizer has
@@ -64,14 +64,15 @@ def name_added_rows(checkpoint: Checkpoint, added: Sequence[Tuple[str, str]]) ->
     assert tokenizer is not None
     first = len(table) - len(added)
     starts = dict(MARKERS)
-    rows: Dict[str, int] = {name: first + i for i, (name, _) in enumerate(added)}
+    rows: dict[str, int] = {name: first + i for i, (name, _) in enumerate(added)}
     ids = {name: tokenizer.piece_id(name) for name in {**rows, **starts}}
     there = sorted((i, name) for name, i in ids.items() if i is not None)
     plain = len(tokenizer) - len(there)
     if plain != first or [i for i, _ in there] != list(range(plain, len(tokenizer))):
         raise ValueError(
             f"The word table has {len(table)} rows, the last {len(added)} of which its fine-tuning added for "
-            f"{[name for _, name in added]}; expected a tokenizer of {first} pieces, and markers after these, but it has "
+            f"{[name for _, name in added]}; expected a tokenizer of {first} pieces, and markers after these, but it "
+            f"has "
             f"{plain} pieces besides the markers {[name for _, name in there]}. Give the tokenizer of the base model."
         )
     order = [name for _, name in there] + [name for name, i in ids.items() if i is None]
@@ -93,7 +94,7 @@ def add_special_entities(checkpoint: Checkpoint) -> None:
     (luke/utils/convert_luke_to_huggingface_model.py); Hugging Face's tokenizers ask for all four."""
     vocab = checkpoint.entities
     assert vocab is not None
-    new: List[Tuple[int, int]] = []
+    new: list[tuple[int, int]] = []
     for name in SPECIAL:
         if name not in vocab.special_rows():
             new.append((len(vocab), vocab.mask_row))
@@ -122,7 +123,7 @@ def _find(checkpoint: Checkpoint, piece: str) -> int:
     return next((i for i in map(tokenizer.piece_id, (piece, "▁" + piece)) if i is not None), tokenizer.unk_id)
 
 
-def _with_rows(table: Tensor, new: List[Tuple[int, int]]) -> Tensor:
+def _with_rows(table: Tensor, new: list[tuple[int, int]]) -> Tensor:
     """The table with copies of rows; tables with unused rows at the end (padded ones) do not grow."""
     size = max(len(table), 1 + max(row for row, _ in new))
     grown = torch.cat([table, table.new_zeros(size - len(table), *table.shape[1:])])

@@ -1,7 +1,7 @@
 """`spacy luke annotate`: what a pipeline finds in a text, as tables and as a page for the browser."""
 
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any
 
 import spacy
 import typer
@@ -23,11 +23,11 @@ from .page import Findings, one_line, probability, read_findings, render_page, t
 def annotate_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
     text: Path = typer.Argument(..., exists=True, dir_okay=False, help="File with text, in UTF-8"),
-    output: Optional[Path] = typer.Option(None, "--output", "-o", help="HTML page that shows all in the text"),
-    question: List[str] = typer.Option([], "--question", "-q", help="A question for luke_qa; may be repeated"),
-    query: List[str] = typer.Option([], "--query", help="A sentence with @placeholder for luke_cloze; may be repeated"),
+    output: Path | None = typer.Option(None, "--output", "-o", help="HTML page that shows all in the text"),
+    question: list[str] = typer.Option([], "--question", "-q", help="A question for luke_qa; may be repeated"),
+    query: list[str] = typer.Option([], "--query", help="A sentence with @placeholder for luke_cloze; may be repeated"),
     rows: int = typer.Option(30, min=0, help="Rows of a table here; the page has all"),
-    component: Optional[str] = typer.Option(None, help="Name of the luke_ner, where there are several"),
+    component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
 ) -> None:
     """List the entities of a text with their types, its relations, and the answers to questions about it, each with its
     probability, and show them in a page for the browser."""
@@ -46,7 +46,7 @@ def annotate_cli(
         msg.good(f"Open {output} in a browser to see them in the text")
 
 
-def _find_ner(nlp: Language, name: Optional[str]) -> Optional[LukeNER]:
+def _find_ner(nlp: Language, name: str | None) -> LukeNER | None:
     """The luke_ner whose entities are shown; None where there is none, as other components may have set entities."""
     if not _of_kind(nlp, LukeComponent):
         raise ValueError(
@@ -57,11 +57,11 @@ def _find_ner(nlp: Language, name: Optional[str]) -> Optional[LukeNER]:
     return find_component(nlp, LukeNER, name)
 
 
-def _of_kind(nlp: Language, kind: type) -> List[Any]:
+def _of_kind(nlp: Language, kind: type) -> list[Any]:
     return [component for _, component in nlp.pipeline if isinstance(component, kind)]
 
 
-def _make_doc(nlp: Language, text: str, questions: List[str], queries: List[str]) -> Doc:
+def _make_doc(nlp: Language, text: str, questions: list[str], queries: list[str]) -> Doc:
     doc = nlp.make_doc(text)
     asked = ((questions, LukeQA, "--question"), (queries, LukeCloze, "--query"))
     for given, kind, option in asked:
@@ -74,7 +74,7 @@ def _make_doc(nlp: Language, text: str, questions: List[str], queries: List[str]
     return doc
 
 
-def _read(nlp: Language, doc: Doc, ner: Optional[LukeNER]) -> Findings:
+def _read(nlp: Language, doc: Doc, ner: LukeNER | None) -> Findings:
     typed = [span for component in _of_kind(nlp, LukeTyper) for span in component.getter(doc)]
     return read_findings(
         doc,
@@ -97,7 +97,7 @@ def _print_tables(found: Findings, rows: int) -> None:
     _print_table(answers, ("question", "answer", "score"), rows, "llr")
 
 
-def _print_table(data: List[tuple], header: tuple, rows: int, aligns: str) -> None:
+def _print_table(data: list[tuple], header: tuple, rows: int, aligns: str) -> None:
     if data[:rows]:
         msg.table(data[:rows], header=header, aligns=tuple(aligns), divider=True, max_col=50)
     if len(data) > rows:

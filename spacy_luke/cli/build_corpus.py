@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import Dict, List, Optional
 
 import typer
 from wasabi import msg
@@ -19,17 +18,18 @@ ADDRESS_HELP = "ray: address of the cluster; default: RAY_ADDRESS, or a new one 
 
 
 def build_corpus_cli(
-    sources: List[Path] = typer.Argument(
+    sources: list[Path] = typer.Argument(
         ..., help="All parts of a Wikipedia dump (XML; plain, .bz2 or .gz), or .spacy files and folders of Docs"
     ),
     output: Path = typer.Argument(..., help="Folder of the new corpus; an older one there is replaced"),
-    language: Optional[str] = typer.Option(None, help="Code of the language; default: as the dump says, en for Docs"),
-    spans_key: Optional[str] = typer.Option(None, help="Docs: linked mentions are in doc.spans[KEY], not in doc.ents"),
+    language: str | None = typer.Option(None, help="Code of the language; default: as the dump says, en for Docs"),
+    spans_key: str | None = typer.Option(None, help="Docs: linked mentions are in doc.spans[KEY], not in doc.ents"),
     engine: str = typer.Option("processes", help=f"Where parts are made: {ENGINE_HELP}"),
-    workers: Optional[int] = typer.Option(None, min=1, help=WORKERS_HELP),
-    address: Optional[str] = typer.Option(None, help=ADDRESS_HELP),
+    workers: int | None = typer.Option(None, min=1, help=WORKERS_HELP),
+    address: str | None = typer.Option(None, help=ADDRESS_HELP),
 ) -> None:
-    """Make a linked corpus: paragraphs, and where in them links lead, over redirects. A run that was stopped goes on."""
+    """Make a linked corpus: paragraphs, and where in them links lead, over redirects. A run that was stopped goes
+    on."""
     start = perf_counter()
     where = Engine(engine, workers, address)
     if all(path.is_dir() or path.suffix == ".spacy" for path in sources):
@@ -42,7 +42,7 @@ def build_corpus_cli(
     show_counts(corpus.manifest["counts"])
 
 
-def show_counts(counts: Dict[str, int]) -> None:
+def show_counts(counts: dict[str, int]) -> None:
     """A table of what there is, and a line for each kind of what was left out."""
     there = [(what, f"{count:,}") for what, count in counts.items() if count and not what.endswith("left out")]
     msg.table(there, aligns=("l", "r"))
@@ -52,7 +52,7 @@ def show_counts(counts: Dict[str, int]) -> None:
 
 
 def _from_dumps(
-    sources: List[Path], output: Path, language: Optional[str], spans_key: Optional[str], engine: Engine
+    sources: list[Path], output: Path, language: str | None, spans_key: str | None, engine: Engine
 ) -> LinkedCorpus:
     if spans_key is not None:
         raise ValueError("spans_key is for Docs; a dump has no use for it.")

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import List, Optional
 
 import typer
 from wasabi import msg
@@ -14,27 +13,27 @@ from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 
 
 def build_entity_vocab_cli(
-    corpora: List[Path] = typer.Argument(..., help="Linked corpora, one a language (of build-corpus)"),
+    corpora: list[Path] = typer.Argument(..., help="Linked corpora, one a language (of build-corpus)"),
     output: Path = typer.Argument(..., help="Folder of the new vocabulary; an older one there is replaced"),
     size: int = typer.Option(500_000, min=4, help="Rows in all, [PAD], [UNK] and [MASK] among them"),
     min_count: int = typer.Option(0, min=0, help="Leave out entities with fewer links"),
-    white_list: Optional[Path] = typer.Option(None, help="File of titles that come first, one a line"),
+    white_list: Path | None = typer.Option(None, help="File of titles that come first, one a line"),
     white_list_only: bool = typer.Option(False, "--white-list-only", help="Take no other entities"),
     pages_only: bool = typer.Option(False, "--pages-only", help="Only entities with a page in the corpus"),
-    interwiki: List[Path] = typer.Option(
+    interwiki: list[Path] = typer.Option(
         [], help="Which pages are one entity, besides what the corpora say: .tsv (language, title, language, title) or "
         "a dump of Wikidata (.json)"
     ),
-    multilingual: Optional[bool] = typer.Option(
+    multilingual: bool | None = typer.Option(
         None, help="Names with their language, as mLUKE's; default: with several corpora or --interwiki"
     ),
     min_languages: int = typer.Option(1, min=1, help="Leave out entities of fewer languages"),
     engine: str = typer.Option("processes", help=f"Where links are counted: {ENGINE_HELP}"),
-    workers: Optional[int] = typer.Option(None, min=1, help=WORKERS_HELP),
-    address: Optional[str] = typer.Option(None, help=ADDRESS_HELP),
+    workers: int | None = typer.Option(None, min=1, help=WORKERS_HELP),
+    address: str | None = typer.Option(None, help=ADDRESS_HELP),
 ) -> None:  # fmt: skip
-    """Count the links of corpora and write entity_vocab.jsonl, entity_vocab.tsv (where there is one language) and, to be
-    read by people, entities.tsv."""
+    """Count the links of corpora and write entity_vocab.jsonl, entity_vocab.tsv (where there is one language) and, to
+    be read by people, entities.tsv."""
     start = perf_counter()
     built = build_entity_vocab(
         [LinkedCorpus.open(path) for path in corpora],

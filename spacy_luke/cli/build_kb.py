@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import List, Optional
 
 import typer
 from wasabi import msg
@@ -15,40 +14,39 @@ from .errors import failing_as
 
 
 def build_kb_cli(
-    sources: List[Path] = typer.Argument(
+    sources: list[Path] = typer.Argument(
         ...,
         help="All parts of a Wikipedia dump (XML), Wikidata items (.json), tables of entities (columns id, names and, "
         "where known, description, count, prior, person), tables of names (name, entity and count or probability), "
         "the folder of PPRforNED; plain, .bz2 or .gz",
     ),
     output: Path = typer.Argument(..., help="Folder of the knowledge base; an older one there is replaced"),
-    add_to: Optional[Path] = typer.Option(
+    add_to: Path | None = typer.Option(
         None, help="A knowledge base whose entities and names are taken over as they are; may be the output itself"
     ),
-    columns: Optional[str] = typer.Option(
+    columns: str | None = typer.Option(
         None, help="Tables of names without a first line: their columns, such as name,entity,count"
     ),
-    unknown: Optional[str] = typer.Option(
+    unknown: str | None = typer.Option(
         None,
         help="Ids that a name means, but no source of entities has: error, add or drop; default: error, drop for links "
         "in a dump, and add where no source is one of entities",
     ),
-    persons: Optional[Path] = typer.Option(None, help="File of ids of entities that are persons, one a line"),
+    persons: Path | None = typer.Option(None, help="File of ids of entities that are persons, one a line"),
     language: str = typer.Option("en", help="Wikidata: whose labels, aliases and descriptions are taken"),
-    site: Optional[str] = typer.Option(
+    site: str | None = typer.Option(
         None, help="Wikidata: the wiki whose titles become ids, such as enwiki; default: Q numbers"
     ),
-    disambiguation: List[str] = typer.Option([], help="Dumps: further templates of disambiguation pages"),
+    disambiguation: list[str] = typer.Option([], help="Dumps: further templates of disambiguation pages"),
     min_count: float = typer.Option(0, min=0, help="Leave out entities of a name with fewer links"),
-    max_candidates: Optional[int] = typer.Option(
-        None, min=1, help="Entities to keep for a name, the best; default: all"
-    ),
-    max_words: Optional[int] = typer.Option(
+    max_candidates: int | None = typer.Option(None, min=1, help="Entities to keep for a name, the best; default: all"),
+    max_words: int | None = typer.Option(
         None, min=1, help="Leave out names of more words, punctuation counted; default: none"
     ),
     verify: bool = typer.Option(False, "--verify", help="Read the new files again and compare the digests"),
 ) -> None:
-    """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by processes."""
+    """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by
+    processes."""
     start = perf_counter()
     settings = Settings(
         Limits(min_count, 0.0, max_candidates, max_words),

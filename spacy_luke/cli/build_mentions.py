@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import List, Optional
 
 import typer
 from wasabi import msg
@@ -13,16 +12,14 @@ from ..linking.store_file import MAGIC
 
 
 def build_mentions_cli(
-    sources: List[Path] = typer.Argument(
+    sources: list[Path] = typer.Argument(
         ..., help="All parts of a Wikipedia dump (XML), or tables (.tsv, .csv, .jsonl); plain, .bz2 or .gz"
     ),
     output: Path = typer.Argument(..., help="File of the new store; an older store there is replaced"),
     case: str = typer.Option("exact", help="How names are compared: exact, or casefold"),
     min_count: float = typer.Option(0, min=0, help="Leave out entities of a name with fewer links"),
     min_link_probability: float = typer.Option(0.0, min=0, max=1, help="Leave out names that are linked more rarely"),
-    max_candidates: Optional[int] = typer.Option(
-        None, min=1, help="Entities to keep for a name, the best; default: all"
-    ),
+    max_candidates: int | None = typer.Option(None, min=1, help="Entities to keep for a name, the best; default: all"),
     max_words: int = typer.Option(20, min=1, help="Leave out names of more words, punctuation counted"),
     titles: bool = typer.Option(False, "--titles", help="Dumps: titles and redirects are names too, never linked ones"),
 ) -> None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import List, Optional
 
 import typer
 from wasabi import msg
@@ -21,7 +20,7 @@ from .errors import failing_as
 
 
 def build_shards_cli(
-    corpora: List[Path] = typer.Argument(..., help="Linked corpora (of build-corpus)"),
+    corpora: list[Path] = typer.Argument(..., help="Linked corpora (of build-corpus)"),
     output: Path = typer.Argument(..., help="Folder of the new shards; older ones there are replaced"),
     encoder: str = typer.Option(
         ...,
@@ -30,7 +29,7 @@ def build_shards_cli(
         help="Whose tokenizer: a checkpoint folder, package:NAME/FOLDER, or an id of the Hugging Face hub",
     ),
     entity_vocab: Path = typer.Option(..., help="Folder of build-entity-vocab, or entity_vocab.json, .tsv or .jsonl"),
-    lang: Optional[str] = typer.Option(
+    lang: str | None = typer.Option(
         None, help="Whose rules split sentences; default: that of the first corpus; xx suits any language"
     ),
     max_pieces: int = typer.Option(512, min=3, help="Pieces of an example, two special ones included"),
@@ -45,8 +44,8 @@ def build_shards_cli(
         False, "--include-unk-entities", help="Links to unknown entities are mentions of [UNK]"
     ),
     engine: str = typer.Option("processes", help=f"Where examples are made: {ENGINE_HELP}"),
-    workers: Optional[int] = typer.Option(None, min=1, help=WORKERS_HELP),
-    address: Optional[str] = typer.Option(None, help=ADDRESS_HELP),
+    workers: int | None = typer.Option(None, min=1, help=WORKERS_HELP),
+    address: str | None = typer.Option(None, help=ADDRESS_HELP),
     verify: bool = typer.Option(False, "--verify", help="Read the new shards again and compare the digests"),
 ) -> None:
     """Make shards of examples from linked corpora. A run that was stopped goes on."""

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import Optional, Union
 
 import numpy as np
 import typer
@@ -21,11 +20,9 @@ def build_vectors_cli(
     output: Path = typer.Argument(..., help="Folder of the new store; an older store there is replaced"),
     format: str = typer.Option("auto", help="auto, ernie, openke, pykeen, word2vec or numpy"),
     dtype: str = typer.Option("float32", help="How numbers are stored: float32, float16 or int8"),
-    names: Optional[Path] = typer.Option(None, help="File with the names of the rows, where it is not beside them"),
-    map: Optional[Path] = typer.Option(None, help="File of further names, `title TAB id` (ERNIE's entity_map.txt)"),
-    size: Optional[int] = typer.Option(
-        None, min=1, help="Numbers in a vector, where most of the first rows do not tell"
-    ),
+    names: Path | None = typer.Option(None, help="File with the names of the rows, where it is not beside them"),
+    map: Path | None = typer.Option(None, help="File of further names, `title TAB id` (ERNIE's entity_map.txt)"),
+    size: int | None = typer.Option(None, min=1, help="Numbers in a vector, where most of the first rows do not tell"),
     on_damage: str = typer.Option(
         "error", help="Damaged entities: error, or drop, which leaves them out and lists them"
     ),
@@ -33,7 +30,7 @@ def build_vectors_cli(
 ) -> None:
     """Build a store of entity vectors that opens at once and is shared between processes."""
     start = perf_counter()
-    matrix: Union[Path, np.ndarray] = source
+    matrix: Path | np.ndarray = source
     if source.suffix.lower() in STATE_DICTS:
         matrix, names = read_entity_table(source), names or find_names(source.parent)
     built = build_vectors(

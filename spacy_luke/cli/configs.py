@@ -2,9 +2,10 @@
 
 import difflib
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from spacy.cli._util import import_code, parse_config_overrides
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
@@ -19,7 +20,7 @@ REFERENCE = re.compile(r"\$\{([^}]+)\}")
 SCHEMAS = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
 
 
-def read_config(path: Path, arguments: List[str], *, code: Optional[Path], interpolate: bool = True) -> Config:
+def read_config(path: Path, arguments: list[str], *, code: Path | None, interpolate: bool = True) -> Config:
     """A config with overrides as in `spacy train`. code: a Python file with registered functions."""
     overrides = parse_config_overrides(arguments)
     if code is not None:
@@ -49,9 +50,9 @@ def _check_size(path: Path) -> None:
 
 def _check_references(config: Config) -> None:
     """ValueError where ${...} lead back to themselves, or where what they stand for is longer than LARGEST."""
-    known: Dict[Tuple[int, str], Tuple[int, int]] = {}
+    known: dict[tuple[int, str], tuple[int, int]] = {}
 
-    def measure(value: Any, section: Dict[str, Any], chain: List[str]) -> Tuple[int, int]:
+    def measure(value: Any, section: dict[str, Any], chain: list[str]) -> tuple[int, int]:
         """Characters that a value of this section has in the end, and the longest chain of references from it."""
         if isinstance(value, dict):
             parts = [measure(x, value, chain) for x in value.values()]
@@ -62,7 +63,7 @@ def _check_references(config: Config) -> None:
             parts.append((len(str(value)), 0))
         return sum(size for size, _ in parts), max((length for _, length in parts), default=0)
 
-    def follow(name: str, section: Dict[str, Any], chain: List[str]) -> Tuple[int, int]:
+    def follow(name: str, section: dict[str, Any], chain: list[str]) -> tuple[int, int]:
         holder, key = _find(config, section, name)
         chain, place = [*chain, name], (id(holder), key)
         if place not in known and len(chain) <= LONGEST_CHAIN:
@@ -81,8 +82,9 @@ def _check_references(config: Config) -> None:
     measure(config, config, [])
 
 
-def _find(config: Dict[str, Any], section: Dict[str, Any], name: str) -> Tuple[Dict[str, Any], str]:
-    """The section that holds what ${name} stands for, and its name there: as spaCy's parser, the section itself first."""
+def _find(config: dict[str, Any], section: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
+    """The section that holds what ${name} stands for, and its name there: as spaCy's parser, the section itself
+    first."""
     if name in section and REFERENCE.fullmatch(str(section[name])) is None:
         return section, name
     *path, key = name.replace(":", ".").split(".")
@@ -93,12 +95,13 @@ def _find(config: Dict[str, Any], section: Dict[str, Any], name: str) -> Tuple[D
 
 
 def check_names(config: Config) -> None:
-    """Of a config for training: ValueError for a section that is missing, and for a setting of spaCy's own sections that does
-    not exist; spaCy lets these pass."""
+    """Of a config for training: ValueError for a section that is missing, and for a setting of spaCy's own sections
+    that does not exist; spaCy lets these pass."""
     for section in ("nlp", "corpora", "training"):
         if not isinstance(config.get(section), dict):
             raise ValueError(
-                f"The config has no section [{section}], which training needs: `spacy init fill-config` adds what is missing."
+                f"The config has no section [{section}], which training needs: `spacy init fill-config` adds what is "
+                f"missing."
             )
     for section, schema in SCHEMAS.items():
         known = schema.model_fields
@@ -114,7 +117,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f". Is {near[0]} meant?" if near else f"; there are {', '.join(known)}."
 
 
-def check_sections(config: Dict[str, Any], sections: Sequence[str]) -> None:
+def check_sections(config: dict[str, Any], sections: Sequence[str]) -> None:
     if set(config) != set(sections):
         near = difflib.get_close_matches(next(iter(set(config) - set(sections)), ""), sections)
         raise ValueError(
@@ -145,7 +148,7 @@ def check_switch(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be true or false, but it is {value!r}.")
 
 
-def _check_types(kind: type, section: Dict[str, Any], name: str) -> None:
+def _check_types(kind: type, section: dict[str, Any], name: str) -> None:
     """Of numbers, texts and switches; the rest is checked by the settings themselves."""
     for setting, wanted in get_type_hints(kind).items():
         kinds = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
@@ -156,7 +159,7 @@ def _check_types(kind: type, section: Dict[str, Any], name: str) -> None:
                 raise ValueError(f"{name}.{setting} must be {names}, but it is {value!r}.")
 
 
-def make_settings(kind: type, section: Dict[str, Any], name: str) -> Any:
+def make_settings(kind: type, section: dict[str, Any], name: str) -> Any:
     """An object of settings from a section, whose name is for messages."""
     if not isinstance(section, dict):
         raise ValueError(f"[{name}] must be a section, but it is {section!r}.")

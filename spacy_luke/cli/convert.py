@@ -1,8 +1,9 @@
 """`spacy luke convert`: a fine-tuned checkpoint becomes a ready pipeline."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 import spacy
 import typer
@@ -26,67 +27,67 @@ from ..saving import check_replaceable, save
 FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
 
 
-def ner_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+def ner_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     width = checkpoint.tensors["head.classifier.weight"].shape[1] // checkpoint.config.hidden_size
     model = {**NER_MODEL, "attention": "full", "features": FEATURES[width], "spans_per_word": None}
     return {"model": model, "max_span_pieces": 16, "max_span_words": None, **_context(checkpoint)}
 
 
-def typer_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+def typer_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"model": _entity_model(checkpoint, TYPER_MODEL), "threshold": 0.5, **_context(checkpoint)}
 
 
-def relation_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+def relation_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
     none = checkpoint.labels[0]  # which `load_head` takes
     model = _entity_model(checkpoint, RELATION_MODEL)
     return {"model": model, "suggester": pairs, "none": none, **_context(checkpoint)}
 
 
-def qa_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+def qa_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"model": {**QA_MODEL, "attention": "full"}}
 
 
-def cloze_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+def cloze_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"model": _entity_model(checkpoint, CLOZE_MODEL)}
 
 
-def linker_settings(checkpoint: Checkpoint) -> Dict[str, Any]:
+def linker_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     overlap = min(128, checkpoint.config.max_window // 2)
     return {"model": {**LINKER_MODEL, "attention": "full", "prior": False}, "split": "simple", "overlap": overlap}
 
 
-def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
     return {"model": _ernie_model(checkpoint), "threshold": 0.5, **_ernie_input(checkpoint)}
 
 
-def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
     pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
     none = checkpoint.labels[0] if checkpoint.labels[0] in NONE_LABELS["entity_pair_classification"] else None
     return {"model": _ernie_model(checkpoint), "suggester": pairs, "none": none, **_ernie_input(checkpoint)}
 
 
-def _ernie_model(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+def _ernie_model(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
     return {**ERNIE_MODEL, "bias": "head.classifier.bias" in checkpoint.tensors}
 
 
-def _ernie_input(checkpoint: ErnieCheckpoint) -> Dict[str, Any]:
+def _ernie_input(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
     return {"context": "document", **({"knowledge": None} if checkpoint.vectors is None else {})}
 
 
-def _entity_model(checkpoint: Checkpoint, default: Dict[str, Any]) -> Dict[str, Any]:
+def _entity_model(checkpoint: Checkpoint, default: dict[str, Any]) -> dict[str, Any]:
     bias = "head.classifier.bias" in checkpoint.tensors
     return {**default, "attention": "full", "features": "entity", "bias": bias}
 
 
-def _context(checkpoint: Checkpoint) -> Dict[str, Any]:
+def _context(checkpoint: Checkpoint) -> dict[str, Any]:
     # some models read short texts only
     return {"context": "document", "overlap": min(128, checkpoint.config.max_window // 2)}
 
 
 TYPES, RELATES = (f"It {does} doc.ents: give it some, or put luke_ner before it." for does in ("types", "relates"))
 # What each kind of fine-tuned checkpoint becomes: the component, the settings of the paper, and what it asks of a Doc.
-PAPER: Dict[str, Tuple[str, Callable[[Any], Dict[str, Any]], str]] = {
+PAPER: dict[str, tuple[str, Callable[[Any], dict[str, Any]], str]] = {
     "span_classification": ("luke_ner", ner_settings, "It finds doc.ents."),
     "entity_classification": ("luke_typer", typer_settings, TYPES),
     "entity_pair_classification": ("luke_relation", relation_settings, RELATES),
@@ -102,13 +103,13 @@ PAPER: Dict[str, Tuple[str, Callable[[Any], Dict[str, Any]], str]] = {
         "It links doc.ents by their candidates in doc._.luke_candidates_given, or from the set_kb of the component.",
     ),
 }
-ERNIE: Dict[str, Tuple[str, Callable[[Any], Dict[str, Any]], str]] = {
+ERNIE: dict[str, tuple[str, Callable[[Any], dict[str, Any]], str]] = {
     "entity_classification": ("ernie_typer", ernie_typer_settings, TYPES),
     "pair_classification": ("ernie_relation", ernie_relation_settings, RELATES),
 }
 
 
-def build_pipeline(checkpoint: AnyCheckpoint, *, language: str = "en", config: Dict[str, Any] = {}) -> Language:  # noqa: B006
+def build_pipeline(checkpoint: AnyCheckpoint, *, language: str = "en", config: dict[str, Any] = {}) -> Language:  # noqa: B006
     """A pipeline that predicts what the checkpoint's own code predicts: sentence boundaries, then the task.
 
     config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
@@ -138,7 +139,7 @@ def build_pipeline(checkpoint: AnyCheckpoint, *, language: str = "en", config: D
     return nlp
 
 
-def read_label_list(text: str) -> List[str]:
+def read_label_list(text: str) -> list[str]:
     """Labels between commas, or of the file with this name, one a line."""
     if os.path.isfile(text):  # Path.is_file raises where the list is longer than a file's name can be
         return read_text(Path(text)).splitlines()
@@ -150,13 +151,13 @@ def convert_cli(
     output: Path = typer.Argument(..., help="Folder of the new pipeline; it is replaced as a whole"),
     language: str = typer.Option("en", "--lang", "-l", help="Language of the pipeline's tokenizer, such as en, de, xx"),
     entities: str = typer.Option("all", help="Rows of the entity table to keep: all, or special (smaller)"),
-    context: Optional[str] = typer.Option(None, help="document, as in the paper (the default), or sentence"),
-    labels: Optional[str] = typer.Option(None, help="Labels in order, a,b,c or a file, where the checkpoint has none"),
-    base: Optional[str] = typer.Option(
+    context: str | None = typer.Option(None, help="document, as in the paper (the default), or sentence"),
+    labels: str | None = typer.Option(None, help="Labels in order, a,b,c or a file, where the checkpoint has none"),
+    base: str | None = typer.Option(
         None, help="What fine-tuning began with, for weights alone and for AllenNLP models"
     ),
-    tokenizer: Optional[str] = typer.Option(None, help="Folder or hub name of the tokenizer, where there is none"),
-    vectors: Optional[Path] = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
+    tokenizer: str | None = typer.Option(None, help="Folder or hub name of the tokenizer, where there is none"),
+    vectors: Path | None = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
 ) -> None:
     """Turn a fine-tuned LUKE or ERNIE checkpoint into a spaCy pipeline that predicts the same."""
     check_replaceable(output)

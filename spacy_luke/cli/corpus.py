@@ -1,9 +1,11 @@
-"""`python -m spacy luke corpus`: files with gold mentions, types, relations, links, questions or categories -> DocBin."""
+"""`python -m spacy luke corpus`: files with gold mentions, types, relations, links, questions or categories ->
+DocBin."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Union
+from typing import Any
 
 import spacy
 import typer
@@ -26,44 +28,44 @@ DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its 
 
 
 def corpus_command(
-    inputs: List[Path] = typer.Argument(..., help="Files to read, in this order.", exists=True, dir_okay=False),
+    inputs: list[Path] = typer.Argument(..., help="Files to read, in this order.", exists=True, dir_okay=False),
     output: Path = typer.Argument(..., help="The .spacy file (a folder of them above --shard-words)."),
     format: str = typer.Option(..., "--format", "-f", help=f"{', '.join(FORMAT_NAMES)}."),
     lang: str = typer.Option("en", help="Language of the tokenizer (of real text) and of the vocabulary."),
-    spans_key: Optional[str] = typer.Option(None, help="Entities go to doc.spans[KEY]; needed where they are nested."),
-    limit: Optional[int] = typer.Option(None, min=1, help="Documents to write in all."),
+    spans_key: str | None = typer.Option(None, help="Entities go to doc.spans[KEY]; needed where they are nested."),
+    limit: int | None = typer.Option(None, min=1, help="Documents to write in all."),
     shard_words: int = typer.Option(1_000_000, min=1, help="Words a file."),
-    word_column: Optional[int] = typer.Option(None, help="Column of the words, from 0."),
-    tag_column: Optional[List[int]] = typer.Option(None, help="Column of tags; repeat it for layers of nested tags."),
-    scheme: Optional[str] = typer.Option(None, help="auto, or a scheme to insist on: IOB1, IOB2, BIOES, BILOU."),
-    delimiter: Optional[str] = typer.Option(None, help="What stands between columns; tab: \\t."),
-    documents: Optional[str] = typer.Option(None, help="docstart, newdoc, file, or a number of sentences."),
-    comments: Optional[str] = typer.Option(None, help="What comment lines begin with."),
-    id_column: Optional[int] = typer.Option(None, help="Column of CoNLL-U ids."),
-    misc_column: Optional[int] = typer.Option(None, help="Column of CoNLL-U MISC."),
-    align: Optional[str] = typer.Option(
+    word_column: int | None = typer.Option(None, help="Column of the words, from 0."),
+    tag_column: list[int] | None = typer.Option(None, help="Column of tags; repeat it for layers of nested tags."),
+    scheme: str | None = typer.Option(None, help="auto, or a scheme to insist on: IOB1, IOB2, BIOES, BILOU."),
+    delimiter: str | None = typer.Option(None, help="What stands between columns; tab: \\t."),
+    documents: str | None = typer.Option(None, help="docstart, newdoc, file, or a number of sentences."),
+    comments: str | None = typer.Option(None, help="What comment lines begin with."),
+    id_column: int | None = typer.Option(None, help="Column of CoNLL-U ids."),
+    misc_column: int | None = typer.Option(None, help="Column of CoNLL-U MISC."),
+    align: str | None = typer.Option(
         None, help="Mentions of real text that are not whole words: strict (jsonl), expand, split the words (others)."
     ),
-    overlaps: Optional[str] = typer.Option(
+    overlaps: str | None = typer.Option(
         None, help="Entities without --spans-key: error, or outermost, which leaves out what lies inside."
     ),
-    spans_field: Optional[str] = typer.Option(None, help="jsonl: the field that has the mentions."),
-    text: Optional[str] = typer.Option(
+    spans_field: str | None = typer.Option(None, help="jsonl: the field that has the mentions."),
+    text: str | None = typer.Option(
         None, help="file, or paper: brackets and blanks as the original LUKE code reads them."
     ),
-    mention_pairs: Optional[str] = typer.Option(
+    mention_pairs: str | None = typer.Option(
         None, help="docred: all pairs of mentions carry a relation, or the first."
     ),
-    task: Optional[str] = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
-    damaged: Optional[str] = typer.Option(None, help="glue: lines that are no lines: error, or skip with a warning."),
-    part: Optional[str] = typer.Option(
+    task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
+    damaged: str | None = typer.Option(None, help="glue: lines that are no lines: error, or skip with a warning."),
+    part: str | None = typer.Option(
         None, help=f"Of relations without parts of their own: {', '.join(PARTS)}, the same shares of each relation."
     ),
-    seed: Optional[int] = typer.Option(None, help="What --part shuffles by, 0."),
-    shares: Optional[str] = typer.Option(None, help="Of the three parts, 0.8,0.1,0.1."),
-    links: Optional[Path] = typer.Option(None, help="aida: WNED's XML with the titles, e.g. aida-testb.xml."),
-    candidates: Optional[Path] = typer.Option(None, help="aida: PPRforNED's candidates, the folder or its archive."),
-    pair_ids: Optional[Path] = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
+    seed: int | None = typer.Option(None, help="What --part shuffles by, 0."),
+    shares: str | None = typer.Option(None, help="Of the three parts, 0.8,0.1,0.1."),
+    links: Path | None = typer.Option(None, help="aida: WNED's XML with the titles, e.g. aida-testb.xml."),
+    candidates: Path | None = typer.Option(None, help="aida: PPRforNED's candidates, the folder or its archive."),
+    pair_ids: Path | None = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""
     layout = {
@@ -91,9 +93,9 @@ def corpus_command(
         "shares": shares,
         "pair_ids": pair_ids,
     }
-    written: Optional[List[Record]] = None if pair_ids is None else []
+    written: list[Record] | None = None if pair_ids is None else []
     counts: Counter = Counter()
-    labels: Dict[str, Counter] = {name: Counter() for name in ("mentions", "types", "relations", "categories")}
+    labels: dict[str, Counter] = {name: Counter() for name in ("mentions", "types", "relations", "categories")}
     settings = _used_settings(format, layout, other)
     docs = _read_docs(inputs, format, lang=lang, spans_key=spans_key, settings=settings, counts=counts, written=written)
     files = write_docbin(_count(islice(docs, limit), counts, labels, spans_key), output, shard_words=shard_words)
@@ -105,7 +107,7 @@ def corpus_command(
         msg.good(f"{pair_ids}: {n_pairs:,} pairs of ids")
 
 
-def _used_settings(format: str, layout: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, Any]:
+def _used_settings(format: str, layout: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Those that are given; ValueError for one that the format has no use for."""
     if format not in FORMAT_NAMES:
         raise ValueError(f"format must be one of {FORMAT_NAMES}, but it is {format!r}.")
@@ -124,14 +126,14 @@ def _used_settings(format: str, layout: Dict[str, Any], other: Dict[str, Any]) -
 
 
 def _read_docs(
-    inputs: List[Path],
+    inputs: list[Path],
     format: str,
     *,
     lang: str,
-    spans_key: Optional[str],
-    settings: Dict[str, Any],
+    spans_key: str | None,
+    settings: dict[str, Any],
     counts: Counter,
-    written: Optional[List[Record]],
+    written: list[Record] | None,
 ) -> Iterator[Doc]:
     """Docs of all inputs. written: gets the records of a data set whose Docs are taken."""
     nlp = spacy.blank(lang)
@@ -151,7 +153,7 @@ def _read_docs(
             yield from columns.docs(nlp.vocab)
 
 
-def _records(inputs: List[Path], format: str, settings: Dict[str, Any], counts: Counter) -> Iterable[Record]:
+def _records(inputs: list[Path], format: str, settings: dict[str, Any], counts: Counter) -> Iterable[Record]:
     """Those of all inputs, or of the part that is asked for."""
     own = {name: settings[name] for name in DATASETS[format].settings if name in settings}
     records = chain.from_iterable(read_dataset(path, format=format, **own) for path in inputs)
@@ -162,7 +164,7 @@ def _records(inputs: List[Path], format: str, settings: Dict[str, Any], counts: 
     return divide_records(records, part=settings["part"], counts=counts, **division)
 
 
-def _numbers(shares: Optional[str]) -> Optional[List[float]]:
+def _numbers(shares: str | None) -> list[float] | None:
     try:
         return None if shares is None else [float(share) for share in shares.split(",")]
     except ValueError:
@@ -171,7 +173,7 @@ def _numbers(shares: Optional[str]) -> Optional[List[float]]:
         ) from None
 
 
-def _count(docs: Iterable[Doc], counts: Counter, labels: Dict[str, Counter], spans_key: Optional[str]) -> Iterator[Doc]:
+def _count(docs: Iterable[Doc], counts: Counter, labels: dict[str, Counter], spans_key: str | None) -> Iterator[Doc]:
     for doc in docs:
         counts["documents"] += 1
         counts["words"] += len(doc)
@@ -199,7 +201,7 @@ def _count(docs: Iterable[Doc], counts: Counter, labels: Dict[str, Counter], spa
         yield doc
 
 
-def _report(counts: Counter, labels: Dict[str, Counter]) -> None:
+def _report(counts: Counter, labels: dict[str, Counter]) -> None:
     """What was found, a line for each kind and a table of its labels."""
     if counts["sentences"]:
         msg.text(f"{counts['sentences']:,} sentences")
@@ -243,5 +245,5 @@ def _report(counts: Counter, labels: Dict[str, Counter]) -> None:
             msg.text(f"{counts[key]:,} {name}{rest}")
 
 
-def _number_or_name(documents: Optional[str]) -> Union[str, int, None]:
+def _number_or_name(documents: str | None) -> str | int | None:
     return int(documents) if documents and documents.isdecimal() else documents

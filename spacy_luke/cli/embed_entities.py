@@ -21,8 +21,8 @@ def embed_entities_cli(
 ) -> None:
     """Make a vector of each entity from its id and description: the mean of an encoder's last states.
 
-    After entities were added (build-kb --add), only their vectors are made. A linker that was trained with vectors of the
-    same encoder needs no training for new ones.
+    After entities were added (build-kb --add), only their vectors are made. A linker that was trained with vectors of
+    the same encoder needs no training for new ones.
     """
     encoder = TextEncoder(read_checkpoint(find_source(weights), entities="special"), normalise=normalise)
     found, made = embed_entities(

@@ -1,16 +1,18 @@
-"""How every command of `spacy luke` ends on an error: one message that says what was expected, what came and what to do.
+"""How every command of `spacy luke` ends on an error: one message that says what was expected, what came and what to
+do.
 
 `--traceback`, which every command has, shows where it came from.
 """
 
 import sys
 import traceback as tracebacks
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any
 
 import typer
 from confection import ConfigValidationError
@@ -83,7 +85,8 @@ def explain(error: BaseException) -> str:
         text = str(error)
     else:
         text = (
-            f"{type(error).__name__}: {error} ({_place(error)})\nThis should have been found earlier, with a better message. "
+            f"{type(error).__name__}: {error} ({_place(error)})\nThis should have been found earlier, with a better "
+            f"message. "
             "Please report it, with what --traceback shows."
         )
     text += next((f" {advice}" for code, advice in ADVICE.items() if code in text), "")
@@ -113,7 +116,7 @@ def _wrong_settings(error: ConfigValidationError) -> Iterator[str]:
         yield f"{'.'.join(place)}: {text}"
 
 
-def _siblings(error: ConfigValidationError) -> List[str]:
+def _siblings(error: ConfigValidationError) -> list[str]:
     """Settings of the section where a wrong one is: those that the config has, and those that its function takes."""
     names = [x for x in error.config or {} if not x.startswith("@") and x not in ("nlp", "name")]
     for key, function in (error.config or {}).items():
@@ -128,6 +131,7 @@ def use_gpu(gpu_id: int) -> None:
         setup_gpu(gpu_id)
     except ValueError as error:
         raise ValueError(
-            f'--gpu-id {gpu_id}: {error}. On a GPU spaCy needs CuPy (pip install "spacy-luke[cuda12x]", or cuda13x, as your driver '
+            f'--gpu-id {gpu_id}: {error}. On a GPU spaCy needs CuPy (pip install "spacy-luke[cuda12x]", or cuda13x, as '
+            f"your driver "
             "is), and a torch that finds the GPU; on the CPU leave out --gpu-id."
         ) from error

@@ -1,9 +1,10 @@
 """`spacy luke evaluate`: scores of a pipeline, component by component and label by label, and its speed."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple
 
 import spacy
 import srsly
@@ -28,15 +29,15 @@ from ..scorers.linking import link_rows
 from .errors import use_gpu
 from .gold import luke_components, read_gold
 
-Scores = Dict[str, Any]
-Row = Tuple[str, ...]
+Scores = dict[str, Any]
+Row = tuple[str, ...]
 
 
 class Table(NamedTuple):
     """What is shown of a component's scores; no rows where the gold has nothing to score it on."""
 
     header: Row
-    rows: List[Row]
+    rows: list[Row]
 
 
 def evaluate_cli(
@@ -55,8 +56,8 @@ def evaluate_cli(
     gold_links: bool = typer.Option(
         False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
     ),
-    output: Optional[Path] = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
-    component: Optional[str] = typer.Option(None, help="Score this component only"),
+    output: Path | None = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
+    component: str | None = typer.Option(None, help="Score this component only"),
     rows: int = typer.Option(50, min=0, help="Most labels of a table here; the JSON file has all"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
@@ -73,7 +74,7 @@ def evaluate_cli(
         msg.good(f"Saved the scores to {output}")
 
 
-def _evaluate(pipeline: str, data: Path, *, given: Dict[str, bool], component: Optional[str], rows: int) -> Scores:
+def _evaluate(pipeline: str, data: Path, *, given: dict[str, bool], component: str | None, rows: int) -> Scores:
     nlp = spacy.load(pipeline)
     texts = {name: proc for name, proc in nlp.pipeline if isinstance(proc, SoftTextCategorizer)}
     chosen = [*luke_components(nlp), *texts.values()]
@@ -103,7 +104,8 @@ def _evaluate(pipeline: str, data: Path, *, given: Dict[str, bool], component: O
             continue
         if same := sorted(set(found) & set(scores)):
             raise ValueError(
-                f"'{proc.name}' has scores of the same names as a component before it ({same[0]} and others): choose one "
+                f"'{proc.name}' has scores of the same names as a component before it ({same[0]} and others): choose "
+                f"one "
                 "with --component."
             )
         scores.update(found)
@@ -129,10 +131,10 @@ def _missing(proc: Pipe) -> str:
     return next(text for kind, text in wanted.items() if isinstance(proc, kind))
 
 
-def _table_of(proc: Pipe, scores: Scores, examples: Sequence[Example], rows: int) -> Optional[Table]:
+def _table_of(proc: Pipe, scores: Scores, examples: Sequence[Example], rows: int) -> Table | None:
     """None for a component that has no scores of its own, such as luke_encoder, or no scorer; soft_textcat's has none
     where there is no gold."""
-    makers: Dict[type, Callable[..., Table]] = {
+    makers: dict[type, Callable[..., Table]] = {
         LukeNER: _entity_table,
         LukeTyper: _type_table,
         LukeRelation: _relation_table,
@@ -237,7 +239,7 @@ def _category_table(proc: SoftTextCategorizer, scores: Scores, golds: Sequence[D
     return Table(("categories", "score", "gold"), table)
 
 
-def _label_rows(per_label: Dict[str, Dict[str, float]], counts: Counter, rows: int) -> List[Row]:
+def _label_rows(per_label: dict[str, dict[str, float]], counts: Counter, rows: int) -> list[Row]:
     """A row for each label, in their order; of very many those with most gold."""
     shown = set(sorted(per_label, key=lambda label: (-counts[label], label))[:rows])
     table = [
@@ -250,11 +252,11 @@ def _label_rows(per_label: Dict[str, Dict[str, float]], counts: Counter, rows: i
     return table
 
 
-def _percent(scores: Scores, name: str, parts: Iterable[str]) -> List[str]:
+def _percent(scores: Scores, name: str, parts: Iterable[str]) -> list[str]:
     return [_percent_of(scores[f"{name}_{x}"]) for x in parts]
 
 
-def _percent_of(share: Optional[float]) -> str:
+def _percent_of(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.2f}"
 
 

@@ -1,7 +1,6 @@
 """`spacy luke export`: a pipeline's model goes back to the Hugging Face layout, or to that of ERNIE's authors."""
 
 from pathlib import Path
-from typing import Optional
 
 import spacy
 import typer
@@ -15,7 +14,7 @@ from ..components.base import LukeComponent, find_component
 def export_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
     output: Path = typer.Argument(..., help="Folder of the checkpoint; it is replaced as a whole"),
-    component: Optional[str] = typer.Option(None, help="Name of the component, where there are several"),
+    component: str | None = typer.Option(None, help="Name of the component, where there are several"),
 ) -> None:
     """Write a component's model so that transformers' LUKE classes, or ERNIE's original code, read it."""
     proc = find_component(spacy.load(pipeline), LukeComponent, component)
@@ -24,11 +23,13 @@ def export_cli(
     if proc.model.attrs["attention"] != "full":
         msg.warn(
             f"'{proc.name}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "
-            "computes the paper's full attention, so it will predict differently; train with full for equal predictions."
+            "computes the paper's full attention, so it will predict differently; train with full for equal "
+            "predictions."
         )
     if checkpoint.task == "entity_pair_classification" and "head.classifier.bias" in checkpoint.tensors:
         msg.warn(
-            f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers leaves out, "
+            f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers leaves "
+            f"out, "
             "so it may predict differently; `spacy luke convert` reads it."
         )
     if checkpoint.task == "cloze":
@@ -37,7 +38,8 @@ def export_cli(
         )
     if checkpoint.task == "entity_disambiguation":
         msg.warn(
-            "transformers has no class for entity disambiguation; the layout is that of the original's code, which reads it, "
+            "transformers has no class for entity disambiguation; the layout is that of the original's code, which "
+            "reads it, "
             "as does `spacy luke convert`."
         )
     msg.good(f"Saved to {output}")

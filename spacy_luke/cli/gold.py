@@ -1,7 +1,6 @@
 """What `spacy luke evaluate` and `spacy luke tune` give a pipeline of a file of gold documents."""
 
 from pathlib import Path
-from typing import List
 
 from spacy.language import Language
 from spacy.training import Corpus, Example
@@ -13,7 +12,8 @@ ZLIB = b"x"  # what its data begin with
 
 
 def check_docs(path: Path, name: str) -> None:
-    """ValueError for what is no .spacy file, and no folder with any. name: of the setting or argument, for the message."""
+    """ValueError for what is no .spacy file, and no folder with any. name: of the setting or argument, for the
+    message."""
     how = "python -m spacy luke corpus"
     if not path.exists():
         raise ValueError(f"{name} is {path}, which does not exist. Make it with `{how}`, or give another.")
@@ -25,7 +25,8 @@ def check_docs(path: Path, name: str) -> None:
         return
     if path.suffix != ".spacy":
         raise ValueError(
-            f"{name} must be a .spacy file, but it is {path}. Convert it: {how} {path} {path.with_suffix('.spacy')} --format ..."
+            f"{name} must be a .spacy file, but it is {path}. Convert it: {how} {path} {path.with_suffix('.spacy')} "
+            f"--format ..."
         )
     with path.open("rb") as file:
         if file.read(1) != ZLIB:
@@ -41,9 +42,9 @@ def read_gold(
     mentions: bool = False,
     pairs: bool = False,
     links: bool = False,
-) -> List[Example]:
-    """Examples whose predicted Docs are what the pipeline is given: the text alone, or, where anything is asked for, the
-    file's words and that of its annotation. Questions and queries are given in any case, without their answers,
+) -> list[Example]:
+    """Examples whose predicted Docs are what the pipeline is given: the text alone, or, where anything is asked for,
+    the file's words and that of its annotation. Questions and queries are given in any case, without their answers,
     and so are candidates of linking."""
     check_docs(data, "The data")
     asked = {"sentences": sentences, "entities": entities, "mentions": mentions, "pairs": pairs, "links": links}
@@ -56,5 +57,5 @@ def read_gold(
     return examples
 
 
-def luke_components(nlp: Language) -> List[LukeComponent]:
+def luke_components(nlp: Language) -> list[LukeComponent]:
     return [component for _, component in nlp.pipeline if isinstance(component, LukeComponent)]

@@ -1,12 +1,14 @@
-"""The page of `spacy luke annotate`: what a pipeline found in a text, for the browser, by displaCy. It needs no network.
+"""The page of `spacy luke annotate`: what a pipeline found in a text, for the browser, by displaCy. It needs no
+network.
 
 Reading `Findings` off a Doc is here too, since the tables in the terminal show the same.
 """
 
 import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 from spacy.displacy import DependencyRenderer, EntityRenderer, SpanRenderer
 from spacy.tokens import Doc, Span
@@ -39,7 +41,8 @@ h2 {{ font-size: 1.15rem; margin: 2.6rem 0 .8rem; border-bottom: 1px solid #d9de
 .counts {{ margin: .2rem 0 0; }}
 .entities {{ line-height: 2.35 !important; }}
 mark {{ color: inherit; border-radius: .3em; }}
-mark.entity {{ padding: .22em .4em; margin: 0 .12em; -webkit-box-decoration-break: clone; box-decoration-break: clone; }}
+mark.entity {{ padding: .22em .4em; margin: 0 .12em; -webkit-box-decoration-break: clone;
+                 box-decoration-break: clone; }}
 .label {{ font-size: .68em; font-weight: 700; margin-inline-start: .5em; letter-spacing: .03em; }}
 .types {{ font-size: .72em; margin-inline-start: .45em; color: #33404f; }}
 .answer {{ margin: 0 0 1.3rem; }}
@@ -47,7 +50,8 @@ mark.entity {{ padding: .22em .4em; margin: 0 .12em; -webkit-box-decoration-brea
 .question {{ font-weight: 600; }}
 .answer mark {{ background: #ffe27a; padding: .12em .25em; }}
 .others, .score {{ font-size: .85em; }}
-figure {{ margin: 0 0 1.2rem; padding: .9rem .6rem 0; border: 1px solid #e4e8ee; border-radius: .5rem; overflow-x: auto; }}
+figure {{ margin: 0 0 1.2rem; padding: .9rem .6rem 0; border: 1px solid #e4e8ee;
+          border-radius: .5rem; overflow-x: auto; }}
 figure svg {{ display: block; margin-bottom: -1.9rem; }}
 .displacy-word {{ font-size: 14px; }}
 .displacy-tag {{ font-size: 11px; font-weight: 700; fill: #5a6675; }}
@@ -72,17 +76,18 @@ summary {{ cursor: pointer; color: #2d6cb5; }}
 
 @dataclass(frozen=True)
 class Findings:
-    """What a pipeline found in a Doc. mentions: entities and typed mentions, with the probability of their label or None;
+    """What a pipeline found in a Doc. mentions: entities and typed mentions, with the probability of their label or
+    None;
     spans_key: the group where the entities are, None: doc.ents; labels: of entities, in the order of their colors."""
 
     doc: Doc
-    mentions: Sequence[Tuple[Span, Optional[float]]]
+    mentions: Sequence[tuple[Span, float | None]]
     relations: Sequence[Relation]
     answers: Sequence[Answer]
-    spans_key: Optional[str]
+    spans_key: str | None
     labels: Sequence[str]
 
-    def counts(self) -> List[str]:
+    def counts(self) -> list[str]:
         typed = sum(bool(span._.luke_types) for span, _ in self.mentions)
         numbers = {
             "word": len(self.doc),
@@ -101,9 +106,10 @@ class Findings:
 
 
 def read_findings(
-    doc: Doc, *, spans_key: Optional[str] = None, typed: Iterable[Span] = (), labels: Sequence[str] = ()
+    doc: Doc, *, spans_key: str | None = None, typed: Iterable[Span] = (), labels: Sequence[str] = ()
 ) -> Findings:
-    """spans_key: of the entities; typed: other mentions that have types; labels: that the entities may have, in order."""
+    """spans_key: of the entities; typed: other mentions that have types; labels: that the entities may have, in
+    order."""
     if spans_key is None:
         found = [(span, span._.luke_score) for span in doc.ents]
     else:
@@ -116,7 +122,7 @@ def read_findings(
     return Findings(doc, found, get_relations(doc), [*get_answers(doc), *get_fillers(doc)], spans_key, names)
 
 
-def probability(score: Optional[float]) -> str:
+def probability(score: float | None) -> str:
     return "" if score is None else f"{score:.3f}"
 
 
@@ -174,7 +180,7 @@ def _label(span: Span) -> str:
     return " ".join(filter(None, [span.label_, ", ".join(span._.luke_types or {})]))
 
 
-def _mark(span: Span, score: Optional[float]) -> Dict[str, str]:
+def _mark(span: Span, score: float | None) -> dict[str, str]:
     types = ", ".join(span._.luke_types or {})
     title = "; ".join(filter(None, [f"{span.label_} {probability(score)}".strip(), type_list(span)]))
     return {
@@ -187,7 +193,7 @@ def _mark(span: Span, score: Optional[float]) -> Dict[str, str]:
 class _Arcs(DependencyRenderer):
     """displaCy's dep style, with room for a label under each arc however narrow the words are."""
 
-    def get_levels(self, arcs: List[Dict[str, Any]]) -> Dict[Tuple[int, int, str], int]:
+    def get_levels(self, arcs: list[dict[str, Any]]) -> dict[tuple[int, int, str], int]:
         return {key: 5 * level for key, level in super().get_levels(arcs).items()}
 
 
@@ -232,7 +238,7 @@ def _relations(found: Findings) -> Iterator[str]:
     if not found.relations:
         return
     yield "<h2>Relations</h2>"
-    groups: Dict[Tuple[int, int], List[Relation]] = {}
+    groups: dict[tuple[int, int], list[Relation]] = {}
     for relation in found.relations:
         groups.setdefault(_stretch(relation), []).append(relation)
     renderer = _Arcs(
@@ -251,7 +257,7 @@ def _relations(found: Findings) -> Iterator[str]:
         yield f"<figure>{renderer.render_svg(f'relations-{i}', words, arcs)}</figure>"
 
 
-def _stretch(relation: Relation) -> Tuple[int, int]:
+def _stretch(relation: Relation) -> tuple[int, int]:
     """Words [start, end) of the sentences that head and tail are in."""
     head, tail = relation.head, relation.tail
     start, end = min(head.start, tail.start), max(head.end, tail.end)
@@ -262,12 +268,12 @@ def _stretch(relation: Relation) -> Tuple[int, int]:
 
 
 def draw(
-    doc: Doc, stretch: Tuple[int, int], relations: Sequence[Relation]
-) -> Tuple[List[Dict[str, str]], List[Dict[str, object]]]:
+    doc: Doc, stretch: tuple[int, int], relations: Sequence[Relation]
+) -> tuple[list[dict[str, str]], list[dict[str, object]]]:
     """Words and arcs as displaCy's dep style takes them. A mention is one word, its tag the entity's label; of two that
     overlap the outer one stands for both. Words far from any mention are left out."""
     places = _outer({(x.start, x.end): x for relation in relations for x in (relation.head, relation.tail)})
-    tokens: List[Tuple[str, str, Optional[Tuple[int, int]]]] = []
+    tokens: list[tuple[str, str, tuple[int, int] | None]] = []
     at, skipped = stretch[0], False
     begins = {start: (start, end) for start, end in places}
     while at < stretch[1]:
@@ -284,8 +290,8 @@ def draw(
             tokens.append(("…", "", None))
             skipped = True
         at += 1
-    words: List[Dict[str, str]] = []
-    slot_of: Dict[Tuple[int, int], int] = {}
+    words: list[dict[str, str]] = []
+    slot_of: dict[tuple[int, int], int] = {}
     for text, tag, known in tokens:
         half = _slots(text) // 2
         words += [{"text": "", "tag": ""}] * half
@@ -295,9 +301,9 @@ def draw(
     return words, list(_arcs(relations, slot_of))
 
 
-def _outer(mentions: Dict[Tuple[int, int], Span]) -> Dict[Tuple[int, int], str]:
+def _outer(mentions: dict[tuple[int, int], Span]) -> dict[tuple[int, int], str]:
     """Places that lie in no other one, with the mention's label."""
-    kept: Dict[Tuple[int, int], str] = {}
+    kept: dict[tuple[int, int], str] = {}
     for start, end in sorted(mentions, key=lambda place: (place[0] - place[1], place)):
         if not any(a < end and start < b for a, b in kept):
             kept[start, end] = mentions[start, end].label_
@@ -309,7 +315,7 @@ def _slots(text: str) -> int:
     return -int(-width // SLOT) | 1
 
 
-def _arcs(relations: Sequence[Relation], slot_of: Dict[Tuple[int, int], int]) -> Iterator[Dict[str, object]]:
+def _arcs(relations: Sequence[Relation], slot_of: dict[tuple[int, int], int]) -> Iterator[dict[str, object]]:
     for relation in relations:
         ends = [
             next(slot for (a, b), slot in slot_of.items() if a < x.end and x.start < b)

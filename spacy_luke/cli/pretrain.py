@@ -1,11 +1,13 @@
-"""`spacy luke pretrain`: masked words and entities in stages, in one process or many, with exact resume after a kill."""
+"""`spacy luke pretrain`: masked words and entities in stages, in one process or many, with exact resume after a
+kill."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any
 
 import typer
 from spacy.util import fix_random_seed, registry
@@ -48,7 +50,7 @@ def pretrain_cli(
     ctx: typer.Context,
     config_path: Path = typer.Argument(..., exists=True, help="Pretraining config, such as configs/pretrain_small.cfg"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model, and a folder a stage"),
-    code: Optional[Path] = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
     resume: bool = typer.Option(False, "--resume", help="Go on from where OUTPUT was left"),
 ) -> None:
@@ -65,14 +67,15 @@ def pretrain_cli(
 
 
 def run(
-    config: Dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
-) -> Optional[Checkpoint]:
-    """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, None in processes that write nothing."""
+    config: dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
+) -> Checkpoint | None:
+    """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, None in processes that write
+    nothing."""
     check_sections(config, SECTIONS)
     _check(config)
     with join_processes(config["training"]["parallel"], gpu=gpu_id >= 0) as processes:
         job = _Job(config, output, processes, gpu_id=gpu_id, progress=progress)
-        before: Optional[Path] = None
+        before: Path | None = None
         if resume:
             job.check_finished_stages()
         for name in job.stages:
@@ -85,7 +88,7 @@ def run(
         return job.write(folder, output / "model") if processes.is_main else None
 
 
-def _check(config: Dict[str, Any]) -> None:
+def _check(config: dict[str, Any]) -> None:
     """ValueError for settings that are missing, are none, or of another type."""
     check_settings(config["system"], "system", ["seed"])
     check_count(config["system"]["seed"], "system.seed", least=0)
@@ -109,7 +112,7 @@ class _Stage:
     seed: int  # of the data's order
 
 
-def _read_stages(config: Dict[str, Any], tasks: Mapping[str, bool]) -> Dict[str, _Stage]:
+def _read_stages(config: dict[str, Any], tasks: Mapping[str, bool]) -> dict[str, _Stage]:
     """In their order. Of parameters that no task reaches none is in an optimizer."""
     training, names = config["training"], config["training"]["stages"]
     if not isinstance(names, list) or not names or len(set(names)) != len(names) or set(names) != set(config["stages"]):
@@ -134,7 +137,7 @@ def _read_stages(config: Dict[str, Any], tasks: Mapping[str, bool]) -> Dict[str,
 class _Job:
     """What all stages share: data, the checkpoint to begin with, tasks."""
 
-    def __init__(self, config: Dict[str, Any], output: Path, processes: Processes, *, gpu_id: int, progress: bool):
+    def __init__(self, config: dict[str, Any], output: Path, processes: Processes, *, gpu_id: int, progress: bool):
         self.output, self.config, self.processes = output, config, processes
         self.gpu_id, self.progress = gpu_id, progress
         self.seed: int = config["system"]["seed"]
@@ -148,7 +151,7 @@ class _Job:
             "entities": self.masking.entities is not None,
             "pages": pages,
         }
-        self.sampling: Optional[SamplingSettings] = None
+        self.sampling: SamplingSettings | None = None
         if sampling is not None and self.tasks["entities"]:
             self.sampling = make_settings(SamplingSettings, sampling, "task.sampling")
         self.stages = _read_stages(config, self.tasks)
@@ -169,7 +172,7 @@ class _Job:
         entities = shards.entity_vocab()
         self.vocab: Any = entities if self.tasks["entities"] else self.checkpoint.entities
         self.windows = self._make_windows(self.train, entities, sampling=self.sampling)
-        self.held_out: List[Any] = []
+        self.held_out: list[Any] = []
         if T["corpora"]["dev"] is not None:
             dev = T["corpora"]["dev"]()
             self._check(dev.shards, like=shards)
@@ -177,7 +180,7 @@ class _Job:
             self.held_out = held_out_windows(dev.examples, windows, self.batch_size, config["training"]["eval_batches"])
         self.identity = self._identify(config, shards)
 
-    def _identify(self, config: Dict[str, Any], shards: Shards) -> Identity:
+    def _identify(self, config: dict[str, Any], shards: Shards) -> Identity:
         """Data count by their content, and processes, batches and their accumulation by the windows of a step: all of a
         step's windows, and their order, are the same however they are divided."""
         size = self.batch_size * self.processes.size
@@ -206,9 +209,7 @@ class _Job:
             entity_vocab_sha256=like.manifest["entity_vocab"],
         )
 
-    def _make_windows(
-        self, part: ShardPart, vocab: EntityVocab, *, sampling: Optional[SamplingSettings]
-    ) -> LukeWindows:
+    def _make_windows(self, part: ShardPart, vocab: EntityVocab, *, sampling: SamplingSettings | None) -> LukeWindows:
         first = 1 + max(row for name, row in vocab.special_rows().items() if name != "[MASK2]")
         sampler = None
         if sampling is not None:
@@ -225,7 +226,7 @@ class _Job:
             sampler=sampler,
         )
 
-    def _open_vectors(self) -> Optional[EntityVectors]:
+    def _open_vectors(self) -> EntityVectors | None:
         """What the rows of the entity table begin as; those of titles are made once."""
         if self.vectors != TITLES:
             return None if self.vectors is None else EntityVectors.open(self.vectors)
@@ -239,7 +240,7 @@ class _Job:
         self.processes.wait()
         return EntityVectors.open(store)
 
-    def _make_model(self, before: Optional[Path]) -> LukePretraining:
+    def _make_model(self, before: Path | None) -> LukePretraining:
         """As the checkpoint, or as the stage before has left it."""
         started = replace(self.checkpoint, report=[]) if before else self.checkpoint
         if self.dropout is not None:  # for pretraining alone: the written checkpoint has its own
@@ -260,11 +261,12 @@ class _Job:
                 done, wanted = saved_steps(self.output / name), self.stages[name].settings.max_steps
                 if done != wanted:
                     raise ValueError(
-                        f"stages.{name}.max_steps is {wanted:,}, but the stage was finished at {done:,} steps, and {following} has "
+                        f"stages.{name}.max_steps is {wanted:,}, but the stage was finished at {done:,} steps, and "
+                        f"{following} has "
                         "begun with what it had learned. Set it back, or start anew in another folder."
                     )
 
-    def run_stage(self, name: str, folder: Path, *, before: Optional[Path], resume: bool) -> None:
+    def run_stage(self, name: str, folder: Path, *, before: Path | None, resume: bool) -> None:
         """One stage, which begins with what the one before has learned, and with the first of the data."""
         stage, model = self.stages[name], self._make_model(before)
         self.processes.seed(self.seed)

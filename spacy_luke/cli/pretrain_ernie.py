@@ -4,7 +4,7 @@ import os
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 import typer
 from spacy.util import fix_random_seed, registry
@@ -33,11 +33,12 @@ def pretrain_ernie_cli(
     ctx: typer.Context,
     config_path: Path = typer.Argument(..., exists=True, help="Pretraining config, such as configs/ernie_pretrain.cfg"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model, metrics.jsonl and resume"),
-    code: Optional[Path] = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
 ) -> None:
-    """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint. Overrides as in `spacy train`."""
+    """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint. Overrides as in `spacy
+    train`."""
     config = read_config(config_path, ctx.args, code=code)
     checkpoint, source = run(config, output, resume=resume, gpu_id=gpu_id)
     for line in report_counts(source.counts):
@@ -46,8 +47,8 @@ def pretrain_ernie_cli(
 
 
 def run(
-    config: Dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
-) -> Tuple[ErnieCheckpoint, Source]:
+    config: dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
+) -> tuple[ErnieCheckpoint, Source]:
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, and the training data's source."""
     _check_alone()
     check_sections(config, SECTIONS)
@@ -69,7 +70,7 @@ def run(
         model.cuda(gpu_id)
     bound = {"tokenizer": tokenizer, "vectors": vectors, "max_window": checkpoint.config.max_window, "seed": seed}
     source = T["corpora"]["train"](**bound)
-    evaluate: Optional[Evaluate] = None
+    evaluate: Evaluate | None = None
     if T["corpora"]["dev"] is not None:
         held_out = held_out_batches(T["corpora"]["dev"](**bound), vectors, task, batch_size, n_evaluated, seed)
         evaluate = partial(average, batches=held_out)
@@ -90,7 +91,7 @@ def run(
     return trained, source
 
 
-def _check(config: Dict[str, Any]) -> None:
+def _check(config: dict[str, Any]) -> None:
     """ValueError for settings that are missing, are none, or of another type."""
     check_settings(config["system"], "system", ["seed"])
     check_count(config["system"]["seed"], "system.seed", least=0)
@@ -102,7 +103,7 @@ def _check(config: Dict[str, Any]) -> None:
         check_count(config["training"][name], f"training.{name}")
 
 
-def _identify(config: Dict[str, Any], checkpoint: ErnieCheckpoint, vectors: EntityVectors) -> Identity:
+def _identify(config: dict[str, Any], checkpoint: ErnieCheckpoint, vectors: EntityVectors) -> Identity:
     """Data count by their content; what only the first start has read, the weights, by the encoder's sizes."""
     settings = {name: section for name, section in config.items() if name != "paths"}
     corpora = {**config["corpora"], "train": with_contents(config["corpora"]["train"])}
@@ -122,13 +123,15 @@ def _check_alone() -> None:
     size = os.environ.get("WORLD_SIZE", "1")
     if size != "1":
         raise ValueError(
-            f"pretrain-ernie trains in one process, but WORLD_SIZE says that there are {size}. Start it without torchrun, "
-            "or with --nproc-per-node 1; a larger batch is made with training.accumulate. (`spacy luke pretrain`, which "
+            f"pretrain-ernie trains in one process, but WORLD_SIZE says that there are {size}. Start it without "
+            f"torchrun, "
+            "or with --nproc-per-node 1; a larger batch is made with training.accumulate. (`spacy luke pretrain`, "
+            "which "
             "pretrains LUKE, takes several processes.)"
         )
 
 
-def _find_inputs(checkpoint: ErnieCheckpoint) -> Tuple[EntityVectors, Any]:
+def _find_inputs(checkpoint: ErnieCheckpoint) -> tuple[EntityVectors, Any]:
     if checkpoint.tokenizer is None or checkpoint.vectors is None:
         raise ValueError(
             "Pretraining needs a checkpoint with its tokenizer's files, and entity vectors: set paths.weights and "

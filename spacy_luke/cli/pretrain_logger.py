@@ -1,8 +1,9 @@
 """The reports of a pretraining in spaCy's loggers: they get what they get from `spacy train`."""
 
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 from thinc.api import Config
 
@@ -13,9 +14,10 @@ SCORES = ("mlm_acc", "entity_acc")
 
 
 def open_logger(
-    logger: Callable[..., Any], config: Dict[str, Any], *, losses: List[str], settings: LoopSettings
-) -> Tuple[Report, Callable[[], None]]:
-    """A logger as it stands in a config, for the steps of one stage, whose settings are given. losses: of LOSSES, those that there are.
+    logger: Callable[..., Any], config: dict[str, Any], *, losses: list[str], settings: LoopSettings
+) -> tuple[Report, Callable[[], None]]:
+    """A logger as it stands in a config, for the steps of one stage, whose settings are given. losses: of LOSSES, those
+    that there are.
 
     Loggers ask a pipeline for its trainable components, whose losses they show, and for its config; the tasks of
     pretraining stand for the components. RETURNS: what gets the reports, and what is called at the end.
@@ -28,9 +30,9 @@ def open_logger(
         config=Config({**config, "training": training}),
     )
     log_step, finish = logger(nlp, sys.stdout, sys.stderr)
-    checkpoints: List[Tuple[float, int]] = []
+    checkpoints: list[tuple[float, int]] = []
 
-    def report(figures: Optional[Dict[str, Any]]) -> None:
+    def report(figures: dict[str, Any] | None) -> None:
         if figures is None:
             log_step(None)
             return

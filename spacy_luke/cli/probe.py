@@ -2,7 +2,6 @@
 
 from html import escape
 from pathlib import Path
-from typing import Dict, List, Optional
 
 import typer
 from wasabi import msg
@@ -17,10 +16,10 @@ from .page import COLORS, PAGE, probability
 def probe_cli(
     checkpoint: str = typer.Argument(..., help="A folder, an archive, package:NAME/FOLDER, or a hub name"),
     text: str = typer.Argument(..., help="A text with a mention in brackets: 'She was born in [Paris].'"),
-    near: List[str] = typer.Option([], help="Show the neighbours of this entity; default: of each mention's first one"),
+    near: list[str] = typer.Option([], help="Show the neighbours of this entity; default: of each mention's first one"),
     top: int = typer.Option(10, min=1, help="Entities in a list"),
     hide: bool = typer.Option(False, "--hide", help="Mask the words of the mentions, too"),
-    output: Optional[Path] = typer.Option(None, "--output", "-o", help="HTML page that shows the same"),
+    output: Path | None = typer.Option(None, "--output", "-o", help="HTML page that shows the same"),
 ) -> None:
     """Predict the entities of masked mentions, and list the nearest entities in the table."""
     probe = Probe(read_checkpoint(find_source(checkpoint)))
@@ -47,7 +46,7 @@ def _print(title: str, ranked: Ranked, number: str) -> None:
 
 
 def render_probe(
-    text: str, found: List[Prediction], neighbours: Dict[str, Ranked], *, title: str, entities: int, hide: bool
+    text: str, found: list[Prediction], neighbours: dict[str, Ranked], *, title: str, entities: int, hide: bool
 ) -> str:
     """A whole HTML page, in the style of `spacy luke annotate`."""
     marked, at = "", 0

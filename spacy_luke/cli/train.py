@@ -1,7 +1,6 @@
 """`spacy luke train`: as `spacy train`, with exact resume after a kill."""
 
 from pathlib import Path
-from typing import Optional
 
 import typer
 from spacy.training.initialize import init_nlp
@@ -20,7 +19,7 @@ def train_cli(
     ctx: typer.Context,
     config_path: Path = typer.Argument(..., exists=True, help="Training config"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last and resume"),
-    code: Optional[Path] = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),

@@ -1,7 +1,6 @@
 """`spacy luke train-kge`: vectors of a knowledge graph's entities, by TransE, for ERNIE's K-Encoder."""
 
 from pathlib import Path
-from typing import List, Optional
 
 import typer
 from wasabi import msg
@@ -15,13 +14,13 @@ FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
 
 
 def train_kge_cli(
-    train: List[Path] = typer.Argument(
+    train: list[Path] = typer.Argument(
         ..., help="Triples to learn from: head TAB relation TAB tail, or OpenKE's train2id.txt; plain or .gz"
     ),
     output: Path = typer.Argument(..., help="A new folder for the vectors, the figures and the state to resume from"),
-    valid: Optional[Path] = typer.Option(None, help="Triples that choose the best epoch"),
-    test: Optional[Path] = typer.Option(None, help="Triples to report on, once, in the end"),
-    exclude: Optional[Path] = typer.Option(
+    valid: Path | None = typer.Option(None, help="Triples that choose the best epoch"),
+    test: Path | None = typer.Option(None, help="Triples to report on, once, in the end"),
+    exclude: Path | None = typer.Option(
         None, help="Pairs, entity TAB entity, whose triples are removed in both directions: facts that a task tests"
     ),
     engine: str = typer.Option(

@@ -1,7 +1,7 @@
 """`spacy luke tune`: the threshold of a component, or its bias, that is best on dev data, set in the saved pipeline."""
 
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any
 
 import spacy
 import typer
@@ -25,7 +25,7 @@ def tune_cli(
     data: Path = typer.Argument(
         ..., exists=True, help="Gold documents that it was not trained on: .spacy, or a folder"
     ),
-    component: Optional[str] = typer.Option(None, help="Name of the component, where several have a threshold"),
+    component: str | None = typer.Option(None, help="Name of the component, where several have a threshold"),
     gold_sentences: bool = typer.Option(
         False, "--gold-sentences", help="Give the file's words and sentence boundaries"
     ),
@@ -35,13 +35,13 @@ def tune_cli(
         help="Give types, relations and links their gold mentions, or pairs, not the found ones",
     ),
     force: bool = typer.Option(False, "--force", help=f"Also where there are fewer than {LEAST} positives"),
-    output: Optional[Path] = typer.Option(
+    output: Path | None = typer.Option(
         None, "--output", "-o", help="Folder of a new pipeline; default: change this one"
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
-    """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with multi_label)
-    or "no answer", and save it in the pipeline's config.
+    """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with
+    multi_label) or "no answer", and save it in the pipeline's config.
 
     Mentions are those that the pipeline finds, as `evaluate` measures; what it misses is missed at any threshold.
     """
@@ -66,11 +66,11 @@ def tune_cli(
             msg.text(f"{key} on {data}, {'with gold mentions' if gold_mentions else 'end to end'}: {100 * value:.2f}")
 
 
-def _shown(value: Optional[float]) -> str:
+def _shown(value: float | None) -> str:
     return "null" if value is None else f"{value:g}"
 
 
-def _check_output(pipeline: str, output: Optional[Path]) -> None:
+def _check_output(pipeline: str, output: Path | None) -> None:
     if output is None and not (Path(pipeline) / "meta.json").is_file():
         raise ValueError(
             f"{pipeline} is no folder with a pipeline that could be changed; choose a new one with --output."
@@ -79,7 +79,7 @@ def _check_output(pipeline: str, output: Optional[Path]) -> None:
         check_replaceable(output)
 
 
-def _find_tunable(nlp: Language, name: Optional[str]) -> Any:
+def _find_tunable(nlp: Language, name: str | None) -> Any:
     if name is not None:
         proc = find_component(nlp, LukeComponent, name)
         if not hasattr(proc, "tune"):
@@ -100,7 +100,7 @@ def _has_one_label(proc: LukeComponent) -> bool:
     return isinstance(proc, LukeRelation) and not proc.cfg["multi_label"]
 
 
-def _prepare(nlp: Language, proc: LukeComponent, examples: List[Example], *, gold_mentions: bool) -> List[Example]:
+def _prepare(nlp: Language, proc: LukeComponent, examples: list[Example], *, gold_mentions: bool) -> list[Example]:
     """Run what comes before the component; with gold mentions only what is no LUKE task, such as a sentencizer."""
     names = [name for name, _ in nlp.pipeline]
     before = names[: names.index(proc.name)]

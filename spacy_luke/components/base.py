@@ -4,18 +4,10 @@ import contextlib
 import logging
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import (
     Any,
-    Callable,
-    ContextManager,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
     TypeVar,
 )
 
@@ -51,10 +43,10 @@ class LukeComponent(WindowedComponent):
     noun = "LUKE component"  # what messages call it
     learned = ("labels",)
     entity_rows = "special"  # or "all": rows of the entity table that the model needs
-    special_entities: Tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
-    prepare: Tuple[Callable[[Checkpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
-    knowledge: Optional[KnownGetter] = None  # entities of a Doc that an ERNIE encoder knows
-    _tokenizer: Optional[Tuple[str, PieceTokenizer]] = None  # read from the encoder's texts when it is needed
+    special_entities: tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
+    prepare: tuple[Callable[[Checkpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
+    knowledge: KnownGetter | None = None  # entities of a Doc that an ERNIE encoder knows
+    _tokenizer: tuple[str, PieceTokenizer] | None = None  # read from the encoder's texts when it is needed
     _divisor = 0.0  # of the gradients since the last step
     _steps = 0  # that it has made since it was built or loaded
 
@@ -72,7 +64,7 @@ class LukeComponent(WindowedComponent):
         _ = self.encoder.module  # raises where nothing is loaded
         return self.encoder.settings["specials"][name]
 
-    def load_weights(self, weights: Optional[Callable[[], Checkpoint]]) -> Optional[Checkpoint]:
+    def load_weights(self, weights: Callable[[], Checkpoint] | None) -> Checkpoint | None:
         """Load what the config names, at initialisation. RETURNS: the checkpoint, None where the encoder is there
         already. Raises ValueError where neither is the case."""
         if self.shared and not is_linked(self.encoder_node):
@@ -104,11 +96,13 @@ class LukeComponent(WindowedComponent):
         return None
 
     def load_encoder(self, checkpoint: AnyCheckpoint) -> None:
-        """Take over a checkpoint's encoder, tokenizer and entities, or vectors of entities: see `load_luke`, `load_ernie`."""
+        """Take over a checkpoint's encoder, tokenizer and entities, or vectors of entities: see `load_luke`,
+        `load_ernie`."""
         kind = self.encoder_node.attrs["kind"]
         if kind != checkpoint.kind:
             raise ValueError(
-                f"The encoder of '{self.name}' is {KINDS[kind]}, but the checkpoint was read for {KINDS[checkpoint.kind]}. "
+                f"The encoder of '{self.name}' is {KINDS[kind]}, but the checkpoint was read for "
+                f"{KINDS[checkpoint.kind]}. "
                 f"Expected {LOADERS[kind]} in [initialize.components.{self.name}.weights]."
             )
         if kind == "ernie":
@@ -124,7 +118,7 @@ class LukeComponent(WindowedComponent):
         return make(self.encoder, self.tokenizer)
 
     @property
-    def known(self) -> Optional[KnownEntities]:
+    def known(self) -> KnownEntities | None:
         """What finds the entities of Docs that an ERNIE encoder knows; None where it is given none."""
         if self.knowledge is None or self.encoder_node.attrs["kind"] != "ernie":
             return None
@@ -138,7 +132,8 @@ class LukeComponent(WindowedComponent):
             return
         if self.encoder.vectors is None:
             raise ValueError(
-                f"'{self.name}' reads entities of Docs (setting knowledge), but its encoder has no entity vectors. Expected "
+                f"'{self.name}' reads entities of Docs (setting knowledge), but its encoder has no entity vectors. "
+                f"Expected "
                 'vectors = "FOLDER" in the checkpoint\'s loader (see `spacy luke build-vectors`), or knowledge = null.'
             )
         counts: Counter = Counter()
@@ -152,14 +147,14 @@ class LukeComponent(WindowedComponent):
             warnings.warn(f"{said}. Are their ids those of the vectors' file?", stacklevel=3)
         logger.info(said)
 
-    def predicting(self) -> ContextManager[None]:
-        """Around the passes of one prediction; an encoder without weights, or another than the component was saved with,
-        raises here already."""
+    def predicting(self) -> AbstractContextManager[None]:
+        """Around the passes of one prediction; an encoder without weights, or another than the component was saved
+        with, raises here already."""
         _ = self.encoder.module
         check_encoder(self.encoder_node, name=self.name)
         return number_format(self.encoder_node, self.encoder, is_train=False)
 
-    def named_parameters(self) -> List[Tuple[str, torch.nn.Parameter]]:
+    def named_parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
         """Trainable parameters of its own with their names in a checkpoint: encoder.*, head.*"""
         return [
             (f"{PREFIXES.get(node, node)}.{n}", p)
@@ -172,7 +167,8 @@ class LukeComponent(WindowedComponent):
         number = self.tokenizer.piece_id(piece)
         if number is None:
             raise ValueError(
-                f"'{self.name}' marks mentions by the piece {piece!r}, which the encoder's tokenizer does not have. Expected "
+                f"'{self.name}' marks mentions by the piece {piece!r}, which the encoder's tokenizer does not have. "
+                f"Expected "
                 "a LUKE checkpoint, or a plain one, which gets it when it is read; or set attention to one_way."
             )
         return number
@@ -190,11 +186,11 @@ class LukeComponent(WindowedComponent):
     # ---- labels
 
     @property
-    def labels(self) -> Tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return tuple(self.cfg.get("labels", []))
 
     @property
-    def label_data(self) -> Optional[List[str]]:
+    def label_data(self) -> list[str] | None:
         """What `spacy init labels` writes; None of a component without labels."""
         return list(self.labels) if "labels" in self.cfg else None
 
@@ -219,7 +215,7 @@ class LukeComponent(WindowedComponent):
             head.fill(new)
         return 1
 
-    def choose_labels(self, given: Optional[List[str]], seen: Counter, *, where: str) -> None:
+    def choose_labels(self, given: list[str] | None, seen: Counter, *, where: str) -> None:
         """Take the labels that were given, or those of the examples; where: they were looked for."""
         if given is not None:
             if repeated := sorted(label for label, n in Counter(given).items() if n > 1):
@@ -276,13 +272,14 @@ class LukeComponent(WindowedComponent):
             return  # its one kind of head is the original's
         if (found := self.model.attrs["features"]) != features:
             raise ValueError(
-                f"The head of '{self.name}' reads features = {found!r}, but that of other LUKE code reads {features!r}. "
+                f"The head of '{self.name}' reads features = {found!r}, but that of other LUKE code reads "
+                f"{features!r}. "
                 f"Train with features = {features!r} to export it."
             )
 
     # ---- training
 
-    def batches(self, examples: List[Example]) -> Iterable[Any]:
+    def batches(self, examples: list[Example]) -> Iterable[Any]:
         """What is encoded of examples, with its gold classes."""
         raise NotImplementedError
 
@@ -290,7 +287,7 @@ class LukeComponent(WindowedComponent):
         """How many of a batch's losses are summed, for the mean."""
         raise NotImplementedError
 
-    def get_loss(self, batch: Any, outputs: Any) -> Tuple[float, Tuple[Any, ...]]:  # type: ignore[override]
+    def get_loss(self, batch: Any, outputs: Any) -> tuple[float, tuple[Any, ...]]:  # type: ignore[override]
         """The summed loss, and its gradients by the model's outputs."""
         raise NotImplementedError
 
@@ -299,9 +296,9 @@ class LukeComponent(WindowedComponent):
         examples: Iterable[Example],
         *,
         drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
         """Learn from examples: the mean loss of all that they ask for, however they are divided into batches of
         `batch_size`. The step is made by `finish_update`. `drop` is the rate of every dropout of the model.
 
@@ -338,7 +335,7 @@ class LukeComponent(WindowedComponent):
             self.finish_update(sgd)
         return losses
 
-    def _teaching(self) -> ContextManager[Optional[Share]]:
+    def _teaching(self) -> AbstractContextManager[Share | None]:
         """Around the passes of an update."""
         if not (self.shared and self.encoder.learning):
             return contextlib.nullcontext()
@@ -360,9 +357,9 @@ class LukeComponent(WindowedComponent):
                 shim.finish_update(sgd)
 
 
-def _by_words(stream: Iterable[Doc], *, words: int, docs: int) -> Iterator[List[Doc]]:
+def _by_words(stream: Iterable[Doc], *, words: int, docs: int) -> Iterator[list[Doc]]:
     """Lists of Docs with at least this many words in all, or of this many Docs."""
-    held: List[Doc] = []
+    held: list[Doc] = []
     for doc in stream:
         held.append(doc)
         if len(held) >= docs or sum(len(x) for x in held) >= words:
@@ -377,7 +374,7 @@ def check_alignment(alignment: str) -> None:
         raise ValueError(f"alignment must be one of {ALIGNMENTS}, but it is {alignment!r}.")
 
 
-def check_markers(markers: Sequence[str], n: int) -> List[str]:
+def check_markers(markers: Sequence[str], n: int) -> list[str]:
     if len(markers) != n or not all(isinstance(x, str) and x for x in markers):
         raise ValueError(
             f"markers must be a list of {n} piece(s), such as {['<ent>', '<ent2>'][:n]}, but it is {markers!r}."
@@ -385,21 +382,21 @@ def check_markers(markers: Sequence[str], n: int) -> List[str]:
     return list(markers)
 
 
-def check_limits(**limits: Optional[int]) -> None:
+def check_limits(**limits: int | None) -> None:
     for setting, value in limits.items():
         if value is not None and value < 1:
             raise ValueError(f"{setting} must be at least 1, but it is {value}.")
 
 
-def divide_gradients(parameters: List[Tuple[str, torch.nn.Parameter]], divisor: float) -> None:
+def divide_gradients(parameters: list[tuple[str, torch.nn.Parameter]], divisor: float) -> None:
     gradients = [p.grad for _, p in parameters if p.grad is not None]
     if divisor and gradients:
         torch._foreach_div_(gradients, float(divisor))
 
 
 def step_shared(shim: TorchShim, sgd: Optimizer) -> None:
-    """One step of a shared encoder with what all components have taught it. It waits for gradients of spaCy's components
-    that are still to come."""
+    """One step of a shared encoder with what all components have taught it. It waits for gradients of spaCy's
+    components that are still to come."""
     if shim.pending is not None:
         shim.pending.then = lambda: step_shared(shim, sgd)
         return
@@ -414,8 +411,9 @@ def step_shared(shim: TorchShim, sgd: Optimizer) -> None:
 Found = TypeVar("Found", bound=LukeComponent)
 
 
-def find_component(nlp: Language, kind: Type[Found], name: Optional[str] = None) -> Found:
-    """The pipeline's component of this kind and name, or its only one. Raises ValueError where there is no such thing."""
+def find_component(nlp: Language, kind: type[Found], name: str | None = None) -> Found:
+    """The pipeline's component of this kind and name, or its only one. Raises ValueError where there is no such
+    thing."""
     found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, kind)}
     if name is None and len(found) != 1:
         raise ValueError(

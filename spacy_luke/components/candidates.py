@@ -4,8 +4,9 @@ M mentions of a Doc, K candidates of a mention, U entities whose vectors are rea
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -19,12 +20,13 @@ from .mentions import Mention
 
 UNKNOWN = "[UNK]"  # the entity that stands for those without a vector, where the store has it
 LEAST_PRIOR = 1e-4
-Named = List[Tuple[str, float]]  # ids with their priors
+Named = list[tuple[str, float]]  # ids with their priors
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates of a mention, the best by its prior first. numbers_K: of their entities in an `EntityTable`, each once;
+    """Candidates of a mention, the best by its prior first. numbers_K: of their entities in an `EntityTable`, each
+    once;
     places_K: which candidates these are (several without a vector share a number, and the first of them is scored)."""
 
     named: Named
@@ -40,13 +42,13 @@ class EntityTable:
     without a vector is [UNK] where the store has that, else a vector of zeros.
     """
 
-    def __init__(self, store: EntityVectors, *, size: int, kb: Optional[Any] = None):
+    def __init__(self, store: EntityVectors, *, size: int, kb: Any | None = None):
         self.store, self.size, self.kb = store, size, kb
-        self.rows: List[int] = []  # of the store, -1 for zeros
+        self.rows: list[int] = []  # of the store, -1 for zeros
         self.unknown = store.row(UNKNOWN)
-        self._numbers: Dict[str, int] = {}
-        self._counts: Dict[str, int] = {}
-        self._number_of_row: Dict[int, int] = {}
+        self._numbers: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self._number_of_row: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -72,7 +74,7 @@ class EntityTable:
     def candidates(self, named: Named) -> Candidates:
         self.add([entity for entity, _ in named])
         numbers = [self._numbers[entity] for entity, _ in named]
-        first: Dict[int, int] = {}
+        first: dict[int, int] = {}
         for place, number in enumerate(numbers):
             first.setdefault(number if self.rows[number] >= 0 else -1 - place, place)
         places = list(first.values())
@@ -106,12 +108,13 @@ def check_store(store: EntityVectors, size: int) -> None:
     """Raises ValueError where a store's vectors are not those of the encoder's entities."""
     if store.size not in (size, size + 1):
         raise ValueError(
-            f"The vectors in {store.path} have {store.size} numbers, but the encoder's entities have {size} (or {size + 1} "
+            f"The vectors in {store.path} have {store.size} numbers, but the encoder's entities have {size} (or "
+            f"{size + 1} "
             "with a bias). Make them with this encoder (`spacy luke embed-entities`), or give the encoder's own."
         )
 
 
-def given_candidates(doc: Doc) -> Optional[Dict[Mention, Named]]:
+def given_candidates(doc: Doc) -> dict[Mention, Named] | None:
     """Given candidates by the characters of their mentions; None where the Doc has none. Their order has no meaning."""
     rows = get_rows(doc, "luke_candidates")
     if rows is None:
@@ -121,7 +124,7 @@ def given_candidates(doc: Doc) -> Optional[Dict[Mention, Named]]:
 
 def best_candidates(named: Named, *, most: int) -> Named:
     """The candidates with the highest priors, each entity once, in an order that does not depend on how they came."""
-    best: Dict[str, float] = {}
+    best: dict[str, float] = {}
     for entity, prior in named:
         if not math.isfinite(prior) or prior < 0:
             raise ValueError(f"The prior of a candidate must be 0 or more, but that of {entity!r} is {prior}.")
@@ -130,10 +133,10 @@ def best_candidates(named: Named, *, most: int) -> Named:
 
 
 def find_candidates(
-    doc: Doc, mentions: Sequence[Mention], *, kb: Optional[Any], most: int, use_given: bool, share_names: bool
-) -> List[Named]:
-    """Of each mention, words [start, end), the candidates that are scored: at most `most`; none without a knowledge base
-    where they are not given. share_names: see `LukeLinker`; needs a knowledge base."""
+    doc: Doc, mentions: Sequence[Mention], *, kb: Any | None, most: int, use_given: bool, share_names: bool
+) -> list[Named]:
+    """Of each mention, words [start, end), the candidates that are scored: at most `most`; none without a knowledge
+    base where they are not given. share_names: see `LukeLinker`; needs a knowledge base."""
     given = given_candidates(doc) if use_given else None
     texts = [doc[start:end].text for start, end in mentions]
     found = []

@@ -2,7 +2,8 @@
 
 import warnings
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -58,7 +59,7 @@ def make_luke_cloze(
     candidates: Callable[[Doc], Iterable[Span]],
     stride: int,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "LukeCloze":
     """Builds the component; see `LukeCloze` for the settings."""
     return LukeCloze(
@@ -80,8 +81,8 @@ class LukeCloze(LukeComponent):
     stride: pieces from the beginning of a window to that of the next one, where the Doc is longer than a window.
     batch_size: pieces and entity tokens encoded at once.
 
-    Of a candidate in several windows the highest score counts. "@highlight" in the text stands before a highlight, as in
-    ReCoRD. Gold: "answers" of the reference's queries; those at the place of a candidate are learned.
+    Of a candidate in several windows the highest score counts. "@highlight" in the text stands before a highlight, as
+    in ReCoRD. Gold: "answers" of the reference's queries; those at the place of a candidate are learned.
     """
 
     noun = "luke_cloze"
@@ -96,7 +97,7 @@ class LukeCloze(LukeComponent):
         candidates: Callable[[Doc], Iterable[Span]],
         stride: int = 128,
         batch_size: int = 4096,
-        scorer: Optional[Callable[..., Any]] = None,
+        scorer: Callable[..., Any] | None = None,
     ):
         super().__init__(vocab, model, name, stride=stride, batch_size=batch_size)
         self.candidates = candidates
@@ -109,7 +110,8 @@ class LukeCloze(LukeComponent):
         ids = [tokenizer.piece_id(piece) for piece, _ in CLOZE_PIECES]
         if None in ids:
             raise ValueError(
-                f"'{self.name}' needs the pieces {[piece for piece, _ in CLOZE_PIECES]}, which the encoder's tokenizer does "
+                f"'{self.name}' needs the pieces {[piece for piece, _ in CLOZE_PIECES]}, which the encoder's tokenizer "
+                f"does "
                 "not have: it was loaded before this component was added. Load its checkpoint again."
             )
         return ClozeInput(
@@ -121,7 +123,7 @@ class LukeCloze(LukeComponent):
             *ids,
         )
 
-    def candidates_of(self, doc: Doc, query: Query) -> List[Place]:
+    def candidates_of(self, doc: Doc, query: Query) -> list[Place]:
         """Characters of a query's candidates, each once."""
         given = query.get("candidates")
         if given is None:
@@ -135,19 +137,20 @@ class LukeCloze(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> List[List[List[Tuple[int, int, float]]]]:
-        """For each Doc and each of its queries the candidates, characters [start, end), and their logits, the best first."""
+    def predict(self, docs: Iterable[Doc]) -> list[list[list[tuple[int, int, float]]]]:
+        """For each Doc and each of its queries the candidates, characters [start, end), and their logits, the best
+        first."""
         docs = list(docs)
         return self._score(docs, [get_queries(doc) for doc in docs])
 
-    def fill(self, doc: Doc, query: Union[str, Query]) -> Answer:
+    def fill(self, doc: Doc, query: str | Query) -> Answer:
         """The candidates for the gap of one query, which `doc._.luke_queries` need not have, the best first."""
         query = {"query": query} if isinstance(query, str) else query
         ((found,),) = self._score([doc], [[query]])
         spans = [(doc.char_span(a, b, alignment_mode="expand"), score) for a, b, score in _rows(found)]
         return Answer(query["query"], tuple(ScoredSpan(*x) for x in spans))
 
-    def _score(self, docs: List[Doc], queries: List[List[Query]]) -> List[List[List[Tuple[int, int, float]]]]:
+    def _score(self, docs: list[Doc], queries: list[list[Query]]) -> list[list[list[tuple[int, int, float]]]]:
         asked = [(doc, query) for doc, some in zip(docs, queries) for query in some]
         places = [self.candidates_of(doc, query) for doc, query in asked]
         logits = [np.full(len(x), -np.inf) for x in places]
@@ -161,10 +164,10 @@ class LukeCloze(LukeComponent):
         found = iter([_best_first(some, scores) for some, scores in zip(places, logits)])
         return [[next(found) for _ in some] for some in queries]
 
-    def _items(self, asked: Sequence[Tuple[Doc, Query]], places: Sequence[List[Place]]) -> Iterator[EntityItem]:
+    def _items(self, asked: Sequence[tuple[Doc, Query]], places: Sequence[list[Place]]) -> Iterator[EntityItem]:
         task, lost = self.input(), []
         for i, ((doc, query), candidates) in enumerate(zip(asked, places)):
-            missing: List[int] = []
+            missing: list[int] = []
             yield from query_items(task, doc.text, query, candidates, owner=i, lost=missing)
             lost += [doc.text[slice(*candidates[c])] for c in missing]
         if lost:
@@ -174,32 +177,34 @@ class LukeCloze(LukeComponent):
                 stacklevel=2,
             )
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[List[Tuple[int, int, float]]]]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[list[tuple[int, int, float]]]]) -> None:
         for doc, found in zip(docs, predictions):
             if get_rows(doc, "luke_queries") is not None:
                 set_found(doc, "luke_queries", [_rows(some) for some in found])
 
     # ---- training
 
-    def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
+    def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
         items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, Counter()))
         return batch_entities(items, size=self.cfg["batch_size"])
 
     def _gold_items(self, owner: int, example: Example, report: Counter) -> Iterator[EntityItem]:
-        """Windows of the queries of the reference that have gold answers. report: counts what is there and what is lost."""
+        """Windows of the queries of the reference that have gold answers. report: counts what is there and what is
+        lost."""
         doc = example.predicted
         queries = [query for query in get_queries(example.reference) if "answers" in query]
         if queries and doc.text != example.reference.text:
             raise ValueError(
-                f"'{self.name}': the answers of a query are characters of the gold Doc's text, so the Doc must have the same "
+                f"'{self.name}': the answers of a query are characters of the gold Doc's text, so the Doc must have "
+                f"the same "
                 f"text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
             )
         task = self.input() if queries else None
         for query in queries:
             candidates = self.candidates_of(doc, query)
-            answers: Set[Place] = {(start, end) for start, end in query["answers"]}
+            answers: set[Place] = {(start, end) for start, end in query["answers"]}
             gold = np.array([place in answers for place in candidates], dtype=np.int64)
-            lost: List[int] = []
+            lost: list[int] = []
             yield from query_items(task, doc.text, query, candidates, owner=owner, gold=gold, lost=lost)
             missing = len(answers) - int(gold.sum())
             report.update(queries=1, candidates=len(candidates), right=int(gold.sum()), answers=len(answers))
@@ -210,7 +215,7 @@ class LukeCloze(LukeComponent):
     def loss_weight(self, batch: EntityBatch) -> float:
         return float(len(batch.units_UK))
 
-    def get_loss(self, batch: EntityBatch, logits_U1: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+    def get_loss(self, batch: EntityBatch, logits_U1: Tensor) -> tuple[float, tuple[Any, ...]]:
         loss, gradient_U = binary_cross_entropy(logits_U1[:, 0], to_tensor(batch.gold, logits_U1.device))
         return loss, (gradient_U[:, None],)
 
@@ -218,14 +223,14 @@ class LukeCloze(LukeComponent):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        weights: Optional[Callable[[], Checkpoint]] = None,
+        nlp: Language | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint and make the head.
 
-        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the
-        head's fresh parameters.
+        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of
+        the head's fresh parameters.
         """
         validate_get_examples(get_examples, "LukeCloze.initialize")
         checkpoint = self.load_weights(weights)
@@ -236,7 +241,8 @@ class LukeCloze(LukeComponent):
         queries, candidates, right, answers = (report.pop(x, 0) for x in ("queries", "candidates", "right", "answers"))
         if not queries:
             raise ValueError(
-                f"'{self.name}' found no queries with answers in the training data: expected doc._.luke_queries of gold "
+                f"'{self.name}' found no queries with answers in the training data: expected doc._.luke_queries of "
+                f"gold "
                 'Docs, with "answers" as characters.'
             )
         if checkpoint is not None and checkpoint.task == "cloze" and self.model.attrs["features"] == "entity":
@@ -248,7 +254,8 @@ class LukeCloze(LukeComponent):
         if report:
             reasons = ", ".join(f"{n} {reason}" for reason, n in report.items())
             warnings.warn(
-                f"'{self.name}': of {queries} queries with {candidates} candidates and {answers} answers in the training "
+                f"'{self.name}': of {queries} queries with {candidates} candidates and {answers} answers in the "
+                f"training "
                 f"data, {reasons}; these cannot be found. Correct the data, or give the queries' candidates.",
                 stacklevel=2,
             )
@@ -264,15 +271,15 @@ class LukeCloze(LukeComponent):
         checkpoint.task = "cloze"
         return checkpoint
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
 
-def _best_first(places: Sequence[Place], logits: np.ndarray) -> List[Tuple[int, int, float]]:
+def _best_first(places: Sequence[Place], logits: np.ndarray) -> list[tuple[int, int, float]]:
     rows = [(start, end, float(x)) for (start, end), x in zip(places, logits) if x > -np.inf]
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
 
-def _rows(found: Sequence[Tuple[int, int, float]]) -> List[List[Any]]:
+def _rows(found: Sequence[tuple[int, int, float]]) -> list[list[Any]]:
     """Characters and probability of each candidate."""
     return [[start, end, float(np.exp(-np.logaddexp(0, -logit)))] for start, end, logit in found]

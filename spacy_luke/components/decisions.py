@@ -1,17 +1,18 @@
-"""Decisions about the mentions of windows: at once ("local"), or one after another, the most confident first, where each
-decision is what the next ones see ("global"; Yamada et al., NAACL 2022, section 4).
+"""Decisions about the mentions of windows: at once ("local"), or one after another, the most confident first, where
+each decision is what the next ones see ("global"; Yamada et al., NAACL 2022, section 4).
 
-The decisions are those of the plain procedure (evaluate.py of the reference code): a pass over each window for each of its
-mentions. What it would decide in any case is not computed: a mention with one candidate is decided before the first pass
-(its probability is 1 whatever the context), one without candidates is never, and a window is left when the mentions that it
-decides are.
+The decisions are those of the plain procedure (evaluate.py of the reference code): a pass over each window for each of
+its mentions. What it would decide in any case is not computed: a mention with one candidate is decided before the first
+pass (its probability is 1 whatever the context), one without candidates is never, and a window is left when the
+mentions that it decides are.
 
 E entity tokens of a window, K candidates of a mention, F features of a candidate.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Iterable, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,8 +42,8 @@ class LinkTask:
     rows: Sequence[np.ndarray]
     features: Sequence[np.ndarray]
     entities_E: np.ndarray
-    probabilities: List[Optional[np.ndarray]] = field(default_factory=list)
-    order: List[int] = field(default_factory=list)
+    probabilities: list[np.ndarray | None] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.probabilities = [None] * len(self.rows)
@@ -58,7 +59,7 @@ class LinkTask:
         return int(self.rows[token][int(np.argmax(probabilities_K))])
 
     def item(
-        self, scored: Sequence[int], *, owner: int = 0, gold: Optional[np.ndarray] = None, tokens: bool = True
+        self, scored: Sequence[int], *, owner: int = 0, gold: np.ndarray | None = None, tokens: bool = True
     ) -> LinkItem:
         """The window with the candidates of some tokens. gold: of these the place of the right candidate, -1 for none.
         tokens: whether it has entity tokens."""
@@ -85,15 +86,15 @@ def decide(
     *,
     inference: str,
     size: int,
-    sure: Optional[float] = None,
-    counts: Optional[Counter] = None,
-) -> List[LinkTask]:
+    sure: float | None = None,
+    counts: Counter | None = None,
+) -> list[LinkTask]:
     """Fill in the probabilities of the tokens that the windows decide. size: pieces and entity tokens of a batch.
 
-    sure: global decisions of at least this probability are made in one step, which the plain procedure does not; None: one
-    at a time.
-    counts: gets what was computed: "windows" encoded (a window once for each pass over it; "word windows" where words are
-    encoded alone), "passes" of the model, and "steps", decisions that took one.
+    sure: global decisions of at least this probability are made in one step, which the plain procedure does not; None:
+    one at a time.
+    counts: gets what was computed: "windows" encoded (a window once for each pass over it; "word windows" where words
+    are encoded alone), "passes" of the model, and "steps", decisions that took one.
     """
     counts = Counter() if counts is None else counts
     tasks = list(tasks)
@@ -145,7 +146,7 @@ def _run_local(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, co
 
 
 def _run_global(
-    model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter, *, sure: Optional[float]
+    model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter, *, sure: float | None
 ) -> None:
     one_way = model.attrs["attention"] == "one_way"
     words = None
@@ -171,7 +172,7 @@ def _run_global(
             counts["steps"] += len(chosen)
 
 
-def _probabilities(model: Model, batch: Any) -> List[np.ndarray]:
+def _probabilities(model: Model, batch: Any) -> list[np.ndarray]:
     """Of each scored token of a batch the probabilities of its candidates (K,)."""
     scores_C = model.predict(batch)
     owner_C = torch.from_numpy(batch.owner_C).to(scores_C.device)

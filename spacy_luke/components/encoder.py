@@ -1,6 +1,7 @@
 """`luke_encoder`: one encoder for several components, stored and stepped once."""
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -62,7 +63,7 @@ def make_luke_encoder(
     model: Model,
     entity_rows: str,
     shared_pieces: int,
-    max_window: Optional[int],
+    max_window: int | None,
     overlap: int,
     batch_size: int,
     listener_weight: float,
@@ -84,11 +85,11 @@ def make_luke_encoder(
 class LukeEncoderOwner(LukeComponent):
     """Has the encoder of the components after it whose model holds spacy-luke.SharedEncoder.v1.
 
-    The weights are loaded, stored and stepped here alone. All that share them train them together: a step has the sum of
-    the gradients of their mean losses; a mean is over all updates before the step, whichever had gold, so that until then
-    each component's gradients are kept apart, as many numbers as the encoder has for each. Frozen (in frozen_components, or not updated with the same examples), the encoder
-    learns nothing and its weights stay as they are. In one-way attention the components also share the pass over the
-    words.
+    The weights are loaded, stored and stepped here alone. All that share them train them together: a step has the sum
+    of the gradients of their mean losses; a mean is over all updates before the step, whichever had gold, so that until
+    then each component's gradients are kept apart, as many numbers as the encoder has for each. Frozen (in
+    frozen_components, or not updated with the same examples), the encoder learns nothing and its weights stay as they
+    are. In one-way attention the components also share the pass over the words.
 
     spaCy's own components read its word states by their listeners, spacy.Tok2VecListener.v1 (a word is the mean of its
     pieces, in `doc.tensor`), or spacy-transformers.TransformerListener.v1 (`doc._.trf_data`) where that package is
@@ -100,13 +101,14 @@ class LukeEncoderOwner(LukeComponent):
         spacy-luke.linked_ents.v1 (null: none), and where they stand (see `align_known`).
     shared_pieces: windows of so many pieces in all are held for the components that follow; they need twice as many
         numbers a piece as the encoder has layers times its width (about 70 KB of a base model); 0 holds none.
-    max_window: pieces of a window at most, [CLS] and [SEP] included, also for the components that share the encoder and set
-        none; null: as many as its checkpoint and training are known for (see `extents`).
-    overlap: for listeners, least context in pieces, at most a quarter of a window, where a document is longer. Windows are
-        shared with components of the same overlap that find the same sentences.
+    max_window: pieces of a window at most, [CLS] and [SEP] included, also for the components that share the encoder and
+        set none; null: as many as its checkpoint and training are known for (see `extents`).
+    overlap: for listeners, least context in pieces, at most a quarter of a window, where a document is longer. Windows
+        are shared with components of the same overlap that find the same sentences.
     batch_size: pieces encoded at once, for listeners.
-    listener_weight: what the listeners' gradients are multiplied by. spaCy's losses are sums over words or documents, those
-        of LUKE components means, so that in a batch of 1000 words a tagger outweighs them by far; 0.001 balances the two.
+    listener_weight: what the listeners' gradients are multiplied by. spaCy's losses are sums over words or documents,
+        those of LUKE components means, so that in a batch of 1000 words a tagger outweighs them by far; 0.001 balances
+        the two.
         0: the encoder learns nothing from listeners.
     """
 
@@ -120,10 +122,10 @@ class LukeEncoderOwner(LukeComponent):
         name: str = "luke_encoder",
         *,
         entity_rows: str = "special",
-        knowledge: Optional[KnownGetter] = None,
+        knowledge: KnownGetter | None = None,
         alignment: str = "characters",
         shared_pieces: int = 8192,
-        max_window: Optional[int] = None,
+        max_window: int | None = None,
         overlap: int = 128,
         batch_size: int = 4096,
         listener_weight: float = 1.0,
@@ -149,14 +151,14 @@ class LukeEncoderOwner(LukeComponent):
             listener_weight=float(listener_weight),
         )
         self.knowledge = knowledge
-        self.listener_map: Dict[str, List[Model]] = {}
+        self.listener_map: dict[str, list[Model]] = {}
         self.encoder.cache = WordCache(shared_pieces)
         self.encoder.owner = name
         self.encoder.max_window = max_window
         self.model.attrs["replace_listener"] = refuse_copy
 
     @property
-    def fixed(self) -> Dict[str, Any]:
+    def fixed(self) -> dict[str, Any]:
         return {**super().fixed, "entity_rows": self.entity_rows}
 
     def _restore(self, *args: Any, **kwargs: Any) -> None:
@@ -169,11 +171,11 @@ class LukeEncoderOwner(LukeComponent):
     # ---- spaCy's protocol of components that others listen to
 
     @property
-    def listeners(self) -> List[Model]:
+    def listeners(self) -> list[Model]:
         return [node for nodes in self.listener_map.values() for node in nodes]
 
     @property
-    def listening_components(self) -> List[str]:
+    def listening_components(self) -> list[str]:
         return list(self.listener_map)
 
     def add_listener(self, listener: Model, component_name: str) -> None:
@@ -209,7 +211,7 @@ class LukeEncoderOwner(LukeComponent):
                 if self.encoder.ready and node.has_dim("nO") is None:
                     node.set_dim("nO", self.encoder.module.config.hidden_size)
 
-    def word_listeners(self) -> List[Model]:
+    def word_listeners(self) -> list[Model]:
         """Those that are given word states. Raises ValueError where one expects other sizes."""
         found = []
         for component, nodes in self.listener_map.items():
@@ -219,12 +221,12 @@ class LukeEncoderOwner(LukeComponent):
                     found.append(node)
         return found
 
-    def read(self, docs: Iterable[Doc], *, learning: bool) -> List[DocWindows]:
+    def read(self, docs: Iterable[Doc], *, learning: bool) -> list[DocWindows]:
         limits = self.limits(learning=learning)
         find = self._find_known if self.encoder_node.attrs["kind"] == "ernie" else None
         return [read_windows(doc, self.tokenizer, **limits, find=find) for doc in docs]
 
-    def _find_known(self, doc: Doc, document: Document) -> Tuple[np.ndarray, np.ndarray]:
+    def _find_known(self, doc: Doc, document: Document) -> tuple[np.ndarray, np.ndarray]:
         found = KnownFinder(self.known, doc, document).find(())
         return found.pieces_E, found.rows_E
 
@@ -234,7 +236,7 @@ class LukeEncoderOwner(LukeComponent):
         """Give the Docs their word states where a component listens, or hand them on as they are."""
         yield from super().pipe(stream, batch_size=batch_size) if self.word_listeners() else stream
 
-    def predict(self, docs: Iterable[Doc]) -> Optional[Tuple[List[Any], List[Any]]]:
+    def predict(self, docs: Iterable[Doc]) -> tuple[list[Any], list[Any]] | None:
         """For each Doc its word vectors (W, D) and its TransformerData, both only where a component listens. Without
         listeners nothing: windows are encoded when the first component asks for them."""
         listeners = self.word_listeners()
@@ -251,7 +253,7 @@ class LukeEncoderOwner(LukeComponent):
             pieces = split_pieces(states_ND, read, self.tokenizer) if any(map(wants_pieces, listeners)) else []
         return words, pieces
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Optional[Tuple[List[Any], List[Any]]]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: tuple[list[Any], list[Any]] | None) -> None:
         docs, (words, pieces) = list(docs), predictions or ([], [])
         for doc, tensor in zip(docs, words):
             doc.tensor = tensor.copy()  # not a part of the whole batch's
@@ -264,9 +266,9 @@ class LukeEncoderOwner(LukeComponent):
         examples: Iterable[Example],
         *,
         drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
         """Let the encoder learn from what the components after it will ask of these same examples; its loss is the
         squared gradient of those that listen. `drop` is the rate of every dropout."""
         losses = {} if losses is None else losses
@@ -308,8 +310,8 @@ class LukeEncoderOwner(LukeComponent):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        weights: Optional[Callable[[], Checkpoint]] = None,
+        nlp: Language | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
     ) -> None:
         """Load the checkpoint. weights: a loader of one, such as spacy-luke.checkpoint.v1; null keeps what is there."""
         validate_get_examples(get_examples, "LukeEncoderOwner.initialize")

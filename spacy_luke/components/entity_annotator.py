@@ -1,7 +1,8 @@
 """`entity_annotator`: names of entities found in a dictionary, by link probability (LUKE, EMNLP 2020, appendix C)."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 import srsly
@@ -63,8 +64,8 @@ def make_entity_annotator(
     case: str,
     min_link_probability: float,
     min_prior: float,
-    max_candidates: Optional[int],
-    max_words: Optional[int],
+    max_candidates: int | None,
+    max_words: int | None,
     overlaps: bool,
     annotate_ents: bool,
     overwrite: bool,
@@ -104,9 +105,9 @@ class EntityAnnotator(Pipe):
     max_words: longest name in words of the Doc; null: no limit.
     overlaps: whether names inside of and across others are found too.
     annotate_ents: write `doc.ents` instead, and the link probability to `span._.luke_score`.
-    overwrite: whether `doc.ents` set by earlier components give way; otherwise names that overlap them are left out. And
-        whether questions lose the entities that they have. Blocked words (`doc.set_ents(..., blocked=...)`) are in no
-        entity of doc.ents either way.
+    overwrite: whether `doc.ents` set by earlier components give way; otherwise names that overlap them are left out.
+        And whether questions lose the entities that they have. Blocked words (`doc.set_ents(..., blocked=...)`) are in
+        no entity of doc.ents either way.
     questions: whether the names in each of `doc._.luke_questions` are found too, and what they mean is written to its
         "entities", as `luke_qa` reads them.
 
@@ -124,8 +125,8 @@ class EntityAnnotator(Pipe):
         case: str = "exact",
         min_link_probability: float = 0.01,
         min_prior: float = 0.0,
-        max_candidates: Optional[int] = 1,
-        max_words: Optional[int] = 20,
+        max_candidates: int | None = 1,
+        max_words: int | None = 20,
         overlaps: bool = False,
         annotate_ents: bool = False,
         overwrite: bool = False,
@@ -142,7 +143,8 @@ class EntityAnnotator(Pipe):
         if annotate_ents and (overlaps or max_candidates != 1):
             raise ValueError(
                 f"'{name}' has annotate_ents = true, overlaps = {str(overlaps).lower()} and max_candidates = "
-                f"{max_candidates}, but doc.ents holds one entity for a word. Set overlaps = false and max_candidates = 1, "
+                f"{max_candidates}, but doc.ents holds one entity for a word. Set overlaps = false and max_candidates "
+                f"= 1, "
                 "or annotate_ents = false."
             )
         self.vocab = vocab
@@ -156,7 +158,7 @@ class EntityAnnotator(Pipe):
         self.annotate_ents = annotate_ents
         self.overwrite = overwrite
         self.questions = questions
-        self._store: Optional[MentionStore] = None
+        self._store: MentionStore | None = None
         vocab.strings.add(label)
         register_extensions()
 
@@ -169,7 +171,8 @@ class EntityAnnotator(Pipe):
         """The names. Raises ValueError where there are none yet, and on setting a store built for another case."""
         if self._store is None:
             raise ValueError(
-                f"'{self.name}' has no names yet. Name a store or a table in [initialize.components.{self.name}] and call "
+                f"'{self.name}' has no names yet. Name a store or a table in [initialize.components.{self.name}] and "
+                f"call "
                 f"nlp.initialize(), set nlp.get_pipe({self.name!r}).store, or load a pipeline that has them."
             )
         return self._store
@@ -178,7 +181,8 @@ class EntityAnnotator(Pipe):
     def store(self, store: MentionStore) -> None:
         if store.case != self.case:
             raise ValueError(
-                f"'{self.name}' has case = {self.case!r}, but the names are stored for {store.case!r}. Change the setting, "
+                f"'{self.name}' has case = {self.case!r}, but the names are stored for {store.case!r}. Change the "
+                f"setting, "
                 f"or build them with `python -m spacy luke build-mentions --case {self.case}`."
             )
         self._store = store
@@ -187,8 +191,8 @@ class EntityAnnotator(Pipe):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        store: Optional[Union[str, Path]] = None,
+        nlp: Language | None = None,
+        store: str | Path | None = None,
     ) -> None:
         """Read the names. store: a file of `spacy luke build-mentions`, or a table (.tsv, .csv, .jsonl; the columns are
         described in `linking.tables`); None keeps those that are there. Raises ValueError where there are none."""
@@ -230,17 +234,18 @@ class EntityAnnotator(Pipe):
         doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, attrs=attrs, spans=spans)
         return doc
 
-    def find(self, doc: Doc) -> List[Link]:
-        """Names in the Doc from left to right with the entities that they may mean, the best first; it is not changed."""
+    def find(self, doc: Doc) -> list[Link]:
+        """Names in the Doc from left to right with the entities that they may mean, the best first; it is not
+        changed."""
         return self._find((word.text, bool(word.whitespace_)) for word in doc)
 
-    def find_in_text(self, text: str) -> List[List[Any]]:
+    def find_in_text(self, text: str) -> list[list[Any]]:
         """[start, end, entity] of the names in a text without words, such as a question; characters [start, end)."""
         edges = list(units(text))
         links = self._find((text[start:end], text[end : end + 1].isspace()) for start, end in edges)
         return [[edges[link.start][0], edges[link.end - 1][1], link.entity] for link in links]
 
-    def _find(self, followed: Iterable[Tuple[str, bool]]) -> List[Link]:
+    def _find(self, followed: Iterable[tuple[str, bool]]) -> list[Link]:
         """followed: words, and whether a blank follows each."""
         store, min_prior = self.store, float32(self.names.min_prior)
         words = join_words(followed, case=self.case)
@@ -254,7 +259,7 @@ class EntityAnnotator(Pipe):
                 links.append(Link(start, end, entity, rate, prior))
         return links
 
-    def _set_ents(self, doc: Doc, links: List[Link]) -> None:
+    def _set_ents(self, doc: Doc, links: list[Link]) -> None:
         blocked_W = blocked_words(doc)
         free = [x for x in links if not blocked_W[x.start : x.end].any()]
         found = [Span(doc, x.start, x.end, label=self.label, kb_id=x.entity) for x in free]
@@ -270,7 +275,7 @@ class EntityAnnotator(Pipe):
 
     # ---- saving and loading: the store as it is; the settings are in the pipeline's config
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write DIR/mentions, the whole store, atomically; an empty file where there are no names yet."""
         if STORE in exclude:
             return
@@ -282,7 +287,7 @@ class EntityAnnotator(Pipe):
         else:
             self._store.save(path / FILE)
 
-    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
         """Map the store into memory. Raises ValueError where it is missing, truncated or built for another case."""
         path = Path(path) / FILE
         if STORE in exclude:
@@ -318,7 +323,7 @@ class EntityAnnotator(Pipe):
         return self
 
 
-def _apart(spans: List[Span], others: List[Span]) -> List[Span]:
+def _apart(spans: list[Span], others: list[Span]) -> list[Span]:
     """Those that have no word of the others."""
     taken = {i for other in others for i in range(other.start, other.end)}
     return [span for span in spans if taken.isdisjoint(range(span.start, span.end))]

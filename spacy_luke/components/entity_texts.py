@@ -3,9 +3,9 @@
 E entities, N packed pieces, D model width.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -40,8 +40,8 @@ def entity_text(kb: EntityKB, row: int) -> str:
 
 
 class TextEncoder:
-    """The mean of an encoder's last word states over all pieces of a text, [CLS] and [SEP] among them; of a long text over
-    its first window. normalise: to length 1."""
+    """The mean of an encoder's last word states over all pieces of a text, [CLS] and [SEP] among them; of a long text
+    over its first window. normalise: to length 1."""
 
     def __init__(self, checkpoint: Checkpoint, *, normalise: bool = True):
         if checkpoint.tokenizer is None:
@@ -88,7 +88,7 @@ def embed_entities(
     dtype: str = "float32",
     batch_size: int = 4096,
     progress: bool = False,
-) -> Tuple[EntityKB, int]:
+) -> tuple[EntityKB, int]:
     """Write vectors of all entities of a knowledge base into its folder, and open it again; how many were made.
 
     again: those that it has are made anew; otherwise they are kept, and those of entities that were added are made.
@@ -106,7 +106,8 @@ def _embed(
     old = None if again else kb.vectors
     if old is not None and old.size != encoder.size:
         raise ValueError(
-            f"The vectors in {old.path} have {old.size} numbers, but the encoder makes {encoder.size}. Give the encoder that "
+            f"The vectors in {old.path} have {old.size} numbers, but the encoder makes {encoder.size}. Give the "
+            f"encoder that "
             "they were made with, or make all of them again (--again)."
         )
     made = 0
@@ -127,7 +128,7 @@ def _embed(
     return made
 
 
-def _blocks(kb: EntityKB, progress: bool) -> Iterator[Tuple[int, List[str]]]:
+def _blocks(kb: EntityKB, progress: bool) -> Iterator[tuple[int, list[str]]]:
     with tqdm(total=len(kb), desc="vectors of entities", unit=" entities", disable=None if progress else True) as bar:
         for start in range(0, len(kb), BLOCK):
             names = [kb.name_of(row) for row in range(start, min(start + BLOCK, len(kb)))]

@@ -2,7 +2,8 @@
 (Zhang et al., ACL 2019, section 3.6): marks around mentions, known entities inside the text, [CLS] classified.
 """
 
-from typing import Any, Callable, Iterable, List, Optional, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -47,17 +48,17 @@ def make_ernie_typer(
     name: str,
     model: Model,
     getter: Callable[[Doc], Iterable[Span]],
-    markers: List[str],
-    knowledge: Optional[KnownGetter],
+    markers: list[str],
+    knowledge: KnownGetter | None,
     alignment: str,
     context: str,
-    max_window: Optional[int],
+    max_window: int | None,
     threshold: float,
     always_best: bool,
     set_label: bool,
     focus: float,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> LukeTyper:
     """Builds the component; see `LukeTyper` for the settings. FIGER's rule is always_best."""
     return LukeTyper(
@@ -96,19 +97,19 @@ def make_ernie_relation(
     model: Model,
     getter: Callable[[Doc], Iterable[Span]],
     suggester: Callable[[Doc, Sequence[Span]], Any],
-    markers: Optional[List[str]],
-    knowledge: Optional[KnownGetter],
+    markers: list[str] | None,
+    knowledge: KnownGetter | None,
     alignment: str,
     context: str,
-    max_window: Optional[int],
-    none: Optional[str],
+    max_window: int | None,
+    none: str | None,
     multi_label: bool,
     threshold: float,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> LukeRelation:
-    """Builds the component; see `LukeRelation` for the settings. markers: null is the original's, "#" around heads and "$"
-    around tails."""
+    """Builds the component; see `LukeRelation` for the settings. markers: null is the original's, "#" around heads and
+    "$" around tails."""
     return LukeRelation(
         nlp.vocab,
         model,
@@ -143,9 +144,9 @@ def make_ernie_encoder(
     nlp: Language,
     name: str,
     model: Model,
-    knowledge: Optional[KnownGetter],
+    knowledge: KnownGetter | None,
     alignment: str,
-    max_window: Optional[int],
+    max_window: int | None,
     overlap: int,
     batch_size: int,
     listener_weight: float,

@@ -1,11 +1,12 @@
-"""How long the windows of an encoder may be, by what is known of it: what it was made for, and what training has shown it.
+"""How long the windows of an encoder may be, by what is known of it: what it was made for, and what training has shown
+it.
 
 Lengths are in pieces, [CLS] and [SEP] included. What training has shown is kept with the encoder's weights, as all
 components that share it read the same windows.
 """
 
 import warnings
-from typing import Dict, List, Optional, Sequence
+from collections.abc import Sequence
 
 from ..bridge.wrapper import TorchShim
 from .storage import StoredComponent
@@ -34,7 +35,7 @@ def made_for(encoder: TorchShim) -> int:
 
 def record_windows(encoder: TorchShim, lengths: Sequence[int]) -> None:
     """Count the windows of an update, by the pieces that are in windows of each length."""
-    seen: List[int] = encoder.settings.setdefault(SEEN, [])
+    seen: list[int] = encoder.settings.setdefault(SEEN, [])
     for length in lengths:
         step = (int(length) - 1) // STEP
         seen.extend([0] * (step + 1 - len(seen)))
@@ -46,7 +47,7 @@ def forget_limits(encoder: TorchShim) -> None:
     encoder.settings[UNKNOWN] = True
 
 
-def learned_window(encoder: TorchShim) -> Optional[int]:
+def learned_window(encoder: TorchShim) -> int | None:
     """The longest windows that training has shown often enough: at least a share RARE of all pieces were in windows as
     long or longer, in steps of STEP. None where the encoder was not trained here, or before."""
     seen = encoder.settings.get(SEEN)
@@ -67,47 +68,51 @@ def known_window(encoder: TorchShim) -> int:
 
 
 def fit_overlap(overlap: int, window: int, *, longest_span: int = 0) -> int:
-    """The context in pieces around cores: as much as is asked for, but at most a quarter of the window or OVERLAP, if that
-    is more, so that small windows do not read all words many times; at most half of the window, but at least twice the longest
-    span, so that none is lost at the end of a core."""
+    """The context in pieces around cores: as much as is asked for, but at most a quarter of the window or OVERLAP, if
+    that is more, so that small windows do not read all words many times; at most half of the window, but at least twice
+    the longest span, so that none is lost at the end of a core."""
     return min(overlap, max(window // 4, min(OVERLAP, window // 2), 2 * longest_span))
 
 
-def check_window(max_window: Optional[int]) -> None:
+def check_window(max_window: int | None) -> None:
     if max_window is not None and max_window < LOWEST:
         raise ValueError(
-            f"max_window must be a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null, but it is {max_window}."
+            f"max_window must be a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null, but it is "
+            f"{max_window}."
         )
 
 
 class WindowedComponent(StoredComponent):
     """A component whose texts are read in windows, of the setting `max_window`.
 
-    counts_windows: whether the windows that it is trained on say how long those of predictions may be; not where they hold
-    other things beside the text, as those of questions do.
+    counts_windows: whether the windows that it is trained on say how long those of predictions may be; not where they
+    hold other things beside the text, as those of questions do.
     """
 
     counts_windows = False
     _quiet = False  # nothing is said of long windows: it was said, or training is under way
 
     def window(self, *, learning: bool) -> int:
-        """Pieces of a window at most, [CLS] and [SEP] included: the component's `max_window`, else that of the encoder that
-        it shares. Where neither is set, in training what the encoder was made for, in predictions what it is known to read
-        well. Raises ValueError where the encoder cannot read as many."""
+        """Pieces of a window at most, [CLS] and [SEP] included: the component's `max_window`, else that of the encoder
+        that it shares. Where neither is set, in training what the encoder was made for, in predictions what it is known
+        to read well. Raises ValueError where the encoder cannot read as many."""
         encoder = self.encoder
         chosen, widest = self.cfg["max_window"] or encoder.max_window, widest_window(encoder)
         if chosen is None:
             return made_for(encoder) if learning else known_window(encoder)
         if chosen > widest:
             raise ValueError(
-                f"'{self.name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to at most "
+                f"'{self.name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to at "
+                f"most "
                 "that, or to null."
             )
         if not (learning or self._quiet) and chosen > BEYOND * (known := known_window(encoder)):
             self._quiet = True
             warnings.warn(
-                f"'{self.name}' has max_window = {chosen}, but its encoder is known to read windows of {known} pieces well, by "
-                "its checkpoint and what training has shown it: expect that less is found in longer ones. Set max_window to "
+                f"'{self.name}' has max_window = {chosen}, but its encoder is known to read windows of {known} pieces "
+                f"well, by "
+                "its checkpoint and what training has shown it: expect that less is found in longer ones. Set "
+                "max_window to "
                 "null or less, or train with longer texts.",
                 stacklevel=4,
             )
@@ -117,13 +122,14 @@ class WindowedComponent(StoredComponent):
         """Pieces without [CLS] and [SEP] that a window may have where what is asked does not fit into a shorter one."""
         return (self.cfg["max_window"] or self.encoder.max_window or widest_window(self.encoder)) - 2
 
-    def limits(self, *, learning: bool, longest_span: Optional[int] = None) -> Dict[str, int]:
-        """`room`, pieces of a window without [CLS] and [SEP], and `overlap`, for `plan_windows`. Raises ValueError where
-        spans of `longest_span` pieces do not fit."""
+    def limits(self, *, learning: bool, longest_span: int | None = None) -> dict[str, int]:
+        """`room`, pieces of a window without [CLS] and [SEP], and `overlap`, for `plan_windows`. Raises ValueError
+        where spans of `longest_span` pieces do not fit."""
         window = self.window(learning=learning)
         if longest_span is not None and window - 2 <= 2 * longest_span:
             raise ValueError(
-                f"'{self.name}' has windows of {window} pieces, but with max_span_pieces = {longest_span} they must have at "
+                f"'{self.name}' has windows of {window} pieces, but with max_span_pieces = {longest_span} they must "
+                f"have at "
                 f"least {2 * longest_span + 3}. Raise max_window, or lower max_span_pieces."
             )
         return {"room": window - 2, "overlap": fit_overlap(self.cfg["overlap"], window, longest_span=longest_span or 0)}

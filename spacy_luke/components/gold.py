@@ -1,6 +1,7 @@
 """Gold spans of examples: as classes of candidate spans, why some can never be predicted, and names of their scores."""
 
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Span
@@ -10,10 +11,10 @@ from ..batch.windows import Document, Spans, Windows, place_spans
 
 
 def read_gold(
-    example: Example, classes: Dict[str, int], *, spans_key: Optional[str], name: str
-) -> Optional[Dict[Tuple[int, int], int]]:
-    """Class of each gold span in the words of the predicted Doc, and (i, i): -1 for each word i without annotation; None
-    where the whole Doc has none. Raises ValueError for a label that is not in `classes`; name: the component's."""
+    example: Example, classes: dict[str, int], *, spans_key: str | None, name: str
+) -> dict[tuple[int, int], int] | None:
+    """Class of each gold span in the words of the predicted Doc, and (i, i): -1 for each word i without annotation;
+    None where the whole Doc has none. Raises ValueError for a label that is not in `classes`; name: the component's."""
     reference = example.reference
     if spans_key is None:
         if not reference.has_annotation("ENT_IOB"):
@@ -23,7 +24,7 @@ def read_gold(
         if spans_key not in reference.spans:
             return None
         spans = list(reference.spans[spans_key])
-    gold: Dict[Tuple[int, int], int] = {}
+    gold: dict[tuple[int, int], int] = {}
     for span in example.get_aligned_spans_y2x(spans, allow_overlap=True):
         if span.label_ not in classes:
             raise ValueError(
@@ -39,7 +40,7 @@ def read_gold(
     return gold
 
 
-def unknown_words(gold: Dict[Tuple[int, int], int], n_words: int) -> Optional[np.ndarray]:
+def unknown_words(gold: dict[tuple[int, int], int], n_words: int) -> np.ndarray | None:
     """Prefix sums of words without annotation, (W + 1,), or None where there is none."""
     unknown = [start for (start, end), label in gold.items() if start == end and label == -1]
     if not unknown:
@@ -49,7 +50,7 @@ def unknown_words(gold: Dict[Tuple[int, int], int], n_words: int) -> Optional[np
     return np.cumsum(marks)
 
 
-def gold_classes(spans: Spans, gold: Dict[Tuple[int, int], int], unknown_W: Optional[np.ndarray]) -> np.ndarray:
+def gold_classes(spans: Spans, gold: dict[tuple[int, int], int], unknown_W: np.ndarray | None) -> np.ndarray:
     """Class of each candidate: the gold span's, 0 for none, -1 where a word of it has no annotation."""
     classes = np.zeros(len(spans), dtype=np.int64)
     if unknown_W is not None:
@@ -64,7 +65,7 @@ def gold_classes(spans: Spans, gold: Dict[Tuple[int, int], int], unknown_W: Opti
 
 
 def obstacles(
-    document: Document, windows: Windows, spans: Sequence[Span], *, max_pieces: Optional[int], max_words: Optional[int]
+    document: Document, windows: Windows, spans: Sequence[Span], *, max_pieces: int | None, max_words: int | None
 ) -> Iterator[str]:
     """Why spans are not among the candidates, in words that follow "gold spans"; nothing for those that are."""
     pieces = document.pieces
@@ -82,7 +83,7 @@ def obstacles(
             yield "do not fit into a window"
 
 
-def with_default_names(scores: Dict[str, Any], examples: Sequence[Example], *, spans_key: str) -> Dict[str, Any]:
+def with_default_names(scores: dict[str, Any], examples: Sequence[Example], *, spans_key: str) -> dict[str, Any]:
     """A group's scores, as ents_... too where nothing has written doc.ents: spaCy takes default score weights by the
     factory, whatever its settings, so that `spacy train` without weights of its own would have no score to follow."""
     if any(len(x.predicted) and x.predicted.has_annotation("ENT_IOB") for x in examples):

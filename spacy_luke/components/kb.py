@@ -11,8 +11,9 @@ spaCy makes an empty one first, also when a pipeline is loaded, and reads the sa
 """
 
 import weakref
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any
 
 import srsly
 from spacy.kb import Candidate, KnowledgeBase
@@ -33,9 +34,9 @@ MAKE_VECTORS = (
 )
 
 
-def make_entity_kb_loader(path: str, top: Optional[int] = None) -> Callable[[Vocab], KnowledgeBase]:
-    """Registered as `spacy-luke.EntityKB.v1`: opens the knowledge base at `path`. top: candidates of a mention at most, the
-    best by prior; None: all."""
+def make_entity_kb_loader(path: str, top: int | None = None) -> Callable[[Vocab], KnowledgeBase]:
+    """Registered as `spacy-luke.EntityKB.v1`: opens the knowledge base at `path`. top: candidates of a mention at most,
+    the best by prior; None: all."""
 
     def load_entity_kb(vocab: Vocab) -> KnowledgeBase:
         return LinkedKB(vocab, EntityKB.open(path), top=top)
@@ -53,11 +54,11 @@ def make_empty_entity_kb() -> Callable[[Vocab, int], KnowledgeBase]:
 
 
 class LinkedCandidate(Candidate):
-    """spaCy's candidate. Reading the vector of an entity that has none raises ValueError, since a vector of zeros would make
-    spaCy's scores NaN."""
+    """spaCy's candidate. Reading the vector of an entity that has none raises ValueError, since a vector of zeros would
+    make spaCy's scores NaN."""
 
     @property
-    def entity_vector(self) -> List[float]:
+    def entity_vector(self) -> list[float]:
         vector = super().entity_vector
         if not vector:
             raise ValueError(f"The entity {self.entity_!r} has no vector in the knowledge base. {MAKE_VECTORS}")
@@ -73,9 +74,9 @@ class LinkedKB(KnowledgeBase):
     def __init__(
         self,
         vocab: Vocab,
-        kb: Optional[EntityKB] = None,
+        kb: EntityKB | None = None,
         *,
-        top: Optional[int] = None,
+        top: int | None = None,
         entity_vector_length: int = 1,
     ) -> None:
         if top is not None and top < 1:
@@ -87,7 +88,7 @@ class LinkedKB(KnowledgeBase):
         """Number of entities."""
         return 0 if self.kb is None else len(self.kb)
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.vocab, self.kb, self.top, self.entity_vector_length)
 
     def is_empty(self) -> bool:
@@ -121,7 +122,7 @@ class LinkedKB(KnowledgeBase):
         found = {text: self.get_alias_candidates(text) for text in dict.fromkeys(texts)}
         return [list(found[text]) for text in texts]
 
-    def get_alias_candidates(self, alias: str) -> List[Candidate]:
+    def get_alias_candidates(self, alias: str) -> list[Candidate]:
         kb = self._opened()
         rows = kb.candidate_rows(alias, top=self.top)
         strings, alias_hash = self.vocab.strings, self.vocab.strings.add(alias)
@@ -137,7 +138,7 @@ class LinkedKB(KnowledgeBase):
         row = self._opened().row(entity)
         return next((prior for other, prior in self._opened().candidate_rows(alias) if other == row), 0.0)
 
-    def get_vector(self, entity: str) -> List[float]:
+    def get_vector(self, entity: str) -> list[float]:
         """Zeros for an entity that the knowledge base does not have, as spaCy's own do: gold links may go beyond it.
         ValueError for one that has no vector."""
         kb = self._opened()
@@ -150,13 +151,13 @@ class LinkedKB(KnowledgeBase):
             raise ValueError(f"The entity {name!r} has no vector in the knowledge base. {MAKE_VECTORS}")
         return vector
 
-    def to_disk(self, path: Union[str, Path], exclude: Iterable[str] = SimpleFrozenList()) -> None:
+    def to_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """The folder `path`: hard links to the files on the same disk, else copies."""
         path = Path(path)
         self._opened().save(path)
         write_sealed(path / SETTINGS, {"top": self.top})
 
-    def from_disk(self, path: Union[str, Path], exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
+    def from_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
         path = Path(path)
         kb = EntityKB.open(path)
         self._take(kb, _read_top(path / SETTINGS))
@@ -172,7 +173,7 @@ class LinkedKB(KnowledgeBase):
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
         """The files go to a temporary folder, which lives as long as what was read."""
         try:
-            found: Dict[str, Any] = srsly.msgpack_loads(bytes_data)
+            found: dict[str, Any] = srsly.msgpack_loads(bytes_data)
             top, files = found["top"], {Path(name): data for name, data in found["files"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"Expected the bytes of a knowledge base, but they are damaged ({error!r}).") from error
@@ -191,7 +192,7 @@ class LinkedKB(KnowledgeBase):
         self._take(kb, top)
         return self
 
-    def _take(self, kb: Optional[EntityKB], top: Optional[int]) -> None:
+    def _take(self, kb: EntityKB | None, top: int | None) -> None:
         self.kb, self.top = kb, top
         if kb is not None and kb.vectors is not None:
             super().__init__(self.vocab, kb.vectors.size)  # its length is read-only
@@ -199,11 +200,12 @@ class LinkedKB(KnowledgeBase):
     def _opened(self) -> EntityKB:
         if self.kb is None:
             raise ValueError(
-                f"The knowledge base is empty: give spacy-luke.EntityKB.v1 with a path as kb_loader to `initialize`. {BUILD}"
+                f"The knowledge base is empty: give spacy-luke.EntityKB.v1 with a path as kb_loader to `initialize`. "
+                f"{BUILD}"
             )
         return self.kb
 
-    def _vectors(self, entities: List[str]) -> Dict[str, List[float]]:
+    def _vectors(self, entities: list[str]) -> dict[str, list[float]]:
         """The vectors of those that have one."""
         vectors = self._opened().vectors
         if vectors is None or not entities:
@@ -213,7 +215,7 @@ class LinkedKB(KnowledgeBase):
         return dict(zip([entities[i] for i in kept], vectors.gather(rows[kept]).tolist(), strict=True))
 
 
-def _read_top(path: Path) -> Optional[int]:
+def _read_top(path: Path) -> int | None:
     """Of earlier versions the file has no digest, or is not there."""
     if not path.is_file():
         return None
@@ -228,5 +230,5 @@ def _read_top(path: Path) -> Optional[int]:
     return top
 
 
-def _restore(vocab: Vocab, kb: Optional[EntityKB], top: Optional[int], entity_vector_length: int) -> LinkedKB:
+def _restore(vocab: Vocab, kb: EntityKB | None, top: int | None, entity_vector_length: int) -> LinkedKB:
     return LinkedKB(vocab, kb, top=top, entity_vector_length=entity_vector_length)

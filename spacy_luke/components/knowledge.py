@@ -6,9 +6,10 @@ authors' code (code/knowledge_bert/tokenization.py).
 
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 from spacy.tokens import Doc
 from spacy.util import registry
@@ -32,15 +33,15 @@ class Known:
     score: float = 1.0
 
 
-KnownGetter = Callable[[Doc], List[Known]]
+KnownGetter = Callable[[Doc], list[Known]]
 
 
 class Aligned(NamedTuple):
     """placed: (word, entity), ascending, each word once. lost: (entity, reason) of all others, in the list's order;
     the reason is NO_WORD or DISPLACED."""
 
-    placed: List[Tuple[int, Known]]
-    lost: List[Tuple[Known, str]]
+    placed: list[tuple[int, Known]]
+    lost: list[tuple[Known, str]]
 
 
 def align_known(
@@ -48,7 +49,7 @@ def align_known(
     known: Sequence[Known],
     *,
     alignment: str = "characters",
-    marked: Sequence[Tuple[int, int]] = (),
+    marked: Sequence[tuple[int, int]] = (),
     strip_accents: bool = True,
 ) -> Aligned:
     """The words whose first piece carries an entity. Of several at one word, the last wins.
@@ -68,11 +69,11 @@ def align_known(
     text = doc.text
     if alignment == "characters":
         places = [(number, _first_visible(text, one)) for number, one in enumerate(known)]
-        displaced: List[int] = []
+        displaced: list[int] = []
     else:
         places, displaced = _by_whitespace(text, known, marked=marked, strip_accents=strip_accents)
     starts_W = [word.idx for word in doc]
-    carried: Dict[int, int] = {}
+    carried: dict[int, int] = {}
     lost = dict.fromkeys(displaced, DISPLACED)
     for number, place in places:
         word = None if place is None else bisect_right(starts_W, place) - 1
@@ -88,7 +89,7 @@ def align_known(
     )
 
 
-def _first_visible(text: str, one: Known) -> Optional[int]:
+def _first_visible(text: str, one: Known) -> int | None:
     if not 0 <= one.start_char < one.end_char:
         return None
     inside = range(one.start_char, min(one.end_char, len(text)))
@@ -96,14 +97,14 @@ def _first_visible(text: str, one: Known) -> Optional[int]:
 
 
 def _by_whitespace(
-    text: str, known: Sequence[Known], *, marked: Sequence[Tuple[int, int]], strip_accents: bool
-) -> Tuple[List[Tuple[int, Optional[int]]], List[int]]:
+    text: str, known: Sequence[Known], *, marked: Sequence[tuple[int, int]], strip_accents: bool
+) -> tuple[list[tuple[int, int | None]], list[int]]:
     """(number of each entity, the character whose piece gets it), in the text's order, and the numbers that another one
     with the same beginning displaces."""
     origin = _with_marks(len(text), marked)
     marked_text = "".join("#" if i == -1 else " " if i == -2 else text[i] for i in origin)
     kept = [i for i, char in enumerate(marked_text) if not _is_dropped(char)]
-    at: Dict[int, int] = {}
+    at: dict[int, int] = {}
     displaced = []
     for number, one in enumerate(known):
         if one.start_char < 0:
@@ -113,7 +114,7 @@ def _by_whitespace(
             displaced.append(at[place])
         at[place] = number
     carriers, entities = _runs([marked_text[i] for i in kept], at, strip_accents=strip_accents)
-    found: Dict[int, Optional[int]] = dict.fromkeys(set(range(len(known))) - set(displaced))
+    found: dict[int, int | None] = dict.fromkeys(set(range(len(known))) - set(displaced))
     for place, number in zip(carriers, entities):  # as in the original, what has no partner is lost
         if number is not None and origin[kept[place]] >= 0:
             found[number] = origin[kept[place]]
@@ -121,11 +122,11 @@ def _by_whitespace(
     return ordered, displaced
 
 
-def _runs(chars: Sequence[str], at: Dict[int, int], *, strip_accents: bool) -> Tuple[List[int], List[Optional[int]]]:
+def _runs(chars: Sequence[str], at: dict[int, int], *, strip_accents: bool) -> tuple[list[int], list[int | None]]:
     """Where each token (punctuation apart) begins, and the entity of each; a run that vanishes has an entity or None
     all the same."""
-    carriers: List[int] = []
-    entities: List[Optional[int]] = []
+    carriers: list[int] = []
+    entities: list[int | None] = []
     i = 0
     while i < len(chars):
         if _is_blank(chars[i]):
@@ -143,12 +144,13 @@ def _runs(chars: Sequence[str], at: Dict[int, int], *, strip_accents: bool) -> T
     return carriers, entities
 
 
-def _with_marks(size: int, marked: Sequence[Tuple[int, int]]) -> List[int]:
-    """The characters of the text with its marks: numbers of the text's own, -1 for a mark, -2 for the blank beside it."""
-    inserted: List[Tuple[int, int, List[int]]] = []
+def _with_marks(size: int, marked: Sequence[tuple[int, int]]) -> list[int]:
+    """The characters of the text with its marks: numbers of the text's own, -1 for a mark, -2 for the blank beside
+    it."""
+    inserted: list[tuple[int, int, list[int]]] = []
     for start, end in marked:
         inserted += [(start, 1, [-1, -2]), (end, 0, [-2, -1])]
-    origin: List[int] = []
+    origin: list[int] = []
     done = 0
     for place, _, extra in sorted(inserted):
         origin += [*range(done, place), *extra]
@@ -156,7 +158,7 @@ def _with_marks(size: int, marked: Sequence[Tuple[int, int]]) -> List[int]:
     return [*origin, *range(done, size)]
 
 
-def _shift(start: int, marked: Sequence[Tuple[int, int]]) -> int:
+def _shift(start: int, marked: Sequence[tuple[int, int]]) -> int:
     """How far marks move an entity that begins here. One that begins where a marked mention ends stays behind the mark
     and is lost, as in the original, unless it is marked itself."""
     begins = any(start == a for a, _ in marked)
@@ -186,7 +188,7 @@ def _is_dropped(char: str) -> bool:
 class LinkedEnts:
     """doc.ents with a kb_id_."""
 
-    def __call__(self, doc: Doc) -> List[Known]:
+    def __call__(self, doc: Doc) -> list[Known]:
         return [Known(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in ("", NIL)]
 
 
@@ -197,7 +199,7 @@ class LinkedSpans:
     key: str
     threshold: float
 
-    def __call__(self, doc: Doc) -> List[Known]:
+    def __call__(self, doc: Doc) -> list[Known]:
         if self.key not in doc.spans:
             return []
         group = doc.spans[self.key]
@@ -205,7 +207,8 @@ class LinkedSpans:
         scores = [1.0] * len(group) if scores is None else [float(score) for score in scores]
         if len(scores) != len(group):
             raise ValueError(
-                f"doc.spans[{self.key!r}] has {len(group)} spans, but attrs['scores'] has {len(scores)}: expected one each. "
+                f"doc.spans[{self.key!r}] has {len(group)} spans, but attrs['scores'] has {len(scores)}: expected one "
+                f"each. "
                 "Was the group changed without its scores?"
             )
         return [
@@ -221,18 +224,18 @@ class GivenEntities:
 
     threshold: float
 
-    def __call__(self, doc: Doc) -> List[Known]:
+    def __call__(self, doc: Doc) -> list[Known]:
         return [Known(*row) for row in get_rows(doc, "luke_knowledge") or () if row[3] > self.threshold]
 
 
 @registry.misc("spacy-luke.linked_ents.v1")
-def make_linked_ents() -> Callable[[Doc], List[Known]]:
+def make_linked_ents() -> Callable[[Doc], list[Known]]:
     """The entities of doc.ents that any linker has given a `kb_id_`, score 1. "NIL" is none."""
     return LinkedEnts()
 
 
 @registry.misc("spacy-luke.linked_spans.v1")
-def make_linked_spans(key: str = "luke_links", threshold: float = 0.0) -> Callable[[Doc], List[Known]]:
+def make_linked_spans(key: str = "luke_links", threshold: float = 0.0) -> Callable[[Doc], list[Known]]:
     """The spans of doc.spans[key] that have a `kb_id_`, such as those of `entity_annotator`.
 
     threshold: least score; scores are those of attrs["scores"], 1 where the group has none.
@@ -241,7 +244,7 @@ def make_linked_spans(key: str = "luke_links", threshold: float = 0.0) -> Callab
 
 
 @registry.misc("spacy-luke.given_entities.v1")
-def make_given_entities(threshold: float = 0.3) -> Callable[[Doc], List[Known]]:
-    """The entities of doc._.luke_knowledge whose score is above the threshold, as in the original: .3 for typing, .4 for
-    TACRED."""
+def make_given_entities(threshold: float = 0.3) -> Callable[[Doc], list[Known]]:
+    """The entities of doc._.luke_knowledge whose score is above the threshold, as in the original: .3 for typing, .4
+    for TACRED."""
     return GivenEntities(threshold)

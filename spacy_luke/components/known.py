@@ -5,8 +5,8 @@ E entities of a Doc or a window.
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.tokens import Doc
@@ -23,13 +23,13 @@ class KnownPieces:
     pieces_E: np.ndarray
     rows_E: np.ndarray
 
-    def inside(self, number: Callable[[int], int], window_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Rows and places of those whose pieces are in a window: only these are looked at, as a text may have as many windows
-        as entities. number: a piece as the window counts it, never less than that of one before; window_N: numbers of its
-        pieces, ascending, -1 of markers. Of several at one piece, as words between marks may share one that they do not
-        share in the document, the last wins."""
+    def inside(self, number: Callable[[int], int], window_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and places of those whose pieces are in a window: only these are looked at, as a text may have as many
+        windows as entities. number: a piece as the window counts it, never less than that of one before; window_N:
+        numbers of its pieces, ascending, -1 of markers. Of several at one piece, as words between marks may share one
+        that they do not share in the document, the last wins."""
         at_N = np.flatnonzero(window_N >= 0)
-        row_at: Dict[int, int] = {}
+        row_at: dict[int, int] = {}
         for stretch in np.split(at_N, np.flatnonzero(np.diff(window_N[at_N]) != 1) + 1):
             place = dict(zip(window_N[stretch].tolist(), stretch.tolist(), strict=True))
             if not place:
@@ -46,8 +46,8 @@ class KnownPieces:
 class KnownEntities:
     """Finds the entities of Docs.
 
-    getter: entities of a Doc, such as spacy-luke.linked_ents.v1. alignment: see `align_known`. vectors: those that have a
-    row count. strip_accents: whether the tokenizer takes accents away, which "whitespace" depends on.
+    getter: entities of a Doc, such as spacy-luke.linked_ents.v1. alignment: see `align_known`. vectors: those that have
+    a row count. strip_accents: whether the tokenizer takes accents away, which "whitespace" depends on.
     """
 
     getter: KnownGetter
@@ -60,8 +60,8 @@ class KnownEntities:
         doc: Doc,
         document: Document,
         *,
-        marked: Sequence[Tuple[int, int]] = (),
-        counts: Optional[Counter] = None,
+        marked: Sequence[tuple[int, int]] = (),
+        counts: Counter | None = None,
     ) -> KnownPieces:
         """The entities of a Doc. marked: characters of the mentions between marks. counts: gets what becomes of each
         entity, for reports."""
@@ -88,11 +88,11 @@ class KnownEntities:
 class KnownFinder:
     """The entities of one Doc, for each unit that is marked in it: found once where marks change nothing."""
 
-    def __init__(self, known: Optional[KnownEntities], doc: Doc, document: Document):
+    def __init__(self, known: KnownEntities | None, doc: Doc, document: Document):
         self.known, self.doc, self.document = known, doc, document
-        self.found: Optional[KnownPieces] = None
+        self.found: KnownPieces | None = None
 
-    def find(self, places: Sequence[Tuple[int, int]]) -> KnownPieces:
+    def find(self, places: Sequence[tuple[int, int]]) -> KnownPieces:
         """places: words [start, end) of the marked mentions."""
         if self.known is None:
             return KnownPieces(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -1,7 +1,7 @@
 """What `luke_linker` learns from and is tuned on: mentions with the ids of their entities."""
 
 from collections import Counter
-from typing import Callable, Dict, List, Sequence, Tuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from spacy.tokens import Doc
@@ -14,14 +14,14 @@ NIL = "NIL"
 GOLD_KEY = "luke_links"
 SCORE_THRESHOLDS = np.arange(0.0, 1.0, 0.01).round(2).tolist()  # that `tune` tries
 
-FindCandidates = Callable[[Doc, Sequence[Mention]], List[Named]]
+FindCandidates = Callable[[Doc, Sequence[Mention]], list[Named]]
 
 
-def gold_links(example: Example) -> Tuple[List[Mention], List[str], Counter]:
+def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter]:
     """Mentions of the predicted Doc that have gold entities, these ("NIL" among them), and why others are missing."""
     reference = example.reference
     spans = reference.spans[GOLD_KEY] if GOLD_KEY in reference.spans else reference.ents
-    places: Dict[Mention, str] = {}
+    places: dict[Mention, str] = {}
     missing: Counter = Counter()
     for span in spans:
         if not span.kb_id_:
@@ -36,10 +36,10 @@ def gold_links(example: Example) -> Tuple[List[Mention], List[str], Counter]:
 
 def learnable_links(
     example: Example, table: EntityTable, find: FindCandidates
-) -> Tuple[List[Mention], List[Candidates], List[int], Counter]:
+) -> tuple[list[Mention], list[Candidates], list[int], Counter]:
     """Gold mentions whose entity has a vector and is among the candidates, as in the reference code; and why not."""
     mentions, golds, missing = gold_links(example)
-    kept: List[Tuple[Mention, Candidates, int]] = []
+    kept: list[tuple[Mention, Candidates, int]] = []
     for mention, named, gold in zip(mentions, find(example.predicted, mentions), golds, strict=True):
         if gold == NIL:
             missing["are NIL"] += 1
@@ -63,7 +63,7 @@ def check_learnable(name: str, missing: Counter, total: int) -> None:
         )
 
 
-def best_threshold(rows: Sequence[Tuple[float, bool, bool]]) -> Tuple[float, float]:
+def best_threshold(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
     """rows: of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL.
     RETURNS: the threshold that makes most of them right, the lowest of equal ones, and this share."""
     if not rows:

@@ -3,8 +3,8 @@
 M mentions of a Doc, E entity tokens of a window.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class LinkInput:
     masked_share: float
 
 
-def place_mentions(document: Document, mentions: Sequence[Tuple[int, int]]) -> Tuple[np.ndarray, np.ndarray]:
+def place_mentions(document: Document, mentions: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     """Pieces [first, last) of mentions, words [start, end)."""
     places_M2 = np.array(mentions, dtype=np.int64).reshape(-1, 2)
     return document.pieces.first_W[places_M2[:, 0]], document.pieces.last_W[places_M2[:, 1] - 1]
@@ -40,10 +40,10 @@ def place_mentions(document: Document, mentions: Sequence[Tuple[int, int]]) -> T
 def link_tasks(
     task: LinkInput,
     document: Document,
-    mentions: Sequence[Tuple[int, int]],
+    mentions: Sequence[tuple[int, int]],
     found: Sequence[Candidates],
     table: EntityTable,
-) -> Iterator[Tuple[LinkTask, np.ndarray]]:
+) -> Iterator[tuple[LinkTask, np.ndarray]]:
     """Windows to be decided, and of each window's entity tokens the mentions (-1 of pseudo annotations). A mention
     without pieces, or longer than a window, is decided in none."""
     first_M, last_M = place_mentions(document, mentions)
@@ -70,10 +70,10 @@ def _make_task(
     document: Document,
     window: LinkWindow,
     numbers_E: np.ndarray,
-    places: Tuple[np.ndarray, np.ndarray],
+    places: tuple[np.ndarray, np.ndarray],
     found: Sequence[Candidates],
     table: EntityTable,
-) -> Tuple[LinkTask, np.ndarray]:
+) -> tuple[LinkTask, np.ndarray]:
     none = np.empty(0, np.int64)
     decided_E, known_E = window.decided_E, np.full(len(numbers_E), MASKED)
     mention_E = numbers_E
@@ -106,7 +106,7 @@ def _pseudo(
     first_M: np.ndarray,
     found: Sequence[Candidates],
     table: EntityTable,
-) -> List[Tuple[int, int]]:
+) -> list[tuple[int, int]]:
     """Candidates of the other mentions that are likely by their prior alone, each an entity at its mention (2019 paper,
     section 4.2): (mention, entity). Where there are more than a window takes, those of the nearest mentions."""
     near = others[np.argsort(np.abs(first_M[others] - first_M[target]), kind="stable")]
@@ -122,7 +122,7 @@ def _pseudo(
 def training_items(
     task: LinkInput,
     document: Document,
-    mentions: Sequence[Tuple[int, int]],
+    mentions: Sequence[tuple[int, int]],
     found: Sequence[Candidates],
     golds: Sequence[int],
     table: EntityTable,

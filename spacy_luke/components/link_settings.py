@@ -1,6 +1,6 @@
 """The settings of `luke_linker` where a config does not name them, and what they may be."""
 
-from typing import Any, Dict
+from typing import Any
 
 from thinc.api import Config
 
@@ -49,7 +49,7 @@ SCORE_WEIGHTS = {
 }
 
 
-def check_settings(cfg: Dict[str, Any]) -> None:
+def check_settings(cfg: dict[str, Any]) -> None:
     """Raises ValueError for a value that its setting cannot have."""
     for setting, choices in (("inference", INFERENCE), ("split", SPLITS), ("others", OTHERS)):
         if cfg[setting] not in choices:

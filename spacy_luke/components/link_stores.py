@@ -1,10 +1,10 @@
 """Where a linker's entities come from, and how they go into a bytestring."""
 
 import weakref
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Dict
 
 import numpy as np
 import torch
@@ -49,8 +49,8 @@ def without_table(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def with_table(checkpoint: Checkpoint, store: EntityVectors) -> Checkpoint:
-    """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases (zeros
-    where the store has none): the reverse of `without_table` and `table_vectors`."""
+    """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases
+    (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
     size = checkpoint.config.entity_size
     names = [name for name in store.names_of(np.arange(len(store))) if name not in SPECIAL]
     both = np.zeros((len(SPECIAL) + len(names), size + 1), dtype=np.float32)
@@ -68,8 +68,8 @@ def with_table(checkpoint: Checkpoint, store: EntityVectors) -> Checkpoint:
 
 
 def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
-    """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and [MASK],
-    and rows without a name, are left out."""
+    """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and
+    [MASK], and rows without a name, are left out."""
     table = checkpoint.tensors[TABLE].float().numpy()
     bias = checkpoint.tensors.get("entity_head.bias")
     if bias is not None:
@@ -87,7 +87,7 @@ def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
     return store
 
 
-def unpack_kb(files: Dict[str, bytes]) -> EntityKB:
+def unpack_kb(files: dict[str, bytes]) -> EntityKB:
     """A knowledge base from its files. They lie in a temporary folder for as long as it is used."""
     held = HeldFolder.temporary()
     new = held.path
@@ -101,12 +101,13 @@ def unpack_kb(files: Dict[str, bytes]) -> EntityKB:
     return kb
 
 
-def pack_kb(kb: EntityKB, *, most: int) -> Dict[str, bytes]:
+def pack_kb(kb: EntityKB, *, most: int) -> dict[str, bytes]:
     """The files of a knowledge base by their path in its folder. Raises ValueError for more than `most` bytes."""
     size = sum(x.stat().st_size for x in kb.path.rglob("*") if x.is_file())
     if size > most:
         raise ValueError(
-            f"The knowledge base in {kb.path} has {size:,} bytes, more than a bytestring in spaCy's format can hold. Use "
+            f"The knowledge base in {kb.path} has {size:,} bytes, more than a bytestring in spaCy's format can hold. "
+            f"Use "
             "nlp.to_disk, which has no limit."
         )
     with closing(HeldFolder.temporary()) as held:

@@ -1,10 +1,11 @@
-"""`luke_linker`: mentions are linked to the entities of a knowledge base (Yamada & Shindo 2019, arXiv:1909.00426v1; Yamada et
-al., NAACL 2022, "Global Entity Disambiguation with BERT")."""
+"""`luke_linker`: mentions are linked to the entities of a knowledge base (Yamada & Shindo 2019, arXiv:1909.00426v1;
+Yamada et al., NAACL 2022, "Global Entity Disambiguation with BERT")."""
 
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any
 
 import numpy as np
 import srsly
@@ -57,17 +58,17 @@ def make_luke_linker(
     use_given: bool,
     share_names: bool,
     inference: str,
-    sure: Optional[float],
+    sure: float | None,
     split: str,
     overlap: int,
-    max_window: Optional[int],
+    max_window: int | None,
     max_mentions: int,
     others: str,
     pseudo_prior: float,
     masked_share: float,
     threshold: float,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "LukeLinker":
     """Builds the component; see `LukeLinker` for the settings."""
     return LukeLinker(
@@ -94,23 +95,25 @@ def make_luke_linker(
 
 
 class LukeLinker(LukeComponent):
-    """Gives each mention the id of its entity (`ent.kb_id_`), and its candidates with prior and score, the best first, in
-    `span._.luke_candidates`. A mention without candidates, or whose best score is below the threshold, gets "NIL".
+    """Gives each mention the id of its entity (`ent.kb_id_`), and its candidates with prior and score, the best first,
+    in `span._.luke_candidates`. A mention without candidates, or whose best score is below the threshold, gets "NIL".
 
     getter: the mentions of a Doc, such as spacy-luke.doc_ents.v1 or spacy-luke.span_group.v1.
     max_candidates: those of a mention with the highest priors are scored.
-    use_given: whether `doc._.luke_candidates_given` takes the place of the knowledge base's candidates in Docs that have it.
+    use_given: whether `doc._.luke_candidates_given` takes the place of the knowledge base's candidates in Docs that
+        have it.
     share_names: whether a person's mention that is part of a longer one in the document gets that one's candidates.
     inference: "global" decides the most confident mention first, and the next ones see its entity; "local" all at once.
-    sure: "global" decides all mentions of at least this probability in one step, which is faster; null: one a step, as the
-        paper does.
+    sure: "global" decides all mentions of at least this probability in one step, which is faster; null: one a step, as
+        the paper does.
     split: of documents longer than a window, "cores" (windows that overlap), "simple" (equal parts) or "per_mention" (a
         window around each), as the original code has them; see `plan_link_windows`.
-    overlap: least context in pieces at the ends of cores. max_window: pieces of a window with [CLS] and [SEP]; null: as many
-        as the encoder reads. max_mentions: entity tokens of a window; more are divided among several passes over it.
-    others: what a mention's input has of the others: "masked", all are masked in one input (2022); or, as in the 2019 paper,
-        each mention has an input of its own, with nothing of them ("none") or their candidates whose prior is at least
-        `pseudo_prior` as entities ("pseudo").
+    overlap: least context in pieces at the ends of cores. max_window: pieces of a window with [CLS] and [SEP]; null: as
+        many as the encoder reads. max_mentions: entity tokens of a window; more are divided among several passes over
+        it.
+    others: what a mention's input has of the others: "masked", all are masked in one input (2022); or, as in the 2019
+        paper, each mention has an input of its own, with nothing of them ("none") or their candidates whose prior is at
+        least `pseudo_prior` as entities ("pseudo").
     masked_share: of a window's mentions in training; the others are given as their gold entities.
     threshold: least score, the probability among the candidates. `tune` finds the best one on dev data.
     batch_size: pieces and entity tokens encoded at once.
@@ -131,17 +134,17 @@ class LukeLinker(LukeComponent):
         use_given: bool = True,
         share_names: bool = False,
         inference: str = "global",
-        sure: Optional[float] = None,
+        sure: float | None = None,
         split: str = "cores",
         overlap: int = 128,
-        max_window: Optional[int] = None,
+        max_window: int | None = None,
         max_mentions: int = 128,
         others: str = "masked",
         pseudo_prior: float = 0.1,
         masked_share: float = 0.9,
         threshold: float = 0.0,
         batch_size: int = 4096,
-        scorer: Optional[Callable[..., Any]] = None,
+        scorer: Callable[..., Any] | None = None,
     ):
         super().__init__(
             vocab,
@@ -164,9 +167,9 @@ class LukeLinker(LukeComponent):
         )
         self.getter = getter
         self.scorer = scorer
-        self.kb: Optional[EntityKB] = None
+        self.kb: EntityKB | None = None
         self.counts: Counter = Counter()  # what predictions have computed (about, of threads at once); see `decide`
-        self._vectors: Optional[EntityVectors] = None  # without a knowledge base
+        self._vectors: EntityVectors | None = None  # without a knowledge base
         register_extensions()
         check_settings(self.cfg)
 
@@ -178,32 +181,35 @@ class LukeLinker(LukeComponent):
         found = self._vectors if self.kb is None or self.kb.vectors is None else self.kb.vectors
         if found is None:
             raise ValueError(
-                f"'{self.name}' has no entity vectors. Expected a knowledge base with vectors (`spacy luke embed-entities`) in "
-                f"[initialize.components.{self.name}.kb], a store in .vectors (`spacy luke build-vectors`), or a converted "
+                f"'{self.name}' has no entity vectors. Expected a knowledge base with vectors (`spacy luke "
+                f"embed-entities`) in "
+                f"[initialize.components.{self.name}.kb], a store in .vectors (`spacy luke build-vectors`), or a "
+                f"converted "
                 "checkpoint."
             )
         return found
 
     @property
-    def own_vectors(self) -> Optional[EntityVectors]:
+    def own_vectors(self) -> EntityVectors | None:
         return self._vectors if self.kb is None or self.kb.vectors is None else None
 
     @property
-    def stores(self) -> Dict[str, Path]:
+    def stores(self) -> dict[str, Path]:
         return {**super().stores, **({} if self.kb is None else {KB: self.kb.path})}
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         self._vectors = vectors
 
-    def set_kb(self, kb: Optional[EntityKB]) -> None:
-        """Use another knowledge base. Its vectors must be of the same kind as those of training; entities may differ. One
-        without vectors gives names and counts alone: entities keep the linker's own vectors, as of a converted
+    def set_kb(self, kb: EntityKB | None) -> None:
+        """Use another knowledge base. Its vectors must be of the same kind as those of training; entities may differ.
+        One without vectors gives names and counts alone: entities keep the linker's own vectors, as of a converted
         checkpoint. Raises ValueError where these are not there either, or of another width than the encoder's."""
         if kb is not None and kb.vectors is not None and self.encoder.ready:
             check_store(kb.vectors, self.encoder.module.config.entity_size)
         elif kb is not None and kb.vectors is None and self._vectors is None:
             raise ValueError(
-                f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them with "
+                f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them "
+                f"with "
                 "`spacy luke embed-entities`, by the encoder that it was trained from."
             )
         self.kb = kb
@@ -211,11 +217,12 @@ class LukeLinker(LukeComponent):
     def table(self) -> EntityTable:
         return EntityTable(self.vectors, size=self.encoder.module.config.entity_size, kb=self.kb)
 
-    def candidates(self, doc: Doc, mentions: Sequence[Mention]) -> List[Named]:
+    def candidates(self, doc: Doc, mentions: Sequence[Mention]) -> list[Named]:
         """Of each mention, words [start, end), the candidates that are scored."""
         if self.cfg["share_names"] and self.kb is None:
             raise ValueError(
-                f"'{self.name}' has share_names = true, which needs a knowledge base that knows persons, but it has none. Give "
+                f"'{self.name}' has share_names = true, which needs a knowledge base that knows persons, but it has "
+                f"none. Give "
                 f"one in [initialize.components.{self.name}.kb], or set share_names = false."
             )
         return find_candidates(
@@ -237,10 +244,11 @@ class LukeLinker(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> List[List[Tuple[Mention, Linked]]]:
-        """For each Doc its mentions as words [start, end), and their candidates as (id, prior, score), the best first."""
-        results: List[List[Tuple[Mention, Linked]]] = []
-        chunk: List[Tuple[Doc, List[Mention], List[Named]]] = []
+    def predict(self, docs: Iterable[Doc]) -> list[list[tuple[Mention, Linked]]]:
+        """For each Doc its mentions as words [start, end), and their candidates as (id, prior, score), the best
+        first."""
+        results: list[list[tuple[Mention, Linked]]] = []
+        chunk: list[tuple[Doc, list[Mention], list[Named]]] = []
         total = 0
         with self.predicting():
             for doc in docs:
@@ -255,8 +263,8 @@ class LukeLinker(LukeComponent):
         return results
 
     def _predict_chunk(
-        self, chunk: Sequence[Tuple[Doc, List[Mention], List[Named]]]
-    ) -> Iterator[List[Tuple[Mention, Linked]]]:
+        self, chunk: Sequence[tuple[Doc, list[Mention], list[Named]]]
+    ) -> Iterator[list[tuple[Mention, Linked]]]:
         if not any(mentions for _, mentions, _ in chunk):
             yield from ([] for _ in chunk)
             return
@@ -280,7 +288,7 @@ class LukeLinker(LukeComponent):
             counts=self.counts,
         )
         self._check(tasks, [i for i, _ in places], [doc for doc, _, _ in chunk])
-        scores: List[List[Optional[np.ndarray]]] = [[None] * len(mentions) for _, mentions, _ in chunk]
+        scores: list[list[np.ndarray | None]] = [[None] * len(mentions) for _, mentions, _ in chunk]
         reached = [np.zeros(len(mentions), bool) for _, mentions, _ in chunk]
         for task, (i, mention_E) in zip(tasks, places, strict=True):
             for e in np.flatnonzero(task.decided_E).tolist():
@@ -297,14 +305,14 @@ class LukeLinker(LukeComponent):
             scores_C = np.concatenate([x for _, x in rows])
             check_scores(scores_C, lambda: [i for i, x in rows for _ in x], docs, name=self.name)
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[Tuple[Mention, Linked]]]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[Mention, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
         for doc, found in zip(docs, predictions):
             write_links(doc, found, threshold=self.cfg["threshold"], key=key)
 
     # ---- training
 
-    def batches(self, examples: List[Example]) -> Iterator[LinkBatch]:
+    def batches(self, examples: list[Example]) -> Iterator[LinkBatch]:
         table, items = self.table(), []
         for i, example in enumerate(examples):
             mentions, found, golds, _ = learnable_links(example, table, self.candidates)
@@ -317,7 +325,7 @@ class LukeLinker(LukeComponent):
     def loss_weight(self, batch: LinkBatch) -> float:
         return float(len(batch.scored_S))
 
-    def get_loss(self, batch: LinkBatch, scores_C: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+    def get_loss(self, batch: LinkBatch, scores_C: Tensor) -> tuple[float, tuple[Any, ...]]:
         owner_C, gold_S = (to_tensor(x, scores_C.device) for x in (batch.owner_C, batch.gold_C()))
         loss, gradient = candidate_cross_entropy(scores_C, owner_C, gold_S)
         return loss, (gradient,)
@@ -326,18 +334,18 @@ class LukeLinker(LukeComponent):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        kb: Optional[Callable[[], EntityKB]] = None,
-        vectors: Optional[str] = None,
-        weights: Optional[Callable[[], Checkpoint]] = None,
+        nlp: Language | None = None,
+        kb: Callable[[], EntityKB] | None = None,
+        vectors: str | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, the knowledge base or the vectors, and make the head.
 
         kb: a loader, such as spacy-luke.entity_kb.v1; vectors: folder of a store, where all candidates are given. Where
         neither has vectors, the entity table of the checkpoint is taken. weights: a loader of a checkpoint, such as
-        spacy-luke.checkpoint.v1. The head begins as the checkpoint's masked-entity head where it has one that fits, else
-        fresh from the seed.
+        spacy-luke.checkpoint.v1. The head begins as the checkpoint's masked-entity head where it has one that fits,
+        else fresh from the seed.
         """
         validate_get_examples(get_examples, "LukeLinker.initialize")
         if kb is not None and vectors is not None:
@@ -380,12 +388,13 @@ class LukeLinker(LukeComponent):
         self.kb, self._vectors = None, table_vectors(checkpoint)
 
     def to_checkpoint(self) -> Checkpoint:
-        """In the original's layout: the entities' vectors are the entity table. Raises ValueError for a head that adds a
-        share of the prior, for which the original has no place."""
+        """In the original's layout: the entities' vectors are the entity table. Raises ValueError for a head that adds
+        a share of the prior, for which the original has no place."""
         head = self.model.shims[0].module
         if head.prior is not None:
             raise ValueError(
-                f"The head of '{self.name}' adds a learned share of prior and in-links to its scores, for which the original's "
+                f"The head of '{self.name}' adds a learned share of prior and in-links to its scores, for which the "
+                f"original's "
                 "layout has no place. Train with prior = false in [components.luke_linker.model] to export it."
             )
         checkpoint = with_table(super().to_checkpoint(), self.vectors)
@@ -397,16 +406,16 @@ class LukeLinker(LukeComponent):
         self,
         examples: Sequence[Example],
         *,
-        nlp: Optional[Language] = None,
+        nlp: Language | None = None,
         gold_mentions: bool = False,
         least: int = 0,
-    ) -> Dict[str, float]:
-        """Set the threshold that is best on examples, dev data never trained on: for the mentions that the getter finds in
-        the predicted Docs by the scorer's `links_strict_f`, for which a link of a mention that is none is wrong.
+    ) -> dict[str, float]:
+        """Set the threshold that is best on examples, dev data never trained on: for the mentions that the getter finds
+        in the predicted Docs by the scorer's `links_strict_f`, for which a link of a mention that is none is wrong.
 
-        gold_mentions: mentions are the gold ones, and most of them are to be linked as they should be, to their entity or
-        to NIL. nlp: pipeline whose config gets the threshold (see `settle`). RETURNS: it and what it gives; of equal ones
-        the lowest. Raises ValueError for fewer than `least` gold mentions with an entity.
+        gold_mentions: mentions are the gold ones, and most of them are to be linked as they should be, to their entity
+        or to NIL. nlp: pipeline whose config gets the threshold (see `settle`). RETURNS: it and what it gives; of equal
+        ones the lowest. Raises ValueError for fewer than `least` gold mentions with an entity.
         """
         linked = sum(gold != NIL for example in examples for gold in gold_links(example)[1])
         if gold_mentions:
@@ -418,7 +427,7 @@ class LukeLinker(LukeComponent):
         self.settle(nlp, threshold=threshold)
         return {"threshold": threshold, "links_accuracy" if gold_mentions else "links_strict_f": value}
 
-    def _gold_rows(self, example: Example) -> Iterator[Tuple[float, bool, bool]]:
+    def _gold_rows(self, example: Example) -> Iterator[tuple[float, bool, bool]]:
         """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL."""
         mentions, golds, missing = gold_links(example)
         yield from [(0.0, False, False)] * sum(missing.values())
@@ -427,7 +436,7 @@ class LukeLinker(LukeComponent):
             best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
             yield score, best == gold and gold != NIL, gold == NIL
 
-    def _best_by_score(self, examples: Sequence[Example], linked: int) -> Tuple[float, float]:
+    def _best_by_score(self, examples: Sequence[Example], linked: int) -> tuple[float, float]:
         """The threshold with the best end-to-end score, the lowest of equal ones, and that score."""
         if self.scorer is None or not linked:
             missing = "a scorer" if self.scorer is None else "examples with linked mentions (kb_id)"
@@ -436,27 +445,28 @@ class LukeLinker(LukeComponent):
         found = self.predict(example.predicted for example in examples)
         if not any(found):
             raise ValueError(
-                f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' find "
+                f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' "
+                f"find "
                 "them? Or give the gold ones: --gold-mentions."
             )
         return best_by_score(self, "threshold", SCORE_THRESHOLDS, examples, found, metric="links_strict_f")
 
-    def _link_mentions(self, doc: Doc, mentions: List[Mention]) -> List[Linked]:
+    def _link_mentions(self, doc: Doc, mentions: list[Mention]) -> list[Linked]:
         with self.predicting():
             found = next(iter(self._predict_chunk([(doc, mentions, self.candidates(doc, mentions))])))
         return [linked for _, linked in found]
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
     # ---- saving and loading: the knowledge base is a folder beside the file, in `exclude` "kb"
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         super().to_disk(path, exclude=exclude)
         if self.kb is not None and KB not in exclude:
             self.kb.save(Path(path) / KB)
 
-    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "LukeLinker":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "LukeLinker":
         super().from_disk(path, exclude=exclude)
         if (kb := self._open_beside(path, KB, exclude, EntityKB.open)) is not None:
             self.kb = kb

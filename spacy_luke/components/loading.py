@@ -1,8 +1,9 @@
 """From checkpoints to the encoders of components, and back."""
 
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, Sequence, Union
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from ..model.config import EncoderConfig
 from ..model.ernie import ErnieConfig
 from ..text.tokenizer import PieceTokenizer
 
-AnyCheckpoint = Union[Checkpoint, ErnieCheckpoint]
+AnyCheckpoint = Checkpoint | ErnieCheckpoint
 PREFIX = "encoder."
 TABLE = "entities.table.weight"
 
@@ -113,7 +114,7 @@ def make_ernie_checkpoint(shim: TorchShim, tokenizer: PieceTokenizer) -> ErnieCh
     )
 
 
-def unpack_vectors(files: Dict[str, bytes]) -> EntityVectors:
+def unpack_vectors(files: dict[str, bytes]) -> EntityVectors:
     """A store of vectors from its files. They lie in a temporary folder for as long as it is used."""
     held = HeldFolder.temporary()
     held.path.mkdir()

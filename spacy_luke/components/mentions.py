@@ -3,15 +3,15 @@
 M mentions, P pairs.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Callable, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-Mention = Tuple[int, int]  # words [start, end) of a Doc
+Mention = tuple[int, int]  # words [start, end) of a Doc
 Getter = Callable[[Doc], Iterable[Span]]
 PairSuggester = Callable[[Doc, Sequence[Span]], np.ndarray]
 
@@ -20,7 +20,7 @@ PairSuggester = Callable[[Doc, Sequence[Span]], np.ndarray]
 class DocEnts:
     """doc.ents."""
 
-    def __call__(self, doc: Doc) -> List[Span]:
+    def __call__(self, doc: Doc) -> list[Span]:
         return list(doc.ents)
 
 
@@ -30,7 +30,7 @@ class SpanGroupGetter:
 
     key: str
 
-    def __call__(self, doc: Doc) -> List[Span]:
+    def __call__(self, doc: Doc) -> list[Span]:
         return list(doc.spans[self.key]) if self.key in doc.spans else []
 
 
@@ -39,8 +39,8 @@ class Pairs:
     """Ordered pairs of mentions with different words, as (head, tail)."""
 
     same_sentence: bool
-    max_words: Optional[int]
-    types: Optional[List[List[str]]]
+    max_words: int | None
+    types: list[list[str]] | None
 
     def __call__(self, doc: Doc, mentions: Sequence[Span]) -> np.ndarray:
         """RETURNS: indices of mentions (P, 2), ordered by head, then tail."""
@@ -78,7 +78,7 @@ def make_span_group_getter(key: str) -> Callable[[Doc], Iterable[Span]]:
 
 @registry.misc("spacy-luke.pairs.v1")
 def make_pairs(
-    same_sentence: bool = False, max_words: Optional[int] = None, types: Optional[List[List[str]]] = None
+    same_sentence: bool = False, max_words: int | None = None, types: list[list[str]] | None = None
 ) -> Callable[[Doc, Sequence[Span]], np.ndarray]:
     """All ordered pairs of a Doc's mentions.
 
@@ -92,7 +92,7 @@ def make_pairs(
     return Pairs(same_sentence, max_words, types)
 
 
-def align_mention(doc: Doc, start_char: int, end_char: int) -> Optional[Tuple[int, int]]:
+def align_mention(doc: Doc, start_char: int, end_char: int) -> tuple[int, int] | None:
     """Words [start, end) of a Doc with exactly these characters; None where there are none."""
     span = doc.char_span(start_char, end_char)
     return None if span is None else (span.start, span.end)

@@ -2,8 +2,9 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,8 +53,8 @@ WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its l
 
 @dataclass(frozen=True)
 class Predictions:
-    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability, and by
-    how much that logit is above the one of "none"."""
+    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability, and
+    by how much that logit is above the one of "none"."""
 
     start_E: np.ndarray
     end_E: np.ndarray
@@ -73,7 +74,7 @@ class Survey:
     candidates: int
     encoded: int
 
-    def shares(self) -> Tuple[float, float]:
+    def shares(self) -> tuple[float, float]:
         """Shares of gold spans among the encoded spans and among the candidates, within (0, 1)."""
         gold = self.labels.total() + 1
         return gold / (max(self.encoded, gold) + gold), gold / (max(self.candidates, gold) + gold)
@@ -103,16 +104,16 @@ def make_luke_ner(
     name: str,
     model: Model,
     context: str,
-    max_window: Optional[int],
+    max_window: int | None,
     overlap: int,
-    max_span_pieces: Optional[int],
-    max_span_words: Optional[int],
-    suggester: Optional[Callable[..., Any]],
-    spans_key: Optional[str],
+    max_span_pieces: int | None,
+    max_span_words: int | None,
+    suggester: Callable[..., Any] | None,
+    spans_key: str | None,
     none_bias: float,
     overwrite: bool,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "LukeNER":
     """Builds the component; see `LukeNER` for the settings."""
     return LukeNER(
@@ -137,16 +138,16 @@ class LukeNER(LukeComponent):
     """Finds entities by classifying spans of words.
 
     context: "document" surrounds each sentence by as much of its document as fits, "sentence" by nothing.
-    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as its
-        checkpoint and training are known for (see `extents`).
+    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as
+        its checkpoint and training are known for (see `extents`).
     overlap: least context in pieces, at most a quarter of a window, where a document or a sentence is longer.
     max_span_pieces, max_span_words: longest span that may be an entity, in pieces and words; null for no limit.
     suggester: a function of spaCy's `misc` registry that proposes the spans instead, such as spacy.ngram_suggester.v1.
     spans_key: null writes entities without overlap to `doc.ents`, the best first; a name writes all of them, nested or
         overlapping, to `doc.spans[spans_key]` with their probabilities in `attrs["scores"]`. Where another component
         writes `doc.ents` too, [training.score_weights] must name spans_KEY_f for the group to count.
-    none_bias: added to the logit of "no entity" in predictions; below 0 more is found, above 0 less. `tune` finds the best
-        one on dev data; the paper's is 0.
+    none_bias: added to the logit of "no entity" in predictions; below 0 more is found, above 0 less. `tune` finds the
+        best one on dev data; the paper's is 0.
     overwrite: whether `doc.ents` set by earlier components give way; otherwise entities that overlap them are left out.
         Words that are blocked (`doc.set_ents(..., blocked=...)`) are in no entity either way, as in spaCy's own.
     batch_size: pieces and spans encoded at once.
@@ -164,16 +165,16 @@ class LukeNER(LukeComponent):
         name: str = "luke_ner",
         *,
         context: str = "document",
-        max_window: Optional[int] = None,
+        max_window: int | None = None,
         overlap: int = 128,
-        max_span_pieces: Optional[int] = 16,
-        max_span_words: Optional[int] = None,
-        suggester: Optional[Callable[..., Any]] = None,
-        spans_key: Optional[str] = None,
+        max_span_pieces: int | None = 16,
+        max_span_words: int | None = None,
+        suggester: Callable[..., Any] | None = None,
+        spans_key: str | None = None,
         none_bias: float = 0.0,
         overwrite: bool = False,
         batch_size: int = 4096,
-        scorer: Optional[Callable[..., Any]] = None,
+        scorer: Callable[..., Any] | None = None,
     ):
         super().__init__(
             vocab,
@@ -206,12 +207,12 @@ class LukeNER(LukeComponent):
                 f"expected {2 * max_span_pieces} or more, but it is {overlap}."
             )
 
-    def create_head(self, *, seed: int = 0, shares: Optional[Tuple[float, float]] = None) -> None:
+    def create_head(self, *, seed: int = 0, shares: tuple[float, float] | None = None) -> None:
         create_span_head(self.model, len(self.labels) + 1, seed=seed, shares=shares)
 
     # ---- from Docs to batches
 
-    def items(self, owner: int, doc: Doc, gold: Optional[Dict[Tuple[int, int], int]] = None) -> Iterator[Item]:
+    def items(self, owner: int, doc: Doc, gold: dict[tuple[int, int], int] | None = None) -> Iterator[Item]:
         """The windows of one Doc with their candidate spans. gold: class of each gold span; only in training."""
         document = read_document(doc, self.tokenizer)
         windows = self.plan(document, learning=gold is not None)
@@ -235,7 +236,7 @@ class LukeNER(LukeComponent):
                     part = None if classes is None else classes[run.start : run.stop]
                     yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part)
 
-    def _check_sentences(self, doc: Doc, document: Document, gold: Dict[Tuple[int, int], int]) -> None:
+    def _check_sentences(self, doc: Doc, document: Document, gold: dict[tuple[int, int], int]) -> None:
         """In training: say once where a gold span lies in two sentences, which a component before has found since the
         gold was counted."""
         crossing = [
@@ -246,7 +247,8 @@ class LukeNER(LukeComponent):
             a, b = crossing[0]
             warnings.warn(
                 f"'{self.name}': {len(crossing)} of {sum(x > 0 for x in gold.values())} gold spans of a Doc lie in two "
-                f"sentences and are not learned; the first is {doc[a:b].text[:80]!r}. Correct the data, or the component that "
+                f"sentences and are not learned; the first is {doc[a:b].text[:80]!r}. Correct the data, or the "
+                f"component that "
                 "finds the sentences. This is said of the first such Doc.",
                 stacklevel=2,
             )
@@ -287,11 +289,11 @@ class LukeNER(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> List[Predictions]:
+    def predict(self, docs: Iterable[Doc]) -> list[Predictions]:
         return self._predict(list(docs), self.cfg["none_bias"])
 
-    def _predict(self, docs: Sequence[Doc], none_bias: float) -> List[Predictions]:
-        found: List[List[np.ndarray]] = [[] for _ in docs]
+    def _predict(self, docs: Sequence[Doc], none_bias: float) -> list[Predictions]:
+        found: list[list[np.ndarray]] = [[] for _ in docs]
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
             for batch in batch_items(items, size=self.cfg["batch_size"]):
@@ -309,7 +311,7 @@ class LukeNER(LukeComponent):
             check_scores(scores.proposals_E, batch.owner_E, docs, name=self.name)
         check_scores(scores.logits_KL, lambda: batch.owner_E()[scores.kept_K.cpu().numpy()], docs, name=self.name)
 
-    def _read(self, batch: SpanBatch, scores: SpanScores, none_bias: float) -> Iterator[Tuple[int, np.ndarray]]:
+    def _read(self, batch: SpanBatch, scores: SpanScores, none_bias: float) -> Iterator[tuple[int, np.ndarray]]:
         """For each document of the batch a row (start, end, class, logit, probability, margin) for each span found."""
         logits_KL = scores.logits_KL
         if none_bias:
@@ -350,7 +352,7 @@ class LukeNER(LukeComponent):
         chosen = greedy_flat(found.start_E[candidates], found.end_E[candidates], found.logit_E[candidates])
         write_entities(doc, [*before, *self._spans(doc, found, candidates[chosen])])
 
-    def _spans(self, doc: Doc, found: Predictions, chosen: np.ndarray) -> List[Span]:
+    def _spans(self, doc: Doc, found: Predictions, chosen: np.ndarray) -> list[Span]:
         spans = []
         for i in chosen.tolist():
             label = self.cfg["labels"][int(found.label_E[i]) - 1]
@@ -361,7 +363,7 @@ class LukeNER(LukeComponent):
 
     # ---- training
 
-    def batches(self, examples: List[Example]) -> Iterator[SpanBatch]:
+    def batches(self, examples: list[Example]) -> Iterator[SpanBatch]:
         golds = [self.gold(example) for example in examples]
         items = (
             item
@@ -371,7 +373,7 @@ class LukeNER(LukeComponent):
         )
         return batch_items(items, size=self.cfg["batch_size"])
 
-    def get_loss(self, batch: SpanBatch, scores: SpanScores) -> Tuple[float, Tuple[Any, Any]]:
+    def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[float, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed."""
         gold_E = to_tensor(batch.gold_E, scores.logits_KL.device)
         loss, d_logits = cross_entropy(scores.logits_KL, gold_E[scores.kept_K])
@@ -387,7 +389,7 @@ class LukeNER(LukeComponent):
             return float(known.sum())
         return float(len(np.unique(np.stack([batch.owner_E()[known], batch.start_E[known]]), axis=1).T))
 
-    def gold(self, example: Example) -> Optional[Dict[Tuple[int, int], int]]:
+    def gold(self, example: Example) -> dict[tuple[int, int], int] | None:
         """Class of each gold span in the words of the predicted Doc, -1 for words without annotation; None where the
         whole Doc has none."""
         classes = {label: i + 1 for i, label in enumerate(self.cfg["labels"])}
@@ -397,9 +399,9 @@ class LukeNER(LukeComponent):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        labels: Optional[List[str]] = None,
-        weights: Optional[Callable[[], Checkpoint]] = None,
+        nlp: Language | None = None,
+        labels: list[str] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, fix the labels and make the head.
@@ -473,11 +475,11 @@ class LukeNER(LukeComponent):
             unreachable.update(obstacles(document, windows, aligned, **limits))
         return Survey(seen, unreachable, candidates, encoded)
 
-    def tune(self, examples: Sequence[Example], *, nlp: Optional[Language] = None, least: int = 0) -> Dict[str, float]:
+    def tune(self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0) -> dict[str, float]:
         """Set the none_bias that gives the best F1 on examples, dev data never trained on.
 
-        nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1; of equal ones the nearest to 0. Raises
-        ValueError for fewer than `least` gold entities.
+        nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1; of equal ones the nearest to 0.
+        Raises ValueError for fewer than `least` gold entities.
         """
         examples = [example for example in examples if self.gold(example) is not None]
         found = self._predict([example.predicted for example in examples], -BIAS_LIMIT)
@@ -503,7 +505,7 @@ class LukeNER(LukeComponent):
         self.settle(nlp, none_bias=best[2])
         return {"none_bias": best[2], "ents_f": best[0]}
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         if self.scorer is None:
             return {}
         examples, key = list(examples), self.cfg["spans_key"]

@@ -1,8 +1,8 @@
 """The pairs of mentions that `luke_relation` is asked about, and what is gold of them."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.tokens import Doc, Span
@@ -16,11 +16,11 @@ from .mentions import Mention, align_mention
 class Pairs:
     """What is asked about a Doc: mentions as words [start, end), and pairs (P, 2) of them as (head, tail)."""
 
-    mentions: List[Mention]
+    mentions: list[Mention]
     pairs_P2: np.ndarray
 
     @classmethod
-    def given(cls, pairs: Sequence[Tuple[Mention, Mention]]) -> "Pairs":
+    def given(cls, pairs: Sequence[tuple[Mention, Mention]]) -> "Pairs":
         """Pairs that are given, each once and without those of a mention with itself."""
         mentions = list(dict.fromkeys(mention for pair in pairs for mention in pair))
         number = {mention: m for m, mention in enumerate(mentions)}
@@ -29,25 +29,25 @@ class Pairs:
         return cls(mentions, pairs_P2)
 
     @classmethod
-    def suggested(cls, doc: Doc, spans: Iterable[Span], suggest: Callable[[Doc, List[Span]], np.ndarray]) -> "Pairs":
+    def suggested(cls, doc: Doc, spans: Iterable[Span], suggest: Callable[[Doc, list[Span]], np.ndarray]) -> "Pairs":
         """Pairs of spans, each extent once, that `suggest` gives by their numbers."""
         own = {(span.start, span.end): span for span in spans if span.end > span.start}
         return cls(list(own), suggest(doc, list(own.values())))
 
-    def numbers(self) -> Dict[Tuple[Mention, Mention], int]:
+    def numbers(self) -> dict[tuple[Mention, Mention], int]:
         """The place of each pair."""
         return {(self.mentions[a], self.mentions[b]): p for p, (a, b) in enumerate(self.pairs_P2.tolist())}
 
 
 def training_pairs(
-    example: Example, getter: Callable[[Doc], Iterable[Span]], suggest: Callable[[Doc, List[Span]], np.ndarray]
+    example: Example, getter: Callable[[Doc], Iterable[Span]], suggest: Callable[[Doc, list[Span]], np.ndarray]
 ) -> Pairs:
     """Those of the reference, given or of its mentions, in words of the predicted Doc."""
     reference, doc = example.reference, example.predicted
     if (given := get_rows(reference, "luke_pairs")) is not None:
         places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
         return Pairs.given([(head, tail) for head, tail in places if head and tail])
-    spans: Dict[Mention, Span] = {}
+    spans: dict[Mention, Span] = {}
     for span in getter(reference):
         if (place := align_mention(doc, span.start_char, span.end_char)) is not None:
             spans.setdefault(place, Span(doc, *place, label=span.label_))
@@ -55,13 +55,13 @@ def training_pairs(
 
 
 def gold_relations(
-    example: Example, asked: Pairs, *, none: Optional[str], multi_label: bool
-) -> Tuple[Dict[int, List[str]], Counter]:
+    example: Example, asked: Pairs, *, none: str | None, multi_label: bool
+) -> tuple[dict[int, list[str]], Counter]:
     """Gold labels of pairs by their numbers, and why other gold relations have no number."""
     reference, doc = example.reference, example.predicted
     number, missing = asked.numbers(), Counter()  # type: Tuple[Dict, Counter]
     given = get_rows(reference, "luke_pairs") is not None
-    relations: Dict[int, List[str]] = {}
+    relations: dict[int, list[str]] = {}
     for a, b, c, d, label, _ in get_rows(reference, "luke_relations") or []:
         if none is not None and label == none:
             continue

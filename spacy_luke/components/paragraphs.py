@@ -1,6 +1,7 @@
 """`paragraph_sentencizer`: sentence boundaries by blank lines, headings and lists too, for any pipeline."""
 
-from typing import Any, Callable, Iterable, List, Optional, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from spacy.attrs import SENT_START
@@ -25,10 +26,10 @@ from ..text.lines import line_starts, sentence_starts
 def make_paragraph_sentencizer(
     nlp: Language,
     name: str,
-    punct_chars: Optional[List[str]],
+    punct_chars: list[str] | None,
     full_stops: bool,
     overwrite: bool,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "ParagraphSentencizer":
     """Builds the component; see `ParagraphSentencizer` for the settings."""
     return ParagraphSentencizer(
@@ -52,15 +53,15 @@ class ParagraphSentencizer(Sentencizer):
         self,
         name: str = "paragraph_sentencizer",
         *,
-        punct_chars: Optional[Sequence[str]] = None,
+        punct_chars: Sequence[str] | None = None,
         full_stops: bool = True,
         overwrite: bool = False,
-        scorer: Optional[Callable[..., Any]] = None,
+        scorer: Callable[..., Any] | None = None,
     ):
         super().__init__(name, punct_chars=punct_chars, overwrite=overwrite, scorer=scorer)
         self.full_stops = full_stops
 
-    def predict(self, docs: Iterable[Doc]) -> List[np.ndarray]:
+    def predict(self, docs: Iterable[Doc]) -> list[np.ndarray]:
         """For each Doc the values of its words' SENT_START: 1 or -1."""
         return [self._predict(doc) for doc in docs]
 

@@ -2,8 +2,9 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -83,18 +84,18 @@ def make_luke_qa(
     nlp: Language,
     name: str,
     model: Model,
-    entities: Optional[Callable[[Doc], Iterable[Span]]],
-    entity_language: Optional[str],
+    entities: Callable[[Doc], Iterable[Span]] | None,
+    entity_language: str | None,
     max_entities: int,
-    window: Optional[int],
+    window: int | None,
     stride: int,
-    max_question_pieces: Optional[int],
+    max_question_pieces: int | None,
     cut_questions: bool,
     max_answer_pieces: int,
     n_best: int,
-    no_answer_threshold: Optional[float],
+    no_answer_threshold: float | None,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "LukeQA":
     """Builds the component; see `LukeQA` for the settings."""
     return LukeQA(
@@ -119,9 +120,9 @@ def make_luke_qa(
 class LukeQA(LukeComponent):
     """Answers the questions of a Doc, `doc._.luke_questions`, by spans of it, in `doc._.luke_answers`.
 
-    entities: the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary; null: none. Those
-        that the vocabulary lacks are left out. Those of a question are in its "entities", as [start, end, title]; in
-        training those of the prediction's questions count, where it has the same ones.
+    entities: the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary; null: none.
+        Those that the vocabulary lacks are left out. Those of a question are in its "entities", as [start, end, title];
+        in training those of the prediction's questions count, where it has the same ones.
     entity_language: of the titles, where the vocabulary has several languages (mLUKE), such as "en".
     max_entities: linked entities that a window has at most, those of the question and the first of the passage.
     window: pieces of a window, the question included; null: as many as the encoder reads. Where training passages are
@@ -131,18 +132,18 @@ class LukeQA(LukeComponent):
     cut_questions: read only the beginning of such a question, as the original code does, and warn.
     max_answer_pieces: longest answer.
     n_best: answers with different texts that are given.
-    no_answer_threshold: "no answer" is the answer where its score is better than that of the best span by more than this
-        (the original's 0.0 for SQuAD 2.0; `tune` finds the best one on dev data); null: there always is an answer.
+    no_answer_threshold: "no answer" is the answer where its score is better than that of the best span by more than
+        this (the original's 0.0 for SQuAD 2.0; `tune` finds the best one on dev data); null: there always is an answer.
     batch_size: pieces and entities encoded at once.
 
-    The scores of answers are probabilities among those that are given ("no answer" too, where it is allowed), by the sum
-    of start and end logit. Gold: "answers" of the reference's questions, [] where there is none; of several the first one
-    in a window is learned.
+    The scores of answers are probabilities among those that are given ("no answer" too, where it is allowed), by the
+    sum of start and end logit. Gold: "answers" of the reference's questions, [] where there is none; of several the
+    first one in a window is learned.
     """
 
     noun = "luke_qa"
     entity_rows = "all"
-    _vocabulary: Optional[Tuple[str, EntityVocab, Optional[Dict[int, int]]]] = None
+    _vocabulary: tuple[str, EntityVocab, dict[int, int] | None] | None = None
 
     def __init__(
         self,
@@ -150,18 +151,18 @@ class LukeQA(LukeComponent):
         model: Model,
         name: str = "luke_qa",
         *,
-        entities: Optional[Callable[[Doc], Iterable[Span]]] = None,
-        entity_language: Optional[str] = None,
+        entities: Callable[[Doc], Iterable[Span]] | None = None,
+        entity_language: str | None = None,
         max_entities: int = 128,
-        window: Optional[int] = None,
+        window: int | None = None,
         stride: int = 128,
-        max_question_pieces: Optional[int] = 64,
+        max_question_pieces: int | None = 64,
         cut_questions: bool = False,
         max_answer_pieces: int = 30,
         n_best: int = 20,
-        no_answer_threshold: Optional[float] = None,
+        no_answer_threshold: float | None = None,
         batch_size: int = 4096,
-        scorer: Optional[Callable[..., Any]] = None,
+        scorer: Callable[..., Any] | None = None,
     ):
         super().__init__(
             vocab,
@@ -207,7 +208,7 @@ class LukeQA(LukeComponent):
         if not self.shared and self.encoder.ready:
             self.encoder.module.entities.table.weight.requires_grad_(False)
 
-    def entity_row(self, title: str) -> Optional[int]:
+    def entity_row(self, title: str) -> int | None:
         """Row of an entity in the module's table; None where it is not known."""
         text, known = self.encoder.texts["entities"], self._vocabulary
         if known is None or known[0] is not text:
@@ -226,7 +227,8 @@ class LukeQA(LukeComponent):
         window = config.max_window if self.cfg["window"] is None else self.cfg["window"]
         if window > config.max_window:
             raise ValueError(
-                f"'{self.name}' has window = {window}, but its encoder reads {config.max_window} pieces at once. Set it to at "
+                f"'{self.name}' has window = {window}, but its encoder reads {config.max_window} pieces at once. Set "
+                f"it to at "
                 "most that, or to null."
             )
         return QuestionInput(
@@ -237,7 +239,7 @@ class LukeQA(LukeComponent):
             **settings,
         )
 
-    def links(self, doc: Doc, task: QuestionInput) -> List[Link]:
+    def links(self, doc: Doc, task: QuestionInput) -> list[Link]:
         """Linked entities of a Doc that are in the vocabulary."""
         spans = [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
         rows = [task.row_of(span.kb_id_) for span in spans]
@@ -250,27 +252,27 @@ class LukeQA(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> List[List[Found]]:
+    def predict(self, docs: Iterable[Doc]) -> list[list[Found]]:
         """For each Doc what is found for each of its questions."""
         docs = list(docs)
         return self._find(docs, [get_questions(doc) for doc in docs])
 
-    def answer(self, doc: Doc, question: Union[str, Question, Doc]) -> Answer:
-        """The answers to one question, which `doc._.luke_questions` need not have. question: a string, an item as there, or
-        a Doc, whose linked entities are read too."""
+    def answer(self, doc: Doc, question: str | Question | Doc) -> Answer:
+        """The answers to one question, which `doc._.luke_questions` need not have. question: a string, an item as
+        there, or a Doc, whose linked entities are read too."""
         asked = self.question_of(question) if isinstance(question, Doc) else question
         asked = {"question": asked} if isinstance(asked, str) else asked
         ((found,),) = self._find([doc], [[asked]])
         spans = [(doc.char_span(a, b) if b > a else None, score) for a, b, score in self._rows(found)]
         return Answer(asked["question"], tuple(ScoredSpan(*x) for x in spans))
 
-    def _find(self, docs: List[Doc], questions: List[List[Question]]) -> List[List[Found]]:
+    def _find(self, docs: list[Doc], questions: list[list[Question]]) -> list[list[Found]]:
         asked = [(doc, question) for doc, some in zip(docs, questions) for question in some]
-        places: List[List[Places]] = [[] for _ in asked]
+        places: list[list[Places]] = [[] for _ in asked]
         nulls = np.full(len(asked), np.inf)
         if asked:
             with self.predicting():
-                reads: Dict[int, ReadDoc] = {}
+                reads: dict[int, ReadDoc] = {}
                 for batch in batch_passages(self._items(asked, reads), size=self.cfg["batch_size"]):
                     logits_N2 = self.model.predict(batch).cpu().numpy()
                     owners = partial(np.repeat, [item.owner for item in batch.items], batch.lengths)
@@ -287,7 +289,7 @@ class LukeQA(LukeComponent):
         )
         return [[next(found) for _ in some] for some in questions]
 
-    def _items(self, asked: Sequence[Tuple[Doc, Question]], reads: Dict[int, ReadDoc]) -> Iterator[PassageItem]:
+    def _items(self, asked: Sequence[tuple[Doc, Question]], reads: dict[int, ReadDoc]) -> Iterator[PassageItem]:
         task, report = self.input(), Counter()
         for i, (doc, question) in enumerate(asked):
             if id(doc) not in reads:
@@ -303,17 +305,17 @@ class LukeQA(LukeComponent):
         )
         return Places(*read.characters(first_S, last_S), score_S).best()
 
-    def _rows(self, found: Found) -> List[List[Any]]:
+    def _rows(self, found: Found) -> list[list[Any]]:
         return ranked(found, most=self.cfg["n_best"], threshold=self.cfg["no_answer_threshold"])
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[List[Found]]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[Found]]) -> None:
         for doc, found in zip(docs, predictions):
             if get_rows(doc, "luke_questions") is not None:
                 set_found(doc, "luke_questions", [self._rows(x) for x in found])
 
     # ---- training
 
-    def batches(self, examples: List[Example]) -> Iterator[PassageBatch]:
+    def batches(self, examples: list[Example]) -> Iterator[PassageBatch]:
         task = self.input()
         items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, task, Counter()))
         return batch_passages(items, size=self.cfg["batch_size"])
@@ -326,7 +328,8 @@ class LukeQA(LukeComponent):
         doc = example.predicted
         if doc.text != example.reference.text:
             raise ValueError(
-                f"'{self.name}': the answers of a question are characters of the gold Doc's text, so the Doc must have the "
+                f"'{self.name}': the answers of a question are characters of the gold Doc's text, so the Doc must have "
+                f"the "
                 f"same text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
             )
         links = self.links(doc, task)
@@ -340,7 +343,7 @@ class LukeQA(LukeComponent):
     def loss_weight(self, batch: PassageBatch) -> float:
         return float(len(batch.lengths))
 
-    def get_loss(self, batch: PassageBatch, logits_N2: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+    def get_loss(self, batch: PassageBatch, logits_N2: Tensor) -> tuple[float, tuple[Any, ...]]:
         gold_B2 = to_tensor(batch.gold_B2, logits_N2.device)
         loss, gradient = start_end_cross_entropy(logits_N2, batch.lengths, gold_B2)
         return loss, (gradient,)
@@ -349,8 +352,8 @@ class LukeQA(LukeComponent):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        weights: Optional[Callable[[], Checkpoint]] = None,
+        nlp: Language | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint and make the head.
@@ -368,7 +371,8 @@ class LukeQA(LukeComponent):
             linked += 0 if self.entities is None else sum(bool(x.kb_id_) for x in self.entities(example.predicted))
         if not report["questions"]:
             raise ValueError(
-                f"'{self.name}' found no questions with answers in the training data: expected doc._.luke_questions of gold "
+                f"'{self.name}' found no questions with answers in the training data: expected doc._.luke_questions of "
+                f"gold "
                 'Docs, with "answers" as characters ([] where there is no answer).'
             )
         if checkpoint is not None and checkpoint.task == "question_answering":
@@ -392,8 +396,10 @@ class LukeQA(LukeComponent):
             )
         if linked and not known and self.attention == "full":
             advice.append(
-                f"none of {linked} linked entities is in the entity table, so they are not read; load the checkpoint with "
-                'entities = "all" (and luke_encoder with entity_rows = "all"), and set entity_language where its titles '
+                f"none of {linked} linked entities is in the entity table, so they are not read; load the checkpoint "
+                f"with "
+                'entities = "all" (and luke_encoder with entity_rows = "all"), and set entity_language where its '
+                "titles "
                 "have languages"
             )
         if advice:
@@ -412,12 +418,12 @@ class LukeQA(LukeComponent):
         checkpoint.task = "question_answering"
         return checkpoint
 
-    def tune(self, examples: Sequence[Example], *, nlp: Optional[Language] = None, least: int = 0) -> Dict[str, float]:
+    def tune(self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0) -> dict[str, float]:
         """Set the no_answer_threshold that gives the best F1 on examples, dev data never trained on, some of whose
         questions have no answer.
 
-        nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1 that it gives; of equal ones the nearest
-        to 0. Raises ValueError for fewer than `least` questions with an answer, or without one.
+        nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1 that it gives; of equal ones the
+        nearest to 0. Raises ValueError for fewer than `least` questions with an answer, or without one.
         """
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         for example in examples:
@@ -440,5 +446,5 @@ class LukeQA(LukeComponent):
         for answered, what in ((True, "questions with an answer"), (False, "questions without an answer")):
             check_positives(gold[answered], least, name=self.name, what=what)
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)

@@ -3,8 +3,9 @@
 C candidates, E entity tokens.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from ..text.tokenizer import PieceTokenizer
 
 HIGHLIGHT = "@highlight"  # what stands before each highlight of a ReCoRD passage
 
-Place = Tuple[int, int]  # characters [start, end)
-Query = Dict[str, Any]  # an item of doc._.luke_queries
+Place = tuple[int, int]  # characters [start, end)
+Query = dict[str, Any]  # an item of doc._.luke_queries
 
 
 @dataclass(frozen=True)
 class ClozeInput:
-    """What windows are made by. window: pieces of one, all included; mask_row: of [MASK], which all entity tokens are."""
+    """What windows are made by. window: pieces of one, all included; mask_row: of [MASK], which all entity tokens
+    are."""
 
     tokenizer: PieceTokenizer
     token_types: int
@@ -42,14 +44,14 @@ def query_items(
     candidates: Sequence[Place],
     *,
     owner: int,
-    gold: Optional[np.ndarray] = None,
-    lost: Optional[List[int]] = None,
+    gold: np.ndarray | None = None,
+    lost: list[int] | None = None,
 ) -> Iterator[EntityItem]:
     """The windows of a query, each with the placeholder and the candidates that it holds whole: the paper's input
     (examples/legacy/entity_span_qa/utils.py).
 
-    gold: whether each candidate is right. A candidate that is longer than what neighbouring windows share has one of its
-    own. lost: gets the candidates that no window can hold. Raises ValueError for a query that is too long.
+    gold: whether each candidate is right. A candidate that is longer than what neighbouring windows share has one of
+    its own. lost: gets the candidates that no window can hold. Raises ValueError for a query that is too long.
     """
     if not candidates:
         return
@@ -94,7 +96,7 @@ def query_items(
         )
 
 
-def _read_query(task: ClozeInput, query: Query) -> Tuple[np.ndarray, int]:
+def _read_query(task: ClozeInput, query: Query) -> tuple[np.ndarray, int]:
     """Pieces of a query, and the placeholder's place in a window."""
     text = query["query"]
     if text.count(PLACEHOLDER) != 1:
@@ -102,7 +104,8 @@ def _read_query(task: ClozeInput, query: Query) -> Tuple[np.ndarray, int]:
     asked, place = encode_query(task.tokenizer, text, placeholder=PLACEHOLDER, piece=task.placeholder)
     if len(asked) > (most := (task.window - 4) // 2):
         raise ValueError(
-            f"The query {query.get('id', '')!r}, {text[:80]!r}, has {len(asked)} pieces, but it may have {most}, half of a "
+            f"The query {query.get('id', '')!r}, {text[:80]!r}, has {len(asked)} pieces, but it may have {most}, half "
+            f"of a "
             "window. Shorten it."
         )
     return asked, place + 1

@@ -4,8 +4,9 @@ P pieces of a passage, W words, E linked entities.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -17,8 +18,8 @@ from ..bridge.documents import word_edges
 from ..text.passages import Passage, encode_passage, encode_question
 from ..text.tokenizer import PieceTokenizer
 
-Link = Tuple[int, int, int]  # characters [start, end) and row of the entity
-Question = Dict[str, Any]  # an item of doc._.luke_questions
+Link = tuple[int, int, int]  # characters [start, end) and row of the entity
+Question = dict[str, Any]  # an item of doc._.luke_questions
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,17 @@ class QuestionInput:
     token_types: int
     window: int
     stride: int
-    max_question_pieces: Optional[int]
+    max_question_pieces: int | None
     cut_questions: bool
     max_answer_pieces: int
     max_entities: int
-    row_of: Callable[[str], Optional[int]]
+    row_of: Callable[[str], int | None]
 
 
 @dataclass(frozen=True)
 class ReadDoc:
-    """A Doc as a passage. length: characters of its text; starts_W, ends_W: those of its words; rows_E, first_E, last_E:
-    rows and pieces [first, last) of its links."""
+    """A Doc as a passage. length: characters of its text; starts_W, ends_W: those of its words; rows_E, first_E,
+    last_E: rows and pieces [first, last) of its links."""
 
     passage: Passage
     length: int
@@ -49,13 +50,13 @@ class ReadDoc:
     first_E: np.ndarray
     last_E: np.ndarray
 
-    def words_around(self, start_S: np.ndarray, end_S: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    def words_around(self, start_S: np.ndarray, end_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Characters of the words that hold the characters [start, end) of S spans."""
         first_S = np.maximum(np.searchsorted(self.starts_W, start_S, side="right") - 1, 0)
         last_S = np.maximum(np.searchsorted(self.starts_W, end_S - 1, side="right") - 1, first_S)
         return self.starts_W[first_S], self.ends_W[last_S]
 
-    def characters(self, first_S: np.ndarray, last_S: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    def characters(self, first_S: np.ndarray, last_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Characters of the words around pieces [first, last) of S spans; empty where the pieces hold none."""
         start_S, end_S = self.passage.starts_N[first_S], self.passage.ends_N[last_S - 1]
         empty_S = end_S <= start_S
@@ -63,7 +64,7 @@ class ReadDoc:
         return np.where(empty_S, start_S, begin_S), np.where(empty_S, start_S, stop_S)
 
 
-def asked_questions(example: Example) -> List[Question]:
+def asked_questions(example: Example) -> list[Question]:
     """The questions of the reference, with the entities that earlier components found in those of the prediction."""
     questions, given = get_questions(example.reference), get_questions(example.predicted)
     if [x["question"] for x in questions] != [x["question"] for x in given]:
@@ -80,7 +81,7 @@ def read_doc(task: QuestionInput, doc: Doc, links: Iterable[Link]) -> ReadDoc:
     return ReadDoc(passage, len(doc.text), starts_W, ends_W, *_place_links(passage, links))
 
 
-def _place_links(passage: Passage, links: Iterable[Link]) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _place_links(passage: Passage, links: Iterable[Link]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, and pieces [first, last), of links that have pieces, in order of their places."""
     placed = [(*passage.place(start, end), row) for start, end, row in links]
     table = np.array(sorted(x for x in placed if x[0] < x[1]), dtype=np.int64).reshape(-1, 3)
@@ -94,8 +95,8 @@ def question_items(
     *,
     owner: int,
     learn: bool = False,
-    report: Optional[Counter] = None,
-) -> List[PassageItem]:
+    report: Counter | None = None,
+) -> list[PassageItem]:
     """The windows of a question; none where the Doc has no pieces.
 
     learn: with the places of the answers, which the question must have then ([] where there is none). report: counts
@@ -140,7 +141,7 @@ def question_items(
 
 def _read_question(
     task: QuestionInput, question: Question, report: Counter
-) -> Tuple[Passage, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
+) -> tuple[Passage, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Pieces of a question, and rows and pieces [first, last) of its linked entities."""
     text = question["question"]
     asked = encode_question(task.tokenizer, text)
@@ -153,7 +154,8 @@ def _read_question(
                 f"a window of {task.window} with answers of max_answer_pieces = {task.max_answer_pieces} leaves {most}"
             )
         raise ValueError(
-            f"The question {question.get('id', '')!r}, {text[:80]!r}, has {len(asked.ids_N)} pieces, but {limit}. Shorten "
+            f"The question {question.get('id', '')!r}, {text[:80]!r}, has {len(asked.ids_N)} pieces, but {limit}. "
+            f"Shorten "
             "it, raise that setting where it can be raised, or set cut_questions = true to read only its beginning."
         )
     if len(asked.ids_N) > most:
@@ -163,7 +165,8 @@ def _read_question(
     for i, (start, end, title) in enumerate(question.get("entities") or []):
         if not 0 <= start < end <= len(text):
             raise ValueError(
-                f"Entity {i} of the question {text[:80]!r} must have characters [start, end) of its {len(text)}, but it "
+                f"Entity {i} of the question {text[:80]!r} must have characters [start, end) of its {len(text)}, but "
+                f"it "
                 f"has [{start}, {end})."
             )
         if (row := task.row_of(title)) is not None:
@@ -172,8 +175,8 @@ def _read_question(
 
 
 def _find_answers(
-    task: QuestionInput, read: ReadDoc, question: Question, windows: Sequence[Tuple[int, int]], report: Counter
-) -> List[Tuple[int, int]]:
+    task: QuestionInput, read: ReadDoc, question: Question, windows: Sequence[tuple[int, int]], report: Counter
+) -> list[tuple[int, int]]:
     """Pieces [first, last) of a question's answers; counts those that are not found as they stand."""
     places = []
     for start, end in question["answers"]:
@@ -200,10 +203,11 @@ def _find_answers(
 
 @dataclass(frozen=True)
 class Found:
-    """What is found for a question: characters [start, end) and score (start logit + end logit) of answers with different
-    texts, the best first; and the score of "no answer", the lowest of all windows. No answers where the Doc has no text."""
+    """What is found for a question: characters [start, end) and score (start logit + end logit) of answers with
+    different texts, the best first; and the score of "no answer", the lowest of all windows. No answers where the Doc
+    has no text."""
 
-    answers: Sequence[Tuple[int, int, float]]
+    answers: Sequence[tuple[int, int, float]]
     null: float
 
     @property
@@ -212,11 +216,11 @@ class Found:
         return self.null - self.answers[0][2] if self.answers else np.inf
 
 
-def ranked(found: Found, *, most: int, threshold: Optional[float]) -> List[List[Any]]:
+def ranked(found: Found, *, most: int, threshold: float | None) -> list[list[Any]]:
     """Characters and probability of each answer, [0, 0, p] for "no answer", the one that is given first.
 
-    As in the original code: the probabilities are those of the answers that are listed, "no answer" among them where there
-    is a threshold; it comes first where it is better than the best answer by more than that.
+    As in the original code: the probabilities are those of the answers that are listed, "no answer" among them where
+    there is a threshold; it comes first where it is better than the best answer by more than that.
     """
     rows = [[a, b, score] for a, b, score in found.answers]
     if not rows:
@@ -240,7 +244,8 @@ class Places:
     score_S: np.ndarray
 
     def best(self) -> "Places":
-        """Each span that holds something once, with its best score; the best first, of equal scores the first in the text."""
+        """Each span that holds something once, with its best score; the best first, of equal scores the first in the
+        text."""
         order_S = np.lexsort((self.end_S, self.start_S, -self.score_S))
         order_S = order_S[self.end_S[order_S] > self.start_S[order_S]]
         keys_S = self.start_S[order_S] * (self.end_S.max(initial=0) + 1) + self.end_S[order_S]
@@ -248,10 +253,11 @@ class Places:
         return Places(self.start_S[kept_S], self.end_S[kept_S], self.score_S[kept_S])
 
 
-def different(text: str, parts: Sequence[Places], most: int) -> List[Tuple[int, int, float]]:
-    """The best spans with different texts that are not blank; of equal scores the first in the text. No span is looked at
+def different(text: str, parts: Sequence[Places], most: int) -> list[tuple[int, int, float]]:
+    """The best spans with different texts that are not blank; of equal scores the first in the text. No span is looked
+    at
     twice: the text of a long word, which many spans of pieces come to, is read once."""
-    chosen: Dict[str, Tuple[int, int, float]] = {}
+    chosen: dict[str, tuple[int, int, float]] = {}
     if not parts:
         return []
     best = Places(*(np.concatenate([getattr(x, f.name) for x in parts]) for f in fields(Places))).best()

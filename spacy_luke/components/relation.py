@@ -2,8 +2,9 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -94,14 +95,14 @@ def make_luke_relation(
     getter: Callable[[Doc], Iterable[Span]],
     suggester: Callable[[Doc, Sequence[Span]], Any],
     context: str,
-    max_window: Optional[int],
+    max_window: int | None,
     overlap: int,
-    none: Optional[str],
+    none: str | None,
     multi_label: bool,
     threshold: float,
     tokens: str,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "LukeRelation":
     """Builds the component; see `LukeRelation` for the settings."""
     return LukeRelation(
@@ -129,17 +130,17 @@ class LukeRelation(LukeComponent):
     suggester: the ordered pairs (head, tail) that are classified, such as spacy-luke.pairs.v1. A Doc with given pairs
         (`doc._.luke_pairs`) has these instead, and the getter is not asked.
     markers: the piece around a head, and that around a tail, of full attention.
-    knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where they
-        stand, "characters" or the original's "whitespace" (see `align_known`).
+    knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where
+        they stand, "characters" or the original's "whitespace" (see `align_known`).
     context: "document" surrounds mentions by as much of their document as fits, "sentence" by their sentences.
-    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as its
-        checkpoint and training are known for (see `extents`).
+    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as
+        its checkpoint and training are known for (see `extents`).
     overlap: least context in pieces, at most a quarter of a window, where a document is longer (one-way attention).
     none: name of the class for "no relation"; null: every pair has one.
     multi_label: whether a pair may have several relations; then none is the absence of all, and `threshold` the least
         probability of one (`tune` finds the best on dev data).
-    tokens: in one-way attention, "pair" gives each pair two entity tokens that see each other, "mention" each mention one
-        as a head and one as a tail, whatever the number of pairs.
+    tokens: in one-way attention, "pair" gives each pair two entity tokens that see each other, "mention" each mention
+        one as a head and one as a tail, whatever the number of pairs.
     batch_size: pieces and entity tokens encoded at once.
     """
 
@@ -156,17 +157,17 @@ class LukeRelation(LukeComponent):
         getter: Callable[[Doc], Iterable[Span]],
         suggester: Callable[[Doc, Sequence[Span]], Any],
         markers: Sequence[str] = ("<ent>", "<ent2>"),
-        knowledge: Optional[KnownGetter] = None,
+        knowledge: KnownGetter | None = None,
         alignment: str = "characters",
         context: str = "document",
-        max_window: Optional[int] = None,
+        max_window: int | None = None,
         overlap: int = 128,
-        none: Optional[str] = "no_relation",
+        none: str | None = "no_relation",
         multi_label: bool = False,
         threshold: float = 0.5,
         tokens: str = "pair",
         batch_size: int = 4096,
-        scorer: Optional[Callable[..., Any]] = None,
+        scorer: Callable[..., Any] | None = None,
     ):
         super().__init__(
             vocab,
@@ -200,19 +201,19 @@ class LukeRelation(LukeComponent):
             raise ValueError(f"threshold is a probability, from 0 to 1, but it is {threshold}.")
 
     @property
-    def classes(self) -> List[Optional[str]]:
+    def classes(self) -> list[str | None]:
         """Labels of the head's rows; None stands for "no relation"."""
         has_none = self.cfg["none"] is not None and not self.cfg["multi_label"]
         return [None, *self.cfg["labels"]] if has_none else list(self.cfg["labels"])
 
     @property
-    def fixed(self) -> Dict[str, Any]:
+    def fixed(self) -> dict[str, Any]:
         has_none = self.classes[:1] == [None]
         own = {"multi_label": self.cfg["multi_label"], "none": "a name" if has_none else None}
         own.update({"markers": self.cfg["markers"]} if self.attention == "full" else {"tokens": self.cfg["tokens"]})
         return {**super().fixed, **own}
 
-    def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
+    def create_head(self, *, seed: int = 0, prior_L: np.ndarray | None = None) -> None:
         create_entity_head(self.model, len(self.classes), states=2, seed=seed, prior_L=prior_L)
 
     def input(self, *, learning: bool = False) -> Input:
@@ -239,7 +240,8 @@ class LukeRelation(LukeComponent):
         pairs = [((head.start, head.end), (tail.start, tail.end)) for head, tail in given]
         if same := [head for head, tail in pairs if head == tail]:
             warnings.warn(
-                f"'{self.name}': {len(same)} of {len(pairs)} given pairs have no relation, as head and tail are the same "
+                f"'{self.name}': {len(same)} of {len(pairs)} given pairs have no relation, as head and tail are the "
+                f"same "
                 f"words; the first is {doc[same[0][0] : same[0][1]].text[:60]!r}.",
                 stacklevel=3,
             )
@@ -259,11 +261,11 @@ class LukeRelation(LukeComponent):
             )
         return pairs_P2
 
-    def predict(self, docs: Iterable[Doc]) -> List[Found]:
+    def predict(self, docs: Iterable[Doc]) -> list[Found]:
         docs = list(docs)
         all_asked = [self.asked(doc) for doc in docs]
-        rows: List[List[np.ndarray]] = [[] for _ in docs]
-        lost: List[List[int]] = [[] for _ in docs]
+        rows: list[list[np.ndarray]] = [[] for _ in docs]
+        lost: list[list[int]] = [[] for _ in docs]
         task = self.input()
         with self.predicting():
             items = (
@@ -297,15 +299,16 @@ class LukeRelation(LukeComponent):
         unit = unit.cpu().numpy()
         return np.stack([batch.owner_U()[unit], batch.number_U()[unit], label.cpu().numpy(), probability], 1)
 
-    def _found(self, asked: Pairs, parts: List[np.ndarray]) -> Found:
+    def _found(self, asked: Pairs, parts: list[np.ndarray]) -> Found:
         table = np.concatenate(parts) if parts else np.empty((0, 3))
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
         return Found(asked, asked.pairs_P2[table[:, 0].astype(np.int64)], table[:, 1].astype(int), table[:, 2])
 
-    def _warn_lost(self, doc: Doc, asked: Pairs, lost: List[int]) -> None:
+    def _warn_lost(self, doc: Doc, asked: Pairs, lost: list[int]) -> None:
         (a, b), (c, d) = (asked.mentions[m] for m in asked.pairs_P2[lost[0]])
         warnings.warn(
-            f"'{self.name}': {len(lost)} of {len(asked.pairs_P2)} pairs have no relation, as a mention has no pieces or "
+            f"'{self.name}': {len(lost)} of {len(asked.pairs_P2)} pairs have no relation, as a mention has no pieces "
+            f"or "
             f"the two are longer than a window of {self.widest()} pieces; the first is "
             f"{doc[a:b].text[:60]!r} and {doc[c:d].text[:60]!r}.",
             stacklevel=3,
@@ -325,9 +328,9 @@ class LukeRelation(LukeComponent):
 
     # ---- training
 
-    def gold(self, example: Example, asked: Optional[Pairs] = None) -> Tuple[Pairs, np.ndarray, Counter]:
-        """What is asked about the predicted Doc, in training where None is given, the gold classes of the pairs ((P,), or
-        (P, L) with several labels), and why gold relations are not among them."""
+    def gold(self, example: Example, asked: Pairs | None = None) -> tuple[Pairs, np.ndarray, Counter]:
+        """What is asked about the predicted Doc, in training where None is given, the gold classes of the pairs ((P,),
+        or (P, L) with several labels), and why gold relations are not among them."""
         asked, relations, missing = self._read_gold(example, asked)
         classes = {label: i for i, label in enumerate(self.classes)}
         multi = self.cfg["multi_label"]
@@ -339,8 +342,10 @@ class LukeRelation(LukeComponent):
             for label in labels:
                 if label not in classes:
                     raise ValueError(
-                        f"'{self.name}' does not know the relation {label!r}; it was initialised with {sorted(self.labels)}. "
-                        f"Add it to [initialize.components.{self.name}.labels], call add_label, or initialise with data "
+                        f"'{self.name}' does not know the relation {label!r}; it was initialised with "
+                        f"{sorted(self.labels)}. "
+                        f"Add it to [initialize.components.{self.name}.labels], call add_label, or initialise with "
+                        f"data "
                         "that holds it."
                     )
                 if multi:
@@ -349,14 +354,12 @@ class LukeRelation(LukeComponent):
                 gold[pair] = classes[labels[0]]
         return asked, gold, missing
 
-    def _read_gold(
-        self, example: Example, asked: Optional[Pairs] = None
-    ) -> Tuple[Pairs, Dict[int, List[str]], Counter]:
+    def _read_gold(self, example: Example, asked: Pairs | None = None) -> tuple[Pairs, dict[int, list[str]], Counter]:
         """What is asked, labels of its pairs by their numbers, and why gold relations have no number."""
         asked = training_pairs(example, self.getter, self._suggest) if asked is None else asked
         return asked, *gold_relations(example, asked, none=self.cfg["none"], multi_label=self.cfg["multi_label"])
 
-    def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
+    def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
         items = []
         task = self.input(learning=True)
         for i, example in enumerate(examples):
@@ -367,7 +370,7 @@ class LukeRelation(LukeComponent):
     def loss_weight(self, batch: EntityBatch) -> float:
         return float(len(batch.gold) if self.cfg["multi_label"] else (batch.gold >= 0).sum())
 
-    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[float, tuple[Any, ...]]:
         """Cross-entropy as in the paper, or the binary one of several labels, summed over pairs."""
         gold = to_tensor(batch.gold, logits_UL.device)
         loss, gradient = (multi_label_cross_entropy if self.cfg["multi_label"] else cross_entropy)(logits_UL, gold)
@@ -377,9 +380,9 @@ class LukeRelation(LukeComponent):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        labels: Optional[List[str]] = None,
-        weights: Optional[Callable[[], Checkpoint]] = None,
+        nlp: Language | None = None,
+        labels: list[str] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, fix the labels and make the head.
@@ -392,7 +395,8 @@ class LukeRelation(LukeComponent):
         self.check_knowledge(get_examples)
         if self.cfg["none"] is not None and self.cfg["none"] in (labels or []):
             raise ValueError(
-                f"The labels given for '{self.name}' hold its name for no relation, {self.cfg['none']!r}. Leave it out, or "
+                f"The labels given for '{self.name}' hold its name for no relation, {self.cfg['none']!r}. Leave it "
+                f"out, or "
                 "set none to null, or to another name."
             )
         seen: Counter = Counter()
@@ -402,7 +406,7 @@ class LukeRelation(LukeComponent):
         for example in get_examples():
             asked, relations, reasons = self._read_gold(example)
             total += sum(map(len, relations.values())) + reasons.total()
-            lost: List[int] = []
+            lost: list[int] = []
             for _ in unit_items(task, example.predicted, asked.mentions, asked.pairs_P2, owner=0, lost=lost):
                 pass
             if gone := [number for number in lost if number in relations]:
@@ -435,8 +439,8 @@ class LukeRelation(LukeComponent):
         return np.log(share_L / (1 - share_L)) if self.cfg["multi_label"] else np.log(share_L)
 
     def load_head(self, checkpoint: Checkpoint) -> None:
-        """Take over a fine-tuned checkpoint's labels and classifier. Index 0 of its labels means no relation, unless `none`
-        is null."""
+        """Take over a fine-tuned checkpoint's labels and classifier. Index 0 of its labels means no relation, unless
+        `none` is null."""
         if self.classes[:1] == [None]:
             self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
         else:
@@ -456,16 +460,16 @@ class LukeRelation(LukeComponent):
         self,
         examples: Sequence[Example],
         *,
-        nlp: Optional[Language] = None,
+        nlp: Language | None = None,
         gold_mentions: bool = False,
         least: int = 0,
-    ) -> Dict[str, float]:
+    ) -> dict[str, float]:
         """Set the threshold that gives the best F1 on examples, dev data never trained on. Only with multi_label.
 
         Pairs are those that are asked about the predicted Docs: given ones, or of the mentions that the getter finds.
-        Relations of others are missed, as the scorer counts. gold_mentions: the pairs are those of training instead. nlp:
-        pipeline whose config gets the threshold (see `settle`). RETURNS: it and the F1; of equal ones the nearest to 0.5.
-        Raises ValueError for fewer than `least` gold relations of such pairs.
+        Relations of others are missed, as the scorer counts. gold_mentions: the pairs are those of training instead.
+        nlp: pipeline whose config gets the threshold (see `settle`). RETURNS: it and the F1; of equal ones the nearest
+        to 0.5. Raises ValueError for fewer than `least` gold relations of such pairs.
         """
         if not self.cfg["multi_label"]:
             raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
@@ -503,5 +507,5 @@ class LukeRelation(LukeComponent):
         kept = [(asked.mentions[a], asked.mentions[b]) in known for a, b in asked.pairs_P2.tolist()]
         return Pairs(asked.mentions, asked.pairs_P2[np.array(kept, dtype=bool)])
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, none=self.cfg["none"], **kwargs)

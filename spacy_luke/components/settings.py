@@ -1,30 +1,31 @@
 """What a component's file says beside its weights, as JSON, and how it meets the settings of the pipeline's config.
 
-"fixed": settings that the weights were trained for. "learned": labels and the like. "changed": settings that were changed
-on the component itself, as [value of the config, value now]; they count where the config still has the first one, so that
-an override, or an edited config.cfg, wins. "shims": of each part of the model what is no tensor, and its digest.
-"encoder": digest of the shared encoder that the component was saved with. "digest": of all these.
+"fixed": settings that the weights were trained for. "learned": labels and the like. "changed": settings that were
+changed on the component itself, as [value of the config, value now]; they count where the config still has the first
+one, so that an override, or an edited config.cfg, wins. "shims": of each part of the model what is no tensor, and its
+digest. "encoder": digest of the shared encoder that the component was saved with. "digest": of all these.
 """
 
 import copy
 import inspect
 import json
-from typing import Any, Dict, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from ..bridge.digests import digest_values
 
 FIELDS = {"model": "shims", "cfg": "learned"}  # by spaCy's names of what may be left out
 
 
-def changed_settings(configured: Dict[str, Any], cfg: Dict[str, Any]) -> Dict[str, Any]:
+def changed_settings(configured: dict[str, Any], cfg: dict[str, Any]) -> dict[str, Any]:
     return {key: [value, cfg[key]] for key, value in configured.items() if key in cfg and cfg[key] != value}
 
 
-def pack_about(about: Dict[str, Any]) -> str:
+def pack_about(about: dict[str, Any]) -> str:
     return json.dumps({**about, "digest": digest_values(about)})
 
 
-def read_about(text: str, exclude: Iterable[str], *, source: str) -> Dict[str, Any]:
+def read_about(text: str, exclude: Iterable[str], *, source: str) -> dict[str, Any]:
     """The reverse of `pack_about`. Raises ValueError where it is damaged, or lacks what is not excluded."""
     try:
         about = json.loads(text)
@@ -35,7 +36,8 @@ def read_about(text: str, exclude: Iterable[str], *, source: str) -> Dict[str, A
         return _from_first_form(about)
     if digest_values(about) != expected:
         raise ValueError(
-            f"{source} is damaged: its metadata are not those that were saved (their digest differs). Copy or download it "
+            f"{source} is damaged: its metadata are not those that were saved (their digest differs). Copy or download "
+            f"it "
             "again."
         )
     for name, field in FIELDS.items():
@@ -44,14 +46,14 @@ def read_about(text: str, exclude: Iterable[str], *, source: str) -> Dict[str, A
     return about
 
 
-def _from_first_form(about: Dict[str, Any]) -> Dict[str, Any]:
+def _from_first_form(about: dict[str, Any]) -> dict[str, Any]:
     """Earlier files had all settings, not knowing which of them the config has too, and no digests."""
     about["fixed"] = {"attention": about.pop("attention")}
     about["learned"] = about.pop("cfg")
     return about
 
 
-def take_settings(about: Dict[str, Any], configured: Dict[str, Any], cfg: Dict[str, Any], *, default: type) -> None:
+def take_settings(about: dict[str, Any], configured: dict[str, Any], cfg: dict[str, Any], *, default: type) -> None:
     """Put what was learned, and what was changed, into `cfg`; everything else is as it was configured.
 
     default: the class, whose defaults stand for the config's values in the first form of files: what differs from them
@@ -67,7 +69,7 @@ def take_settings(about: Dict[str, Any], configured: Dict[str, Any], cfg: Dict[s
     cfg.update({key: now for key, (before, now) in changed.items() if key in configured and configured[key] == before})
 
 
-def check_fixed(saved: Dict[str, Any], configured: Dict[str, Any], *, name: str) -> None:
+def check_fixed(saved: dict[str, Any], configured: dict[str, Any], *, name: str) -> None:
     """Raises ValueError where a config changes what the weights were trained for."""
     for setting, value in saved.items():
         if setting in configured and configured[setting] != value:

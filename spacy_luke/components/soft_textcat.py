@@ -3,8 +3,9 @@
 With two categories it is how ERNIE learns the scores of STS-B (class BertForSTSB of thunlp/ERNIE).
 """
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, Optional, Union
+from typing import Any
 
 import srsly
 from spacy.language import Language
@@ -35,9 +36,9 @@ LEEWAY = 1e-4  # sums are of single precision where Docs come from files
 def make_soft_textcat(
     nlp: Language,
     name: str,
-    model: Model[List[Doc], List[Floats2d]],
+    model: Model[list[Doc], list[Floats2d]],
     threshold: float,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "SoftTextCategorizer":
     """Builds the component; its settings are those of spaCy's textcat."""
     return SoftTextCategorizer(nlp.vocab, model, name, threshold=threshold, scorer=scorer)
@@ -46,10 +47,10 @@ def make_soft_textcat(
 class SoftTextCategorizer(TextCategorizer):
     """spaCy's textcat with another check of the gold categories: numbers from 0 to 1 that sum to 1, or none at all.
 
-    The loss stays: its gradient, softmax minus gold, is that of the cross entropy with soft labels. The threshold is that
-    of the pipeline's config, also where a saved pipeline is loaded with another one. A Doc without words has the score 0 of
-    each category, as spaCy has it where all Docs of a batch are such, whatever the other Docs are. On disk it has the digests
-    of what spaCy writes, beside it.
+    The loss stays: its gradient, softmax minus gold, is that of the cross entropy with soft labels. The threshold is
+    that of the pipeline's config, also where a saved pipeline is loaded with another one. A Doc without words has the
+    score 0 of each category, as spaCy has it where all Docs of a batch are such, whatever the other Docs are. On disk
+    it has the digests of what spaCy writes, beside it.
     """
 
     def predict(self, docs: Iterable[Doc]) -> Any:
@@ -61,13 +62,13 @@ class SoftTextCategorizer(TextCategorizer):
         scores_DL[some] = super().predict([docs[i] for i in some])
         return scores_DL
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         (Path(path) / DIGESTS).unlink(missing_ok=True)  # until what it is of is there
         super().to_disk(path, exclude=exclude)
         files = [Path(path) / name for name in FILES if name not in exclude]
         srsly.write_json(Path(path) / DIGESTS, {file.name: digest_file(file) for file in files})
 
-    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "SoftTextCategorizer":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SoftTextCategorizer":
         _check_digests(Path(path), [name for name in FILES if name not in exclude])
         threshold = self.cfg["threshold"]
         super().from_disk(path, exclude=exclude)

@@ -1,8 +1,9 @@
 """The shims of a component's model, and how they are kept: one safetensors file, replaced at once."""
 
 import copy
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Union
+from typing import Any
 
 import srsly
 import torch
@@ -31,15 +32,15 @@ FIXED = ("attention", "features", "bias", "proposer_size", "prior")  # of a mode
 
 
 class StoredComponent(TrainablePipe):
-    """A component whose model is made of shims, one of them an encoder's. Settings are in `self.cfg`, and are those of the
-    pipeline's config: the file has what training has fixed, and what was changed on the component itself.
+    """A component whose model is made of shims, one of them an encoder's. Settings are in `self.cfg`, and are those of
+    the pipeline's config: the file has what training has fixed, and what was changed on the component itself.
 
-    A shared encoder is stored by the `luke_encoder` component that owns it. In `exclude`, as of spaCy's components, "model"
-    leaves out the weights, "cfg" what is of `self.cfg`, "entity_vectors" the vectors.
+    A shared encoder is stored by the `luke_encoder` component that owns it. In `exclude`, as of spaCy's components,
+    "model" leaves out the weights, "cfg" what is of `self.cfg`, "entity_vectors" the vectors.
     """
 
-    learned: Tuple[str, ...] = ()  # what `self.cfg` has that is no setting, but learned
-    _saved_stores: Optional[Dict[str, str]] = None  # digests of the stores beside the file that was read
+    learned: tuple[str, ...] = ()  # what `self.cfg` has that is no setting, but learned
+    _saved_stores: dict[str, str] | None = None  # digests of the stores beside the file that was read
 
     def __init__(self, vocab: Vocab, model: Model, name: str, **cfg: Any):
         super().__init__(vocab, model, name, **cfg)
@@ -59,17 +60,17 @@ class StoredComponent(TrainablePipe):
         return is_shared(self.encoder_node)
 
     @property
-    def own_shims(self) -> Dict[str, TorchShim]:
+    def own_shims(self) -> dict[str, TorchShim]:
         shims = shims_of(self.model)
         return {name: shim for name, shim in shims.items() if not (self.shared and name == ENCODER)}
 
     @property
-    def own_vectors(self) -> Optional[EntityVectors]:
+    def own_vectors(self) -> EntityVectors | None:
         """Entity vectors of an encoder that is its own."""
         return None if self.shared else self.encoder.vectors
 
     @property
-    def stores(self) -> Dict[str, Path]:
+    def stores(self) -> dict[str, Path]:
         """Folders of the stores that are saved beside the file, by their names there."""
         return {} if self.own_vectors is None else {VECTORS: self.own_vectors.path}
 
@@ -83,13 +84,13 @@ class StoredComponent(TrainablePipe):
         return self.model.attrs.get("attention", "")
 
     @property
-    def fixed(self) -> Dict[str, Any]:
+    def fixed(self) -> dict[str, Any]:
         """Settings that the weights were trained for, JSON values; a config that says something else is refused."""
         attrs = self.model.attrs
         fixed = {"attention": self.attention, **{name: attrs[name] for name in FIXED if name in attrs}}
         return fixed if self.shared else {**fixed, "encoder": self.encoder_node.attrs["kind"]}
 
-    def settle(self, nlp: Optional[Language], **values: Any) -> None:
+    def settle(self, nlp: Language | None, **values: Any) -> None:
         """Take values of settings that training or `tune` has found, into the config of `nlp` too. Without it the
         component's file keeps them, and they count where the config says what it said when the component was made."""
         self.cfg.update(values)
@@ -99,9 +100,9 @@ class StoredComponent(TrainablePipe):
 
     # ---- what is stored
 
-    def _stored(self, exclude: Iterable[str]) -> Tuple[Dict[str, torch.Tensor], Dict[str, str]]:
-        tensors: Dict[str, torch.Tensor] = {}
-        about: Dict[str, Any] = {"fixed": self.fixed}
+    def _stored(self, exclude: Iterable[str]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+        tensors: dict[str, torch.Tensor] = {}
+        about: dict[str, Any] = {"fixed": self.fixed}
         about["stores"] = {name: store_digest(folder) for name, folder in self.stores.items()}
         if "cfg" not in exclude:
             about["learned"] = {key: self.cfg[key] for key in self.learned if key in self.cfg}
@@ -124,10 +125,10 @@ class StoredComponent(TrainablePipe):
         return tensors, {METADATA: pack_about(about)}
 
     def _restore(
-        self, tensors: Dict[str, torch.Tensor], metadata: Dict[str, str], exclude: Iterable[str], *, source: str
+        self, tensors: dict[str, torch.Tensor], metadata: dict[str, str], exclude: Iterable[str], *, source: str
     ) -> None:
-        """source: what messages call the file. Raises ValueError, before anything is changed, where it is damaged or does
-        not fit."""
+        """source: what messages call the file. Raises ValueError, before anything is changed, where it is damaged or
+        does not fit."""
         about = read_about(metadata[METADATA], exclude, source=source)
         self._saved_stores = about.get("stores")
         if "model" not in exclude:
@@ -145,8 +146,8 @@ class StoredComponent(TrainablePipe):
             self._meet_encoder(about.get("encoder"))
 
     def _parts(
-        self, tensors: Dict[str, torch.Tensor], stored: Dict[str, Any], *, source: str
-    ) -> Dict[str, Dict[str, torch.Tensor]]:
+        self, tensors: dict[str, torch.Tensor], stored: dict[str, Any], *, source: str
+    ) -> dict[str, dict[str, torch.Tensor]]:
         """The tensors of each shim. Raises ValueError where they are not those that were saved."""
         shims = self.own_shims
         if set(stored) != set(shims):
@@ -162,13 +163,14 @@ class StoredComponent(TrainablePipe):
             expected = values.pop("digest", None)  # files of earlier versions have none
             if expected is not None and digest_tensors(part, values) != expected:
                 raise ValueError(
-                    f"{source} is damaged: the weights of its part {node!r} are not those that were saved (their digest "
+                    f"{source} is damaged: the weights of its part {node!r} are not those that were saved (their "
+                    f"digest "
                     "differs). Copy or download it again."
                 )
             self._check_finite(part, "loaded")
         return parts
 
-    def _check_finite(self, tensors: Dict[str, torch.Tensor], verb: str) -> None:
+    def _check_finite(self, tensors: dict[str, torch.Tensor], verb: str) -> None:
         for name, x in tensors.items():
             if x.is_floating_point():
                 try:
@@ -176,7 +178,7 @@ class StoredComponent(TrainablePipe):
                 except ValueError as error:
                     raise ValueError(f"'{self.name}' cannot be {verb}. {error}") from error
 
-    def _meet_encoder(self, digest: Optional[str]) -> None:
+    def _meet_encoder(self, digest: str | None) -> None:
         """Where the encoder is shared, remember which one this component was saved with. Raises ValueError where the
         pipeline has another one."""
         if self.shared and digest is not None:
@@ -184,10 +186,10 @@ class StoredComponent(TrainablePipe):
             check_encoder(self.encoder_node, name=self.name)
 
     def _open_beside(
-        self, path: Union[str, Path], name: str, exclude: Iterable[str], open_store: Callable[[Path], Any]
+        self, path: str | Path, name: str, exclude: Iterable[str], open_store: Callable[[Path], Any]
     ) -> Any:
-        """The store that was saved with the component in `path`; None where there is none, or only one of a component that
-        was saved there before. Raises ValueError for one that was not saved with it."""
+        """The store that was saved with the component in `path`; None where there is none, or only one of a component
+        that was saved there before. Raises ValueError for one that was not saved with it."""
         folder = Path(path) / name
         saved = self._saved_stores  # None of earlier files
         if name in exclude or not folder.is_dir() or (saved is not None and name not in saved):
@@ -195,14 +197,15 @@ class StoredComponent(TrainablePipe):
         store = open_store(folder)
         if saved is not None and store_digest(folder) != saved[name]:
             raise ValueError(
-                f"{folder} is not the store that '{self.name}' was saved with (its manifest differs). A pipeline that was "
+                f"{folder} is not the store that '{self.name}' was saved with (its manifest differs). A pipeline that "
+                f"was "
                 "saved over another one and killed meanwhile is such a mixture: save or copy the whole pipeline again."
             )
         return store
 
     # ---- to files and bytes
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write DIR/model.safetensors: weights, tokenizer and what was learned. The old file is whole until the new one
         is. Raises ValueError for weights that are not finite, and where a shared encoder is in no pipeline."""
         path = Path(path)
@@ -214,9 +217,9 @@ class StoredComponent(TrainablePipe):
         if self.own_vectors is not None and VECTORS not in exclude:
             self.own_vectors.save(path / VECTORS)
 
-    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "StoredComponent":
-        """Raises ValueError, naming the file, where it is missing, truncated, damaged, or not a pipeline's, and where the
-        component was saved with another encoder than the pipeline's."""
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "StoredComponent":
+        """Raises ValueError, naming the file, where it is missing, truncated, damaged, or not a pipeline's, and where
+        the component was saved with another encoder than the pipeline's."""
         path = Path(path) / FILE
         tensors = read_tensors(path)
         with safe_open(path, framework="pt") as file:

@@ -1,6 +1,7 @@
 """Thresholds that are chosen on dev data, and what they must be chosen from."""
 
-from typing import Any, Iterable, Sequence, Tuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from spacy.training import Example
@@ -9,12 +10,15 @@ THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
 
 
 def check_positives(n: int, least: int, *, name: str, what: str) -> None:
-    """Raises ValueError where a threshold would be chosen from too few positives. what: they are, such as "gold entities"."""
+    """Raises ValueError where a threshold would be chosen from too few positives. what: they are, such as "gold
+    entities"."""
     if n < least:
         raise ValueError(
             f"The threshold of '{name}' would be chosen from {n} {what}, expected at least {least}: each is worth "
-            f"{100 / max(n, 1):.1f} points of recall, so that chance decides which threshold is the best, and on other texts "
-            "another one is. Give more dev data, keep the threshold that the config has, or choose it all the same with "
+            f"{100 / max(n, 1):.1f} points of recall, so that chance decides which threshold is the best, and on other "
+            f"texts "
+            "another one is. Give more dev data, keep the threshold that the config has, or choose it all the same "
+            "with "
             "--force."
         )
 
@@ -23,12 +27,13 @@ def check_found(golds: Sequence[np.ndarray], total: int, *, name: str, what: str
     """Raises ValueError where none of `total` gold labels is among those that are decided. golds: arrays of bool."""
     if not any(gold.any() for gold in golds):
         raise ValueError(
-            f"'{name}' cannot be tuned: none of {total} {what} is {where}. Does a component before '{name}' find them? Or "
+            f"'{name}' cannot be tuned: none of {total} {what} is {where}. Does a component before '{name}' find them? "
+            f"Or "
             "give the gold ones: --gold-mentions."
         )
 
 
-def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: int) -> Tuple[float, float]:
+def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: int) -> tuple[float, float]:
     """The threshold with the best micro F1, and that F1; of equal ones the nearest to 0.5.
 
     probability, gold: of the same shape, gold true where a label is right; total: gold labels, also those without a
@@ -44,8 +49,9 @@ def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: in
 
 def best_by_score(
     proc: Any, setting: str, thresholds: Iterable[float], examples: Sequence[Example], found: Any, *, metric: str
-) -> Tuple[float, float]:
-    """The threshold with which a component's scorer gives the highest `metric`, and that; of equal ones the nearest to 0.
+) -> tuple[float, float]:
+    """The threshold with which a component's scorer gives the highest `metric`, and that; of equal ones the nearest to
+    0.
 
     proc: the component, whose `setting` is the threshold and stays as it is. found: what it predicts for the examples'
     predicted Docs, which are annotated.

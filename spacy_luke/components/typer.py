@@ -2,7 +2,8 @@
 
 import warnings
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -79,14 +80,14 @@ def make_luke_typer(
     model: Model,
     getter: Callable[[Doc], Iterable[Span]],
     context: str,
-    max_window: Optional[int],
+    max_window: int | None,
     overlap: int,
     threshold: float,
     always_best: bool,
     set_label: bool,
     focus: float,
     batch_size: int,
-    scorer: Optional[Callable[..., Any]],
+    scorer: Callable[..., Any] | None,
 ) -> "LukeTyper":
     """Builds the component; see `LukeTyper` for the settings."""
     return LukeTyper(
@@ -111,11 +112,11 @@ class LukeTyper(LukeComponent):
 
     getter: the mentions of a Doc, such as spacy-luke.doc_ents.v1 or spacy-luke.span_group.v1.
     markers: the piece around a mention, of full attention.
-    knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where they
-        stand, "characters" or the original's "whitespace" (see `align_known`).
+    knowledge: entities that an ERNIE encoder knows, such as spacy-luke.linked_ents.v1; null: none. alignment: where
+        they stand, "characters" or the original's "whitespace" (see `align_known`).
     context: "document" surrounds a mention by as much of its document as fits, "sentence" by its sentence.
-    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as its
-        checkpoint and training are known for (see `extents`).
+    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as
+        its checkpoint and training are known for (see `extents`).
     overlap: least context in pieces, at most a quarter of a window, where a document is longer (one-way attention).
     threshold: least probability of a type; the paper's "logit above 0" is 0.5. `tune` finds the best one on dev data.
     always_best: whether the most probable types are given also below it.
@@ -140,17 +141,17 @@ class LukeTyper(LukeComponent):
         *,
         getter: Callable[[Doc], Iterable[Span]],
         markers: Sequence[str] = ("<ent>",),
-        knowledge: Optional[KnownGetter] = None,
+        knowledge: KnownGetter | None = None,
         alignment: str = "characters",
         context: str = "document",
-        max_window: Optional[int] = None,
+        max_window: int | None = None,
         overlap: int = 128,
         threshold: float = 0.5,
         always_best: bool = False,
         set_label: bool = False,
         focus: float = 0.0,
         batch_size: int = 4096,
-        scorer: Optional[Callable[..., Any]] = None,
+        scorer: Callable[..., Any] | None = None,
     ):
         super().__init__(
             vocab,
@@ -183,10 +184,10 @@ class LukeTyper(LukeComponent):
             raise ValueError(f"focus must be 0 or more, but it is {focus}.")
 
     @property
-    def fixed(self) -> Dict[str, Any]:
+    def fixed(self) -> dict[str, Any]:
         return {**super().fixed, **({"markers": self.cfg["markers"]} if self.attention == "full" else {})}
 
-    def create_head(self, *, seed: int = 0, prior_L: Optional[np.ndarray] = None) -> None:
+    def create_head(self, *, seed: int = 0, prior_L: np.ndarray | None = None) -> None:
         create_entity_head(self.model, len(self.labels), states=1, seed=seed, prior_L=prior_L)
 
     def input(self, *, learning: bool = False) -> Input:
@@ -205,7 +206,7 @@ class LukeTyper(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> List[Tuple[List[Mention], np.ndarray]]:
+    def predict(self, docs: Iterable[Doc]) -> list[tuple[list[Mention], np.ndarray]]:
         """For each Doc its mentions as words [start, end), and their logits (M, L), NaN where one cannot be encoded."""
         docs = list(docs)
         mentions = [list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if x.end > x.start)) for doc in docs]
@@ -220,22 +221,23 @@ class LukeTyper(LukeComponent):
         return list(zip(mentions, logits, strict=True))
 
     def _items(self, owner: int, doc: Doc, mentions: Sequence[Mention]) -> Iterator[EntityItem]:
-        lost: List[int] = []
+        lost: list[int] = []
         units_UK = np.arange(len(mentions))[:, None]
         yield from unit_items(self.input(), doc, mentions, units_UK, owner=owner, lost=lost)
         if lost:
             a, b = mentions[lost[0]]
             warnings.warn(
-                f"'{self.name}': {len(lost)} of {len(mentions)} mentions get no types, as they have no pieces or are longer "
+                f"'{self.name}': {len(lost)} of {len(mentions)} mentions get no types, as they have no pieces or are "
+                f"longer "
                 f"than a window of {self.widest()} pieces; the first is words [{a}, {b}), {doc[a:b].text[:80]!r}.",
                 stacklevel=2,
             )
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Tuple[List[Mention], np.ndarray]]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[tuple[list[Mention], np.ndarray]]) -> None:
         for doc, (mentions, logits) in zip(docs, predictions):
             with np.errstate(over="ignore"):
                 probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
-            labels: Dict[Mention, str] = {}
+            labels: dict[Mention, str] = {}
             for (start, end), row in zip(mentions, probabilities):
                 chosen = row > self.cfg["threshold"]
                 if self.cfg["always_best"]:
@@ -249,8 +251,9 @@ class LukeTyper(LukeComponent):
 
     # ---- training
 
-    def gold(self, example: Example) -> Tuple[List[Mention], np.ndarray, Counter]:
-        """Mentions of the predicted Doc that have gold types, these as (M, L) of 0 and 1, and why others are missing."""
+    def gold(self, example: Example) -> tuple[list[Mention], np.ndarray, Counter]:
+        """Mentions of the predicted Doc that have gold types, these as (M, L) of 0 and 1, and why others are
+        missing."""
         classes = {label: i for i, label in enumerate(self.cfg["labels"])}
         types, missing = _read_types(example)
         gold_ML = np.zeros((len(types), len(classes)), dtype=np.float32)
@@ -267,7 +270,7 @@ class LukeTyper(LukeComponent):
                 row[classes[label]] = 1.0
         return list(types), gold_ML, missing
 
-    def batches(self, examples: List[Example]) -> Iterator[EntityBatch]:
+    def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
         items = []
         task = self.input(learning=True)
         for i, example in enumerate(examples):
@@ -280,7 +283,7 @@ class LukeTyper(LukeComponent):
         """Mentions; the paper's mean is also over labels, which changes nothing for AdamW but the size of eps."""
         return float(len(batch.units_UK))
 
-    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> Tuple[float, Tuple[Any, ...]]:
+    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[float, tuple[Any, ...]]:
         gold_UL = to_tensor(batch.gold, logits_UL.device)
         loss, gradient = multi_label_cross_entropy(logits_UL, gold_UL, focus=self.cfg["focus"])
         return loss, (gradient,)
@@ -289,9 +292,9 @@ class LukeTyper(LukeComponent):
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
-        nlp: Optional[Language] = None,
-        labels: Optional[List[str]] = None,
-        weights: Optional[Callable[[], Checkpoint]] = None,
+        nlp: Language | None = None,
+        labels: list[str] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, fix the labels and make the head.
@@ -308,7 +311,7 @@ class LukeTyper(LukeComponent):
         task = self.input(learning=True)
         for example in get_examples():
             types, reasons = _read_types(example)
-            lost: List[int] = []
+            lost: list[int] = []
             units_UK = np.arange(len(types))[:, None]
             for _ in unit_items(task, example.predicted, list(types), units_UK, owner=0, lost=lost):
                 pass
@@ -347,14 +350,15 @@ class LukeTyper(LukeComponent):
         self,
         examples: Sequence[Example],
         *,
-        nlp: Optional[Language] = None,
+        nlp: Language | None = None,
         gold_mentions: bool = False,
         least: int = 0,
-    ) -> Dict[str, float]:
+    ) -> dict[str, float]:
         """Set the threshold that gives the best loose micro F1 on examples, dev data never trained on.
 
         Types are those of the mentions that the getter finds in the predicted Docs; types of other gold mentions are
-        missed. gold_mentions: they are found, all of them. nlp: pipeline whose config gets the threshold (see `settle`).
+        missed. gold_mentions: they are found, all of them. nlp: pipeline whose config gets the threshold (see
+        `settle`).
         RETURNS: it and the F1 that it gives; of equal ones the nearest to 0.5. Raises ValueError for fewer than `least`
         gold types of such mentions.
         """
@@ -381,7 +385,8 @@ class LukeTyper(LukeComponent):
         return {"threshold": threshold, "types_micro_f": f1}
 
     def _probabilities(self, doc: Doc, mentions: Sequence[Mention]) -> np.ndarray:
-        """Of each mention and type (M, L), 0 of a mention that cannot be encoded, 1 where always_best gives the type."""
+        """Of each mention and type (M, L), 0 of a mention that cannot be encoded, 1 where always_best gives the
+        type."""
         units_UK = np.arange(len(mentions))[:, None]
         rows_ML = np.full((len(mentions), len(self.labels)), -np.inf, dtype=np.float32)
         with self.predicting():
@@ -396,14 +401,14 @@ class LukeTyper(LukeComponent):
             probability_ML[(rows_ML == best_M1) & (best_M1 > -np.inf)] = 1.0
         return probability_ML
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
 
-def _read_types(example: Example) -> Tuple[Dict[Mention, List[str]], Counter]:
+def _read_types(example: Example) -> tuple[dict[Mention, list[str]], Counter]:
     """Gold types of each mention, in words of the predicted Doc, and how many mentions have no such place, and why."""
     reference, doc = example.reference, example.predicted
-    types: Dict[Mention, List[str]] = {}
+    types: dict[Mention, list[str]] = {}
     lost = set()
     for span in reference.spans[GOLD_KEY] if GOLD_KEY in reference.spans else []:
         place = align_mention(doc, span.start_char, span.end_char)
@@ -416,7 +421,7 @@ def _read_types(example: Example) -> Tuple[Dict[Mention, List[str]], Counter]:
     return types, Counter({"do not fall on word boundaries": len(lost)} if lost else {})
 
 
-def _relabel(doc: Doc, labels: Dict[Mention, str], *, key: Optional[str]) -> None:
+def _relabel(doc: Doc, labels: dict[Mention, str], *, key: str | None) -> None:
     """New Spans with these labels in doc.spans[key], or in doc.ents where there is no key."""
     before = doc.ents if key is None else doc.spans.get(key, [])
     spans = [

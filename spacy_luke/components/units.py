@@ -3,8 +3,8 @@
 M mentions of a Doc, U units (a mention to be typed, a pair to be related), K mentions of a unit, B windows.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.tokens import Doc
@@ -33,25 +33,26 @@ class Input:
     markers: Sequence[int]
     tokens: int  # entity tokens of a window that are encoded at once, so that memory does not grow with the units
     pairwise: bool = True  # with one_way: entity tokens for each unit; otherwise one for each mention in each place
-    known: Optional[KnownEntities] = None
+    known: KnownEntities | None = None
     widest: int = 0  # pieces of a window whose mentions do not fit into `room`; 0: there is none
 
 
 def unit_items(
     task: Input,
     doc: Doc,
-    mentions: Sequence[Tuple[int, int]],
+    mentions: Sequence[tuple[int, int]],
     units_UK: np.ndarray,
     *,
     owner: int,
-    gold: Optional[np.ndarray] = None,
-    lost: Optional[List[int]] = None,
+    gold: np.ndarray | None = None,
+    lost: list[int] | None = None,
 ) -> Iterator[EntityItem]:
     """What is encoded of a Doc for its units.
 
-    mentions: words [start, end); units_UK: mentions of each unit; gold: of the units. With "full" each unit has a window
-    of its own, marked; with "one_way" a window serves all units whose mentions it holds, and units whose mentions no
-    window holds, being farther apart than half of one, get one of their own. lost: gets the numbers of units that
+    mentions: words [start, end); units_UK: mentions of each unit; gold: of the units. With "full" each unit has a
+    window of its own, marked; with "one_way" a window serves all units whose mentions it holds, and units whose
+    mentions no window holds, being farther apart than half of one, get one of their own. lost: gets the numbers of
+    units that
     cannot be encoded: a mention without pieces, or mentions that do not fit into a window.
     """
     if not len(units_UK):
@@ -103,10 +104,10 @@ def _shared_windows(
     units_UK: np.ndarray,
     *,
     owner: int,
-    gold: Optional[np.ndarray],
-) -> Tuple[List[EntityItem], np.ndarray]:
-    """Windows that serve several units, and the units that none of them holds: those of `plan_windows`, and where a unit
-    crosses these, windows at fixed places in between, so that which one reads a unit depends on no other unit."""
+    gold: np.ndarray | None,
+) -> tuple[list[EntityItem], np.ndarray]:
+    """Windows that serve several units, and the units that none of them holds: those of `plan_windows`, and where a
+    unit crosses these, windows at fixed places in between, so that which one reads a unit depends on no other unit."""
     windows = plan_windows(document, room=task.room, context=task.context, share=True, overlap=task.overlap)
     first_M, last_M = _pieces(document, mentions_M2)
     if not len(windows):
@@ -153,7 +154,7 @@ def _shared_windows(
     return items, np.flatnonzero(holder_U < 0)
 
 
-def _tokens(task: Input, units_UK: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _tokens(task: Input, units_UK: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Entity tokens of units that share a window: the mention of each, its row, and those that each unit reads."""
     if task.pairwise:
         tokens_UK = np.arange(units_UK.size).reshape(units_UK.shape)
@@ -167,7 +168,7 @@ def _tokens(task: Input, units_UK: np.ndarray) -> Tuple[np.ndarray, np.ndarray, 
     return np.concatenate(mentions), np.concatenate(rows), np.stack(tokens, 1)
 
 
-def _pieces(document: Document, mentions_M2: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def _pieces(document: Document, mentions_M2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First piece of each mention, and one past its last."""
     return document.pieces.first_W[mentions_M2[:, 0]], document.pieces.last_W[mentions_M2[:, 1] - 1]
 
@@ -179,7 +180,7 @@ def _cutter(task: Input, doc: Doc, document: Document) -> Cutter:
     return Cutter(task.tokenizer, document.pieces, text=doc.text, starts_W=starts_W, ends_W=ends_W)
 
 
-def _limit(task: Input, document: Document, text: CutText, places: Sequence[Tuple[int, int]]) -> Tuple[int, int]:
+def _limit(task: Input, document: Document, text: CutText, places: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """Pieces [first, last) of the cut text that context may come from."""
     if task.context == "document":
         return 0, len(text)

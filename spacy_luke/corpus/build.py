@@ -1,10 +1,12 @@
-"""Shards of linked corpora: a task for each part of a corpus, on whichever engine, and then all of them in one folder."""
+"""Shards of linked corpora: a task for each part of a corpus, on whichever engine, and then all of them in one
+folder."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple, Union
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,7 @@ LIMITS = ("max_pieces", "max_entities", "max_mention_pieces")
 
 def build_shards(
     corpora: Sequence[LinkedCorpus],
-    output: Union[str, Path],
+    output: str | Path,
     *,
     tokenizer: PieceTokenizer,
     vocab: EntityVocab,
@@ -32,10 +34,11 @@ def build_shards(
     engine: Engine = Engine(),
     progress: bool = False,
 ) -> Shards:
-    """The examples of all pages of the corpora, in order. sentences: can be pickled, and its repr tells all that it does.
+    """The examples of all pages of the corpora, in order. sentences: can be pickled, and its repr tells all that it
+    does.
 
-    The manifest counts what was taken and what was left out. Where it fails or is killed, the output is as it was, and the
-    next run with the same corpora and settings goes on. Raises ValueError where no example comes out.
+    The manifest counts what was taken and what was left out. Where it fails or is killed, the output is as it was, and
+    the next run with the same corpora and settings goes on. Raises ValueError where no example comes out.
     """
     output = Path(output)
     SHARDS.check_replaceable(output)
@@ -66,7 +69,7 @@ def build_shards(
     return Shards.open(output)
 
 
-def make_shard_part(folder: Path, name: str, task: Tuple[Any, str, Sentences, ExampleSettings]) -> Dict[str, Any]:
+def make_shard_part(folder: Path, name: str, task: tuple[Any, str, Sentences, ExampleSettings]) -> dict[str, Any]:
     """The task that makes the examples of a part of a corpus."""
     language, part, sentences, settings = task
     tokenizer, vocab = _load(folder)
@@ -84,6 +87,6 @@ def make_shard_part(folder: Path, name: str, task: Tuple[Any, str, Sentences, Ex
 
 
 @lru_cache(maxsize=1)
-def _load(folder: Path) -> Tuple[PieceTokenizer, EntityVocab]:
-    texts: List[str] = [(folder / f"{name}.txt").read_text(encoding="utf8") for name in ("tokenizer", "vocab")]
+def _load(folder: Path) -> tuple[PieceTokenizer, EntityVocab]:
+    texts: list[str] = [(folder / f"{name}.txt").read_text(encoding="utf8") for name in ("tokenizer", "vocab")]
     return PieceTokenizer.from_json(texts[0]), EntityVocab.from_json(texts[1])

@@ -1,16 +1,17 @@
 """A linked corpus from Wikipedia dumps.
 
-First the dumps are read once, into files of pages and a table of redirects; then the parts of the corpus are made from the
-files of pages, each by a task of its own, on whichever engine. All of it lies in a folder of work beside the output, so
-that a build that was killed goes on with what is missing; memory is that of one part in each process.
+First the dumps are read once, into files of pages and a table of redirects; then the parts of the corpus are made from
+the files of pages, each by a task of its own, on whichever engine. All of it lies in a folder of work beside the
+output, so that a build that was killed goes on with what is missing; memory is that of one part in each process.
 """
 
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO
 
 from ..atomic import write_atomically
 from ..linking.dumps import Page, read_pages
@@ -35,10 +36,10 @@ _COMMIT = 100_000  # redirects
 
 
 def build_from_dumps(
-    paths: Sequence[Union[str, Path]],
-    output: Union[str, Path],
+    paths: Sequence[str | Path],
+    output: str | Path,
     *,
-    language: Optional[str] = None,
+    language: str | None = None,
     part_chars: int = PART_CHARS,
     engine: Engine = Engine(),
     progress: bool = False,
@@ -46,8 +47,9 @@ def build_from_dumps(
     """The corpus of a wiki. paths: all parts of its dump, plain, .bz2 (multistream too) or .gz, in their order.
 
     language: its code, None: as the dump says. part_chars: characters of wikitext in a part, about. Links lead where
-    redirects of any number lead; the text of a link stays where it leads nowhere, in a circle, or to what is no article,
-    and so do the texts of links to other wikis. A link of a page to itself stays a link. The manifest counts all of it.
+    redirects of any number lead; the text of a link stays where it leads nowhere, in a circle, or to what is no
+    article, and so do the texts of links to other wikis. A link of a page to itself stays a link. The manifest counts
+    all of it.
 
     Raises ValueError for a file that is damaged, truncated or no dump, and where there is no text. Then, and when it is
     killed, the output is as it was, and the next run with the same files and settings goes on.
@@ -75,11 +77,11 @@ def build_from_dumps(
     return corpus
 
 
-def stage_pages(folder: Path, name: str, stage: Dict[str, Any]) -> Dict[str, Any]:
+def stage_pages(folder: Path, name: str, stage: dict[str, Any]) -> dict[str, Any]:
     """The task that reads dumps: files of pages, the table of redirects, and what the dumps say of their wikis."""
     counts: Counter = Counter(pages=0, redirects=0)
-    chunks: List[Dict[str, Any]] = []
-    wikis: List[Dict[str, Any]] = []
+    chunks: list[dict[str, Any]] = []
+    wikis: list[dict[str, Any]] = []
     (folder / REDIRECTS).unlink(missing_ok=True)
     with closing(sqlite3.connect(folder / REDIRECTS)) as database:
         database.execute("PRAGMA journal_mode = OFF")
@@ -87,7 +89,7 @@ def stage_pages(folder: Path, name: str, stage: Dict[str, Any]) -> Dict[str, Any
         database.execute("CREATE TABLE redirects (title TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID")
         for path in stage["paths"]:
             pages = _keep_redirects(read_pages(path, counts=counts, progress=stage["progress"]), database, counts)
-            wiki: Optional[Wiki] = None
+            wiki: Wiki | None = None
             for file, page_wiki in _write_chunks(pages, folder, len(chunks), stage["part_chars"]):
                 if wiki is None:
                     wiki = page_wiki
@@ -112,7 +114,7 @@ def _keep_redirects(pages: Iterator[Page], database: sqlite3.Connection, counts:
                 database.commit()
 
 
-def _write_chunks(pages: Iterator[Page], folder: Path, first: int, chars: int) -> Iterator[Tuple[str, Wiki]]:
+def _write_chunks(pages: Iterator[Page], folder: Path, first: int, chars: int) -> Iterator[tuple[str, Wiki]]:
     """Files of [title, wikitext], a line each, of about `chars` characters."""
     number = first
     page = next(pages, None)
@@ -131,11 +133,11 @@ def _write_page(chunk: BinaryIO, page: Page) -> None:
     chunk.write(json.dumps([page.title, page.text], ensure_ascii=False).encode("utf8") + b"\n")
 
 
-def make_part(folder: Path, name: str, task: Dict[str, Any]) -> Dict[str, int]:
+def make_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
     """The task that makes a part of the corpus from a file of pages; says what it found and left out."""
     counts: Counter = Counter(dict.fromkeys(("paragraphs", "links"), 0))
     wiki = Wiki(frozenset(task["namespaces"]), task["capital"], task["language"])
-    others: List[str] = []
+    others: list[str] = []
     with closing(sqlite3.connect(f"{(folder / REDIRECTS).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
         follow = follow_redirects(database, wiki)
 
@@ -156,7 +158,7 @@ def make_part(folder: Path, name: str, task: Dict[str, Any]) -> Dict[str, int]:
 
 
 def read_paragraphs(
-    title: str, article: Article, *, follow: Callable[[str, Counter], Optional[str]], counts: Counter
+    title: str, article: Article, *, follow: Callable[[str, Counter], str | None], counts: Counter
 ) -> Iterator[Paragraph]:
     """Lines of an article that are not blank. follow(title, counts): where a link leads; None: it is left out."""
     start = number = 0
@@ -179,11 +181,11 @@ def read_paragraphs(
         start += len(line) + 1
 
 
-def follow_redirects(database: sqlite3.Connection, wiki: Wiki) -> Callable[[str, Counter], Optional[str]]:
+def follow_redirects(database: sqlite3.Connection, wiki: Wiki) -> Callable[[str, Counter], str | None]:
     """A function that says where a title leads, and counts what is left out."""
-    known: Dict[str, Tuple[Optional[str], Optional[str]]] = {}
+    known: dict[str, tuple[str | None, str | None]] = {}
 
-    def follow(title: str, counts: Counter) -> Optional[str]:
+    def follow(title: str, counts: Counter) -> str | None:
         found = known.get(title)
         if found is None:
             found = known[title] = _resolve(title, database, wiki)
@@ -195,7 +197,7 @@ def follow_redirects(database: sqlite3.Connection, wiki: Wiki) -> Callable[[str,
     return follow
 
 
-def _resolve(title: str, database: sqlite3.Connection, wiki: Wiki) -> Tuple[Optional[str], Optional[str]]:
+def _resolve(title: str, database: sqlite3.Connection, wiki: Wiki) -> tuple[str | None, str | None]:
     """Where a title leads, None for nowhere, and what is to be counted."""
     seen = [title]
     while row := database.execute("SELECT target FROM redirects WHERE title = ?", (seen[-1],)).fetchone():
@@ -210,5 +212,5 @@ def _resolve(title: str, database: sqlite3.Connection, wiki: Wiki) -> Tuple[Opti
     return seen[-1], "links over redirects" if len(seen) == 2 else "links over redirects to redirects"
 
 
-def _wiki_to_json(wiki: Wiki) -> Dict[str, Any]:
+def _wiki_to_json(wiki: Wiki) -> dict[str, Any]:
     return {"namespaces": sorted(wiki.namespaces), "capital": wiki.capital, "language": wiki.language}

@@ -6,12 +6,13 @@ cluster must see the same files under the same paths.
 """
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -26,8 +27,8 @@ class Engine:
     cluster, None: the one that is connected, that of RAY_ADDRESS, or a new one on this machine."""
 
     name: str = "processes"
-    workers: Optional[int] = None
-    address: Optional[str] = None
+    workers: int | None = None
+    address: str | None = None
 
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
@@ -64,7 +65,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], address: Optional[str]) -> Iterator[Result]:
+def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], address: str | None) -> Iterator[Result]:
     ray = _import_ray()
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False)

@@ -1,17 +1,18 @@
 """Examples for pretraining from pages: sentences that fill the window of the encoder, and the entities linked in them.
 
-As `build_wikipedia_pretraining_dataset` of the original (studio-ousia/luke luke/pretraining/dataset.py). What differs: a
-sentence that is longer than an example is split, where the original leaves it out; sentences are joined where a link goes
-across their border, where the original leaves out the link; a new example begins before the mentions become too many, where
-the original cuts them; a mention of too many pieces is left out, where the original cuts its positions; text and links of a
-paragraph become pieces together, as in our components, where the original makes those of links apart. Everything that is left
-out is counted. Shapes: N pieces, L links, S sentences, of a paragraph.
+As `build_wikipedia_pretraining_dataset` of the original (studio-ousia/luke luke/pretraining/dataset.py). What differs:
+a sentence that is longer than an example is split, where the original leaves it out; sentences are joined where a link
+goes across their border, where the original leaves out the link; a new example begins before the mentions become too
+many, where the original cuts them; a mention of too many pieces is left out, where the original cuts its positions;
+text and links of a paragraph become pieces together, as in our components, where the original makes those of links
+apart. Everything that is left out is counted. Shapes: N pieces, L links, S sentences, of a paragraph.
 """
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +26,8 @@ _WORD = re.compile(r"\S+")
 _ODD_BLANK = re.compile(r"\s\s+|[^\S ]")
 _BLANKS = re.compile(r"\s+")
 
-Sentences = Callable[[str], List[Tuple[int, int]]]  # a text's sentences in order, characters [start, end)
-Mention = Tuple[int, int, int]  # first piece, one past the last, row of the entity
+Sentences = Callable[[str], list[tuple[int, int]]]  # a text's sentences in order, characters [start, end)
+Mention = tuple[int, int, int]  # first piece, one past the last, row of the entity
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,12 @@ class ExampleSettings:
 
 
 class Sentence(NamedTuple):
-    """Pieces int32 (n,), the first ones of words bool (n,), and mentions, whose pieces count from the sentence's first."""
+    """Pieces int32 (n,), the first ones of words bool (n,), and mentions, whose pieces count from the sentence's
+    first."""
 
     pieces: np.ndarray
     word_starts: np.ndarray
-    mentions: List[Mention]
+    mentions: list[Mention]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class ExampleMaker:
     vocab: EntityVocab
     sentences: Sentences
     settings: ExampleSettings
-    language: Optional[str] = None
+    language: str | None = None
 
     def page(self, title: str, paragraphs: Iterable[Paragraph], counts: Counter) -> Page:
         """The examples of a page, which are numbered 0 here."""
@@ -99,7 +101,7 @@ class ExampleMaker:
             raise ValueError("Expected [UNK] in the entity vocabulary, for pages and links without a row of their own.")
         return row
 
-    def _row(self, title: str) -> Optional[int]:
+    def _row(self, title: str) -> int | None:
         if title in SPECIAL:
             return None
         row = self.vocab.row(title)
@@ -121,7 +123,7 @@ class ExampleMaker:
             counts["links without pieces, left out"] += len(links)
             return
 
-        def place(spans: Sequence[Tuple[int, int]]) -> Tuple[List[int], List[int]]:
+        def place(spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
             spans_2 = np.array(spans, np.int64).reshape(-1, 2)
             first, last = place_spans(self.tokenizer, text, (starts_N, ends_N), spans_2[:, 0], spans_2[:, 1])
             return first.tolist(), last.tolist()
@@ -146,7 +148,7 @@ class ExampleMaker:
             else:
                 yield from self._split(sentence, counts)
 
-    def _mentions(self, places: Sequence[Tuple[int, int]], titles: Sequence[str], counts: Counter) -> List[Mention]:
+    def _mentions(self, places: Sequence[tuple[int, int]], titles: Sequence[str], counts: Counter) -> list[Mention]:
         mentions = []
         for (first, last), title in zip(places, titles):
             row = self._row(title)
@@ -184,10 +186,10 @@ class ExampleMaker:
             start = end
         counts["mentions across the parts of a long sentence, left out"] += len(sentence.mentions) - taken
 
-    def _fill(self, sentences: Iterable[Sentence], counts: Counter) -> Iterator[List[Sentence]]:
+    def _fill(self, sentences: Iterable[Sentence], counts: Counter) -> Iterator[list[Sentence]]:
         """Sentences of one example after the other."""
         most, most_mentions = self.settings.max_pieces - 2, self.settings.max_entities
-        group: List[Sentence] = []
+        group: list[Sentence] = []
         pieces = mentions = 0
         for sentence in sentences:
             if (beyond := len(sentence.mentions) - most_mentions) > 0:
@@ -203,11 +205,11 @@ class ExampleMaker:
             yield group
 
 
-def single_blanks(text: str, links: Sequence[Tuple[int, int, str]]) -> Tuple[str, Sequence[Tuple[int, int, str]]]:
+def single_blanks(text: str, links: Sequence[tuple[int, int, str]]) -> tuple[str, Sequence[tuple[int, int, str]]]:
     """A text with one blank where there is whitespace, none at its ends, and the links where they are then."""
     if not _ODD_BLANK.search(text) and text == text.strip():
         return text, links
-    parts: List[str] = []
+    parts: list[str] = []
     places_N, size = np.zeros(len(text) + 1, np.int64), 0
     for match in _WORD.finditer(text):
         if parts:

@@ -5,15 +5,17 @@ manifest.json            {"language", "sources": [[name, bytes, BLAKE2b]], "coun
 part-00000.jsonl.gz ...  a paragraph a line, {"page": title, "text", "links": [[start, end, title], ...], "lead": bool}:
                          pages in the order of the source, links in order and none across another; text[start:end] is
                          what a link shows; lead: before the first heading of the page
-interwiki.tsv            language, title, language, title: pages that are one entity, where the source says so; see `interwiki`
+interwiki.tsv            language, title, language, title: pages that are one entity, where the source says so; see
+`interwiki`
 """
 
 import gzip
 import json
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO, NamedTuple
 
 from tqdm import tqdm
 
@@ -33,7 +35,7 @@ class Paragraph(NamedTuple):
 
     page: str
     text: str
-    links: List[Tuple[int, int, str]]
+    links: list[tuple[int, int, str]]
     lead: bool = True
 
 
@@ -43,12 +45,12 @@ class LinkedCorpus:
     def __init__(self, store: StoreFolder) -> None:
         folder, manifest = store.path, store.manifest
         self.folder, self.manifest = folder, manifest
-        self.language: Optional[str] = manifest["language"]
+        self.language: str | None = manifest["language"]
         self.parts = [folder / name for name in sorted(manifest["files"]) if name.startswith("part-")]
         self.interwiki = folder / INTERWIKI if INTERWIKI in manifest["files"] else None
 
     @classmethod
-    def open(cls, folder: Union[str, Path], *, verify: bool = False, progress: bool = False) -> "LinkedCorpus":
+    def open(cls, folder: str | Path, *, verify: bool = False, progress: bool = False) -> "LinkedCorpus":
         """The corpus in a folder. verify: read all files, also those that are remembered to be right.
 
         Raises ValueError for what is none, one of another version, and a damaged one, with the file.
@@ -56,13 +58,15 @@ class LinkedCorpus:
         return cls(LINKED_CORPUS.open(Path(folder).absolute(), verify=verify, progress=progress))
 
     @property
-    def digest(self) -> Dict[str, Any]:
+    def digest(self) -> dict[str, Any]:
         """Sizes and digests of the parts: the same for the same paragraphs."""
         return {path.name: self.manifest["files"][path.name] for path in self.parts}
 
     def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
         """All of them, in order."""
-        for part in tqdm(self.parts, desc=f"reading {self.folder.name}", leave=False, disable=None if progress else True):
+        for part in tqdm(
+            self.parts, desc=f"reading {self.folder.name}", leave=False, disable=None if progress else True
+        ):
             yield from read_part(part)
 
 
@@ -81,10 +85,10 @@ def read_part(path: Path) -> Iterator[Paragraph]:
                 raise ValueError(f"{path}, line {number}: expected a paragraph, but {error!r}. {AGAIN}") from error
 
 
-def group_pages(paragraphs: Iterable[Paragraph]) -> Iterator[Tuple[str, List[Paragraph]]]:
+def group_pages(paragraphs: Iterable[Paragraph]) -> Iterator[tuple[str, list[Paragraph]]]:
     """Titles and paragraphs of pages, one page after the other."""
     title = ""
-    page: List[Paragraph] = []
+    page: list[Paragraph] = []
     for paragraph in paragraphs:
         if page and paragraph.page != title:
             yield title, page
@@ -113,7 +117,7 @@ def write_corpus(
     paragraphs: Callable[[Counter], Iterable[Paragraph]],
     output: Path,
     *,
-    language: Optional[str],
+    language: str | None,
     sources: Sequence[Path] = (),
     part_chars: int = PART_CHARS,
 ) -> LinkedCorpus:
@@ -125,7 +129,7 @@ def write_corpus(
     LINKED_CORPUS.check_replaceable(Path(output))
     counts: Counter = Counter(pages=0, paragraphs=0, links=0)
     with write_folder_atomically(Path(output)) as folder:
-        part: List[Paragraph] = []
+        part: list[Paragraph] = []
         size = number = 0
         for _, page in group_pages(counted(paragraphs(counts), counts)):
             counts["pages"] += 1
@@ -150,7 +154,8 @@ def check_links(paragraph: Paragraph) -> None:
     for i, (start, end, title) in enumerate(paragraph.links):
         if not (last <= start < end <= len(paragraph.text) and title):
             raise ValueError(
-                f"Expected links in order, in a text of {len(paragraph.text)} characters of {paragraph.page!r}, but link "
+                f"Expected links in order, in a text of {len(paragraph.text)} characters of {paragraph.page!r}, but "
+                f"link "
                 f"{i} is [{start}, {end}) to {title!r} after {last}."
             )
         last = end
@@ -164,7 +169,7 @@ def counted(paragraphs: Iterable[Paragraph], counts: Counter) -> Iterator[Paragr
         yield paragraph
 
 
-def finish_corpus(folder: Path, *, language: Optional[str], sources: List[Any], counts: Dict[str, int]) -> None:
+def finish_corpus(folder: Path, *, language: str | None, sources: list[Any], counts: dict[str, int]) -> None:
     """The manifest. ValueError where there is no paragraph."""
     if not counts.get("paragraphs"):
         names = ", ".join(source[0] for source in sources)
@@ -172,7 +177,7 @@ def finish_corpus(folder: Path, *, language: Optional[str], sources: List[Any], 
     LINKED_CORPUS.write_manifest(folder, {"language": language, "sources": sources, "counts": counts})
 
 
-def digest_sources(paths: Sequence[Path], *, progress: bool = False) -> List[Any]:
+def digest_sources(paths: Sequence[Path], *, progress: bool = False) -> list[Any]:
     """Name, size and digest of each file."""
     for path in paths:
         if not Path(path).is_file():
@@ -189,7 +194,7 @@ def install_corpus(files: Sequence[Path], output: Path, **manifest: Any) -> Link
     return LinkedCorpus.open(output)
 
 
-def _is_whole(manifest: Dict[str, Any]) -> bool:
+def _is_whole(manifest: dict[str, Any]) -> bool:
     language = manifest["language"]
     return isinstance(manifest["counts"], dict) and (language is None or isinstance(language, str))
 

@@ -1,7 +1,8 @@
 """Writing shards (see `shards` for the files): blocks of examples as they come, then the rest; all or nothing."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from .shards import (
 DTYPES = {"word_starts": "|b1", "entities": "<i4", "starts": "<i4", "ends": "<i4", "example_pages": "<i4"}
 STARTS = {"piece_starts": "pieces", "mention_starts": "entities"}
 
-Block = Dict[str, np.ndarray]  # pieces and the arrays of DTYPES, with the lengths "n_pieces" and "n_mentions" (N,)
+Block = dict[str, np.ndarray]  # pieces and the arrays of DTYPES, with the lengths "n_pieces" and "n_mentions" (N,)
 
 
 def make_block(examples: Sequence[Example]) -> Block:
@@ -56,17 +57,18 @@ def write_shards(
 
 
 class ShardWriter:
-    """`with ShardWriter(...) as writer`: blocks as they come, then `finish`. Only whole shards take the folder's place."""
+    """`with ShardWriter(...) as writer`: blocks as they come, then `finish`. Only whole shards take the folder's
+    place."""
 
-    def __init__(self, output: Path, *, tokenizer: PieceTokenizer, vocab: EntityVocab, limits: Dict[str, int]) -> None:
+    def __init__(self, output: Path, *, tokenizer: PieceTokenizer, vocab: EntityVocab, limits: dict[str, int]) -> None:
         SHARDS.check_replaceable(Path(output))
         self._whole = write_folder_atomically(Path(output))
         self._tokenizer, self._vocab, self._limits = tokenizer, vocab, limits
         self._dtypes = {"pieces": piece_dtype(len(tokenizer)), **DTYPES, **dict.fromkeys(STARTS, "<i8")}
-        self._files: Dict[str, BinaryIO] = {}
+        self._files: dict[str, BinaryIO] = {}
         self._sizes = dict.fromkeys(self._dtypes, 0)
         self._titles = NameList()
-        self._page_ids: List[int] = []
+        self._page_ids: list[int] = []
 
     def __enter__(self) -> "ShardWriter":
         self._folder = self._whole.__enter__()
@@ -82,8 +84,9 @@ class ShardWriter:
             file.close()
         return self._whole.__exit__(*error)
 
-    def write(self, block: Block, pages: Sequence[Tuple[str, int]]) -> None:
-        """Examples and the pages that they are of: titles and rows; `example_pages` of the block counts these from 0."""
+    def write(self, block: Block, pages: Sequence[tuple[str, int]]) -> None:
+        """Examples and the pages that they are of: titles and rows; `example_pages` of the block counts these from
+        0."""
         if len(block["pieces"]) and block["pieces"].max() >= len(self._tokenizer):
             raise ValueError(f"Expected pieces of {len(self._tokenizer):,} kinds, but got {block['pieces'].max()}.")
         for start, name in STARTS.items():
@@ -95,8 +98,9 @@ class ShardWriter:
             self._titles.append(title.replace("\n", " ").encode("utf8"))
             self._page_ids.append(row)
 
-    def finish(self, *, counts: Dict[str, Any], info: Dict[str, Any]) -> None:
-        """The rest of the files. counts: what was taken and left out, by its name. ValueError where there is no example."""
+    def finish(self, *, counts: dict[str, Any], info: dict[str, Any]) -> None:
+        """The rest of the files. counts: what was taken and left out, by its name. ValueError where there is no
+        example."""
         examples = self._sizes["example_pages"]
         if not examples:
             raise ValueError(f"Expected text for at least one example, but there is none: {counts}.")

@@ -1,9 +1,9 @@
 """Examples for pretraining in a folder: arrays that are mapped into memory, with what they were made of and digests.
 
-manifest.json        {"tokenizer", "pieces", "entity_vocab", "entities", "max_pieces", "max_entities", "max_mention_pieces",
-                     "examples", "pages", "counts", "info"}, and what all manifests have (see `stores.folder`)
-pieces.npy           uint16, or int32 where there are more kinds: pieces of all examples, one after the other
-word_starts.npy      bool, beside the pieces: the first piece of a word, which is what stands between blanks
+manifest.json        {"tokenizer", "pieces", "entity_vocab", "entities", "max_pieces", "max_entities",
+                     "max_mention_pieces", "examples", "pages", "counts", "info"}, and what all manifests have (see
+`stores.folder`) pieces.npy           uint16, or int32 where there are more kinds: pieces of all examples, one after the
+other word_starts.npy      bool, beside the pieces: the first piece of a word, which is what stands between blanks
 piece_starts.npy     int64 (N + 1,): where the pieces of each example begin
 entities.npy         int32: rows of the entity vocabulary, mentions of all examples one after the other
 starts.npy ends.npy  int32, beside the entities: pieces [start, end) of the mention, counted in its example
@@ -11,16 +11,18 @@ mention_starts.npy   int64 (N + 1,): where the mentions of each example begin
 example_pages.npy    int32 (N,): number of the page that an example is of
 page_ids.npy         int32 (pages,): the page's own row of the entity vocabulary, or that of [UNK]
 pages.txt            titles of the pages, one a line; page_starts.npy: int64 (pages + 1,), where each line begins
-tokenizer.json       the tokenizer (`PieceTokenizer.to_json`); entity_vocab.json: the entity vocabulary (`EntityVocab.to_json`)
+tokenizer.json       the tokenizer (`PieceTokenizer.to_json`); entity_vocab.json: the entity vocabulary
+(`EntityVocab.to_json`)
 
-The tokenizer is told by its pieces and how it makes them, the entity vocabulary by its names: see `tokenizer_fingerprint`
-and `entity_vocab_sha256`. `shard_writer` writes shards. Shapes: N examples.
+The tokenizer is told by its pieces and how it makes them, the entity vocabulary by its names: see
+`tokenizer_fingerprint` and `entity_vocab_sha256`. `shard_writer` writes shards. Shapes: N examples.
 """
 
 import json
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +41,8 @@ class Example(NamedTuple):
 
     pieces: int32 (n,), n <= max_pieces - 2; word_starts: bool (n,), the first piece of each word between blanks;
     entities: int32 (m,), rows of the entity vocabulary, m <= max_entities; starts, ends: int32 (m,), the pieces of each
-    mention, from 0, the end not included; page: number of the page; page_id: its row of the entity vocabulary, or [UNK]'s.
+    mention, from 0, the end not included; page: number of the page; page_id: its row of the entity vocabulary, or
+    [UNK]'s.
     """
 
     pieces: np.ndarray
@@ -56,12 +59,12 @@ class Page(NamedTuple):
 
     title: str
     page_id: int
-    examples: List[Example]
+    examples: list[Example]
 
 
 def tokenizer_fingerprint(tokenizer: PieceTokenizer) -> str:
-    """SHA-256 of what makes the pieces: kind, vocabulary, merges, normalisation. Special pieces that were added, such as
-    <ent>, and settings without influence on the pieces of a text make no difference."""
+    """SHA-256 of what makes the pieces: kind, vocabulary, merges, normalisation. Special pieces that were added, such
+    as <ent>, and settings without influence on the pieces of a text make no difference."""
     backend = json.loads(tokenizer.backend.to_str())
     base = tokenizer.backend.get_vocab(with_added_tokens=False)
     charsmap = None if tokenizer.charsmap is None else sha256(tokenizer.charsmap.data).hexdigest()
@@ -101,7 +104,7 @@ class Shards:
         self._titles = map_bytes(folder / "pages.txt")
 
     @classmethod
-    def open(cls, folder: Union[str, Path], *, verify: bool = False, progress: bool = False) -> "Shards":
+    def open(cls, folder: str | Path, *, verify: bool = False, progress: bool = False) -> "Shards":
         """Shards in a folder. verify: read all files, also those that are remembered to be right.
 
         Raises ValueError for what are no shards, those of another version, and damaged ones, with the file.
@@ -112,7 +115,8 @@ class Shards:
         return self.manifest["examples"]
 
     def __getitem__(self, i: int) -> Example:
-        """Example i, from 0, copied. ValueError where a number in it is out of its range, so that the shards are damaged."""
+        """Example i, from 0, copied. ValueError where a number in it is out of its range, so that the shards are
+        damaged."""
         if not 0 <= i < len(self):
             raise IndexError(f"Expected the number of one of {len(self):,} examples, but got {i}.")
         a, b = (int(x) for x in self._piece_starts[i : i + 2])
@@ -159,7 +163,8 @@ class Shards:
         for key, expected in pairs:
             if self.manifest[key] != expected:
                 raise ValueError(
-                    f"The shards in {self.folder} were made with another {key.replace('_vocab', ' vocabulary')}: expected "
+                    f"The shards in {self.folder} were made with another {key.replace('_vocab', ' vocabulary')}: "
+                    f"expected "
                     f"{expected[:12]}..., but theirs is {self.manifest[key][:12]}.... {BUILD}"
                 )
 
@@ -167,7 +172,7 @@ class Shards:
         return ValueError(f"Example {i} of the shards in {self.folder} is damaged: {what}. {AGAIN}")
 
 
-def _is_whole(manifest: Dict[str, Any]) -> bool:
+def _is_whole(manifest: dict[str, Any]) -> bool:
     numbers = all(isinstance(manifest.get(key), int) and manifest[key] >= 0 for key in NUMBERS)
     named = all(isinstance(manifest.get(key), str) for key in ("tokenizer", "entity_vocab"))
     return numbers and named

@@ -1,15 +1,17 @@
 """Entity vocabularies from linked corpora: entities by how often they are linked, after [PAD], [UNK] and [MASK].
 
-As `build_entity_vocab` and `build_multilingual_entity_vocab` of the original (studio-ousia/luke luke/utils/entity_vocab.py).
-What differs: special entities always have the rows 0, 1 and 2, entities that are linked equally often stand by title, and
-rows have no gaps where entities are left out.
+As `build_entity_vocab` and `build_multilingual_entity_vocab` of the original (studio-ousia/luke
+luke/utils/entity_vocab.py).
+What differs: special entities always have the rows 0, 1 and 2, entities that are linked equally often stand by title,
+and rows have no gaps where entities are left out.
 """
 
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Any, NamedTuple
 
 from ..atomic import write_folder_atomically
 from ..entities import SPECIAL, EntityVocab, key_of
@@ -25,15 +27,15 @@ class EntityRow(NamedTuple):
     """An entity: how often it is linked, and its names, (language, title), the language "" where there is only one."""
 
     links: int
-    names: List[Name]
+    names: list[Name]
 
 
 class BuiltVocab(NamedTuple):
     """The vocabulary, and how many links and entities were found, kept and left out."""
 
     vocab: EntityVocab
-    rows: List[EntityRow]
-    counts: Dict[str, int]
+    rows: list[EntityRow]
+    counts: dict[str, int]
 
 
 def build_entity_vocab(
@@ -44,8 +46,8 @@ def build_entity_vocab(
     white_list: Iterable[str] = (),
     white_list_only: bool = False,
     pages_only: bool = False,
-    interwiki: Sequence[Union[str, Path]] = (),
-    multilingual: Optional[bool] = None,
+    interwiki: Sequence[str | Path] = (),
+    multilingual: bool | None = None,
     min_languages: int = 1,
     engine: Engine = Engine(),
     progress: bool = False,
@@ -56,14 +58,14 @@ def build_entity_vocab(
     them together. white_list: titles ("language:title" where multilingual) that come first, in their order, if they are
     linked at all, whatever their count. pages_only: entities that have a page in the corpus (the original's rule).
     interwiki: files that say which pages are one entity, besides those of the corpora (see `interwiki`). multilingual:
-    names have a language, None: where there are several corpora. min_languages: corpora in whose languages an entity has
-    names. Raises ValueError for two corpora of one language or one of none, and where no entity is left.
+    names have a language, None: where there are several corpora. min_languages: corpora in whose languages an entity
+    has names. Raises ValueError for two corpora of one language or one of none, and where no entity is left.
     """
     multilingual = len(corpora) > 1 or bool(interwiki) if multilingual is None else multilingual
     languages = _check_corpora(corpora, multilingual, min_languages)
     counts: Counter = Counter()
     found: Counter = Counter()
-    pages: Set[Name] = set()
+    pages: set[Name] = set()
     for corpus, language in zip(corpora, languages):
         for links, titles in engine.run(
             count_part, corpus.parts, progress=progress, task=f"links of {corpus.folder.name}"
@@ -97,17 +99,17 @@ def build_entity_vocab(
     return BuiltVocab(EntityVocab(names, counts=[row.links for row in rows]), rows, dict(counts))
 
 
-def count_part(path: Path) -> Tuple[Dict[str, int], List[str]]:
+def count_part(path: Path) -> tuple[dict[str, int], list[str]]:
     """Links to each title in a part of a corpus, and the titles of its pages."""
     links: Counter = Counter()
-    pages: Dict[str, None] = {}
+    pages: dict[str, None] = {}
     for paragraph in read_part(path):
         links.update(title for _, _, title in paragraph.links)
         pages[paragraph.page] = None
     return dict(links), list(pages)
 
 
-def save_entity_vocab(built: BuiltVocab, folder: Path) -> List[Path]:
+def save_entity_vocab(built: BuiltVocab, folder: Path) -> list[Path]:
     """entity_vocab.jsonl; entity_vocab.tsv (title TAB count), where each row has one name without a language; and
     entities.tsv to be read by people: row, count, share of all links to rows up to it, names.
 
@@ -116,12 +118,12 @@ def save_entity_vocab(built: BuiltVocab, folder: Path) -> List[Path]:
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - set(FILES)):
         raise ValueError(f"{folder} would be replaced, but it holds something else than an entity vocabulary.")
-    lines: Dict[str, List[str]] = {name: [] for name in FILES}
+    lines: dict[str, list[str]] = {name: [] for name in FILES}
     lines["entities.tsv"].append("row\tcount\tshare of links\tnames")
     total, sum_so_far = max(1, sum(row.links for row in built.rows)), 0
     for i, (count, names) in enumerate(built.rows):
         entities = [[title, language or None] for language, title in names]
-        item: Dict[str, Any] = {"id": i, "entities": entities, "count": count}
+        item: dict[str, Any] = {"id": i, "entities": entities, "count": count}
         sum_so_far += count
         shown = " | ".join(key_of(title, language or None) for language, title in names)
         lines["entity_vocab.jsonl"].append(json.dumps(item, ensure_ascii=False))
@@ -135,13 +137,13 @@ def save_entity_vocab(built: BuiltVocab, folder: Path) -> List[Path]:
     return [folder / name for name in lines]
 
 
-def read_white_list(path: Path) -> List[str]:
+def read_white_list(path: Path) -> list[str]:
     """Titles, one a line."""
     with open_source(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
         return [title for line in lines if (title := line.strip())]
 
 
-def _check_corpora(corpora: Sequence[LinkedCorpus], multilingual: bool, min_languages: int) -> List[str]:
+def _check_corpora(corpora: Sequence[LinkedCorpus], multilingual: bool, min_languages: int) -> list[str]:
     """The language of each corpus, "" where names have none."""
     if not corpora:
         raise ValueError("Expected at least one linked corpus, but got none.")
@@ -160,7 +162,7 @@ def _check_corpora(corpora: Sequence[LinkedCorpus], multilingual: bool, min_lang
 
 
 def _join(
-    corpora: Sequence[LinkedCorpus], interwiki: Sequence[Union[str, Path]], languages: Set[str], progress: bool
+    corpora: Sequence[LinkedCorpus], interwiki: Sequence[str | Path], languages: set[str], progress: bool
 ) -> Groups:
     """Pages of the languages that there are; other languages would take much memory."""
     groups = Groups()
@@ -170,9 +172,9 @@ def _join(
     return groups
 
 
-def _merge(found: Counter, groups: Groups, pages: Optional[Set[Name]], counts: Counter) -> List[EntityRow]:
+def _merge(found: Counter, groups: Groups, pages: set[Name] | None, counts: Counter) -> list[EntityRow]:
     """Names of one entity together, the most linked one first. pages: names that may be in the vocabulary."""
-    merged: Dict[Name, List[Name]] = {}
+    merged: dict[Name, list[Name]] = {}
     for name in sorted(found):
         if pages is not None and name not in pages:
             counts["titles without a page, left out"] += 1
@@ -187,15 +189,15 @@ def _merge(found: Counter, groups: Groups, pages: Optional[Set[Name]], counts: C
 
 
 def _white_list(
-    titles: Iterable[str], rows: List[EntityRow], multilingual: bool, counts: Counter
-) -> List[Optional[EntityRow]]:
+    titles: Iterable[str], rows: list[EntityRow], multilingual: bool, counts: Counter
+) -> list[EntityRow | None]:
     """The rows of a white list, each once, None where none has the title."""
     wanted = list(dict.fromkeys(titles))
     if not wanted:
         return []
     by_key = {key_of(title, language if multilingual else None): row for row in rows for language, title in row.names}
-    listed: List[Optional[EntityRow]] = []
-    seen: Set[Name] = set()
+    listed: list[EntityRow | None] = []
+    seen: set[Name] = set()
     for title in wanted:
         row = by_key.get(title)
         counts["titles of the white list without a link"] += row is None

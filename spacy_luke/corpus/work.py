@@ -1,13 +1,14 @@
 """A folder of finished parts beside the one that is built, so that a killed build goes on where it was.
 
-The folder is `.NAME.work`. It holds `plan.json`, all that decides the bytes that come out, and of each finished task its
-files and then `TASK.json`, its result; what has no `TASK.json` is made again.
+The folder is `.NAME.work`. It holds `plan.json`, all that decides the bytes that come out, and of each finished task
+its files and then `TASK.json`, its result; what has no `TASK.json` is made again.
 """
 
 import json
 import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 from ..atomic import write_atomically
 from .engines import Engine
@@ -42,7 +43,7 @@ class WorkFolder:
     The folder stays after an error, so that the next run goes on; `remove` it when all is well.
     """
 
-    def __init__(self, output: Path, plan: Dict[str, Any]) -> None:
+    def __init__(self, output: Path, plan: dict[str, Any]) -> None:
         output = Path(output).resolve()
         self.path = output.with_name(f".{output.name}.work")
         file = self.path / "plan.json"
@@ -71,7 +72,7 @@ class WorkFolder:
         """A task in this process."""
         return run_work_task(WorkTask(function, self.path, name, argument))
 
-    def files(self, pattern: str) -> List[Path]:
+    def files(self, pattern: str) -> list[Path]:
         return sorted(self.path.glob(pattern))
 
     def remove(self) -> None:

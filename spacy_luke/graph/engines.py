@@ -1,6 +1,7 @@
-"""What trains: our own sparse TransE, or PyKEEN's. Both learn epoch by epoch, and hand over all they know as tensors."""
+"""What trains: our own sparse TransE, or PyKEEN's. Both learn epoch by epoch, and hand over all they know as
+tensors."""
 
-from typing import Any, Dict, Protocol, Tuple
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,16 +17,16 @@ class Engine(Protocol):
     def train_epoch(self, epoch: int, progress: Any) -> float:
         """All training triples once, the same way whenever this epoch (from 0) is run. Returns the mean loss."""
 
-    def state(self) -> Dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """All that the next epoch depends on."""
 
-    def load(self, state: Dict[str, Tensor]) -> None:
+    def load(self, state: dict[str, Tensor]) -> None:
         """The state of another engine of the same settings and graph."""
 
-    def vectors(self) -> Tuple[Tensor, Tensor]:
+    def vectors(self) -> tuple[Tensor, Tensor]:
         """Those of entities (N, D) and relations (R, D); reciprocal relations: (2R, D), in the engine's own order."""
 
-    def evaluate(self, triples_T3: np.ndarray, *, progress: bool) -> Dict[str, float]:
+    def evaluate(self, triples_T3: np.ndarray, *, progress: bool) -> dict[str, float]:
         """Filtered link prediction of tails and heads."""
 
 
@@ -49,16 +50,16 @@ class SparseEngine:
     def train_epoch(self, epoch: int, progress: Any) -> float:
         return train_epoch(self.tables, self._triples_T3, epoch, self.settings, progress=progress)
 
-    def state(self) -> Dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         return self.tables.to_tensors()
 
-    def load(self, state: Dict[str, Tensor]) -> None:
+    def load(self, state: dict[str, Tensor]) -> None:
         self.tables = Tables(**state)
 
-    def vectors(self) -> Tuple[Tensor, Tensor]:
+    def vectors(self) -> tuple[Tensor, Tensor]:
         return self.tables.entities_ND, self.tables.relations_RD
 
-    def evaluate(self, triples_T3: np.ndarray, *, progress: bool) -> Dict[str, float]:
+    def evaluate(self, triples_T3: np.ndarray, *, progress: bool) -> dict[str, float]:
         settings, (entities_ND, relations_RD) = self.settings, self.vectors()
         ways = {"norm": settings.norm, "reciprocal": settings.reciprocal}
         ranks = rank_triples(entities_ND, relations_RD, triples_T3, self._known_T3, **ways, progress=progress)

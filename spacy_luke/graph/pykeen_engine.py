@@ -1,10 +1,10 @@
-"""TransE over PyKEEN (extra `kg`): its model, losses, negative sampler and evaluator; the epochs and their seeds are ours,
-so that a run that goes on equals one that was never interrupted, and nothing is pickled.
+"""TransE over PyKEEN (extra `kg`): its model, losses, negative sampler and evaluator; the epochs and their seeds are
+ours, so that a run that goes on equals one that was never interrupted, and nothing is pickled.
 
 PyKEEN's gradients are as large as the table of entities, and so are its steps: see benchmarks/results/kge.md.
 """
 
-from typing import Any, Dict, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,14 +87,14 @@ class PykeenEngine:
             progress.update(self._factory.num_triples)
         return losses[-1]
 
-    def state(self) -> Dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         optimizer = self.optimizer.state_dict()["state"]
         return {
             **{f"model.{name}": tensor for name, tensor in self.model.state_dict().items()},
             **{f"optimizer.{i}.{key}": tensor for i, found in optimizer.items() for key, tensor in found.items()},
         }
 
-    def load(self, state: Dict[str, Tensor]) -> None:
+    def load(self, state: dict[str, Tensor]) -> None:
         model = {name.removeprefix("model."): tensor for name, tensor in state.items() if name.startswith("model.")}
         self.model.load_state_dict(model)
         optimizer = self.optimizer.state_dict()
@@ -102,11 +102,11 @@ class PykeenEngine:
             optimizer["state"][i] = {key: state[f"optimizer.{i}.{key}"] for key in found}
         self.optimizer.load_state_dict(optimizer)
 
-    def vectors(self) -> Tuple[Tensor, Tensor]:
+    def vectors(self) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             return self.model.entity_representations[0]().detach(), self.model.relation_representations[0]().detach()
 
-    def evaluate(self, triples_T3: np.ndarray, *, progress: bool) -> Dict[str, float]:
+    def evaluate(self, triples_T3: np.ndarray, *, progress: bool) -> dict[str, float]:
         evaluator = RankBasedEvaluator(filtered=True)
         self.model.eval()
         found = evaluator.evaluate(

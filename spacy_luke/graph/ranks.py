@@ -4,7 +4,7 @@ Known triples of all files are not counted as wrong (Bordes et al. 2013, "filter
 half, PyKEEN's "realistic" rank. Shapes: T triples, N entities, D numbers in a vector.
 """
 
-from typing import Dict, Iterator, Tuple
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ class KnownAnswers:
         self._keys, self._answers = keys_T[order], triples_T3[order, answer].astype(np.int64)
         self._given, self._num_relations = given, num_relations
 
-    def of(self, triples_T3: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    def of(self, triples_T3: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(row, entity) pairs: row is the number of the triple."""
         keys_T = triples_T3[:, self._given].astype(np.int64) * self._num_relations + triples_T3[:, 1]
         first, last = np.searchsorted(self._keys, keys_T), np.searchsorted(self._keys, keys_T, side="right")
@@ -54,7 +54,8 @@ def rank_triples(
     for what, vectors in (("entities", entities_ND), ("relations", relations_RD)):
         if not (finite := torch.isfinite(vectors).all(dim=1)).all():
             raise ValueError(
-                f"Expected finite vectors to rank by, but those of {int((~finite).sum()):,} of {len(finite):,} {what} hold "
+                f"Expected finite vectors to rank by, but those of {int((~finite).sum()):,} of {len(finite):,} {what} "
+                f"hold "
                 f"NaN or infinity, the first in row {int((~finite).nonzero()[0])}. Take a smaller learning rate."
             )
     num_relations = int(max(known_T3[:, 1].max(), triples_T3[:, 1].max())) + 1 if len(triples_T3) else 1
@@ -77,13 +78,13 @@ def rank_triples(
     return ranks
 
 
-def _batches(triples_T3: np.ndarray, num_entities: int) -> Iterator[Tuple[int, np.ndarray]]:
+def _batches(triples_T3: np.ndarray, num_entities: int) -> Iterator[tuple[int, np.ndarray]]:
     size = max(1, MOST_DISTANCES // max(num_entities, 1))
     for start in range(0, len(triples_T3), size):
         yield start, triples_T3[start : start + size]
 
 
-def metrics_of(ranks: np.ndarray) -> Dict[str, float]:
+def metrics_of(ranks: np.ndarray) -> dict[str, float]:
     """MRR, hits at 1, 3 and 10 and the mean rank, of ranks (2, T): both sides, and each one's MRR."""
     if not ranks.size:
         raise ValueError("Expected one or more triples to rank, but there are none. Leave the file out.")

@@ -11,7 +11,7 @@ import json
 from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Dict, Tuple
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -38,12 +38,12 @@ def train_graph(
     resume: bool = False,
     dtype: str = "float32",
     progress: bool = False,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Train on a graph, write the files of this module to a folder, and return what metrics.json holds.
 
     every: epochs between two validations, each followed by saving the state. The vectors are those of the best
-    validation MRR, or of the last epoch without validation triples; `test` is reported for these alone. Entities that no
-    training triple names are not in the store. resume: go on from the folder's state, as if there had been no pause.
+    validation MRR, or of the last epoch without validation triples; `test` is reported for these alone. Entities that
+    no training triple names are not in the store. resume: go on from the folder's state, as if there had been no pause.
     """
     if every < 1:
         raise ValueError(f"every must be 1 or more, but it is {every}.")
@@ -51,7 +51,7 @@ def train_graph(
     folder = Path(folder)
     engine = make_engine(graph, settings)
     identity = {"settings": settings.to_dict(), "graph": digest_graph(graph), "every": every}
-    record: Dict[str, Any] = {"epoch": 0, "history": [], "best": None, "seconds": 0.0}
+    record: dict[str, Any] = {"epoch": 0, "history": [], "best": None, "seconds": 0.0}
     if resume:
         record = _load_state(folder / STATE, engine, identity)
     elif _is_begun(folder):
@@ -66,13 +66,13 @@ def train_graph(
 
 
 def _is_begun(folder: Path) -> bool:
-    """Whether a folder holds a run, or something else. One that was killed before its first state was whole left nothing, or
-    the first best epoch, which is found again."""
+    """Whether a folder holds a run, or something else. One that was killed before its first state was whole left
+    nothing, or the first best epoch, which is found again."""
     sweep(folder)
     return folder.exists() and any(path.name != BEST for path in folder.iterdir())
 
 
-def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: Dict[str, Any], *, progress: bool) -> None:
+def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: dict[str, Any], *, progress: bool) -> None:
     start, epoch = perf_counter(), record["epoch"]
     show = {"total": len(graph.triples["train"]), "unit": " triples", "unit_scale": True, "leave": False}
     with tqdm(desc=f"epoch {epoch + 1}/{settings.epochs}", disable=None if progress else True, **show) as bar:
@@ -86,7 +86,7 @@ def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: Dict[st
     record["history"].append({"epoch": record["epoch"], "loss": round(loss, 6)})
 
 
-def _validate(engine: Engine, graph: Graph, folder: Path, record: Dict[str, Any], *, progress: bool) -> None:
+def _validate(engine: Engine, graph: Graph, folder: Path, record: dict[str, Any], *, progress: bool) -> None:
     if not len(graph.triples["valid"]):
         return
     found = engine.evaluate(graph.triples["valid"], progress=progress)
@@ -106,11 +106,11 @@ def _finish(
     graph: Graph,
     folder: Path,
     settings: Settings,
-    record: Dict[str, Any],
+    record: dict[str, Any],
     *,
     dtype: str,
     progress: bool,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     if record["best"] is not None:
         engine.load(_read_tensors(folder / BEST)[0])
     trained_U = graph.trained_entities()
@@ -159,12 +159,12 @@ def digest_graph(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def _save_tensors(tensors: Dict[str, Tensor], path: Path, about: Dict[str, Any]) -> None:
+def _save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, Any]) -> None:
     with write_atomically(path) as new:
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, new, {"about": json.dumps(about)})
 
 
-def _read_tensors(path: Path) -> Tuple[Dict[str, Tensor], Dict[str, Any]]:
+def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors of their own memory, and what was noted with them."""
     if not path.is_file():
         raise ValueError(f"{path} is not there: nothing was saved yet, or this is another folder. Start the run anew.")
@@ -175,7 +175,7 @@ def _read_tensors(path: Path) -> Tuple[Dict[str, Tensor], Dict[str, Any]]:
         raise ValueError(f"{path} is damaged ({error}). Start the run anew.") from error
 
 
-def _load_state(path: Path, engine: Engine, identity: Dict[str, Any]) -> Dict[str, Any]:
+def _load_state(path: Path, engine: Engine, identity: dict[str, Any]) -> dict[str, Any]:
     state, about = _read_tensors(path)
     for key, wanted in identity.items():
         if about.get(key) != wanted:

@@ -1,7 +1,7 @@
 """The settings of a TransE run, checked once."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict
+from typing import Any
 
 ENGINES = ("sparse", "pykeen")
 LOSSES = ("softmax", "nssa", "margin")
@@ -40,5 +40,5 @@ class Settings:
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be above 0, but it is {self.learning_rate}.")
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,9 +1,10 @@
-"""The entities' vectors in what PyTorch saved: a model's state, or a checkpoint that holds one. Nothing is unpickled."""
+"""The entities' vectors in what PyTorch saved: a model's state, or a checkpoint that holds one. Nothing is
+unpickled."""
 
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Union
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +15,11 @@ STATE_DICTS = (".pt", ".pth", ".ckpt")
 INSIDE = ("model_state_dict", "state_dict")  # where checkpoints keep the model's state
 
 
-def read_entity_table(path: Union[str, Path]) -> np.ndarray:
-    """Floating-point (rows, size), memory-mapped where the file allows it. PyKEEN: `torch.save(model.state_dict(), path)`;
-    OpenKE: `model.save_checkpoint(path)`. ValueError where the file holds more than tensors, or no table of entities."""
+def read_entity_table(path: str | Path) -> np.ndarray:
+    """Floating-point (rows, size), memory-mapped where the file allows it. PyKEEN: `torch.save(model.state_dict(),
+    path)`;
+    OpenKE: `model.save_checkpoint(path)`. ValueError where the file holds more than tensors, or no table of
+        entities."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"Expected a model's state at {path}, but there is no such file.")
@@ -32,7 +35,7 @@ def read_entity_table(path: Union[str, Path]) -> np.ndarray:
             state = state[key]
     if not isinstance(state, dict):
         raise ValueError(f"{path}: expected tensors by their names, but it holds a {type(state).__name__}.")
-    tensors: Dict[str, torch.Tensor] = {str(key): x for key, x in state.items() if isinstance(x, torch.Tensor)}
+    tensors: dict[str, torch.Tensor] = {str(key): x for key, x in state.items() if isinstance(x, torch.Tensor)}
     key = choose_tensor({key: tuple(x.shape) for key, x in tensors.items()}, str(path))
     table = tensors[key].detach()
     return (table.float() if table.dtype == torch.bfloat16 else table).numpy()

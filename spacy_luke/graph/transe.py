@@ -6,7 +6,7 @@ K negatives, N entities, D numbers in a vector, U different entities in a step.
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, Union
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,8 @@ FAR = 1e9  # distance of what must not count as a negative
 
 
 def distances(queries_QD: Tensor, entities_ND: Tensor, norm: int) -> Tensor:
-    """L1 or L2 distance of each query from each entity, (Q, N). L2 by a matrix product, much faster than pair by pair."""
+    """L1 or L2 distance of each query from each entity, (Q, N). L2 by a matrix product, much faster than pair by
+    pair."""
     return torch.cdist(queries_QD, entities_ND, p=norm, compute_mode="use_mm_for_euclid_dist")
 
 
@@ -42,7 +43,8 @@ def loss_of(true_Q: Tensor, wrong_QK: Tensor, same_QK: Tensor, settings: Setting
 
 @dataclass
 class Tables:
-    """All that a run has learnt: entities (N, D), relations (R or 2R, D), and the sums of Adagrad, (N,) and (R or 2R,)."""
+    """All that a run has learnt: entities (N, D), relations (R or 2R, D), and the sums of Adagrad, (N,) and (R or
+    2R,)."""
 
     entities_ND: Tensor
     relations_RD: Tensor
@@ -63,7 +65,7 @@ class Tables:
         sums = torch.zeros(num_entities), torch.zeros(num_relations)
         return cls(entities_ND, F.normalize(relations_RD), *sums)
 
-    def to_tensors(self) -> Dict[str, Tensor]:
+    def to_tensors(self) -> dict[str, Tensor]:
         return dict(vars(self))
 
 
@@ -99,7 +101,7 @@ def train_step(tables: Tables, triples_T3: Tensor, negatives_K: Tensor, rate: fl
 
 
 def adagrad(
-    table: Tensor, sums: Tensor, rows: Union[Tensor, slice], gradient_UD: Tensor, rate: float, *, unit: bool = False
+    table: Tensor, sums: Tensor, rows: Tensor | slice, gradient_UD: Tensor, rate: float, *, unit: bool = False
 ) -> None:
     """Row-wise Adagrad on some rows of a table, in place; `unit`: these rows get length 1."""
     sums_U = sums[rows] + gradient_UD.square().mean(1)

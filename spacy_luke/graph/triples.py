@@ -1,4 +1,5 @@
-"""Reading knowledge graphs: triples by name or OpenKE's numbers, plain or .gz; facts that must not be learnt are removed.
+"""Reading knowledge graphs: triples by name or OpenKE's numbers, plain or .gz; facts that must not be learnt are
+removed.
 
 train.tsv      head TAB relation TAB tail, names, a triple a line (FB15k-237, CoDEx)
 train2id.txt   OpenKE and ERNIE: the number of triples, then `head tail relation` as numbers from 0; names from
@@ -8,9 +9,10 @@ train2id.txt   OpenKE and ERNIE: the number of triples, then `head tail relation
 import gzip
 import warnings
 from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import BinaryIO
 
 import numpy as np
 from tqdm import tqdm
@@ -27,10 +29,10 @@ class Graph:
     triples: "train", "valid" and "test", int32 (T, 3) of head, relation, tail; `excluded` counts what was removed.
     """
 
-    entities: List[str]
-    relations: List[str]
-    triples: Dict[str, np.ndarray]
-    excluded: Dict[str, int] = field(default_factory=dict)
+    entities: list[str]
+    relations: list[str]
+    triples: dict[str, np.ndarray]
+    excluded: dict[str, int] = field(default_factory=dict)
 
     def known(self) -> np.ndarray:
         """All triples that are true, int32 (T, 3)."""
@@ -44,9 +46,9 @@ class Graph:
 def read_graph(
     train: Sequence[Path],
     *,
-    valid: Optional[Path] = None,
-    test: Optional[Path] = None,
-    exclude: Optional[Path] = None,
+    valid: Path | None = None,
+    test: Path | None = None,
+    exclude: Path | None = None,
     progress: bool = False,
 ) -> Graph:
     """Files of triples. exclude: `entity TAB entity` a line; triples of these two, in both directions, are removed from
@@ -76,9 +78,9 @@ class _Names:
     """Numbers of names, in the order in which they come."""
 
     def __init__(self) -> None:
-        self.entities: Dict[str, int] = {}
-        self.relations: Dict[str, int] = {}
-        self.folder: Optional[Path] = None  # of OpenKE's tables, once they are read
+        self.entities: dict[str, int] = {}
+        self.relations: dict[str, int] = {}
+        self.folder: Path | None = None  # of OpenKE's tables, once they are read
 
     def read_openke(self, folder: Path, *, entities: int, relations: int) -> None:
         """Tables of a folder, once; without tables the numbers are the names."""
@@ -105,10 +107,10 @@ class _Names:
                 raise ValueError(f"{path} has {len(numbers):,} names, but a triple has number {count - 1:,}.")
 
 
-def _read_table(path: Path) -> Dict[str, int]:
+def _read_table(path: Path) -> dict[str, int]:
     """OpenKE's entity2id.txt: its number of lines, then name TAB number; numbers in any order, each once."""
     lines = read_text(path).splitlines()
-    found: Dict[int, str] = {}
+    found: dict[int, str] = {}
     for i, line in enumerate(lines[1:], start=2):
         name, _, number = line.rpartition("\t") if "\t" in line else line.rpartition(" ")
         if not name or not number.strip().isdigit() or int(number) in found:
@@ -195,7 +197,7 @@ def _read_openke(file: BinaryIO, path: Path, count: int, names: _Names) -> np.nd
     return triples.astype(np.int32)
 
 
-def _read_pairs(path: Path, names: _Names) -> Tuple[np.ndarray, Dict[str, int]]:
+def _read_pairs(path: Path, names: _Names) -> tuple[np.ndarray, dict[str, int]]:
     """Pairs of the graph's entities, int64 (P, 2), and how many lines there are, and of entities in the graph."""
     lines = [line for line in read_text(path).splitlines() if line]
     found = []

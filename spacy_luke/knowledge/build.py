@@ -1,15 +1,16 @@
 """A store of vectors from the files of other programs, or from an array.
 
-Names are read first, then the rows, which go to the new store block by block; memory is that of the names, some 70 bytes
-and their text for each. Rows that are damaged are named in one error, or left out and listed in the store's `dropped.tsv`;
-none is repaired.
+Names are read first, then the rows, which go to the new store block by block; memory is that of the names, some 70
+bytes and their text for each. Rows that are damaged are named in one error, or left out and listed in the store's
+`dropped.tsv`; none is repaired.
 """
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple, Union
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -30,28 +31,29 @@ class Built:
 
     store: EntityVectors
     dropped: int
-    first: List[str]
+    first: list[str]
 
 
 def build_vectors(
-    source: Union[str, Path, np.ndarray],
-    folder: Union[str, Path],
+    source: str | Path | np.ndarray,
+    folder: str | Path,
     *,
     format: str = "auto",
     dtype: str = "float32",
-    names: Union[str, Path, Sequence[str], None] = None,
-    titles: Union[str, Path, None] = None,
-    size: Optional[int] = None,
+    names: str | Path | Sequence[str] | None = None,
+    titles: str | Path | None = None,
+    size: int | None = None,
     on_damage: str = "error",
     progress: bool = False,
 ) -> Built:
-    """source: a file or folder (see `sources` for the formats), or float (rows, size). names: the file that names the rows,
-    or the names; titles: a file `title TAB id` of further names. size: of the vectors, where most of the file's first rows
-    do not tell it. on_damage: "error" raises ValueError for damaged entities, "drop" leaves them out and lists them.
+    """source: a file or folder (see `sources` for the formats), or float (rows, size). names: the file that names the
+    rows, or the names; titles: a file `title TAB id` of further names. size: of the vectors, where most of the file's
+    first rows do not tell it. on_damage: "error" raises ValueError for damaged entities, "drop" leaves them out and
+    lists them.
 
     An entity is damaged whose row has too few or too many numbers, one that is none or not finite or too large for the
-    dtype, or that is missing; a row without a name; a name that comes again (the first one stays); a title whose id has no
-    row. Files that are not whole are errors always.
+    dtype, or that is missing; a row without a name; a name that comes again (the first one stays); a title whose id has
+    no row. Files that are not whole are errors always.
     """
     check_dtype(dtype)
     if on_damage not in ON_DAMAGE:
@@ -80,9 +82,9 @@ class Damage:
 
     def __init__(self, path: Path, source: str, on_damage: str) -> None:
         self.count = 0
-        self.first: List[str] = []
+        self.first: list[str] = []
         self._path, self._source, self._drop = path, source, on_damage == "drop"
-        self._file: Optional[TextIO] = None
+        self._file: TextIO | None = None
 
     def __enter__(self) -> "Damage":
         return self
@@ -109,19 +111,20 @@ class Damage:
     def check(self) -> None:
         if self.count and not self._drop:
             raise ValueError(
-                f"{self._source}: {self.count:,} entities or titles are damaged. {self.summary()}. Repair the source, or "
+                f"{self._source}: {self.count:,} entities or titles are damaged. {self.summary()}. Repair the source, "
+                f"or "
                 'leave them out with on_damage="drop" (--on-damage drop).'
             )
 
 
 def _open(
-    source: Union[str, Path, np.ndarray],
+    source: str | Path | np.ndarray,
     format: str,
-    names: Union[str, Path, Sequence[str], None],
-    titles: Union[str, Path, None],
-    size: Optional[int],
+    names: str | Path | Sequence[str] | None,
+    titles: str | Path | None,
+    size: int | None,
     progress: bool,
-) -> Tuple[Optional[Source], Matrix, NameList, Dict[str, Any]]:
+) -> tuple[Source | None, Matrix, NameList, dict[str, Any]]:
     if isinstance(source, np.ndarray):
         if names is None:
             raise ValueError("Expected names for the rows of an array, but got none.")
@@ -141,7 +144,8 @@ def _open(
             named.append(check_text(found.vectors, line, name))
         if matrix.rows is not None and matrix.rows != len(named):
             raise ValueError(
-                f"{found.vectors}: the first line says {matrix.rows:,} rows, but {len(named):,} follow. The file may be "
+                f"{found.vectors}: the first line says {matrix.rows:,} rows, but {len(named):,} follow. The file may "
+                f"be "
                 "truncated: copy it again, or correct its first line."
             )
         return found, matrix, named, noted
@@ -152,7 +156,7 @@ def _open(
     return found, open_matrix(found.vectors, names=len(named), size=size), named, noted
 
 
-def _given_names(names: Union[str, Path, Sequence[str]], progress: bool) -> NameList:
+def _given_names(names: str | Path | Sequence[str], progress: bool) -> NameList:
     if isinstance(names, (str, Path)):
         return read_names(Path(names), progress=progress)
     for i, name in enumerate(names):
@@ -214,7 +218,7 @@ def _report_numbers(block: Block, numbers_RS: np.ndarray, dtype: str, report: Re
         )
 
 
-def _add_titles(names: NameList, path: Optional[Path], damage: Damage, progress: bool) -> Tuple[NameIndex, np.ndarray]:
+def _add_titles(names: NameList, path: Path | None, damage: Damage, progress: bool) -> tuple[NameIndex, np.ndarray]:
     """An index of the names of the rows and of the titles in a file, whose rows (uint32) it gives too."""
     index, rows = NameIndex.of(names, progress=progress), len(names)
     if path is None:

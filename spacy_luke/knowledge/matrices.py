@@ -5,9 +5,10 @@ Shapes: R rows of a block, S numbers in a row. A row that cannot be read is repo
 
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -23,7 +24,8 @@ Report = Callable[[int, str, str], None]  # row, place in the file, what is wron
 
 
 class Block(NamedTuple):
-    """rows (R,): int64, numbers of the rows in the source, from 0, and places: where they stand; values (R, S): float32."""
+    """rows (R,): int64, numbers of the rows in the source, from 0, and places: where they stand; values (R, S):
+    float32."""
 
     rows: np.ndarray
     places: Callable[[int], str]
@@ -33,12 +35,12 @@ class Block(NamedTuple):
 class Matrix(NamedTuple):
     """rows: None where only reading tells; blocks(report, progress) reads all of them once."""
 
-    rows: Optional[int]
+    rows: int | None
     size: int
     blocks: Callable[[Report, bool], Iterator[Block]]
 
 
-def open_matrix(path: Path, *, names: int, size: Optional[int]) -> Matrix:
+def open_matrix(path: Path, *, names: int, size: int | None) -> Matrix:
     """A file of vectors, by its ending. names: of its rows, which tells the size of a bare `.bin`."""
     kind = path.suffix.lower()
     if kind == ".json":
@@ -49,11 +51,11 @@ def open_matrix(path: Path, *, names: int, size: Optional[int]) -> Matrix:
     return _open_lines(path, size, lambda progress: _text_lines(path, progress), b"\t")
 
 
-def open_word2vec(path: Path, *, size: Optional[int]) -> Tuple[Matrix, bytes]:
+def open_word2vec(path: Path, *, size: int | None) -> tuple[Matrix, bytes]:
     """A text file whose lines begin with a name, and what stands between the fields of a line."""
     heading, separator = _word2vec_heading(path)
 
-    def lines(progress: bool) -> Iterator[Tuple[str, bytes]]:
+    def lines(progress: bool) -> Iterator[tuple[str, bytes]]:
         for place, line in _text_lines(path, progress, skip=heading is not None):
             yield place, line.partition(separator)[2].strip()
 
@@ -61,14 +63,14 @@ def open_word2vec(path: Path, *, size: Optional[int]) -> Tuple[Matrix, bytes]:
     return matrix._replace(rows=heading[0] if heading else None), separator
 
 
-def read_word2vec_names(path: Path, separator: bytes, *, progress: bool) -> Iterator[Tuple[int, bytes]]:
+def read_word2vec_names(path: Path, separator: bytes, *, progress: bool) -> Iterator[tuple[int, bytes]]:
     """Line and name of each row; b"" where the line is empty."""
     heading, _ = _word2vec_heading(path)
     for number, line in islice(read_lines(path, task="names of", progress=progress), heading is not None, None):
         yield number, line.partition(separator)[0].strip()
 
 
-def matrix_of(matrix: Any, *, size: Optional[int], source: str) -> Matrix:
+def matrix_of(matrix: Any, *, size: int | None, source: str) -> Matrix:
     """From what has a shape and can be sliced. ValueError where it is no table of floating-point numbers."""
     shape, dtype = tuple(matrix.shape), np.dtype(matrix.dtype)
     if len(shape) != 2 or dtype.kind != "f" or 0 in shape:
@@ -90,15 +92,15 @@ def matrix_of(matrix: Any, *, size: Optional[int], source: str) -> Matrix:
 
 # ---- text
 
-Lines = Callable[[bool], Iterator[Tuple[str, bytes]]]  # progress -> place and numbers of each row
+Lines = Callable[[bool], Iterator[tuple[str, bytes]]]  # progress -> place and numbers of each row
 
 
-def _text_lines(path: Path, progress: bool, *, skip: bool = False) -> Iterator[Tuple[str, bytes]]:
+def _text_lines(path: Path, progress: bool, *, skip: bool = False) -> Iterator[tuple[str, bytes]]:
     lines = islice(read_lines(path, task="vectors of", progress=progress), skip, None)
     return ((f"line {number}", line) for number, line in lines)
 
 
-def _open_lines(path: Path, size: Optional[int], lines: Lines, separator: bytes) -> Matrix:
+def _open_lines(path: Path, size: int | None, lines: Lines, separator: bytes) -> Matrix:
     """The size, where it is not given, is that of most of the first rows."""
     if size is None:
         sizes = Counter(line.count(separator) + 1 for _, line in islice(lines(False), SAMPLE) if line)
@@ -117,7 +119,7 @@ def _open_lines(path: Path, size: Optional[int], lines: Lines, separator: bytes)
 
 def _parse(lines: list, first: int, size: int, separator: bytes, report: Report) -> Block:
     values = np.empty((len(lines), size), np.float32)
-    good: List[int] = []
+    good: list[int] = []
     with warnings.catch_warnings(), np.errstate(over="ignore"):
         warnings.simplefilter("error", DeprecationWarning)  # numpy's way to say that a text is no number
         for i, (place, line) in enumerate(lines):
@@ -146,7 +148,7 @@ def _fault(line: bytes, fields: int, size: int, separator: bytes) -> str:
     return f"expected {size} numbers between single separators, but got {line[:60].decode('utf8', 'replace')!r}"
 
 
-def _word2vec_heading(path: Path) -> Tuple[Optional[Tuple[int, int]], bytes]:
+def _word2vec_heading(path: Path) -> tuple[tuple[int, int] | None, bytes]:
     """Rows and size where the first line has them; the separator of the first row: a tab where there is one."""
     lines = [line for _, line in islice(read_lines(path), 2)]
     if not lines:
@@ -160,7 +162,7 @@ def _word2vec_heading(path: Path) -> Tuple[Optional[Tuple[int, int]], bytes]:
 # ---- json: only what stands between the brackets of one key is looked at, so that gigabytes need no memory
 
 
-def _json_lines(path: Path, progress: bool) -> Iterator[Tuple[str, bytes]]:
+def _json_lines(path: Path, progress: bool) -> Iterator[tuple[str, bytes]]:
     with open_source(path, task="vectors of", progress=progress) as file:
         buffer, row = _after_key(path, file), 0
         start = 0
@@ -206,7 +208,7 @@ def _after_key(path: Path, file: Any) -> bytes:
 class _FileRows:
     """Rows of a file of numbers, of which slices are read: a mapped file would count as memory of the process."""
 
-    def __init__(self, path: Path, dtype: np.dtype, shape: Tuple[int, int], start: int) -> None:
+    def __init__(self, path: Path, dtype: np.dtype, shape: tuple[int, int], start: int) -> None:
         self.path, self.dtype, self.shape, self.start = path, dtype, shape, start
 
     def __getitem__(self, rows: slice) -> np.ndarray:

@@ -11,9 +11,9 @@ A name is compared byte by byte with what its digest finds, so two names of one 
 
 import mmap
 from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Iterable, Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 from tqdm import tqdm
@@ -61,7 +61,10 @@ class NameList:
         """uint64 (N,): `hash_names` of them, which is kept, so that only new names are hashed again."""
         parts = [self._hashes]
         with tqdm(
-            total=len(self) - len(self._hashes), desc="digests of names", disable=None if progress else True, leave=False
+            total=len(self) - len(self._hashes),
+            desc="digests of names",
+            disable=None if progress else True,
+            leave=False,
         ) as bar:
             for start in range(len(self._hashes), len(self), BLOCK):
                 parts.append(hash_names(self[i] for i in range(start, min(start + BLOCK, len(self)))))
@@ -73,7 +76,7 @@ class NameList:
 class NameIndex:
     """Finds the numbers of names. text: a name a line; the arrays are those of the files of this module."""
 
-    def __init__(self, text: Union[bytearray, mmap.mmap], starts, hashes, order) -> None:
+    def __init__(self, text: bytearray | mmap.mmap, starts, hashes, order) -> None:
         self._text = text
         self._starts, self._hashes, self._order = map(np.asarray, (starts, hashes, order))
 
@@ -116,10 +119,10 @@ class NameIndex:
     def text_of(self, number: int) -> bytes:
         return bytes(self._text[int(self._starts[number]) : int(self._starts[number + 1]) - 1])
 
-    def repeated(self) -> Iterator[Tuple[int, int]]:
+    def repeated(self) -> Iterator[tuple[int, int]]:
         """Names that come again: (number, number of the first one), by digest; empty names do not count."""
         same = np.flatnonzero(self._hashes[1:] == self._hashes[:-1]) + 1
-        groups: List[List[int]] = []
+        groups: list[list[int]] = []
         last = -2
         for place in same.tolist():
             if place != last + 1:

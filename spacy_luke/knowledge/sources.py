@@ -3,7 +3,8 @@
 | format | vectors | names |
 |---|---|---|
 | ernie | `entity2vec.vec`: a line a row, numbers and tabs | `entity2id.txt`; more of them in `entity_map.txt` |
-| openke | `.json` with `ent_embeddings.weight`, `.npy`, `.safetensors`, or `.bin` (float32, row after row) | `entity2id.txt` |
+| openke | `.json` with `ent_embeddings.weight`, `.npy`, `.safetensors`, or `.bin` (float32, row after row) |
+    `entity2id.txt` |
 | pykeen | `.npy` or `.safetensors` | `entity_to_id.tsv.gz`, `entity_to_id.tsv`, also in `training_triples/` |
 | word2vec | text: a line a row, its name first; the first line may be `rows size` | in the same file |
 | numpy | `.npy` or `.safetensors` | `names.txt`: a name a line, in the order of the rows |
@@ -17,10 +18,11 @@ import gzip
 import io
 import zlib
 from array import array
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Iterator, List, Optional, Tuple, Union, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 from tqdm import tqdm
@@ -47,16 +49,16 @@ class Source:
 
     format: str
     vectors: Path
-    names: Optional[Path]
-    titles: Optional[Path]
+    names: Path | None
+    titles: Path | None
 
 
 def find_source(
-    path: Union[str, Path],
+    path: str | Path,
     *,
     format: str = "auto",
-    names: Union[str, Path, None] = None,
-    titles: Union[str, Path, None] = None,
+    names: str | Path | None = None,
+    titles: str | Path | None = None,
 ) -> Source:
     """The files in a folder, or those that belong to a file. What is given is taken, and what is not is looked for.
 
@@ -94,7 +96,7 @@ def find_names(folder: Path) -> Path:
     raise ValueError(f"Expected the names of the rows in {folder} (see `knowledge.sources`), or given; there are none.")
 
 
-def _guess_format(path: Path, names: Optional[Path]) -> str:
+def _guess_format(path: Path, names: Path | None) -> str:
     folder = path if path.is_dir() else path.parent
     kind = path.suffix.lower() if path.is_file() else ""
     if kind == ".pkl":
@@ -115,7 +117,7 @@ def _guess_format(path: Path, names: Optional[Path]) -> str:
     )
 
 
-def _candidates(folder: Path, format: str) -> List[Path]:
+def _candidates(folder: Path, format: str) -> list[Path]:
     files = sorted(x for x in folder.iterdir() if x.suffix.lower() in VECTORS.get(format, ()))
     return [x for x in files if not x.name.lower().startswith("rel")]
 
@@ -138,7 +140,10 @@ def open_source(path: Path, *, task: str = "reading", progress: bool = False) ->
     if not path.is_file():
         raise ValueError(f"Expected a file at {path}, but there is none.")
     show = {"total": path.stat().st_size, "desc": f"{task} {path.name}", "unit": "B", "unit_scale": True}
-    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", leave=False, disable=None if progress else True, **show) as counted:
+    with (
+        path.open("rb") as raw,
+        tqdm.wrapattr(raw, "read", leave=False, disable=None if progress else True, **show) as counted,
+    ):
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         try:
@@ -164,9 +169,9 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-def read_lines(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[Tuple[int, bytes]]:
+def read_lines(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[tuple[int, bytes]]:
     """Number (from 1) and text of each line, without blank ends; blank lines at the end of the file do not count."""
-    blank: List[int] = []
+    blank: list[int] = []
     with open_source(path, task=task, progress=progress) as file:
         for number, line in enumerate(file, 1):
             line = line.removeprefix(BOM).strip() if number == 1 else line.strip()
@@ -180,7 +185,8 @@ def read_lines(path: Path, *, task: str = "reading", progress: bool = False) -> 
 
 
 def read_names(path: Path, *, progress: bool = False) -> NameList:
-    """The name of each row; an empty one where a number was left out. Raises ValueError with the line that is damaged."""
+    """The name of each row; an empty one where a number was left out. Raises ValueError with the line that is
+    damaged."""
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(".tsv"):
         pairs = _read_headed(path)
@@ -197,7 +203,7 @@ def read_names(path: Path, *, progress: bool = False) -> NameList:
     return names
 
 
-def read_titles(path: Path, *, progress: bool = False) -> Iterator[Tuple[int, bytes, bytes]]:
+def read_titles(path: Path, *, progress: bool = False) -> Iterator[tuple[int, bytes, bytes]]:
     """Line, title and id of each line of an `entity_map.txt`."""
     for number, line in read_lines(path, progress=progress):
         title, _, name = line.partition(b"\t")
@@ -216,7 +222,7 @@ def check_text(path: Path, number: int, text: bytes) -> bytes:
     return text
 
 
-def _read_pairs(path: Path, lines: Iterator[Tuple[int, bytes]]) -> Iterator[Tuple[int, bytes, int]]:
+def _read_pairs(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, int]]:
     for number, line in lines:
         name, _, row = line.rpartition(b"\t") if b"\t" in line else line.rpartition(b" ")
         if not name.strip() or not row.strip().isdigit():
@@ -226,7 +232,7 @@ def _read_pairs(path: Path, lines: Iterator[Tuple[int, bytes]]) -> Iterator[Tupl
         yield number, check_text(path, number, name.strip()), int(row)
 
 
-def _read_headed(path: Path) -> Iterator[Tuple[int, bytes, int]]:
+def _read_headed(path: Path) -> Iterator[tuple[int, bytes, int]]:
     """A table with a line of headings, as pandas writes it: the columns label and id, in any order."""
     with open_source(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         rows = csv.reader(text, delimiter="\t")
@@ -244,7 +250,7 @@ def _read_headed(path: Path) -> Iterator[Tuple[int, bytes, int]]:
             raise ValueError(f"{path}: {not_utf8(error, path)}") from error
 
 
-def _in_order(path: Path, pairs: Iterator[Tuple[int, bytes, int]], expected: Optional[int]) -> NameList:
+def _in_order(path: Path, pairs: Iterator[tuple[int, bytes, int]], expected: int | None) -> NameList:
     """Names by their number, from numbers in any order, each at most once."""
     found, rows, lines = NameList(), array("q"), array("q")
     for line, name, row in pairs:

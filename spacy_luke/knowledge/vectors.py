@@ -4,8 +4,9 @@ Opening maps the index of names, after the files were checked (see `stores.diges
 Processes share what the system keeps of the files. Shapes: E rows asked for, S numbers in a vector.
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,9 @@ class EntityVectors:
         )
 
     @classmethod
-    def open(cls, path: Union[str, Path]) -> "EntityVectors":
-        """A store in a folder. ValueError for what is none, one of another version, or one that is not whole or damaged."""
+    def open(cls, path: str | Path) -> "EntityVectors":
+        """A store in a folder. ValueError for what is none, one of another version, or one that is not whole or
+        damaged."""
         return cls(VECTORS.open(Path(path).absolute()))
 
     def __len__(self) -> int:
@@ -57,16 +59,16 @@ class EntityVectors:
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.row(name) >= 0
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self).open, (self.path,)
 
     @property
-    def info(self) -> Dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """What the builder noted: the source, its format, and how many entities were left out."""
         return dict(self._manifest["info"])
 
     @property
-    def checksums(self) -> Dict[str, str]:
+    def checksums(self) -> dict[str, str]:
         """Of the files, as the manifest has them."""
         return {name: checksum for name, (_, checksum) in self._manifest["files"].items()}
 
@@ -89,15 +91,16 @@ class EntityVectors:
             numbers_E[further] = self._further_rows[numbers_E[further] - len(self)]
         return numbers_E
 
-    def gather(self, rows: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
-        """float32 (E, S): the vectors of rows (E,), in their order. Each row is read once, and nothing but these rows."""
+    def gather(self, rows: np.ndarray | Sequence[int]) -> np.ndarray:
+        """float32 (E, S): the vectors of rows (E,), in their order. Each row is read once, and nothing but these
+        rows."""
         unique_U, place_E = np.unique(self._check_rows(rows), return_inverse=True)
         vectors_US = self._vectors.read(unique_U).astype(np.float32, copy=False)
         if self._scales_R is not None:
             vectors_US *= self._scales_R[unique_U][:, None]
         return vectors_US[place_E]
 
-    def names_of(self, rows: Union[np.ndarray, Sequence[int]]) -> List[str]:
+    def names_of(self, rows: np.ndarray | Sequence[int]) -> list[str]:
         """The first name of each row, which is its id."""
         return [self._names.text_of(row).decode("utf8") for row in self._check_rows(rows).tolist()]
 
@@ -105,14 +108,15 @@ class EntityVectors:
         """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
         self._store.check(progress=progress)
 
-    def save(self, folder: Union[str, Path]) -> None:
-        """The same store in another folder, atomically: hard links on the same disk, which take no room, else copies."""
+    def save(self, folder: str | Path) -> None:
+        """The same store in another folder, atomically: hard links on the same disk, which take no room, else
+        copies."""
         folder = Path(folder)
         VECTORS.check_replaceable(folder)
         with write_folder_atomically(folder) as new:
             self._store.link_to(new)
 
-    def subset(self, names: Iterable[str], folder: Union[str, Path]) -> "EntityVectors":
+    def subset(self, names: Iterable[str], folder: str | Path) -> "EntityVectors":
         """A smaller store of the rows that have one of these names, with all their names; rows keep their order, and
         vectors are the same to the bit. ValueError for names that are not known."""
         names, folder = list(dict.fromkeys(names)), Path(folder)
@@ -139,7 +143,7 @@ class EntityVectors:
             finish_store(new, writer, index, further_rows, info={**info, "subset_of": len(self)})
         return type(self).open(folder)
 
-    def _check_rows(self, rows: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
+    def _check_rows(self, rows: np.ndarray | Sequence[int]) -> np.ndarray:
         rows_E = np.asarray(rows)
         if rows_E.size == 0:
             rows_E = rows_E.astype(np.int64)

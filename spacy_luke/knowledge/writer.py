@@ -1,4 +1,5 @@
-"""Writing a store: rows as they come, in a dtype, then the index of names and the manifest, which is checked on opening.
+"""Writing a store: rows as they come, in a dtype, then the index of names and the manifest, which is checked on
+opening.
 
 manifest.json    {"rows", "size", "dtype", "names", "info"}, and what all manifests have (see `stores.folder`)
 vectors.npy      float32, float16 or int8 (rows, size), little-endian
@@ -7,7 +8,7 @@ dropped.tsv      what a builder left out, where it did (see `build`)
 """
 
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Optional, Tuple
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -18,7 +19,7 @@ DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 LEVELS = 127  # int8 numbers go from -127 to 127
 
 
-def _is_whole(manifest: Dict[str, Any]) -> bool:
+def _is_whole(manifest: dict[str, Any]) -> bool:
     numbers = [manifest["rows"], manifest["size"], manifest["names"]]
     good = all(type(number) is int and number > 0 for number in numbers)
     return good and manifest["dtype"] in DTYPES and isinstance(manifest["info"], dict)
@@ -39,7 +40,7 @@ def check_dtype(dtype: str) -> str:
     return dtype
 
 
-def encode(values_RS: np.ndarray, dtype: str) -> Tuple[np.ndarray, Optional[np.ndarray]]:
+def encode(values_RS: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
     """float32 (R, size) as a store keeps them: the numbers, and for int8 the scale of each row, its largest / 127.
     float16 becomes infinite beyond 65,504, which the caller checks."""
     if dtype != "int8":
@@ -60,7 +61,7 @@ class RowWriter:
         self._scales = (folder / "scales.npy").open("wb") if dtype == "int8" else None
         self._write_headers()
 
-    def write(self, numbers_RS: np.ndarray, scales_R: Optional[np.ndarray]) -> None:
+    def write(self, numbers_RS: np.ndarray, scales_R: np.ndarray | None) -> None:
         """What `encode` gives."""
         assert (numbers_RS.shape[1], numbers_RS.dtype) == (self.size, np.dtype(DTYPES[self.dtype]))
         self._vectors.write(np.ascontiguousarray(numbers_RS).data)
@@ -89,7 +90,7 @@ class RowWriter:
             _write_header(self._scales, "<f4", (self.rows,))
 
 
-def _write_header(file: BinaryIO, descr: str, shape: Tuple[int, ...]) -> None:
+def _write_header(file: BinaryIO, descr: str, shape: tuple[int, ...]) -> None:
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
 
 
@@ -99,7 +100,7 @@ def finish_store(
     names: NameIndex,
     further_rows: np.ndarray,
     *,
-    info: Dict[str, Any],
+    info: dict[str, Any],
     progress: bool = False,
 ) -> None:
     """The index of names and the manifest. names: one for each row, then those of `further_rows`, each name once."""

@@ -5,8 +5,8 @@ A wrong byte in a trie can end the process that reads it, so another process rea
 
 import mmap
 import multiprocessing
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import numpy as np
 
@@ -18,7 +18,8 @@ SLOWEST = 1e-4  # seconds for a byte; a damaged trie may lead in a circle
 
 
 def find_unchecked(path: Path) -> Iterator[Path]:
-    """The stores of version 1 among a file, or the files in a folder such as a pipeline's. Those of a knowledge base are
+    """The stores of version 1 among a file, or the files in a folder such as a pipeline's. Those of a knowledge base
+    are
     none of them: its manifest has their digests."""
     files = [path] if path.is_file() else sorted(x for x in path.rglob("*") if x.is_file() and not x.is_symlink())
     for file in files:

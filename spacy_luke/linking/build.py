@@ -1,8 +1,9 @@
 """A store from tables or dumps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Sequence, Union
+from typing import Any
 
 from .counts import LeftOut, Limits, MentionCounts
 from .dumps import count_dumps
@@ -20,7 +21,7 @@ class Built:
 
 
 def build_store(
-    sources: Sequence[Union[str, Path]],
+    sources: Sequence[str | Path],
     *,
     case: str = "exact",
     limits: Limits = Limits(),
@@ -36,7 +37,7 @@ def build_store(
     new_trie()  # a missing library is told before the work
     counts = MentionCounts(case, limits)
     dumps = [is_dump(path) for path in paths]
-    info: Dict[str, Any] = {"sources": [path.name for path in paths]}
+    info: dict[str, Any] = {"sources": [path.name for path in paths]}
     if all(dumps):
         info.update(count_dumps(paths, counts, titles=titles, progress=progress))
     elif any(dumps) or titles:

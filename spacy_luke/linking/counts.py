@@ -3,7 +3,7 @@
 from array import array
 from dataclasses import dataclass, field
 from math import isinf
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ class Limits:
 
     min_count: float = 0.0
     min_link_probability: float = 0.0
-    max_candidates: Optional[int] = None
-    max_words: Optional[int] = 20
+    max_candidates: int | None = None
+    max_words: int | None = 20
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_link_probability <= 1:
@@ -44,7 +44,7 @@ class LeftOut:
     rarely_linked: int = 0
     extra_candidates: int = 0
 
-    def lines(self) -> List[str]:
+    def lines(self) -> list[str]:
         told = [
             (self.too_long, "links of names with more words than max_words"),
             (self.blank, "links without a text"),
@@ -68,14 +68,14 @@ class MentionCounts:
 
     def __post_init__(self) -> None:
         check_case(self.case)
-        self.names: Dict[str, int] = {}
-        self.titles: Dict[str, int] = {}
-        self._links: Dict[int, float] = {}  # name * 2 ** 32 + title: a third of the memory of nested dicts
+        self.names: dict[str, int] = {}
+        self.titles: dict[str, int] = {}
+        self._links: dict[int, float] = {}  # name * 2 ** 32 + title: a third of the memory of nested dicts
         self.total_N = array("d")  # what the priors of a name are shares of
         self.linked_N = array("d")
         self.occurring_N = array("d")
 
-    def add_name(self, name: str) -> Optional[int]:
+    def add_name(self, name: str) -> int | None:
         """The number of a name, None where it is too long or has no text (which is counted)."""
         key = key_of(name, case=self.case)
         number = self.names.get(key)
@@ -105,18 +105,18 @@ class MentionCounts:
         self.linked_N[number] += linked
         self.occurring_N[number] += occurring
 
-    def rename(self, redirects: Dict[str, str]) -> None:
+    def rename(self, redirects: dict[str, str]) -> None:
         """Follow redirects from title to title; a circle of them leads nowhere, and its titles stay."""
         target_T = [resolve(title, redirects) for title in self.titles]
-        titles: Dict[str, int] = {}
+        titles: dict[str, int] = {}
         new_T = [titles.setdefault(title, len(titles)) for title in target_T]
-        links: Dict[int, float] = {}
+        links: dict[int, float] = {}
         for pair, weight in self._links.items():
             pair = pair >> 32 << 32 | new_T[pair & 0xFFFFFFFF]
             links[pair] = links.get(pair, 0) + weight
         self.titles, self._links = titles, links
 
-    def build(self, *, info: Optional[Dict[str, Any]] = None) -> MentionStore:
+    def build(self, *, info: dict[str, Any] | None = None) -> MentionStore:
         """The store, in memory. Candidates are ordered by their share, then by their title."""
         names, titles = list(self.names), list(self.titles)
         link_N = np.array([_share(a, b) for a, b in zip(self.linked_N, self.occurring_N, strict=True)], np.float64)
@@ -149,13 +149,13 @@ class MentionCounts:
         )
         return MentionStore(data)
 
-    def _pairs(self) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         pair_C = np.fromiter(self._links.keys(), np.int64, len(self._links))
         weight_C = np.fromiter(self._links.values(), np.float64, len(self._links))
         return pair_C >> 32, pair_C & 0xFFFFFFFF, weight_C
 
 
-def resolve(title: str, redirects: Dict[str, str]) -> str:
+def resolve(title: str, redirects: dict[str, str]) -> str:
     """Where redirects lead from a title; the title itself where they lead in a circle."""
     seen = {title}
     target = title
@@ -172,7 +172,7 @@ def _share(linked: float, occurring: float) -> float:
     return 0.0 if not linked or isinf(occurring) else linked / max(linked, occurring)
 
 
-def _ranks(texts: List[str]) -> np.ndarray:
+def _ranks(texts: list[str]) -> np.ndarray:
     """The place of each text among them in order."""
     ranks = np.empty(len(texts), np.int64)
     ranks[np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)] = np.arange(len(texts))

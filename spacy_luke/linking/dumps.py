@@ -1,4 +1,5 @@
-"""Names from a Wikipedia dump (MediaWiki XML): links, their titles with redirects followed, and occurrences in the text.
+"""Names from a Wikipedia dump (MediaWiki XML): links, their titles with redirects followed, and occurrences in the
+text.
 
 Two passes over the files: the first counts links, the second how often each linked text occurs, for which it takes the
 names found in the first. Pages are read one by one; memory grows with the number of names, not of pages.
@@ -7,8 +8,9 @@ names found in the first. Pages are read one by one; memory grows with the numbe
 import re
 from array import array
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, iterparse
 
 from .counts import MentionCounts
@@ -28,13 +30,13 @@ class Page(NamedTuple):
     """An article or a redirect (redirect: the title that it leads to); wiki: the same for all pages of a dump."""
 
     title: str
-    redirect: Optional[str]
+    redirect: str | None
     text: str
     wiki: Wiki
 
 
 def read_pages(
-    path: Union[str, Path], *, counts: Optional[Counter] = None, progress: bool = False, task: str = "reading"
+    path: str | Path, *, counts: Counter | None = None, progress: bool = False, task: str = "reading"
 ) -> Iterator[Page]:
     """Articles and redirects in order. Raises ValueError where the file is damaged, truncated or no MediaWiki XML.
 
@@ -42,7 +44,7 @@ def read_pages(
     """
     with open_source(path, progress=progress, task=task) as file:
         wiki, namespaces, capital = Wiki(), [], True
-        root: Optional[Element] = None
+        root: Element | None = None
         for event, element in iterparse(file, ("start", "end")):
             tag = element.tag.rpartition("}")[2]
             if root is None:
@@ -65,15 +67,15 @@ def read_pages(
 
 
 def count_dumps(
-    paths: Sequence[Union[str, Path]], counts: MentionCounts, *, titles: bool = False, progress: bool = False
-) -> Dict[str, int]:
+    paths: Sequence[str | Path], counts: MentionCounts, *, titles: bool = False, progress: bool = False
+) -> dict[str, int]:
     """Add a dump's names to `counts`, and say how many pages and links it has. paths: all parts of one dump.
 
     titles: the titles of pages and redirects are names too, each counted as one link in p(entity | name), but not in
     link probabilities, which are those of links alone. Raises ValueError where the dump has no link.
     """
     found = {"pages": 0, "redirects": 0, "links": 0}
-    redirects: Dict[str, str] = {}
+    redirects: dict[str, str] = {}
     for path in paths:
         for page in read_pages(path, progress=progress, task="links of"):
             if page.redirect is not None:
@@ -95,7 +97,7 @@ def count_dumps(
     return found
 
 
-def names_of_title(title: str) -> List[str]:
+def names_of_title(title: str) -> list[str]:
     """A title, and the title without what is in brackets at its end."""
     match = _QUALIFIER.fullmatch(title)
     return [title, match[1]] if match else [title]
@@ -108,7 +110,7 @@ def _add_title(counts: MentionCounts, page: Page) -> None:
             counts.add_total(number, total=1, linked=0, occurring=0)
 
 
-def _count_occurrences(paths: Sequence[Union[str, Path]], counts: MentionCounts, *, progress: bool) -> None:
+def _count_occurrences(paths: Sequence[str | Path], counts: MentionCounts, *, progress: bool) -> None:
     trie = new_trie(sorted(counts.names))
     occurring_T = array("Q", bytes(8 * len(trie)))
     longest = max(map(len, counts.names), default=0)
@@ -123,9 +125,9 @@ def _count_occurrences(paths: Sequence[Union[str, Path]], counts: MentionCounts,
         counts.add_total(number, total=0, linked=0, occurring=occurring_T[trie[key]])
 
 
-def _read_page(page: Element, wiki: Wiki) -> Optional[Page]:
+def _read_page(page: Element, wiki: Wiki) -> Page | None:
     """None for what is no article: talk, files, templates."""
-    fields: Dict[str, Element] = {}
+    fields: dict[str, Element] = {}
     for element in page.iter():
         fields.setdefault(element.tag.rpartition("}")[2], element)
     title = wiki.title(_text(fields.get("title")))
@@ -140,5 +142,5 @@ def _read_page(page: Element, wiki: Wiki) -> Optional[Page]:
     return Page(title, wiki.title(redirect) if redirect is not None else None, text, wiki)
 
 
-def _text(element: Optional[Element]) -> str:
+def _text(element: Element | None) -> str:
     return "" if element is None else (element.text or "")

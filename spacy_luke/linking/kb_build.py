@@ -1,10 +1,10 @@
 """A knowledge base from tables, dumps and lists, and adding to one that is there."""
 
 import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -30,17 +30,17 @@ WITHOUT_ENTITIES = ("names", "ppr")  # formats that only mention them
 class Settings:
     """How sources are read.
 
-    columns: of tables of names that have no first line with them (.tsv, .csv). unknown: what becomes of an id that a name
-    means, but no source of entities has: "error", "add" it, or "drop" the name; None: "error", but "drop" for links in
-    dumps, and "add" where no source is one of entities. persons: a file of ids of persons, one a line. templates: further
-    names of templates of disambiguation pages.
+    columns: of tables of names that have no first line with them (.tsv, .csv). unknown: what becomes of an id that a
+    name means, but no source of entities has: "error", "add" it, or "drop" the name; None: "error", but "drop" for
+    links in dumps, and "add" where no source is one of entities. persons: a file of ids of persons, one a line.
+    templates: further names of templates of disambiguation pages.
     """
 
     limits: Limits = NO_LIMITS
-    columns: Optional[Sequence[str]] = None
-    unknown: Optional[str] = None
+    columns: Sequence[str] | None = None
+    unknown: str | None = None
     wikidata: Wikidata = Wikidata()  # noqa: RUF009
-    persons: Optional[Path] = None
+    persons: Path | None = None
     templates: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -58,13 +58,13 @@ class BuiltKB:
     """A new knowledge base; what was read from the sources and what was left out, in words."""
 
     kb: EntityKB
-    read: Dict[str, int]
-    left_out: List[str]
+    read: dict[str, int]
+    left_out: list[str]
 
 
 def build_kb(
-    sources: Sequence[Union[str, Path]],
-    folder: Union[str, Path],
+    sources: Sequence[str | Path],
+    folder: str | Path,
     *,
     settings: Settings = DEFAULTS,
     progress: bool = False,
@@ -94,8 +94,8 @@ def build_kb(
 
 def add_to_kb(
     kb: EntityKB,
-    sources: Sequence[Union[str, Path]],
-    folder: Union[str, Path, None] = None,
+    sources: Sequence[str | Path],
+    folder: str | Path | None = None,
     *,
     settings: Settings = DEFAULTS,
     progress: bool = False,
@@ -104,9 +104,9 @@ def add_to_kb(
     """Add entities, and names of entities that are there. What is there stays as it is and is not read: its files are
     linked, rows and vectors stay, and the vectors of new entities are to be made.
 
-    folder: of the larger knowledge base; None: it takes the place of `kb`. An entity that is there already is an error. The
-    priors of a name that is there are combined as those of sources are. Raises ValueError where another process changes the
-    knowledge base at the same time.
+    folder: of the larger knowledge base; None: it takes the place of `kb`. An entity that is there already is an error.
+    The priors of a name that is there are combined as those of sources are. Raises ValueError where another process
+    changes the knowledge base at the same time.
     """
     folder = kb.path if folder is None else Path(folder)
     KB.check_replaceable(folder)
@@ -115,7 +115,7 @@ def add_to_kb(
 
 
 def _add_to(
-    kb: EntityKB, sources: Sequence[Union[str, Path]], folder: Path, settings: Settings, progress: bool, most: int
+    kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: Settings, progress: bool, most: int
 ) -> BuiltKB:
     store = KB.open(kb.path)
     manifest = store.manifest
@@ -143,8 +143,8 @@ def _add_to(
 
 
 def find_format(path: Path) -> str:
-    """What a source is, by its name and its first lines: a dump of Wikipedia (XML), items of Wikidata (.json, or .jsonl with
-    labels), a table of entities (with the columns id and names), one of names, or a folder with PPRforNED."""
+    """What a source is, by its name and its first lines: a dump of Wikipedia (XML), items of Wikidata (.json, or .jsonl
+    with labels), a table of entities (with the columns id and names), one of names, or a folder with PPRforNED."""
     if path.is_dir():
         return "ppr"
     if is_dump(path):
@@ -162,7 +162,7 @@ def find_format(path: Path) -> str:
     return "entities" if {"id", "names"} <= columns else "names"
 
 
-def _read_sources(sources: Sequence[Union[str, Path]], parts: Parts, settings: Settings, progress: bool) -> None:
+def _read_sources(sources: Sequence[str | Path], parts: Parts, settings: Settings, progress: bool) -> None:
     paths = [Path(source) for source in sources]
     if not paths:
         raise ValueError("Expected one or more sources of entities and names, but got nothing.")
@@ -189,7 +189,7 @@ def _read_sources(sources: Sequence[Union[str, Path]], parts: Parts, settings: S
 
 
 @contextmanager
-def _parts(beside: Path, settings: Settings, existing: Optional[EntityKB], most: int) -> Iterator[Parts]:
+def _parts(beside: Path, settings: Settings, existing: EntityKB | None, most: int) -> Iterator[Parts]:
     """Temporary files in the hidden folder around the new knowledge base, so that a kill leaves none for ever."""
     folder = beside / ".parts"
     folder.mkdir()

@@ -1,14 +1,14 @@
 """A Wikipedia dump as a source of a knowledge base: articles, redirects, links and disambiguation pages, in one pass.
 
-An article is an entity. It is meant by the texts of the links to it (each counts), and, each as one link more, by its title,
-also without what is in brackets, by titles that redirect to it, and by the titles of the disambiguation pages that have it
-first in an item of a list. Its description is its first sentence; it is a person where its category says so, which the
-English Wikipedia's do.
+An article is an entity. It is meant by the texts of the links to it (each counts), and, each as one link more, by its
+title, also without what is in brackets, by titles that redirect to it, and by the titles of the disambiguation pages
+that have it first in an item of a list. Its description is its first sentence; it is a person where its category says
+so, which the English Wikipedia's do.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Iterator, Optional, Sequence
 
 from .dumps import Page, names_of_title, read_pages
 from .kb_parts import Group, Parts
@@ -51,8 +51,8 @@ def read_dump(
     unknown: str = "drop",
     progress: bool = False,
 ) -> None:
-    """All parts of one dump. unknown: "drop" leaves links to articles that are not there out, and counts them. ValueError
-    where there is no link, and where a file is damaged."""
+    """All parts of one dump. unknown: "drop" leaves links to articles that are not there out, and counts them.
+    ValueError where there is no link, and where a file is damaged."""
     title = ", ".join(path.name for path in paths)
     source = parts.add_source(title)
     links = parts.add_group(Group(title, "count", True, unknown))
@@ -111,6 +111,6 @@ def _add_article(page: Page, parts: Parts, source: int, number: int, links: int,
 
 def _meanings(page: Page) -> Iterator[str]:
     for match in _ITEM.finditer(page.text):
-        first: Optional[str] = next((link.title for link in read_article(match[1], page.wiki).links), None)
+        first: str | None = next((link.title for link in read_article(match[1], page.wiki).links), None)
         if first is not None:
             yield first

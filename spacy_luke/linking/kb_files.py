@@ -3,8 +3,8 @@
     manifest.json              {"segments": [{"entities", "names", "candidates"}, ...], "info"}, and what all manifests
                                have (see `stores.folder`)
     0/names                    a store of names (see `linking.store`): names, ids of entities, candidates with priors
-    0/counts.npy               uint32 (E,): links to each entity; E: the ids of the segment's store, by their number in it
-    0/persons.npy              uint8 (E,): 1 for a person
+    0/counts.npy               uint32 (E,): links to each entity; E: the ids of the segment's store, by their number in
+    it 0/persons.npy              uint8 (E,): 1 for a person
     0/descriptions.txt         UTF-8, a line a description, in no special order
     0/description_starts.npy   int64 (E,): the byte where the description of each begins, -1 where there is none
     0/redirects.trie           further ids of entities (marisa-trie)
@@ -18,8 +18,9 @@
 A row of the first segment is the entity's number in its store.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Dict, Mapping
+from typing import Any
 
 from ..stores.folder import StoreKind
 
@@ -49,7 +50,7 @@ def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     KB.write_manifest(path, values, names=names, known=manifest.get("files", {}))
 
 
-def _is_whole(manifest: Dict[str, Any]) -> bool:
+def _is_whole(manifest: dict[str, Any]) -> bool:
     counts = [segment[what] for segment in manifest["segments"] for what in ("entities", "names", "candidates")]
     wanted = {f"{segment}/{name}" for segment in range(len(manifest["segments"])) for name in FILES}
     return (

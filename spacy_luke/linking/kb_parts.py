@@ -10,7 +10,7 @@ yago_crosswikis_wiki.lua). Within a group it is the entity's share of the name's
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional
+from typing import NamedTuple
 
 from .counts import LeftOut, Limits
 from .kb import EntityKB
@@ -25,14 +25,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 class Group(NamedTuple):
     """Weights that make up one p(entity | name). links: they are links in texts, which entities are counted by too.
-    unknown: what becomes of an id that no source of entities has: "error", "add" it, or "drop" its name. part_of: another
-    group whose weights these belong to."""
+    unknown: what becomes of an id that no source of entities has: "error", "add" it, or "drop" its name. part_of:
+    another group whose weights these belong to."""
 
     title: str
     kind: str
     links: bool = False
     unknown: str = "error"
-    part_of: Optional[int] = None
+    part_of: int | None = None
 
 
 @dataclass
@@ -45,7 +45,7 @@ class KBLeftOut(LeftOut):
     nameless: int = 0
     persons: int = 0
 
-    def lines(self) -> List[str]:
+    def lines(self) -> list[str]:
         told = [
             (self.unknown, "names and their ids that no source of entities has"),
             (self.repeated, "entities that came again (their names are there)"),
@@ -62,20 +62,20 @@ class Parts:
 
     folder: Path
     limits: Limits = NO_LIMITS
-    existing: Optional[EntityKB] = None
+    existing: EntityKB | None = None
     most: int = MOST
     left_out: KBLeftOut = field(default_factory=KBLeftOut)
-    read: Dict[str, int] = field(default_factory=dict)
+    read: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.groups: List[Group] = []
-        self.sources: List[str] = []
-        self.persons: List[str] = []
+        self.groups: list[Group] = []
+        self.sources: list[str] = []
+        self.persons: list[str] = []
         self.entities = SortedLines(self.folder / "entities", most=self.most)
         self.redirects = SortedLines(self.folder / "redirects", most=self.most)
         self.names = SortedSums(self.folder / "names", most=self.most)
         self.mentioned = SortedSums(self.folder / "mentioned", most=self.most)
-        self._mentions_of: List[bool] = []
+        self._mentions_of: list[bool] = []
 
     def add_group(self, group: Group) -> int:
         """The number of a group, which names are added by."""

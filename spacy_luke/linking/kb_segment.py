@@ -1,8 +1,8 @@
 """One segment of a knowledge base, read from memory-mapped files (see `kb_files`), which the caller has checked."""
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from .store import MentionStore, new_trie
 
 
 class Segment:
-    """Entities and names that were written at once. base: the row of its first new entity; number: an entity's number in
-    the segment's own store, which is its row in the first segment."""
+    """Entities and names that were written at once. base: the row of its first new entity; number: an entity's number
+    in the segment's own store, which is its row in the first segment."""
 
     def __init__(self, folder: Path, *, base: int, entities: int) -> None:
         self.store = MentionStore.open(folder / "names", vouched=True)
@@ -34,8 +34,8 @@ class Segment:
         self._targets = map_array(folder / "redirect_numbers.npy", "<u4", (len(self._redirects),)).data
         self._hashes = map_array(folder / "loose_hashes.npy", "<u8", None).data
         self._loose = map_array(folder / "loose_names.npy", "<u4", (len(self._hashes),)).data
-        self._rows: Optional[memoryview] = None
-        self._numbers: Dict[int, int] = {}  # of the new rows, in segments that were added
+        self._rows: memoryview | None = None
+        self._numbers: dict[int, int] = {}  # of the new rows, in segments that were added
         if base:
             rows = map_array(folder / "rows.npy", "<u4", (n,))
             self._rows = rows.data
@@ -57,7 +57,7 @@ class Segment:
     def number_of_row(self, row: int) -> int:
         return row if self._rows is None else self._numbers[row]
 
-    def candidates(self, number: int) -> List[Tuple[int, float]]:
+    def candidates(self, number: int) -> list[tuple[int, float]]:
         """Rows and priors of the candidates of a name, the best first."""
         found = self.store.numbers_of(number)
         rows = self._rows
@@ -73,7 +73,7 @@ class Segment:
         start = self._starts[number]
         return self._text[start : self._text.find(b"\n", start)].decode("utf8") if start >= 0 else ""
 
-    def redirects(self) -> Iterator[Tuple[str, int]]:
+    def redirects(self) -> Iterator[tuple[str, int]]:
         """Further ids, and the rows that they lead to."""
         return ((title, row) for title in self._redirects.iterkeys() if (row := self.row_of(title)) >= 0)
 

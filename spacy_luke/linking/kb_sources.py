@@ -14,9 +14,10 @@ Persons: a file with an id a line.
 """
 
 import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Set, TextIO, Tuple
+from typing import Any, BinaryIO, TextIO
 from urllib.parse import unquote
 
 from tqdm import tqdm
@@ -34,10 +35,11 @@ _TITLE = "http://en.wikipedia.org/wiki/"
 
 @dataclass(frozen=True)
 class Wikidata:
-    """Whose labels, aliases and descriptions are taken; site: whose titles ("enwiki") become the ids, None: Q numbers."""
+    """Whose labels, aliases and descriptions are taken; site: whose titles ("enwiki") become the ids, None: Q
+    numbers."""
 
     language: str = "en"
-    site: Optional[str] = None
+    site: str | None = None
 
 
 def read_entities(path: Path, parts: Parts, *, unknown: str = "error", progress: bool = False) -> None:
@@ -69,7 +71,7 @@ def read_entities(path: Path, parts: Parts, *, unknown: str = "error", progress:
 
 
 def read_names(
-    path: Path, parts: Parts, *, columns: Optional[Sequence[str]] = None, unknown: str = "error", progress: bool = False
+    path: Path, parts: Parts, *, columns: Sequence[str] | None = None, unknown: str = "error", progress: bool = False
 ) -> None:
     """A table of names. ValueError names the line that is not as expected."""
     group, weighted = None, ""
@@ -131,18 +133,19 @@ def read_wikidata(
 
 
 def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool = False) -> None:
-    """The candidates of PPRforNED (Pershina et al., NAACL 2015), a folder of files, one for each document of AIDA. Their
-    order tells the answer, and is not used: p(entity | name) is the entity's share of Wikipedia's links (`inCount`) to all
-    candidates of the name, as the reader of these files has it, and `inCount` is the entity's count. Names are the mentions'
-    `origText`, as it stands in the document, and the longer `text` that they were looked up by."""
+    """The candidates of PPRforNED (Pershina et al., NAACL 2015), a folder of files, one for each document of AIDA.
+    Their order tells the answer, and is not used: p(entity | name) is the entity's share of Wikipedia's links
+    (`inCount`) to all candidates of the name, as the reader of these files has it, and `inCount` is the entity's count.
+    Names are the mentions' `origText`, as it stands in the document, and the longer `text` that they were looked up
+    by."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.isdigit())
     if not files:
         raise ValueError(f"Expected the files of PPRforNED, named 1, 2, ..., in {folder}, but there is none.")
     source, group = parts.add_source(folder.name), parts.add_group(Group(folder.name, "count", False, unknown))
-    known: Dict[str, int] = {}
-    named: Set[Tuple[str, str]] = set()
+    known: dict[str, int] = {}
+    named: set[tuple[str, str]] = set()
     for path in tqdm(files, desc="reading PPRforNED", leave=False, disable=None if progress else True):
-        names: List[str] = []
+        names: list[str] = []
         for line, fields in _read_ppr_lines(path):
             if fields["kind"] == "ENTITY":
                 names = list(dict.fromkeys([fields["text"], fields.get("origText") or fields["text"]]))
@@ -169,7 +172,7 @@ def read_persons(path: Path, parts: Parts) -> None:
                 parts.persons.append(" ".join(line.split()))
 
 
-def title_of_url(url: str) -> Optional[str]:
+def title_of_url(url: str) -> str | None:
     """The title of an English Wikipedia page, None for another address."""
     if not url.startswith(_TITLE):
         return None
@@ -177,21 +180,21 @@ def title_of_url(url: str) -> Optional[str]:
     return (unquote(title) if "%" in title else title).replace("_", " ")
 
 
-def _check_columns(row: Dict[str, Any]) -> set:
+def _check_columns(row: dict[str, Any]) -> set:
     unknown = [column for column in row if column not in ENTITY_COLUMNS]
     if unknown or not {"id", "names"} <= set(row):
         raise ValueError(f"expected the columns id, names and some of {ENTITY_COLUMNS[2:]}, but got {list(row)}.")
     return set(row)
 
 
-def _text(row: Dict[str, Any], column: str) -> str:
+def _text(row: dict[str, Any], column: str) -> str:
     value = row[column]
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected a text for {column}, but got {value!r}.")
     return value
 
 
-def _names(value: Any) -> List[str]:
+def _names(value: Any) -> list[str]:
     names = value.split("|") if isinstance(value, str) else value
     if not isinstance(names, list) or not names:
         raise ValueError(f"expected one or more names, but got {value!r}.")
@@ -201,7 +204,7 @@ def _names(value: Any) -> List[str]:
     return names
 
 
-def read_items(path: Path, progress: bool) -> Iterator[Tuple[int, Dict[str, Any]]]:
+def read_items(path: Path, progress: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     """Lines and items of a dump of Wikidata. ValueError names the line that is none."""
     with open_source(path, progress=progress) as file, _text_of(file) as lines:
         for line, data in enumerate(lines, 1):
@@ -224,12 +227,12 @@ def _text_of(file: BinaryIO) -> TextIO:
     return io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
 
 
-def _value_of(claim: Dict[str, Any]) -> Optional[str]:
+def _value_of(claim: dict[str, Any]) -> str | None:
     value = (claim.get("mainsnak") or {}).get("datavalue") or {}
     return value["value"].get("id") if isinstance(value.get("value"), dict) else None
 
 
-def _read_ppr_lines(path: Path) -> Iterator[Tuple[int, Dict[str, str]]]:
+def _read_ppr_lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     wanted = {"ENTITY": ("text",), "CANDIDATE": ("inCount", "url")}
     with open_source(path) as file, _text_of(file) as lines:
         for line, data in enumerate(lines, 1):

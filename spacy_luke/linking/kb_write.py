@@ -5,8 +5,9 @@ for each name, candidate and entity.
 """
 
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -22,7 +23,7 @@ from .tables import SLACK
 _BLOCK = 1 << 14  # names that are hashed at once
 
 
-def write_segment(parts: Parts, folder: Path, *, info: Dict[str, Any], progress: bool = False) -> Dict[str, int]:
+def write_segment(parts: Parts, folder: Path, *, info: dict[str, Any], progress: bool = False) -> dict[str, int]:
     """The files of a segment but rows.npy; says how many entities, names and candidates there are."""
     redirects = new_trie(_write_redirects(parts))
     records = parts.folder / "records"
@@ -63,7 +64,8 @@ def _write_records(parts: Parts, records: Path, redirects: Any, progress: bool) 
                 stub = next(mentioned, None)
             if parts.existing is not None and parts.existing.row(entity) >= 0:
                 raise ValueError(
-                    f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of it "
+                    f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of "
+                    f"it "
                     "can be added with a table of names; to change it, build the knowledge base again."
                 )
             file.write(f"{entity}\t{count!r}\t{person}\t{text}\n")
@@ -89,9 +91,9 @@ def _missing(parts: Parts, redirects: Any) -> Iterator[str]:
     yield from sorted(found)
 
 
-def _merge_records(parts: Parts) -> Iterator[Tuple[str, float, int, str]]:
+def _merge_records(parts: Parts) -> Iterator[tuple[str, float, int, str]]:
     """Each entity once: the greatest count, a person if one source says so, the first description."""
-    last: Optional[Tuple[str, float, int, str]] = None
+    last: tuple[str, float, int, str] | None = None
     before = ("", 0, 0)
     for record in parts.entities:
         entity, source, line, once, count, person, text = record[:-1].split("\t", 6)
@@ -160,7 +162,7 @@ def _write_entities(
     return count_T
 
 
-def _number_of(entity: str, titles: Any, redirects: Any, target_R: np.ndarray, existing: Optional[EntityKB]) -> int:
+def _number_of(entity: str, titles: Any, redirects: Any, target_R: np.ndarray, existing: EntityKB | None) -> int:
     number = titles.get(entity)
     if number is None and (place := redirects.get(entity)) is not None and target_R[place] != NONE:
         number = int(target_R[place])
@@ -172,14 +174,14 @@ def _number_of(entity: str, titles: Any, redirects: Any, target_R: np.ndarray, e
 class _Name(NamedTuple):
     key: str
     weight: float
-    numbers: List[int]
-    priors: List[float]
+    numbers: list[int]
+    priors: list[float]
 
 
 def _write_names(
     parts: Parts, folder: Path, titles: Any, redirects: Any, target_R: np.ndarray, count_T: np.ndarray,
-    info: Dict[str, Any], progress: bool,
-) -> Dict[str, int]:  # fmt: skip
+    info: dict[str, Any], progress: bool,
+) -> dict[str, int]:  # fmt: skip
     """The store of names and the index of loose names. count_T (T,) gets the links, where they are more."""
     count_N, weight_N, entity_C, prior_C = array("I"), array("f"), array("I"), array("f")
     links_T = np.zeros(len(titles), np.float64)
@@ -213,13 +215,15 @@ def _write_names(
     return {"names": len(count_N), "candidates": len(entity_C)}
 
 
-def _hash_names(keys: Path, trie: Any, names: int, progress: bool) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _hash_names(keys: Path, trie: Any, names: int, progress: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """int64 (N,): the number of each name in the trie, in order of the names; uint64 (L,) and int64 (L,): digests of
     the names that have letters, and which names these are."""
     number_N, digests, loose = np.zeros(names, np.int64), [np.zeros(0, np.uint64)], array("q")
-    waiting: List[bytes] = []
+    waiting: list[bytes] = []
     with keys.open(encoding="utf8", newline="\n") as file:
-        for i, line in enumerate(tqdm(file, desc="index", total=names, leave=False, disable=None if progress else True)):
+        for i, line in enumerate(
+            tqdm(file, desc="index", total=names, leave=False, disable=None if progress else True)
+        ):
             key = line[:-1]
             number_N[i] = trie[key]
             if letters := letters_of(key.casefold()):
@@ -237,7 +241,7 @@ def _merge_names(
 ) -> Iterator[_Name]:
     """The names in order, each once, with their candidates, the best first. links_T (T,) gets the links."""
     groups, last = parts.groups, ""
-    found: List[Tuple[int, int, float]] = []
+    found: list[tuple[int, int, float]] = []
     is_link = [group.links for group in groups]
     existing = parts.existing
     for key, weight in parts.names:
@@ -265,14 +269,14 @@ def _merge_names(
         yield merged
 
 
-def _merge_name(name: str, found: List[Tuple[int, int, float]], parts: Parts, titles: Any) -> Optional[_Name]:
+def _merge_name(name: str, found: list[tuple[int, int, float]], parts: Parts, titles: Any) -> _Name | None:
     """found: group, entity and weight, one or more."""
     limits, weight = parts.limits, sum(row[2] for row in found)
     groups = parts.groups
     if len(found) == 1 and groups[found[0][0]].kind != "probability" and found[0][2] >= limits.min_count:
         return _Name(name, weight, [found[0][1]], [1.0])
-    priors: Dict[int, float] = {}
-    weights_of: Dict[int, Dict[int, float]] = {}
+    priors: dict[int, float] = {}
+    weights_of: dict[int, dict[int, float]] = {}
     for of, number, one in found:
         whole = groups[of].part_of
         weights = weights_of.setdefault(of if whole is None else whole, {})
@@ -288,7 +292,7 @@ def _merge_name(name: str, found: List[Tuple[int, int, float]], parts: Parts, ti
     return _Name(name, weight, [number for number, _ in best], [prior for _, prior in best])
 
 
-def _add_shares(priors: Dict[int, float], name: str, weights: Dict[int, float], group: Group, parts: Parts) -> None:
+def _add_shares(priors: dict[int, float], name: str, weights: dict[int, float], group: Group, parts: Parts) -> None:
     """min(1, what is there + this group's p(entity | name))."""
     total = sum(weights.values())
     if group.kind == "probability" and total > 1 + SLACK:

@@ -1,8 +1,9 @@
 """Finding the names of a store in a text whose words are known."""
 
 from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from .names import piece_of, units
 from .store import MentionStore, float32
@@ -24,9 +25,9 @@ class Words:
     """
 
     text: str
-    start_W: List[int]
-    end_W: List[int]
-    number_W: List[int]
+    start_W: list[int]
+    end_W: list[int]
+    number_W: list[int]
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,13 @@ class Filter:
 
     min_link_probability: float = 0.0
     min_prior: float = 0.0
-    max_words: Optional[int] = None
+    max_words: int | None = None
 
 
-def join_words(words: Iterable[Tuple[str, bool]], *, case: str) -> Words:
+def join_words(words: Iterable[tuple[str, bool]], *, case: str) -> Words:
     """Words and whether a blank follows each. An item that is blank itself is a blank; an empty line in it ends a
     paragraph, which no name crosses."""
-    parts: List[str] = []
+    parts: list[str] = []
     found = Words("", [], [], [])
     length, blank, after_word = 0, False, False
     for number, (word, followed) in enumerate(words):

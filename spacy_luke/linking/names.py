@@ -6,8 +6,8 @@ A name's key is its text in form NFC, with a blank only between two words: "AT &
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Iterator, Tuple
 
 CASES = ("exact", "casefold")
 # Scripts written without blanks: each character is a word of its own.
@@ -83,13 +83,13 @@ def without_possessive(key: str) -> str:
 
 
 @lru_cache(maxsize=1 << 15)
-def piece_of(word: str, case: str) -> Tuple[str, bool, bool]:
+def piece_of(word: str, case: str) -> tuple[str, bool, bool]:
     """The key of a word, and whether it begins and ends with a character of words: only between these is a blank."""
     key = key_of(word, case=case)
     return key, bool(key and _STARTS_WORD.match(key[0])), bool(key and _STARTS_WORD.match(key[-1]))
 
 
-def units(key: str) -> Iterator[Tuple[int, int]]:
+def units(key: str) -> Iterator[tuple[int, int]]:
     """Words and single other characters of a key, [start, end): where names may begin and end without a tokenizer."""
     return (match.span() for match in _UNIT.finditer(key))
 

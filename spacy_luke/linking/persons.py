@@ -1,7 +1,7 @@
 """Persons that a text names in full once and by a part of the name later: "Bill Clinton ... Clinton"."""
 
 from collections import Counter, defaultdict
-from typing import Dict, List, Sequence
+from collections.abc import Sequence
 
 from .kb import EntityKB
 from .store import Candidate
@@ -9,7 +9,7 @@ from .store import Candidate
 
 def share_person_names(
     mentions: Sequence[str], candidates: Sequence[Sequence[Candidate]], kb: EntityKB
-) -> List[List[Candidate]]:
+) -> list[list[Candidate]]:
     """The candidates of a document's mentions, of which those that are a part of a person's name get the person's.
 
     mentions: their texts; candidates: those of each, the best first. A mention whose text is one or more whole words of
@@ -23,7 +23,7 @@ def share_person_names(
     persons = Counter(
         (text, tuple(own)) for text, own in zip(texts, candidates, strict=True) if own and _is_person(own[0], kb)
     )
-    shared: Dict[str, List[Candidate]] = {}
+    shared: dict[str, list[Candidate]] = {}
     for text in set(texts) - {""}:
         full = [(own, n) for (name, own), n in persons.items() if text != name and f" {text} " in f" {name} "]
         if full:
@@ -35,10 +35,10 @@ def _is_person(candidate: Candidate, kb: EntityKB) -> bool:
     return kb.is_person(kb.row(candidate.entity))
 
 
-def _average(full: Sequence[tuple]) -> List[Candidate]:
+def _average(full: Sequence[tuple]) -> list[Candidate]:
     """full: candidates, and how many mentions have them."""
     total = sum(n for _, n in full)
-    priors: Dict[str, float] = defaultdict(float)
+    priors: dict[str, float] = defaultdict(float)
     for own, n in full:
         for entity, prior in own:
             priors[entity] += n * prior

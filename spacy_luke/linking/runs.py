@@ -1,8 +1,8 @@
 """Sorting more lines than memory shall hold: sorted runs in temporary files, which are merged in the end."""
 
 import heapq
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Tuple
 
 MOST = 1 << 19  # lines in memory: some 100 MB
 _READ = 1 << 16  # bytes of each run in memory while they are merged
@@ -13,8 +13,8 @@ class SortedLines:
 
     def __init__(self, folder: Path, *, most: int = MOST) -> None:
         self._folder, self._most = folder, most
-        self._lines: List[str] = []
-        self._runs: List[Path] = []
+        self._lines: list[str] = []
+        self._runs: list[Path] = []
         folder.mkdir()
 
     def add(self, line: str) -> None:
@@ -33,8 +33,8 @@ class SortedSums:
 
     def __init__(self, folder: Path, *, most: int = MOST) -> None:
         self._folder, self._most = folder, most
-        self._sums: Dict[str, float] = {}
-        self._runs: List[Path] = []
+        self._sums: dict[str, float] = {}
+        self._runs: list[Path] = []
         folder.mkdir()
 
     def add(self, key: str, weight: float) -> None:
@@ -44,7 +44,7 @@ class SortedSums:
             self._runs.append(write_run(self._folder, len(self._runs), _lines_of(sums)))
             self._sums = {}
 
-    def __iter__(self) -> Iterator[Tuple[str, float]]:
+    def __iter__(self) -> Iterator[tuple[str, float]]:
         if not self._runs:
             yield from sorted(self._sums.items())
             return
@@ -68,7 +68,7 @@ def write_run(folder: Path, number: int, lines: Iterable[str]) -> Path:
     return path
 
 
-def _lines_of(sums: Dict[str, float]) -> Iterator[str]:
+def _lines_of(sums: dict[str, float]) -> Iterator[str]:
     return (f"{key}\t{weight!r}\n" for key, weight in sums.items())
 
 

@@ -2,9 +2,10 @@
 
 import gzip
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Iterator, Union, cast
+from typing import BinaryIO, cast
 from xml.etree.ElementTree import ParseError
 
 from tqdm import tqdm
@@ -14,7 +15,7 @@ from .streams import open_bzip2
 
 
 @contextmanager
-def open_source(path: Union[str, Path], *, progress: bool = False, task: str = "reading") -> Iterator[BinaryIO]:
+def open_source(path: str | Path, *, progress: bool = False, task: str = "reading") -> Iterator[BinaryIO]:
     """The unpacked bytes of a file. ValueError, also from the block, where the file is damaged or truncated."""
     path = Path(path)
     if not path.is_file():
@@ -41,7 +42,7 @@ def open_source(path: Union[str, Path], *, progress: bool = False, task: str = "
             raise ValueError(f"{path} is {what}. It may be truncated: copy or download it again.") from error
 
 
-def is_dump(path: Union[str, Path]) -> bool:
+def is_dump(path: str | Path) -> bool:
     """Whether a file is XML, and so a dump; otherwise it is a table."""
     with open_source(path) as file:
         start = file.read(200)

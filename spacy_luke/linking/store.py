@@ -1,14 +1,15 @@
 """Names with their link probabilities and candidate entities: millions of them in one file that is memory-mapped.
 
-Opening checks the file (see `store_file`, which describes it); a lookup reads the pages of the file that it needs, which
-all processes share.
+Opening checks the file (see `store_file`, which describes it); a lookup reads the pages of the file that it needs,
+which all processes share.
 """
 
 import io
 import mmap
 import struct
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -27,15 +28,16 @@ class Candidate(NamedTuple):
 class MentionStore:
     """Reads a store: a file (`open`), or its bytes. Nothing in it can be changed; `linking.build` makes new ones.
 
-    Raises ValueError for what is no store, not a whole one or one of another version, and ImportError without marisa-trie.
+    Raises ValueError for what is no store, not a whole one or one of another version, and ImportError without
+    marisa-trie.
     """
 
     def __init__(
         self,
-        data: Union[bytes, mmap.mmap],
+        data: bytes | mmap.mmap,
         *,
         source: str = "the bytes",
-        file: Optional[Path] = None,
+        file: Path | None = None,
         vouched: bool = False,
     ) -> None:
         """file: that data is mapped from; vouched: the caller has compared a digest of all of it."""
@@ -59,7 +61,7 @@ class MentionStore:
             raise damaged(source, "its parts disagree in size")
 
     @classmethod
-    def open(cls, path: Union[str, Path], *, vouched: bool = False) -> "MentionStore":
+    def open(cls, path: str | Path, *, vouched: bool = False) -> "MentionStore":
         """A store in a file, memory-mapped: the file must not be written to, but it may be replaced or removed."""
         path = Path(path)
         if not path.is_file():
@@ -74,12 +76,12 @@ class MentionStore:
         """What `open` reads; the same store gives the same bytes."""
         return self._data.tobytes()
 
-    def save(self, path: Union[str, Path]) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the file, atomically: also over the one that this store is mapped from."""
         with write_atomically(Path(path)) as temporary, temporary.open("wb") as file:
             file.write(self._data)
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickled with all it holds, so that it can be read on another machine."""
         return type(self), (self.to_bytes(),)
 
@@ -94,7 +96,7 @@ class MentionStore:
         return self.header["longest"]
 
     @property
-    def info(self) -> Dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """What the builder noted: sources, numbers of pages and links."""
         return dict(self.header["info"])
 
@@ -112,7 +114,7 @@ class MentionStore:
     def __repr__(self) -> str:
         return f"MentionStore({len(self):,} names, {self.header['entities']:,} entities, case={self.case!r})"
 
-    def candidates(self, name: str) -> List[Candidate]:
+    def candidates(self, name: str) -> list[Candidate]:
         """The entities that a name may mean, the most frequent first; [] for an unknown name."""
         number = self.number_of(name)
         return [] if number is None else self.candidates_of(number)
@@ -128,14 +130,14 @@ class MentionStore:
 
     # ---- by a name's number, for those that look up many
 
-    def number_of(self, name: str) -> Optional[int]:
+    def number_of(self, name: str) -> int | None:
         return self._names.get(key_of(name, case=self.case))
 
-    def number_of_key(self, key: str) -> Optional[int]:
+    def number_of_key(self, key: str) -> int | None:
         """As `number_of`, of a name that is in the form of keys already."""
         return self._names.get(key)
 
-    def numbers_of_prefixes(self, key: str) -> Iterator[Tuple[str, int]]:
+    def numbers_of_prefixes(self, key: str) -> Iterator[tuple[str, int]]:
         """Names that a key begins with, and their numbers, the shortest first."""
         return self._names.iter_prefixes_with_ids(key)
 
@@ -150,19 +152,19 @@ class MentionStore:
         """The key of a name."""
         return self._names.restore_key(number)
 
-    def entity_number_of(self, entity: str) -> Optional[int]:
+    def entity_number_of(self, entity: str) -> int | None:
         """The number of an entity: from 0, and as many as there are titles."""
         return self._titles.get(entity)
 
     def entity_of(self, number: int) -> str:
         return self._titles.restore_key(number)
 
-    def numbers_of(self, number: int) -> List[Tuple[int, float]]:
+    def numbers_of(self, number: int) -> list[tuple[int, float]]:
         """The candidates of a name as numbers of entities and p(entity | name), the best first."""
         start, end = self._first[number], self._first[number + 1]
         return list(zip(self._entities[start:end].tolist(), self._priors[start:end].tolist(), strict=True))
 
-    def candidates_of(self, number: int, *, top: Optional[int] = None) -> List[Candidate]:
+    def candidates_of(self, number: int, *, top: int | None = None) -> list[Candidate]:
         """The candidates of a name, the best first; top: so many at most."""
         start, end, restore = self._first[number], self._first[number + 1], self._titles.restore_key
         end = end if top is None else min(end, start + top)
@@ -179,7 +181,7 @@ def pack_store(
     entity_C: np.ndarray,
     prior_C: np.ndarray,
     case: str,
-    info: Dict[str, Any],
+    info: dict[str, Any],
 ) -> bytes:
     """The bytes of a store. keys: names in the form of `key_of`, in order and each once; titles: the same of entities.
 
@@ -209,7 +211,7 @@ def write_store(
     prior_C: np.ndarray,
     case: str,
     longest: int,
-    info: Dict[str, Any],
+    info: dict[str, Any],
 ) -> None:
     """As `pack_store`, to an open file, of tries that are there: number_N (N,) is the number of each name in `names`,
     and entity_C (C,) are numbers of `entities`. longest: characters of the longest name."""

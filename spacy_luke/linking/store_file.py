@@ -1,12 +1,13 @@
 """The file of a store of names: two lines, and sections that are mapped into memory.
 
     spacy_luke mentions 2                                  first line: what it is, and the version
-    {"case": "exact", "names": 3, ..., "sections": {...}}  second line: sizes; [first byte, bytes, BLAKE2b] of each section;
-                                                           and a digest of the line itself
-    names, titles                                          two tries (marisa-trie), which number the names and the entities
-    link                                                   float32, for each name: times linked / times occurring
-    first                                                  uint32, for each name and one more: where its candidates begin
-    entities, priors                                       uint32 and float32, for each candidate, the best first
+    {"case": "exact", "names": 3, ..., "sections": {...}}  second line: sizes; [first byte, bytes, BLAKE2b] of each
+                                                           section; and a digest of the line itself
+    names, titles                                          two tries (marisa-trie), which number the names and the
+    entities link                                                   float32, for each name: times linked / times
+    occurring first                                                  uint32, for each name and one more: where its
+    candidates begin entities, priors                                       uint32 and float32, for each candidate, the
+    best first
 
 Version 1 had no digests. A trie with a wrong byte can end the process, so such a file is read only where something else
 vouches for its bytes, as the manifest of a knowledge base does.
@@ -15,7 +16,7 @@ vouches for its bytes, as the manifest of a knowledge base does.
 import json
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ..stores.digests import Part, digest_bytes, find_changed
 from ..stores.folder import is_sealed, seal
@@ -40,7 +41,7 @@ class Place(NamedTuple):
         return self.start + self.size
 
 
-def write_sections(file: BinaryIO, header: Dict[str, Any], sections: Dict[str, memoryview]) -> None:
+def write_sections(file: BinaryIO, header: dict[str, Any], sections: dict[str, memoryview]) -> None:
     """header: what the second line says beside the places of the sections."""
     header = {"byteorder": sys.byteorder, **header}
     room = len(json.dumps(header, ensure_ascii=False).encode("utf8")) + 150 * (len(sections) + 1)
@@ -58,7 +59,7 @@ def write_sections(file: BinaryIO, header: Dict[str, Any], sections: Dict[str, m
         end = place.end
 
 
-def read_header(data: memoryview, source: str, *, vouched: bool) -> Tuple[Dict[str, Any], Dict[str, Place]]:
+def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[dict[str, Any], dict[str, Place]]:
     """What the second line says, and the places of the sections, all of them inside of the file. Raises ValueError for
     what is no store, one of another version, not a whole one, and one without digests that nobody vouches for."""
     begin = bytes(data[:100]).split(b"\n")[0]
@@ -94,8 +95,9 @@ def read_header(data: memoryview, source: str, *, vouched: bool) -> Tuple[Dict[s
     return header, places
 
 
-def check_sections(data: memoryview, places: Dict[str, Place], *, source: str, file: Optional[Path]) -> None:
-    """Compare the digests: of a file as `stores.digests` does, and of bytes in memory always. ValueError names the part."""
+def check_sections(data: memoryview, places: dict[str, Place], *, source: str, file: Path | None) -> None:
+    """Compare the digests: of a file as `stores.digests` does, and of bytes in memory always. ValueError names the
+    part."""
     if file is not None:
         parts = {name: Part(file, place.digest, place.size, place.start) for name, place in places.items()}
         changed = find_changed(parts.values())
@@ -119,7 +121,8 @@ def _check_version(begin: bytes, source: str, *, vouched: bool) -> None:
         )
     if begin + b"\n" == UNCHECKED and not vouched:
         raise ValueError(
-            f"{source} is a store of names of version 1, which has no digests: one wrong byte in it could end the process. "
+            f"{source} is a store of names of version 1, which has no digests: one wrong byte in it could end the "
+            f"process. "
             "Build it again, or check it and add them with `python -m spacy luke add-digests FILE_OR_PIPELINE`."
         )
     if begin + b"\n" not in (MAGIC, UNCHECKED):

@@ -1,12 +1,14 @@
-"""bzip2 files of many streams, as Wikipedia's multistream dumps, unpacked by several threads; bytes come out in order."""
+"""bzip2 files of many streams, as Wikipedia's multistream dumps, unpacked by several threads; bytes come out in
+order."""
 
 import bz2
 import io
 import os
 import re
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import BinaryIO, Deque, Iterator, Optional, Union
+from typing import BinaryIO
 
 LONGEST = 1 << 23  # bytes of a packed stream that are kept in memory; a longer one is unpacked as it is read
 _READ = 1 << 20
@@ -14,7 +16,7 @@ _HEAD = re.compile(rb"BZh[1-9]1AY&SY")  # how a stream begins; by chance once in
 _HEAD_SIZE = 10
 
 
-def open_bzip2(file: BinaryIO, *, threads: Optional[int] = None, longest: int = LONGEST) -> BinaryIO:
+def open_bzip2(file: BinaryIO, *, threads: int | None = None, longest: int = LONGEST) -> BinaryIO:
     """The unpacked bytes of a file, whose errors are those of `bz2.BZ2File`. threads: None for one a core, up to 8."""
     threads = min(8, os.cpu_count() or 1) if threads is None else threads
     if threads < 2:
@@ -23,7 +25,7 @@ def open_bzip2(file: BinaryIO, *, threads: Optional[int] = None, longest: int = 
 
 
 def _unpack(file: BinaryIO, threads: int, longest: int) -> Iterator[bytes]:
-    waiting: Deque[Future] = deque()
+    waiting: deque[Future] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for stream in _split(file, longest):
             if isinstance(stream, bytes):
@@ -38,7 +40,7 @@ def _unpack(file: BinaryIO, threads: int, longest: int) -> Iterator[bytes]:
             yield waiting.popleft().result()
 
 
-def _split(file: BinaryIO, longest: int) -> Iterator[Union[bytes, BinaryIO]]:
+def _split(file: BinaryIO, longest: int) -> Iterator[bytes | BinaryIO]:
     """Streams, each whole; and from one on that is too long, a file with the rest."""
     data = b""
     while True:

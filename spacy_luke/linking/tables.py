@@ -12,9 +12,10 @@
 
 import csv
 import io
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO
 
 from ..plain_text import parse_json
 from .counts import MentionCounts
@@ -25,14 +26,15 @@ WEIGHTS = ("count", "probability")
 RATES = ("occurrences", "link_probability")
 SLACK = 1e-4  # probabilities in tables are rounded
 
-Row = Tuple[int, Dict[str, Any]]
+Row = tuple[int, dict[str, Any]]
 
 
-def count_table(path: Union[str, Path], counts: MentionCounts, *, progress: bool = False) -> Dict[str, int]:
-    """Add a table's names to `counts`, and say how many rows it has. ValueError names the line that is not as expected."""
+def count_table(path: str | Path, counts: MentionCounts, *, progress: bool = False) -> dict[str, int]:
+    """Add a table's names to `counts`, and say how many rows it has. ValueError names the line that is not as
+    expected."""
     path = Path(path)
-    known: Dict[str, List[Any]] = {}  # the name's number, sum of its weights, its rate
-    columns: Optional[Tuple[str, Optional[str]]] = None
+    known: dict[str, list[Any]] = {}  # the name's number, sum of its weights, its rate
+    columns: tuple[str, str | None] | None = None
     rows = 0
     for line, row in read_table(path, progress=progress):
         rows += 1
@@ -72,7 +74,7 @@ def table_kind(path: Path) -> str:
 
 
 def read_table(
-    path: Path, *, columns: Optional[Sequence[str]] = None, progress: bool = False, task: str = "reading"
+    path: Path, *, columns: Sequence[str] | None = None, progress: bool = False, task: str = "reading"
 ) -> Iterator[Row]:
     """The rows of a table with their lines, as the first line (of .jsonl: the keys) names the columns. columns: their
     names in a .tsv or .csv that has no such line."""
@@ -88,7 +90,7 @@ def read_table(
             yield from _read_csv(path, file, columns)
 
 
-def _occurring(linked: float, rate: Optional[float], column: Optional[str]) -> float:
+def _occurring(linked: float, rate: float | None, column: str | None) -> float:
     if column is None:
         return linked
     assert rate is not None
@@ -97,7 +99,7 @@ def _occurring(linked: float, rate: Optional[float], column: Optional[str]) -> f
     return linked / rate if rate else float("inf")
 
 
-def _columns(row: Dict[str, Any]) -> Tuple[str, Optional[str]]:
+def _columns(row: dict[str, Any]) -> tuple[str, str | None]:
     """The columns that say how often a name is linked, and how often it occurs."""
     weights, rates = [x for x in WEIGHTS if x in row], [x for x in RATES if x in row]
     unknown = sorted(set(row) - {"name", "entity", *WEIGHTS, *RATES})
@@ -108,7 +110,7 @@ def _columns(row: Dict[str, Any]) -> Tuple[str, Optional[str]]:
     return weights[0], rates[0] if rates else None
 
 
-def _values(row: Dict[str, Any], weight: str, rate: Optional[str]) -> Tuple[str, str, float, Optional[float]]:
+def _values(row: dict[str, Any], weight: str, rate: str | None) -> tuple[str, str, float, float | None]:
     wanted = {"name", "entity", weight, *([rate] if rate else [])}
     if set(row) != wanted:
         raise ValueError(f"expected {sorted(wanted)} as in the first line, but got {sorted(row)}.")
@@ -126,8 +128,9 @@ def _values(row: Dict[str, Any], weight: str, rate: Optional[str]) -> Tuple[str,
     )
 
 
-def read_number(row: Dict[str, Any], column: str, *, zero: bool, most: Optional[float] = None) -> float:
-    """A finite number, 0 or more (above 0 without `zero`), and 1 at most of probabilities. ValueError tells what came."""
+def read_number(row: dict[str, Any], column: str, *, zero: bool, most: float | None = None) -> float:
+    """A finite number, 0 or more (above 0 without `zero`), and 1 at most of probabilities. ValueError tells what
+    came."""
     value = row[column]
     try:
         number = float("nan") if isinstance(value, bool) else float(value)
@@ -141,14 +144,14 @@ def read_number(row: Dict[str, Any], column: str, *, zero: bool, most: Optional[
     return number
 
 
-def _read_tsv(path: Path, file: BinaryIO, columns: Optional[Sequence[str]]) -> Iterator[Row]:
+def _read_tsv(path: Path, file: BinaryIO, columns: Sequence[str] | None) -> Iterator[Row]:
     """Fields as they are: quotes have no meaning, and only a line feed ends a line."""
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
         fields = ((i, line.rstrip("\r\n").split("\t")) for i, line in enumerate(lines, 1) if line.strip())
         yield from _read_columns(path, fields, columns)
 
 
-def _read_csv(path: Path, file: BinaryIO, columns: Optional[Sequence[str]]) -> Iterator[Row]:
+def _read_csv(path: Path, file: BinaryIO, columns: Sequence[str] | None) -> Iterator[Row]:
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
         reader = csv.reader(lines, strict=True)
         try:
@@ -157,9 +160,7 @@ def _read_csv(path: Path, file: BinaryIO, columns: Optional[Sequence[str]]) -> I
             raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error}).") from error
 
 
-def _read_columns(
-    path: Path, lines: Iterator[Tuple[int, List[str]]], columns: Optional[Sequence[str]]
-) -> Iterator[Row]:
+def _read_columns(path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None) -> Iterator[Row]:
     given = "as columns are named" if columns is not None else "as the first line has"
     if columns is None:
         _, columns = next(lines, (0, []))

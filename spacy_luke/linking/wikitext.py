@@ -5,8 +5,9 @@ Malformed markup is common and never an error: brackets without a partner are le
 
 import html
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from .names import letters_after
@@ -19,7 +20,8 @@ NAMESPACES = (
 # Other projects; languages are told by their form.
 PROJECTS = (
     "wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage species wikispecies "
-    "commons c m meta metawikipedia d wikidata mw mediawikiwiki w wikipedia foundation wikimedia phab bugzilla incubator "
+    "commons c m meta metawikipedia d wikidata mw mediawikiwiki w wikipedia foundation wikimedia phab bugzilla "
+    "incubator "
     "simple doi"
 ).split()
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -43,8 +45,8 @@ _BAD_TARGET = re.compile(r"[\n\[\]{}<>|]")
 
 
 class Link(NamedTuple):
-    """The text of a link with single blanks, the title that it leads to, and its characters [start, end) in the article's
-    text, which begin and end with no blank."""
+    """The text of a link with single blanks, the title that it leads to, and its characters [start, end) in the
+    article's text, which begin and end with no blank."""
 
     text: str
     title: str
@@ -56,7 +58,7 @@ class Article(NamedTuple):
     """Text, a paragraph a line, and its links in order. lead: characters of the text before the first heading."""
 
     text: str
-    links: List[Link]
+    links: list[Link]
     lead: int
 
 
@@ -65,12 +67,12 @@ class Wiki:
     """What a dump says about its wiki: names of the namespaces in lower case; whether titles begin with a capital; the
     language's code."""
 
-    namespaces: FrozenSet[str] = frozenset(NAMESPACES)
+    namespaces: frozenset[str] = frozenset(NAMESPACES)
     capital: bool = True
-    language: Optional[str] = None
+    language: str | None = None
 
     @classmethod
-    def of(cls, namespaces: Iterable[str], *, capital: bool, language: Optional[str] = None) -> "Wiki":
+    def of(cls, namespaces: Iterable[str], *, capital: bool, language: str | None = None) -> "Wiki":
         return cls(frozenset([*NAMESPACES, *(name.lower() for name in namespaces if name)]), capital, language)
 
     def title(self, target: str) -> str:
@@ -93,7 +95,7 @@ def read_article(wikitext: str, wiki: Wiki = Wiki()) -> Article:
     return _read_links(parts[0] + html.unescape(parts[1]), wiki, len(parts[0]))
 
 
-def read_interwiki(wikitext: str, wiki: Wiki = Wiki()) -> List[Tuple[str, str]]:
+def read_interwiki(wikitext: str, wiki: Wiki = Wiki()) -> list[tuple[str, str]]:
     """Languages and titles of the pages in other languages that an article names, as articles did until 2013."""
     found = []
     for match in _INTERWIKI.finditer(wikitext):
@@ -123,8 +125,8 @@ def _without_elements(text: str) -> str:
 
 def _without_braces(text: str) -> str:
     """The text without {{templates}} and {| tables |}, also nested; a brace without a partner stays."""
-    opened: List[Tuple[int, bool]] = []
-    holes: List[Tuple[int, int]] = []
+    opened: list[tuple[int, bool]] = []
+    holes: list[tuple[int, int]] = []
     for match in _BRACES.finditer(text):
         token = match.group().strip(" \t:*#;")
         if token in ("{{", "{|"):
@@ -147,9 +149,9 @@ def _without_braces(text: str) -> str:
 
 def _read_links(text: str, wiki: Wiki, lead: int) -> Article:
     """lead: characters of `text` before the first heading."""
-    parts: List[str] = []
-    links: List[Link] = []
-    opened: List[Tuple[int, int, int]] = []  # how many parts, links and characters there were at each [[
+    parts: list[str] = []
+    links: list[Link] = []
+    opened: list[tuple[int, int, int]] = []  # how many parts, links and characters there were at each [[
     end = size = 0
     shorter = lead  # the lead without its brackets
     for match in _BRACKETS.finditer(text):
@@ -184,19 +186,19 @@ def _read_links(text: str, wiki: Wiki, lead: int) -> Article:
     return Article(whole, links, min(shorter, len(whole)))
 
 
-def _link_of(shown: str, title: str, start: int) -> List[Link]:
+def _link_of(shown: str, title: str, start: int) -> list[Link]:
     text = shown.strip()
     start += len(shown) - len(shown.lstrip())
     return [Link(" ".join(text.split()), title, start, start + len(text))]
 
 
-def _moved(links: List[Link], *, by: int, start: int, end: int) -> List[Link]:
+def _moved(links: list[Link], *, by: int, start: int, end: int) -> list[Link]:
     """Links inside of a text that is no link, after `by` characters at its beginning went."""
     moved = [link._replace(start=link.start - by, end=link.end - by) for link in links]
     return [link for link in moved if start <= link.start and link.end <= end]
 
 
-def _read_link(inside: str, wiki: Wiki) -> Tuple[int, Optional[str], Optional[str]]:
+def _read_link(inside: str, wiki: Wiki) -> tuple[int, str | None, str | None]:
     """What of "target|text" is shown (None: nothing) and where in it that begins, and the title of the article that it
     leads to (None: no article)."""
     target, bar, shown = inside.partition("|")

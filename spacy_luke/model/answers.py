@@ -3,7 +3,7 @@
 N packed word states, B windows, D model width, L pieces of the longest window.
 """
 
-from typing import Sequence, Tuple
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ class AnswerHead(nn.Module):
         return self.qa_outputs(words_ND)
 
 
-def start_end_cross_entropy(logits_N2: Tensor, lengths: Sequence[int], gold_B2: Tensor) -> Tuple[float, Tensor]:
+def start_end_cross_entropy(logits_N2: Tensor, lengths: Sequence[int], gold_B2: Tensor) -> tuple[float, Tensor]:
     """Mean of the cross-entropies of start and end, summed over windows, and its gradient by the logits, (N, 2).
 
     lengths: pieces of each window; gold_B2: first and last piece of the answer in its window, 0 ([CLS]) where there is

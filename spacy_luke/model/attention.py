@@ -10,7 +10,8 @@ fused call does it. Without gradients on a CPU the parts are attended apart inst
 the log-sums of their softmaxes: nothing is widened, gathered or padded.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +40,7 @@ class Attention(nn.Module):
             self.e2e_query = nn.Linear(hidden_size, hidden_size)
         self.output = nn.Linear(hidden_size, hidden_size)
 
-    def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:
+    def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """Every token of a window sees every token of it (the paper's attention, mode "full").
 
         words_ND: (NW, D), entities_ED: (NE, D), packing: of word-and-entity windows (`pack_pairs`).
@@ -60,7 +61,7 @@ class Attention(nn.Module):
         out_ND = self.output(out_ND)
         return out_ND[: len(words_ND)], out_ND[len(words_ND) :]
 
-    def _forward_in_parts(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:
+    def _forward_in_parts(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """`forward` of entity-aware attention: four narrow attentions a window instead of a wide one."""
         w2w, e2w, e2e = (
             self._heads(linear(x))
@@ -87,14 +88,14 @@ class Attention(nn.Module):
         attended_ED = _rows(entities) if entities else entities_ED
         return self.output(_rows(words)), self.output(attended_ED)
 
-    def _fold(self, k_EHK: Tensor) -> Tuple[Tensor, Tensor]:
-        """The w2e query folded into the keys of entities: (NE, H, D) and (NE, H), so that a word's scores for few entities
-        need no query of its own."""
+    def _fold(self, k_EHK: Tensor) -> tuple[Tensor, Tensor]:
+        """The w2e query folded into the keys of entities: (NE, H, D) and (NE, H), so that a word's scores for few
+        entities need no query of its own."""
         weight_HKD = self.w2e_query.weight.unflatten(0, (self.num_heads, -1))
         bias_HK = self.w2e_query.bias.unflatten(0, (self.num_heads, -1))
         return torch.einsum("ehk,hkd->ehd", k_EHK, weight_HKD), torch.einsum("ehk,hk->eh", k_EHK, bias_HK)
 
-    def _to_few(self, words_WD: Tensor, keys_SHD: Tensor, bias_SH: Tensor, v_SHK: Tensor) -> Tuple[Tensor, Tensor]:
+    def _to_few(self, words_WD: Tensor, keys_SHD: Tensor, bias_SH: Tensor, v_SHK: Tensor) -> tuple[Tensor, Tensor]:
         """Attention (1, H, W, K) of a window's words to its few entities by folded keys, and log-sums (1, H, W)."""
         scores_WSH = torch.addmm(bias_SH.flatten(), words_WD, keys_SHD.flatten(0, 1).t()).unflatten(1, bias_SH.shape)
         scores_HWS = scores_WSH.permute(2, 0, 1) * v_SHK.shape[-1] ** -0.5
@@ -117,7 +118,7 @@ class Attention(nn.Module):
                 entities.append(_join(_part(e2w[e], k_w[w], v_w[w]), _part(e2e[e], k_e[e], v_e[e])))
         return self.output(_rows(entities) if entities else entities_ED)
 
-    def words_only(self, words_ND: Tensor, packing: Packing) -> Tuple[Tensor, Tensor, Tensor]:
+    def words_only(self, words_ND: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
         """Words see the words of their window.
 
         RETURNS: (NW, D) after the output projection, and the keys and values (NW, H, K) for `entities_only`.
@@ -135,7 +136,8 @@ class Attention(nn.Module):
         *,
         group_size: int = 1,
     ) -> Tensor:
-        """Each entity sees the words of its window and its own group (mode "one_way"; as PL-Marker's levitated markers).
+        """Each entity sees the words of its window and its own group (mode "one_way"; as PL-Marker's levitated
+        markers).
 
         k_NHK, v_NHK: keys and values of the words (NW, H, K), from `words_only`.
         rows: which entities the groups of windows have (`entity_rows`).
@@ -199,7 +201,7 @@ class Attention(nn.Module):
                 attended.append(torch.einsum("hsl,lhk->shk", weights_HSL, torch.cat([v_WHK, own_v_SHK])).flatten(1))
         return self.output(torch.cat(attended) if attended else torch.zeros_like(entities_ED))
 
-    def _group_scores(self, entities_ED: Tensor, query_ED: Tensor, size: int) -> Tuple[Tensor, Tensor]:
+    def _group_scores(self, entities_ED: Tensor, query_ED: Tensor, size: int) -> tuple[Tensor, Tensor]:
         """Scaled scores of each entity for the G members of its group (NE, H, G), and their values (NE, H, G, K)."""
         groups = [
             self._heads(x).unflatten(0, (-1, size)) for x in (query_ED, self.key(entities_ED), self.value(entities_ED))
@@ -245,7 +247,7 @@ class Attention(nn.Module):
 
 
 def _attention(
-    q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, *, scale: float, rate: float, mask: Optional[Tensor] = None
+    q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, *, scale: float, rate: float, mask: Tensor | None = None
 ) -> Tensor:
     """Attention of heads, (B, H, S, K of v). rate: of dropout; mask: True for keys that are seen."""
     if _is_plain_faster(q_BHSK, k_BHLK, v_BHLK, rate=rate):
@@ -262,8 +264,8 @@ def _attention(
 
 
 def _is_plain_faster(*heads: Tensor, rate: float) -> bool:
-    """On a CPU torch has no fused kernel with dropout, and does it in float32 there, whatever is given; and the gradient of
-    its fused kernel is slow for few keys."""
+    """On a CPU torch has no fused kernel with dropout, and does it in float32 there, whatever is given; and the
+    gradient of its fused kernel is slow for few keys."""
     if heads[0].device.type != "cpu":
         return False
     few = heads[1].shape[-2] <= PLAIN_KEYS.get(heads[1].dtype, 0)
@@ -275,12 +277,12 @@ def _has_log_sums(x: Tensor) -> bool:
     return x.device.type == "cpu" and not torch.is_grad_enabled() and hasattr(torch.ops.aten, _KERNEL)
 
 
-def _fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Tuple[Tensor, Tensor]:
+def _fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> tuple[Tensor, Tensor]:
     """Attention (B, H, S, K) and the log-sum of each softmax (B, H, S)."""
     return getattr(torch.ops.aten, _KERNEL)(q_BHSK, k_BHLK, v_BHLK)
 
 
-def _part(q_SHK: Tensor, k_LHK: Tensor, v_LHK: Tensor) -> Tuple[Tensor, Tensor]:
+def _part(q_SHK: Tensor, k_LHK: Tensor, v_LHK: Tensor) -> tuple[Tensor, Tensor]:
     return _fused(*(x.transpose(0, 1)[None] for x in (q_SHK, k_LHK, v_LHK)))
 
 
@@ -289,15 +291,15 @@ def _rows(attended: Sequence[Tensor]) -> Tensor:
     return torch.cat([x.transpose(1, 2).flatten(0, 1).flatten(1) for x in attended])
 
 
-def _join(one: Tuple[Tensor, Tensor], other: Tuple[Tensor, Tensor]) -> Tensor:
+def _join(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
     """Attention to two sets of keys from the attentions to each, weighed by their log-sums."""
     weight = torch.sigmoid(one[1] - other[1])[..., None]
     return torch.lerp(other[0], one[0], weight.to(one[0].dtype))
 
 
-def _take(x_NHK: Tensor, groups: Sequence[Group]) -> List[Tensor]:
-    """Rows (B, L, H, K) of each group, views where they are consecutive: of one split, since the gradient of a slice is as
-    large as all rows."""
+def _take(x_NHK: Tensor, groups: Sequence[Group]) -> list[Tensor]:
+    """Rows (B, L, H, K) of each group, views where they are consecutive: of one split, since the gradient of a slice is
+    as large as all rows."""
     if any(group.start is None for group in groups):
         return _gather(x_NHK, [group.rows_BL for group in groups])
     edges = [0, *(edge for g in groups for edge in (g.start, g.start + g.rows_BL.numel())), len(x_NHK)]  # type: ignore[operator]
@@ -305,18 +307,18 @@ def _take(x_NHK: Tensor, groups: Sequence[Group]) -> List[Tensor]:
     return [part.unflatten(0, group.rows_BL.shape) for part, group in zip(parts, groups, strict=True)]
 
 
-def _gather(x: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
+def _gather(x: Tensor, tables: Sequence[Tensor]) -> list[Tensor]:
     """x[rows] of each table of rows, where -1 stands for any: one gather for all, and its split."""
     return _split(x[torch.cat([table.clamp(min=0).flatten() for table in tables])], tables) if tables else []
 
 
-def _split(x: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
+def _split(x: Tensor, tables: Sequence[Tensor]) -> list[Tensor]:
     """The rows of x, one table after the other, in the tables' shapes."""
     parts = x.split([table.numel() for table in tables])
     return [part.unflatten(0, table.shape) for part, table in zip(parts, tables, strict=True)]
 
 
-def _in_groups(x_NHK: Tensor, packing: Packing) -> List[Tensor]:
+def _in_groups(x_NHK: Tensor, packing: Packing) -> list[Tensor]:
     """Rows (B, L, H, K) of each group: one gather for all, and its split."""
     if packing.order_P is not None:
         x_NHK = _reorder(x_NHK, packing.order_P, packing.place_N)
@@ -324,7 +326,8 @@ def _in_groups(x_NHK: Tensor, packing: Packing) -> List[Tensor]:
 
 
 def _reorder(x: Tensor, order_P: Tensor, inverse_N: Tensor) -> Tensor:
-    """x[order_P]. inverse_N: where each row of x is found in it; where nothing but rows moves, the gradient is a gather."""
+    """x[order_P]. inverse_N: where each row of x is found in it; where nothing but rows moves, the gradient is a
+    gather."""
     if len(inverse_N) != len(order_P):
         return x[order_P]
     return _Reorder.apply(x, order_P, inverse_N)
@@ -337,5 +340,5 @@ class _Reorder(torch.autograd.Function):
         return x.index_select(0, order_N)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return gradient.index_select(0, ctx.saved_tensors[0]), None, None

@@ -1,7 +1,7 @@
 """Sizes and switches of an encoder, as they come from a checkpoint or from a builder."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Dict
+from typing import Any
 
 ACTIVATIONS = ("gelu", "relu", "gelu_new")
 
@@ -40,11 +40,11 @@ class EncoderConfig:
         """Pieces of one window, [CLS] and [SEP] included: 512 for RoBERTa and BERT."""
         return self.max_positions - self.position_offset
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "EncoderConfig":
+    def from_dict(cls, data: dict[str, Any]) -> "EncoderConfig":
         known = {f.name for f in fields(cls)}
         if unknown := sorted(set(data) - known):
             raise ValueError(f"Unknown encoder settings {unknown}; known are {sorted(known)}.")

@@ -6,8 +6,9 @@ The original (thunlp/ERNIE, code/knowledge_bert/modeling.py) carries an entity r
 slots. Here there are only the slots, which computes the same: a piece without an entity gets the fusion's entity bias.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -39,8 +40,9 @@ class ErnieConfig:
     activation: str = "gelu"
     entity_size: int = 100  # width of an entity's vector
     entity_heads: int = 4
-    # Of each layer: "sim", words alone; "mix", fusion without attention of entities; "norm", both. Further layers are "sim".
-    layer_kinds: Tuple[str, ...] = ()
+    # Of each layer: "sim", words alone; "mix", fusion without attention of entities; "norm", both. Further layers are
+    # "sim".
+    layer_kinds: tuple[str, ...] = ()
     # "code": the fusion is a feed-forward layer with residuals and LayerNorms; "paper": its activations are the layer's
     # outputs (section 3.4). The two differ, and the released weights want the code's.
     fusion: str = "code"
@@ -52,7 +54,8 @@ class ErnieConfig:
         for size, heads in (("hidden_size", "num_heads"), ("entity_size", "entity_heads")):
             if getattr(self, size) % getattr(self, heads):
                 raise ValueError(
-                    f"{size} must be a multiple of {heads}, but {getattr(self, size)} % {getattr(self, heads)} is not 0."
+                    f"{size} must be a multiple of {heads}, but {getattr(self, size)} % {getattr(self, heads)} is not "
+                    f"0."
                 )
         for name, known in (("activation", ACTIVATIONS), ("fusion", FUSIONS)):
             if getattr(self, name) not in known:
@@ -76,18 +79,18 @@ class ErnieConfig:
         """Pieces of one window, [CLS] and [SEP] included."""
         return self.max_positions - self.position_offset
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "layer_kinds": list(self.layer_kinds)}
 
     @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "ErnieConfig":
+    def from_dict(cls, data: dict[str, Any]) -> "ErnieConfig":
         known = {f.name for f in fields(cls)}
         if unknown := sorted(set(data) - known):
             raise ValueError(f"Unknown encoder settings {unknown}; known are {sorted(known)}.")
         return cls(**data)
 
 
-def default_layer_kinds(num_layers: int) -> Tuple[str, ...]:
+def default_layer_kinds(num_layers: int) -> tuple[str, ...]:
     """The released ERNIE base's 5 "sim", 1 "mix" and 6 "norm" for 12 layers, and as near for other depths."""
     n_sim = (num_layers - 1) // 2
     return ("sim",) * n_sim + ("mix",) + ("norm",) * (num_layers - n_sim - 1)
@@ -97,8 +100,8 @@ def default_layer_kinds(num_layers: int) -> Tuple[str, ...]:
 class Knowledge:
     """Entities of B windows, packed in the order of the windows.
 
-    vectors_EH: of the knowledge graph's embeddings; at_E: the piece of each in its window, from 1 ([CLS] is 0, and takes
-    part without an entity), each piece at most once; counts: entities of each window.
+    vectors_EH: of the knowledge graph's embeddings; at_E: the piece of each in its window, from 1 ([CLS] is 0, and
+    takes part without an entity), each piece at most once; counts: entities of each window.
     """
 
     vectors_EH: Tensor
@@ -108,17 +111,18 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Slots:
-    """Where the entity stream runs. rows_M: the slots' pieces, as rows of the packed words, ascending; place_E: the slot
-    of each entity; packing: of the slots; parts: rows of words, with their slots, that are fused at once."""
+    """Where the entity stream runs. rows_M: the slots' pieces, as rows of the packed words, ascending; place_E: the
+    slot of each entity; packing: of the slots; parts: rows of words, with their slots, that are fused at once."""
 
     rows_M: Tensor
     place_E: Tensor
     packing: Packing
-    parts: Sequence[Tuple[slice, slice]]
+    parts: Sequence[tuple[slice, slice]]
 
 
 def place_slots(windows: Windows, knowledge: Knowledge) -> Slots:
-    """Raises ValueError where counts and lengths do not fit, or, for tensors on the CPU, a place is none of its window."""
+    """Raises ValueError where counts and lengths do not fit, or, for tensors on the CPU, a place is none of its
+    window."""
     device, lengths, counts = windows.pieces_N.device, list(windows.lengths), list(knowledge.counts)
     if len(lengths) != len(counts) or sum(counts) != len(knowledge.at_E):
         raise ValueError(
@@ -144,7 +148,8 @@ def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> Non
     if wrong_E.any():
         i = int(wrong_E.nonzero()[0])
         raise ValueError(
-            f"Entity {i} must be at a piece from 1 to {int(length_E[i]) - 1} of window {int(window_E[i])}, but it is at "
+            f"Entity {i} must be at a piece from 1 to {int(length_E[i]) - 1} of window {int(window_E[i])}, but it is "
+            f"at "
             f"{int(at_E[i])}. [CLS], piece 0, takes no entity."
         )
     if len(pairs) < len(at_E):
@@ -154,7 +159,7 @@ def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> Non
         )
 
 
-def _parts(rows_M: Tensor, n_words: int) -> List[Tuple[slice, slice]]:
+def _parts(rows_M: Tensor, n_words: int) -> list[tuple[slice, slice]]:
     if torch.is_grad_enabled() or n_words <= FEED_FORWARD_ROWS:
         return [(slice(None), slice(None))]
     edges = [*range(0, n_words, FEED_FORWARD_ROWS), n_words]
@@ -163,13 +168,13 @@ def _parts(rows_M: Tensor, n_words: int) -> List[Tuple[slice, slice]]:
 
 
 class Aggregator(Layer):
-    """A layer whose feed-forward part reads and writes both streams (section 3.4); "norm" layers also let the entities of
-    a window see one another first, "mix" layers do not (the original's BertLayer and BertLayerMix)."""
+    """A layer whose feed-forward part reads and writes both streams (section 3.4); "norm" layers also let the entities
+    of a window see one another first, "mix" layers do not (the original's BertLayer and BertLayerMix)."""
 
     def __init__(self, config: ErnieConfig, *, kind: str):
         super().__init__(config)
         self.fusion = config.fusion
-        self.entity_attention: Optional[Attention] = None
+        self.entity_attention: Attention | None = None
         if kind == "norm":
             self.entity_attention = Attention(
                 config.entity_size, config.entity_heads, entity_aware=False, dropout=config.attention_dropout
@@ -182,7 +187,7 @@ class Aggregator(Layer):
         else:
             del self.output_norm
 
-    def aggregate(self, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots) -> Tuple[Tensor, Tensor]:
+    def aggregate(self, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots) -> tuple[Tensor, Tensor]:
         """words_ND: (N, D); entities_MH: the slots' states (M, H). RETURNS: both, after the layer."""
         attended_ND, _, _ = self.attention.words_only(words_ND, packing)
         words_ND = self.attention_norm(words_ND + self.dropout(attended_ND))
@@ -198,7 +203,7 @@ class Aggregator(Layer):
         words, entities = zip(*fused)
         return torch.cat(words), torch.cat(entities)
 
-    def _fuse(self, words_ND: Tensor, entities_MH: Tensor, rows_M: Tensor) -> Tuple[Tensor, Tensor]:
+    def _fuse(self, words_ND: Tensor, entities_MH: Tensor, rows_M: Tensor) -> tuple[Tensor, Tensor]:
         # Every piece gets both biases, with or without an entity, as in the original.
         hidden_NF = F.linear(words_ND, self.up.weight, self.up.bias + self.entity_up.bias)
         hidden_NF.index_add_(0, rows_M, F.linear(entities_MH, self.entity_up.weight))
@@ -212,7 +217,7 @@ class Aggregator(Layer):
 
 def run_layer(
     layer: nn.Module, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Both streams after a layer of any kind; a "sim" layer leaves the slots as they are."""
     if isinstance(layer, Aggregator):
         return layer.aggregate(words_ND, entities_MH, packing, slots)
@@ -229,7 +234,7 @@ class ErnieEncoder(nn.Module):
         )
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, windows: Windows, knowledge: Knowledge) -> Tuple[Tensor, Tensor]:
+    def forward(self, windows: Windows, knowledge: Knowledge) -> tuple[Tensor, Tensor]:
         """RETURNS: word states (N, D) and entity states (E, H) of the last layer, packed as the inputs are."""
         slots = place_slots(windows, knowledge)
         packing = pack(windows.lengths, device=windows.pieces_N.device)

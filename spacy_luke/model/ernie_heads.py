@@ -5,8 +5,6 @@ N packed word states, D model width; K chosen pieces, V pieces of the vocabulary
 H width of an entity's vector.
 """
 
-from typing import Tuple
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -67,8 +65,9 @@ class PretrainingHeads(nn.Module):
         masked_K: Tensor,
         linked_K: Tensor,
         candidates_CH: Tensor,
-    ) -> Tuple[Tensor, Tensor, Tensor]:
-        """table_VD: the encoder's word table; masked_K, linked_K: rows of words_ND whose piece, and whose entity, is asked.
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """table_VD: the encoder's word table; masked_K, linked_K: rows of words_ND whose piece, and whose entity, is
+        asked.
 
         RETURNS: logits of pieces (K, V), next sentence (B, 2) and candidates (K, C).
         """
@@ -80,12 +79,12 @@ class PretrainingHeads(nn.Module):
 
 
 def pretraining_losses(
-    logits: Tuple[Tensor, Tensor, Tensor], gold: Tuple[Tensor, Tensor, Tensor]
-) -> Tuple[Tensor, Tensor, Tensor]:
+    logits: tuple[Tensor, Tensor, Tensor], gold: tuple[Tensor, Tensor, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
     """Mean cross-entropy of each head of `PretrainingHeads` (scalars); the original's loss is their sum.
 
-    gold: classes of each head's rows. Labels of -1 do not count; a loss is 0 where none counts (in the original it is not
-    a number).
+    gold: classes of each head's rows. Labels of -1 do not count; a loss is 0 where none counts (in the original it is
+    not a number).
     """
     words, sentences, entities = (mean_cross_entropy(x, y) for x, y in zip(logits, gold, strict=True))
     return words, sentences, entities

@@ -3,7 +3,7 @@
 N packed word states, E spans, D model width, L labels, W states of words.
 """
 
-from typing import Optional, Sequence, Tuple
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -41,8 +41,8 @@ class SpanHead(nn.Module):
 
 
 class EntityHead(nn.Module):
-    """A linear layer on the joined features of K entity tokens: one for typing, a pair for relations (LUKE, sections 4.1
-    and 4.2), placeholder and candidate for cloze questions (section 4.4).
+    """A linear layer on the joined features of K entity tokens: one for typing, a pair for relations (LUKE, sections
+    4.1 and 4.2), placeholder and candidate for cloze questions (section 4.4).
 
     features: "entity" is the paper's; "all" and "words" as in `SpanHead`. The paper's relation head has no bias.
     """
@@ -57,14 +57,15 @@ class EntityHead(nn.Module):
 
     def forward(
         self,
-        words_ND: Optional[Tensor],
+        words_ND: Tensor | None,
         first_E: Tensor,
         last_E: Tensor,
-        entities_ED: Optional[Tensor],
+        entities_ED: Tensor | None,
         units_UK: Tensor,
     ) -> Tensor:
-        """words_ND: None where features = "entity"; first_E, last_E: rows of it, both inclusive; entities_ED: None where
-        features = "words"; units_UK: entity tokens of each unit, in the order of its features. RETURNS: logits (U, L)."""
+        """words_ND: None where features = "entity"; first_E, last_E: rows of it, both inclusive; entities_ED: None
+        where features = "words"; units_UK: entity tokens of each unit, in the order of its features. RETURNS: logits
+        (U, L)."""
         states = []
         for unit_U in units_UK.unbind(1):
             if self.features != "entity":
@@ -114,7 +115,7 @@ def keep_best(scores_E: Tensor, counts: Sequence[int], budgets: Sequence[int]) -
     return torch.sort(order_E[kept_K]).values
 
 
-def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> Tuple[float, Tensor]:
+def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> tuple[float, Tensor]:
     """Summed cross-entropy over the spans whose class is known (0 or more), and its gradient by the logits, (E, L)."""
     known_E = gold_E >= 0
     log_EL = logits_EL.detach().float().log_softmax(-1)
@@ -123,7 +124,7 @@ def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> Tuple[float, Tensor]:
     return float(loss), (log_EL.exp() - F.one_hot(target_E, logits_EL.shape[1])) * known_E[:, None]
 
 
-def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> Tuple[float, Tensor]:
+def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> tuple[float, Tensor]:
     """Summed binary cross-entropy of "is any mention" over the known spans, and its gradient by the logits, (E,)."""
     known_E, target_E = gold_E >= 0, (gold_E > 0).float()
     logits_E = logits_E.detach().float()
@@ -131,7 +132,7 @@ def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> Tuple[float, Tenso
     return float((loss * known_E).sum()), (logits_E.sigmoid() - target_E) * known_E
 
 
-def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> Tuple[float, Tensor]:
+def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> tuple[float, Tensor]:
     """Binary cross-entropy summed over units and labels, and its gradient by the logits, (U, L).
 
     focus: weighs a label that does not hold by p ** focus, its probability, so that thousands of labels that are rarely

@@ -1,10 +1,8 @@
-"""The head of entity disambiguation: masked entities are predicted among their candidates only (Yamada et al., NAACL 2022,
-section 3; arXiv:1909.00426).
+"""The head of entity disambiguation: masked entities are predicted among their candidates only (Yamada et al., NAACL
+2022, section 3; arXiv:1909.00426).
 
 M masked mentions, C candidates of all mentions one after another, D model width, V entity width, F features.
 """
-
-from typing import Tuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,11 +11,11 @@ FEATURES = ("log prior", "log in-links")
 
 
 class CandidateHead(nn.Module):
-    """Scores candidates: dot(LayerNorm(gelu(dense(state))), vector) + bias, of the gathered vectors alone; the logits of
-    the whole vocabulary are never made.
+    """Scores candidates: dot(LayerNorm(gelu(dense(state))), vector) + bias, of the gathered vectors alone; the logits
+    of the whole vocabulary are never made.
 
-    features: a learned linear function of so many numbers of each candidate is added; the papers have none (0). It begins
-    as their sum times 0.5.
+    features: a learned linear function of so many numbers of each candidate is added; the papers have none (0). It
+    begins as their sum times 0.5.
     """
 
     def __init__(self, hidden_size: int, entity_size: int, *, norm_eps: float = 1e-12, features: int = 0):
@@ -53,7 +51,7 @@ def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int) -> Tensor:
     return shifted_C - sums_M.log()[owner_C]
 
 
-def candidate_cross_entropy(scores_C: Tensor, owner_C: Tensor, gold_M: Tensor) -> Tuple[float, Tensor]:
+def candidate_cross_entropy(scores_C: Tensor, owner_C: Tensor, gold_M: Tensor) -> tuple[float, Tensor]:
     """Cross-entropy summed over the mentions whose gold candidate is known, and its gradient by the scores (C,).
 
     gold_M: the place of each mention's gold entity among the C candidates, -1 where it is not known.

@@ -5,8 +5,8 @@ The paper's model is `LukeEncoder.forward`; `encode_words` and `encode_entities`
 words do not see entities, so one pass over the words serves any number of entities.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Iterable, List, Optional, Sequence, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -26,7 +26,7 @@ class Windows:
 
     pieces_N: Tensor
     lengths: Sequence[int]
-    types_N: Optional[Tensor] = None  # token types; zeros where None
+    types_N: Tensor | None = None  # token types; zeros where None
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Mentions:
     first_E: Tensor
     last_E: Tensor
     counts: Sequence[int]
-    types_E: Optional[Tensor] = None
-    vectors_EV: Optional[Tensor] = None
+    types_E: Tensor | None = None
+    vectors_EV: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class WordStates:
     """What one pass over the words leaves: states (NW, D), and keys and values (NW, H, K) of each layer."""
 
     states_ND: Tensor
-    keys: List[Tensor]
-    values: List[Tensor]
+    keys: list[Tensor]
+    values: list[Tensor]
     packing: Packing
 
 
@@ -127,11 +127,11 @@ class Layer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.activation = config.activation
 
-    def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> Tuple[Tensor, Tensor]:
+    def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         words, entities = self.attention(words_ND, entities_ED, packing)
         return self.finish(words_ND, words), self.finish(entities_ED, entities)
 
-    def words_only(self, words_ND: Tensor, packing: Packing) -> Tuple[Tensor, Tensor, Tensor]:
+    def words_only(self, words_ND: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
         attended, keys, values = self.attention.words_only(words_ND, packing)
         return self.finish(words_ND, attended), keys, values
 
@@ -154,7 +154,7 @@ class LukeEncoder(nn.Module):
         self.entities = EntityEmbeddings(config)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_layers))
 
-    def forward(self, windows: Windows, mentions: Mentions) -> Tuple[Tensor, Tensor]:
+    def forward(self, windows: Windows, mentions: Mentions) -> tuple[Tensor, Tensor]:
         """The paper's encoder: all tokens of a window see one another.
 
         RETURNS: word states (NW, D) and entity states (NE, D), packed as the inputs are.
@@ -168,7 +168,7 @@ class LukeEncoder(nn.Module):
         packing = pack_pairs(windows.lengths, mentions.counts, device=windows.pieces_N.device)
         return last.finish(entities_ED, last.attention.entities_last(words_ND, entities_ED, packing))
 
-    def _run(self, windows: Windows, mentions: Mentions, layers: Iterable[Layer]) -> Tuple[Tensor, Tensor]:
+    def _run(self, windows: Windows, mentions: Mentions, layers: Iterable[Layer]) -> tuple[Tensor, Tensor]:
         packing = pack_pairs(windows.lengths, mentions.counts, device=windows.pieces_N.device)
         words_ND, entities_ED = self.words(windows), self.entities(mentions)
         for layer in layers:
@@ -190,7 +190,7 @@ class LukeEncoder(nn.Module):
             all_values.append(values)
         return WordStates(x_ND, all_keys, all_values, packing)
 
-    def encode_entities(self, words: WordStates, mentions: Mentions, *, group_size: Optional[int] = 1) -> Tensor:
+    def encode_entities(self, words: WordStates, mentions: Mentions, *, group_size: int | None = 1) -> Tensor:
         """Entity states (NE, D) where each entity sees its window's words and itself, and no word sees an entity.
 
         group_size: so many consecutive entities see one another, such as the two of a pair; the counts of all windows
@@ -218,7 +218,7 @@ def activate(x: Tensor, name: str) -> Tensor:
     return F.relu(x)
 
 
-def initialize(module: nn.Module, *, std: float, generator: Optional[torch.Generator] = None) -> None:
+def initialize(module: nn.Module, *, std: float, generator: torch.Generator | None = None) -> None:
     """Fresh parameters as in BERT: normal matrices, zero biases, LayerNorms of one."""
     for part in module.modules():
         if isinstance(part, (nn.Linear, nn.Embedding)):

@@ -3,7 +3,7 @@
 K chosen rows, D model width, V pieces of the vocabulary; R rows of the entity table, E their width, C sampled entities.
 """
 
-from typing import Protocol, Tuple
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -77,9 +77,10 @@ class MaskedEntityHead(nn.Module):
     ) -> Tensor:
         """Logits of the gold entity and of sampled ones (K, 1 + C), whose first column is right.
 
-        log_weight_C: minus the log of the probability that an entity is among the sampled ones, so that the sum of their
-        exponentials is an unbiased estimate of what the softmax over all other entities sums. Sampled entities that are a
-        row's own gold one do not count there. sparse: the gradient of the table has the rows alone that are read.
+        log_weight_C: minus the log of the probability that an entity is among the sampled ones, so that the sum of
+        their exponentials is an unbiased estimate of what the softmax over all other entities sums. Sampled entities
+        that are a row's own gold one do not count there. sparse: the gradient of the table has the rows alone that are
+        read.
         """
         x_KE = self.transform(states_KD)
         gold_K1 = ((x_KE * F.embedding(gold_K, table_RE, sparse=sparse)).sum(-1) + self.bias[gold_K])[:, None]
@@ -106,7 +107,7 @@ def mean_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tensor:
     return total / count.clamp(min=1)
 
 
-def summed_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tuple[Tensor, Tensor]:
+def summed_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> tuple[Tensor, Tensor]:
     """Sum over the labels that are not -1, and how many they are."""
     total = F.cross_entropy(logits_KC.float(), gold_K, ignore_index=IGNORED, reduction="sum")
     return total, (gold_K != IGNORED).sum()

@@ -6,8 +6,8 @@ linear layer computes padding. Only attention needs rows side by side; here it i
 N packed tokens, B windows of a group, L tokens of a window.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -23,8 +23,8 @@ class Group:
     first: int
     last: int
     rows_BL: Tensor
-    real_BL: Optional[Tensor]
-    start: Optional[int]
+    real_BL: Tensor | None
+    start: int | None
 
 
 @dataclass(frozen=True)
@@ -35,26 +35,26 @@ class Packing:
     lengths: rows of each window; of windows made of two runs, `more_lengths` has the second run's.
     """
 
-    groups: Tuple[Group, ...]
-    order_P: Optional[Tensor]
-    place_N: Optional[Tensor]
+    groups: tuple[Group, ...]
+    order_P: Tensor | None
+    place_N: Tensor | None
     lengths: Sequence[int]
     more_lengths: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class EntityRows:
-    """Windows that have entities, in groups, with their packed entity rows (B, S), -1 where there is none; the rows of all
-    groups, 0 where there is none (P); and where each entity is found in the groups' concatenated results (NE)."""
+    """Windows that have entities, in groups, with their packed entity rows (B, S), -1 where there is none; the rows of
+    all groups, 0 where there is none (P); and where each entity is found in the groups' concatenated results (NE)."""
 
-    parts: Tuple[Tuple[Group, Tensor], ...]
+    parts: tuple[tuple[Group, Tensor], ...]
     rows_P: Tensor
     place_E: Tensor
 
 
-def choose_groups(lengths: Sequence[int], *, waste: float) -> List[Tuple[int, int]]:
+def choose_groups(lengths: Sequence[int], *, waste: float) -> list[tuple[int, int]]:
     """Consecutive windows [first, last) that share a call: padding of at most `waste` of a group's real tokens."""
-    groups: List[Tuple[int, int]] = []
+    groups: list[tuple[int, int]] = []
     first, total, longest = 0, 0, 0
     for i, length in enumerate(lengths):
         if i > first and max(longest, length) * (i + 1 - first) > (1 + waste) * (total + length):
@@ -71,8 +71,9 @@ def tolerated_waste(device: torch.device) -> float:
     return 0.0 if device.type == "cpu" else 0.25
 
 
-def pack(lengths: Sequence[int], *, device: torch.device, waste: Optional[float] = None) -> Packing:
-    """Packing of windows whose tokens are consecutive rows. waste: padding that is tolerated; None: as the device likes it."""
+def pack(lengths: Sequence[int], *, device: torch.device, waste: float | None = None) -> Packing:
+    """Packing of windows whose tokens are consecutive rows. waste: padding that is tolerated; None: as the device likes
+    it."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
@@ -127,8 +128,8 @@ def _part(group: Group, first: int, last: int) -> Group:
 
 
 def _pack(
-    rows: List[Tensor], *, device: torch.device, contiguous: bool, waste: Optional[float] = None
-) -> Tuple[Tuple[Group, ...], Optional[Tensor], Optional[Tensor]]:
+    rows: list[Tensor], *, device: torch.device, contiguous: bool, waste: float | None = None
+) -> tuple[tuple[Group, ...], Tensor | None, Tensor | None]:
     waste = tolerated_waste(device) if waste is None else waste
     lengths = [len(x) for x in rows]
     bounds = choose_groups(lengths, waste=waste)
@@ -164,13 +165,13 @@ def _places(rows_P: Tensor, real_P: Tensor, size: int) -> Tensor:
     return place
 
 
-def _moved(tables: Sequence[Tensor], device: torch.device) -> List[Tensor]:
+def _moved(tables: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """The tables on the device, by one transfer."""
     sizes = [len(table) for table in tables]
     return list(torch.cat(list(tables)).to(device, non_blocking=True).split(sizes))
 
 
-def _shaped(x_P: Tensor, tables: Sequence[Tensor]) -> List[Tensor]:
+def _shaped(x_P: Tensor, tables: Sequence[Tensor]) -> list[Tensor]:
     """The values of x_P, one table after the other, in the tables' shapes."""
     parts = x_P.split([table.numel() for table in tables]) if tables else []
     return [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]

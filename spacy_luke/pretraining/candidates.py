@@ -3,8 +3,8 @@
 R rows of the entity table, C sampled ones.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,9 +13,9 @@ DISTRIBUTIONS = ("uniform", "log_uniform")
 
 @dataclass(frozen=True)
 class SamplingSettings:
-    """negatives: draws for each batch; distribution: "log_uniform" of the row, which suits rows ordered by falling counts
-    (Zipf), or "uniform"; batch_entities: whether the batch's other entities count too, which costs nothing more; sparse:
-    the entity table's gradient has the rows alone that a batch reads, and only these move and decay."""
+    """negatives: draws for each batch; distribution: "log_uniform" of the row, which suits rows ordered by falling
+    counts (Zipf), or "uniform"; batch_entities: whether the batch's other entities count too, which costs nothing more;
+    sparse: the entity table's gradient has the rows alone that a batch reads, and only these move and decay."""
 
     negatives: int = 8192
     distribution: str = "log_uniform"
@@ -36,7 +36,7 @@ class EntitySampler:
     distribution says.
     """
 
-    def __init__(self, settings: SamplingSettings, *, first: int, end: int, counts_R: Optional[Sequence[int]] = None):
+    def __init__(self, settings: SamplingSettings, *, first: int, end: int, counts_R: Sequence[int] | None = None):
         if end <= first:
             raise ValueError(f"Expected entities beside the special ones, but the vocabulary ends with row {end - 1}.")
         self.settings, self.first, self.end = settings, first, end
@@ -48,11 +48,11 @@ class EntitySampler:
         self.in_batch_R = counts / counts.sum()
         self._cumulated = np.cumsum(self.drawn_R)
 
-    def sample(self, gold_A: np.ndarray, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
+    def sample(self, gold_A: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Different rows (C,), ascending, and minus the log of the probability that each is among them (float32).
 
-        gold_A: the entities that the batch asks. Their weights make the sampled sum an unbiased estimate of the whole one
-        (Horvitz and Thompson's; Bengio & Senecal, 2008, for softmaxes), see `MaskedEntityHead.sampled`.
+        gold_A: the entities that the batch asks. Their weights make the sampled sum an unbiased estimate of the whole
+        one (Horvitz and Thompson's; Bengio & Senecal, 2008, for softmaxes), see `MaskedEntityHead.sampled`.
         """
         n = self.settings.negatives
         rows_C = np.searchsorted(self._cumulated, rng.random(n) * self._cumulated[-1], side="right")

@@ -5,9 +5,10 @@ after it, C candidates, H width of an entity's vector.
 """
 
 import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,9 +29,10 @@ KINDS = (KEPT, REPLACED, REMOVED)
 class ErnieBatch:
     """Windows after corruption, and what is asked of them.
 
-    masked_K, linked_A: rows of the packed pieces whose piece, and whose entity, is asked; pieces_K: the pieces; gold_A: the
-    entities before the corruption, as rows of candidates_CH; kinds_A: what happened to each, as an index of KINDS;
-    allowed_AC: candidates of each, None for all; random_B: 1 where the second sentence is a random one; name: for messages.
+    masked_K, linked_A: rows of the packed pieces whose piece, and whose entity, is asked; pieces_K: the pieces; gold_A:
+    the entities before the corruption, as rows of candidates_CH; kinds_A: what happened to each, as an index of KINDS;
+    allowed_AC: candidates of each, None for all; random_B: 1 where the second sentence is a random one; name: for
+        messages.
     """
 
     windows: Windows
@@ -41,12 +43,12 @@ class ErnieBatch:
     gold_A: Tensor
     kinds_A: Tensor
     candidates_CH: Tensor
-    allowed_AC: Optional[Tensor]
+    allowed_AC: Tensor | None
     random_B: Tensor
     name: str
 
     @property
-    def counts(self) -> Dict[str, int]:
+    def counts(self) -> dict[str, int]:
         return {"mlm": len(self.pieces_K), "nsp": len(self.random_B), "dea": len(self.gold_A)}
 
     def to(self, device: torch.device) -> "ErnieBatch":
@@ -55,7 +57,7 @@ class ErnieBatch:
 
 def corrupt(
     entities: Sequence[int], candidates: Sequence[int], *, rng: random.Random, replaced: float, removed: float
-) -> Tuple[List[int], List[int]]:
+) -> tuple[list[int], list[int]]:
     """Entities after the corruption, -1 where one was removed, and what happened to each, as an index of KINDS.
 
     candidates: the first stands for no entity; one of the others replaces, perhaps the same one. The draws are those of
@@ -138,7 +140,7 @@ def collate(
 def ernie_stream(
     source: Source,
     vectors: EntityVectors,
-    task: Dict[str, Any],
+    task: dict[str, Any],
     size: int,
     seed: int,
     *,
@@ -147,7 +149,7 @@ def ernie_stream(
 ) -> Stream:
     """Batches from a position on; the corruption is a function of the seed, the process and the batch's number."""
 
-    def stream(position: Position) -> Iterator[Tuple[ErnieBatch, Position]]:
+    def stream(position: Position) -> Iterator[tuple[ErnieBatch, Position]]:
         batches = batch_instances(source, position, size=size, rank=rank, world_size=world_size)
         for instances, after in batches:
             rng = random.Random(f"{seed}-{rank}-{after.batches}")
@@ -158,8 +160,8 @@ def ernie_stream(
 
 
 def held_out_batches(
-    source: Source, vectors: EntityVectors, task: Dict[str, Any], size: int, limit: int, seed: int
-) -> List[ErnieBatch]:
+    source: Source, vectors: EntityVectors, task: dict[str, Any], size: int, limit: int, seed: int
+) -> list[ErnieBatch]:
     """The first batches of the held-out data's first pass, with a corruption that stays the same."""
     instances = []
     for instance, after in islice(source.instances(Position()), limit * size):

@@ -1,7 +1,8 @@
-"""ERNIE's pretraining task: masked words, next sentence and denoised entities (dEA; section 3.5, code/run_pretrain.py)."""
+"""ERNIE's pretraining task: masked words, next sentence and denoised entities (dEA; section 3.5,
+code/run_pretrain.py)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,8 @@ from .loop import Measured, Totals
 class ErniePretraining(nn.Module):
     """The encoder with its three heads. The vectors of the entities are no parameters: they stay as they are.
 
-    transform: the code's dEA head; False: the paper's linear layer. dea: whether dEA's loss counts (the paper's ablation
-    leaves it out); it is measured all the same.
+    transform: the code's dEA head; False: the paper's linear layer. dea: whether dEA's loss counts (the paper's
+    ablation leaves it out); it is measured all the same.
     """
 
     def __init__(self, config: ErnieConfig, *, transform: bool = True, dea: bool = True):
@@ -26,7 +27,7 @@ class ErniePretraining(nn.Module):
         self.encoder = ErnieEncoder(config)
         self.heads = PretrainingHeads(config, transform=transform)
 
-    def forward(self, batch: ErnieBatch, totals: Optional[Totals] = None) -> Tuple[Tensor, Measured]:
+    def forward(self, batch: ErnieBatch, totals: Totals | None = None) -> tuple[Tensor, Measured]:
         """totals: over how many the losses are averaged, those of the batch itself where None.
 
         RETURNS: the sum of the three losses, and by name sum and number of what is averaged for the reports.

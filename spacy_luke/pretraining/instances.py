@@ -1,4 +1,5 @@
-"""Documents with linked entities become ERNIE's pretraining instances: pairs of sentences, masked pieces, aligned entities.
+"""Documents with linked entities become ERNIE's pretraining instances: pairs of sentences, masked pieces, aligned
+entities.
 
 As code/create_instances.py of the original makes them, draw by draw: given its documents and its seed, `pair_documents`
 makes the very records of its published sample. N pieces of an instance.
@@ -6,8 +7,9 @@ makes the very records of its published sample. N pieces of an instance.
 
 import random
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from ..text.tokenizer import PieceTokenizer
 
 # A sentence as corpora give it: its text, or its piece ids; and the names of its entities at [start, end), counted in
 # characters or in pieces.
-Linked = Tuple[Union[str, Sequence[int]], Sequence[Tuple[int, int, str]]]
+Linked = tuple[str | Sequence[int], Sequence[tuple[int, int, str]]]
 TRIES = 10  # to draw a document other than the first sentence's
 
 
@@ -30,16 +32,17 @@ class Document(NamedTuple):
 class Sentence(NamedTuple):
     """Piece ids, and the entity at each piece as a row of the entity vectors, -1 where there is none."""
 
-    pieces: List[int]
-    entities: List[int]
+    pieces: list[int]
+    entities: list[int]
 
 
 @dataclass(frozen=True)
 class Instance:
     """[CLS] first sentences [SEP] second sentences [SEP], after masking; int64 arrays without padding.
 
-    types_N: 0 up to the first [SEP], 1 after it; labels_N: pieces that were masked, -1 elsewhere; entities_N: rows of the
-    entity vectors (or the numbers in a record), -1 elsewhere; is_random: whether the second part is from another document.
+    types_N: 0 up to the first [SEP], 1 after it; labels_N: pieces that were masked, -1 elsewhere; entities_N: rows of
+    the entity vectors (or the numbers in a record), -1 elsewhere; is_random: whether the second part is from another
+    document.
     """
 
     pieces_N: np.ndarray
@@ -82,7 +85,7 @@ class InstanceSettings:
 
 def encode_document(
     document: Document, *, tokenizer: PieceTokenizer, vectors: EntityVectors, counts: Counter
-) -> List[Sentence]:
+) -> list[Sentence]:
     """Sentences of a document as pieces and rows; those without pieces fall out.
 
     An entity stands at the first piece of its mention; of two at one piece the last stays. counts: gets the number of
@@ -103,7 +106,8 @@ def encode_document(
             counts["mentions"] += 1
             if not 0 <= start < end <= len(text):
                 raise ValueError(
-                    f"{document.name}, sentence {i}: the entity {name!r} has the place [{start}, {end}), but the sentence "
+                    f"{document.name}, sentence {i}: the entity {name!r} has the place [{start}, {end}), but the "
+                    f"sentence "
                     f"has {len(text)} {'characters' if isinstance(text, str) else 'pieces'}."
                 )
             place = int(np.searchsorted(ends_N, start, side="right"))
@@ -120,11 +124,11 @@ def encode_document(
 
 
 def pair_documents(
-    documents: Sequence[Tuple[str, List[Sentence]]],
+    documents: Sequence[tuple[str, list[Sentence]]],
     *,
     settings: InstanceSettings,
     rng: random.Random,
-    counts: Optional[Counter] = None,
+    counts: Counter | None = None,
 ) -> Iterator[Instance]:
     """Instances of documents (name, sentences), none without sentences; which are shuffled first.
 
@@ -137,7 +141,7 @@ def pair_documents(
     most = settings.max_pieces - 3  # [CLS], [SEP], [SEP]
     for number, (name, sentences) in enumerate(documents):
         wanted = rng.randint(2, most) if rng.random() < settings.short_share else most
-        chunk: List[Sentence] = []
+        chunk: list[Sentence] = []
         length, i, made = 0, 0, 0
         while i < len(sentences):
             chunk.append(sentences[i])
@@ -166,7 +170,7 @@ def _joined(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def _random_second(
-    documents: Sequence[Tuple[str, List[Sentence]]], number: int, length: int, rng: random.Random
+    documents: Sequence[tuple[str, list[Sentence]]], number: int, length: int, rng: random.Random
 ) -> Sentence:
     """Sentences of a document other than `number`, as long as there is one, from a random one until `length` pieces."""
     for _ in range(TRIES):
@@ -182,7 +186,7 @@ def _random_second(
     return _joined(sentences[start:end])
 
 
-def _truncate(first: Sentence, second: Sentence, most: int, rng: random.Random) -> Tuple[Sentence, Sentence]:
+def _truncate(first: Sentence, second: Sentence, most: int, rng: random.Random) -> tuple[Sentence, Sentence]:
     """While both have more than `most` pieces, the longer one (the second, if equal) loses its first or last."""
     bounds = [[0, len(first.pieces)], [0, len(second.pieces)]]
     sizes = [len(first.pieces), len(second.pieces)]
@@ -224,7 +228,7 @@ def _mask(
     )
 
 
-def report_counts(counts: Counter) -> List[str]:
+def report_counts(counts: Counter) -> list[str]:
     """What was not used, in words: lines for the console."""
     lines = []
     if counts["mentions"]:
@@ -234,6 +238,7 @@ def report_counts(counts: Counter) -> List[str]:
         lines.append(f"{total:,} entity mentions read, of them {', '.join(parts)}; these are no entities of the input.")
     if counts["instances"]:
         lines.append(
-            f"{counts['instances']:,} instances made, {counts['with too few entities']:,} dropped with too few entities."
+            f"{counts['instances']:,} instances made, {counts['with too few entities']:,} dropped with too few "
+            f"entities."
         )
     return lines

@@ -1,19 +1,21 @@
 """The pretraining loop, whatever is pretrained: accumulation, schedule, precision, reports, and exact resume.
 
-A model takes a batch and what its losses' sums are divided by, and returns its loss and what it measured; a stream gives
-batches from a `Position` on. The loss of a step is the mean over all that its batches, in all processes, are asked,
-however these are divided among them. FOLDER gets
+A model takes a batch and what its losses' sums are divided by, and returns its loss and what it measured; a stream
+gives batches from a `Position` on. The loss of a step is the mean over all that its batches, in all processes, are
+asked, however these are divided among them. FOLDER gets
     metrics.jsonl       a line for each report
-    resume/             model.safetensors and state.pt: optimizer, random states, place in the data; replaced as one folder
-A run that was killed and resumed computes what an uninterrupted one does, bit for bit, on the same machine and threads.
+    resume/             model.safetensors and state.pt: optimizer, random states, place in the data; replaced as one
+folder A run that was killed and resumed computes what an uninterrupted one does, bit for bit, on the same machine and
+threads.
 """
 
 import json
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -36,22 +38,22 @@ class Batch(Protocol):
     name: str
 
     @property
-    def counts(self) -> Dict[str, int]: ...
+    def counts(self) -> dict[str, int]: ...
 
     def to(self, device: torch.device) -> "Batch": ...
 
 
-Measured = Dict[str, Tuple[Tensor, Tensor]]  # sum and number of what is averaged
-Totals = Dict[str, float]  # the counts of all batches of a step
-Evaluate = Callable[[nn.Module], Dict[str, float]]
-Report = Callable[[Optional[Dict[str, Any]]], None]  # after each step: the report, None where there is none
+Measured = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
+Totals = dict[str, float]  # the counts of all batches of a step
+Evaluate = Callable[[nn.Module], dict[str, float]]
+Report = Callable[[dict[str, Any] | None], None]  # after each step: the report, None where there is none
 
 
 @dataclass(frozen=True)
 class LoopSettings:
     """max_steps: of the optimizer; accumulate: batches of one step; precision: of the products;
-    log_every, save_every, eval_every: steps between reports, saved states and evaluations, 0 for none (of evaluations; the
-    state is saved at the end in any case)."""
+    log_every, save_every, eval_every: steps between reports, saved states and evaluations, 0 for none (of evaluations;
+    the state is saved at the end in any case)."""
 
     max_steps: int
     accumulate: int = 1
@@ -82,18 +84,19 @@ def pretrain(
     settings: LoopSettings,
     optimizer: OptimizerSettings,
     identity: Identity,
-    evaluate: Optional[Evaluate] = None,
+    evaluate: Evaluate | None = None,
     resume: bool = False,
     processes: Processes = Processes(),
-    report: Optional[Report] = None,
+    report: Report | None = None,
     progress: bool = True,
 ) -> None:
     """Train `model` in place for settings.max_steps steps, counted from the first start.
 
     identity: what must be the same to go on, and what may differ: a resumed run that differs in the first is refused.
-    evaluate: figures for the reports, with the model in evaluation mode; it must draw no random numbers. resume: go on from
-    FOLDER/resume. processes: that train together; the main one alone writes files. report: gets each report instead of the
-    console. Raises ValueError, naming the batch, for a loss or gradient that is not finite; the last saved state then stays.
+    evaluate: figures for the reports, with the model in evaluation mode; it must draw no random numbers. resume: go on
+    from FOLDER/resume. processes: that train together; the main one alone writes files. report: gets each report
+    instead of the console. Raises ValueError, naming the batch, for a loss or gradient that is not finite; the last
+    saved state then stays.
     """
     freeze(model, optimizer)
     wrapped = processes.wrap(model)
@@ -102,7 +105,7 @@ def pretrain(
         folder.mkdir(parents=True, exist_ok=True)
         mend(folder / RESUME)
     processes.wait()
-    state: Dict[str, Any] = {"step": 0, "position": Position().to_dict(), "sums": {}, "metrics_bytes": 0}
+    state: dict[str, Any] = {"step": 0, "position": Position().to_dict(), "sums": {}, "metrics_bytes": 0}
     if resume:
         state = load_state(model, stepper, folder / RESUME, identity, processes)
         changed = state.pop("changed")
@@ -163,9 +166,9 @@ def pretrain(
     bar.close()
 
 
-def average(model: nn.Module, *, batches: Sequence[Any]) -> Dict[str, float]:
+def average(model: nn.Module, *, batches: Sequence[Any]) -> dict[str, float]:
     """Averages over batches of what the model measures, without dropout where the caller has switched it off."""
-    sums: Dict[str, List[float]] = {}
+    sums: dict[str, list[float]] = {}
     device = next(model.parameters()).device
     with torch.no_grad():
         for batch in batches:
@@ -173,7 +176,7 @@ def average(model: nn.Module, *, batches: Sequence[Any]) -> Dict[str, float]:
     return {name: total / count for name, (total, count) in sums.items() if count}
 
 
-def _take(batches: Any, n: int) -> Tuple[List[Any], Position]:
+def _take(batches: Any, n: int) -> tuple[list[Any], Position]:
     """The batches of a step, and the position after them."""
     taken = [next(batches) for _ in range(n)]
     return [batch for batch, _ in taken], taken[-1][1]
@@ -190,7 +193,8 @@ def _backward(model: nn.Module, batch: Any, totals: Totals, dtype: torch.dtype, 
     if not torch.isfinite(loss):
         values = {name: float(total / max(count, 1)) for name, (total, count) in measured.items()}
         raise ValueError(
-            f"The loss of step {step + 1} is {float(loss.detach())} in the batch {batch.name} ({_shown(values)}). Look at this part "
+            f"The loss of step {step + 1} is {float(loss.detach())} in the batch {batch.name} ({_shown(values)}). Look "
+            f"at this part "
             "of the data, or lower learn_rate; training can go on from the last saved state with --resume."
         )
     (loss * size).backward()  # processes average their gradients
@@ -214,9 +218,9 @@ def _step(model: nn.Module, stepper: torch.optim.Optimizer, rate: float, clip: f
     stepper.zero_grad(set_to_none=True)
 
 
-def _add(sums: Dict[str, List[float]], measured: List[Measured], processes: Processes) -> None:
+def _add(sums: dict[str, list[float]], measured: list[Measured], processes: Processes) -> None:
     """Exact in float64 whenever it is called, so that a saved state in between changes nothing."""
-    new: Dict[Tuple[str, int], float] = {}
+    new: dict[tuple[str, int], float] = {}
     for part in measured:
         for name, pair in part.items():
             for i, value in enumerate(pair):
@@ -225,12 +229,12 @@ def _add(sums: Dict[str, List[float]], measured: List[Measured], processes: Proc
         sums.setdefault(name, [0.0, 0.0])[i] += value
 
 
-def _averages(sums: Dict[str, List[float]]) -> Dict[str, float]:
+def _averages(sums: dict[str, list[float]]) -> dict[str, float]:
     """None where nothing was counted."""
     return {name: total / count if count else None for name, (total, count) in sums.items()}
 
 
-def _report(path: Path, figures: Optional[Dict[str, Any]], show: Report) -> None:
+def _report(path: Path, figures: dict[str, Any] | None, show: Report) -> None:
     if figures is not None:
         with path.open("a", encoding="utf8") as file:
             file.write(json.dumps(figures) + "\n")
@@ -238,14 +242,14 @@ def _report(path: Path, figures: Optional[Dict[str, Any]], show: Report) -> None
 
 
 def _to_console(bar: tqdm) -> Report:
-    def show(figures: Optional[Dict[str, Any]]) -> None:
+    def show(figures: dict[str, Any] | None) -> None:
         if figures is not None:
             bar.write(_shown(figures))
 
     return show
 
 
-def _shown(report: Dict[str, Any]) -> str:
+def _shown(report: dict[str, Any]) -> str:
     return "  ".join(
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {'-' if value is None else value}"
         for name, value in report.items()

@@ -1,16 +1,17 @@
 """LUKE's pretraining task: masked words, masked entities, and if wanted the entity of the page (LUKE, section 3.3;
 luke/pretraining/model.py).
 
-The softmax is over all entities, or over sampled ones. Of 500,000 entities and a table of 256 columns, the table takes 512
-MB in float32, and its gradient and Adam's two moments 512 MB each; an entity that is asked takes 2 MB of logits and as much
-for their gradient. With 8,192 sampled entities (`EntitySampler`) its logits take 32 KB, and no product is with the whole
-table. Measured on one core with 64 entities asked, gradient and AdamW together: 1.6 s for all entities, 1.2 s for sampled ones
-with a dense gradient, which AdamW reads as a whole, and 0.03 s with a sparse one, which saves its 512 MB, too, but moves
-and decays the rows alone that a batch has. A GPU moves the dense table in some milliseconds, and FSDP has no sparse gradients.
+The softmax is over all entities, or over sampled ones. Of 500,000 entities and a table of 256 columns, the table takes
+512 MB in float32, and its gradient and Adam's two moments 512 MB each; an entity that is asked takes 2 MB of logits and
+as much for their gradient. With 8,192 sampled entities (`EntitySampler`) its logits take 32 KB, and no product is with
+the whole table. Measured on one core with 64 entities asked, gradient and AdamW together: 1.6 s for all entities, 1.2 s
+for sampled ones with a dense gradient, which AdamW reads as a whole, and 0.03 s with a sparse one, which saves its 512
+MB, too, but moves and decays the rows alone that a batch has. A GPU moves the dense table in some milliseconds, and
+FSDP has no sparse gradients.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Dict, List, Mapping, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +32,7 @@ BY_ENTITY = (TABLE, "entity_head.bias")
 PARTS = {"words": ("^lm_head[.]",), "entities": ("^entity_head[.]", "^encoder[.]entities[.]")}  # of one task alone
 
 
-def idle_patterns(tasks: Mapping[str, bool]) -> List[str]:
+def idle_patterns(tasks: Mapping[str, bool]) -> list[str]:
     """Patterns of the names of parameters that no loss reaches; they must not decay."""
     return [pattern for task, patterns in PARTS.items() if not tasks[task] for pattern in patterns]
 
@@ -65,7 +66,7 @@ class LukePretraining(nn.Module):
     def device(self) -> torch.device:
         return self.encoder.words.piece.weight.device
 
-    def forward(self, batch: LukeBatch, totals: Optional[Totals] = None) -> Tuple[Tensor, Measured]:
+    def forward(self, batch: LukeBatch, totals: Totals | None = None) -> tuple[Tensor, Measured]:
         """totals: what the losses' sums are divided by, those of the batch itself where None.
 
         RETURNS: the loss, and by name sum and number of what is averaged for the reports.
@@ -75,7 +76,7 @@ class LukePretraining(nn.Module):
             words_ND, entities_ED = self.encoder(batch.windows, batch.mentions)
         else:
             words_ND, entities_ED = None, self.encoder.entity_states(batch.windows, batch.mentions)
-        sums: Dict[str, Tensor] = {}
+        sums: dict[str, Tensor] = {}
         measured: Measured = {}
         if self.tasks["words"]:
             logits_KV = self.lm_head(words_ND[batch.masked_K], self.encoder.words.piece.weight)
@@ -91,7 +92,7 @@ class LukePretraining(nn.Module):
         shares = [x / max(1, (totals or batch.counts)[name]) for name, x in sums.items()]
         return torch.stack(shares).sum(), measured
 
-    def _entity_logits(self, states_AD: Tensor, table_RE: Tensor, batch: LukeBatch) -> Tuple[Tensor, Tensor]:
+    def _entity_logits(self, states_AD: Tensor, table_RE: Tensor, batch: LukeBatch) -> tuple[Tensor, Tensor]:
         if batch.candidates_C is None:
             return self.entity_head(states_AD, table_RE), batch.gold_A
         logits_AC = self.entity_head.sampled(
@@ -132,7 +133,7 @@ def load_luke_pretraining(
     entities: bool = True,
     pages: bool = False,
     sparse: bool = False,
-    vectors: Optional[EntityVectors] = None,
+    vectors: EntityVectors | None = None,
 ) -> LukePretraining:
     """A model that begins from a checkpoint, with an entity table of `vocab`.
 
@@ -159,7 +160,7 @@ def load_luke_pretraining(
 
 
 def _fill_rows(
-    state: Dict[str, Tensor], checkpoint: Checkpoint, vocab: EntityVocab, vectors: Optional[EntityVectors]
+    state: dict[str, Tensor], checkpoint: Checkpoint, vocab: EntityVocab, vectors: EntityVectors | None
 ) -> None:
     """Rows of entities that are known by name."""
     names = vocab.names()
@@ -186,7 +187,7 @@ def _fill_rows(
 
 
 def to_luke_checkpoint(
-    tensors: Dict[str, Tensor],
+    tensors: dict[str, Tensor],
     started: Checkpoint,
     vocab: EntityVocab,
     *,
@@ -196,8 +197,8 @@ def to_luke_checkpoint(
     """What `write_huggingface` writes and `read_checkpoint` reads: encoder, and the heads that were trained or that the
     model began with. The page's head, for which the layout has no place, is left out.
 
-    tensors: the model's state; started: what it began with; tasks: those of `LukePretraining`. entity_aware: with the extra
-    queries of entity-aware attention, copies of the ordinary one, which fine-tuning then learns (section 4).
+    tensors: the model's state; started: what it began with; tasks: those of `LukePretraining`. entity_aware: with the
+    extra queries of entity-aware attention, copies of the ordinary one, which fine-tuning then learns (section 4).
     """
     heads = [name for task, name in (("words", "lm_head."), ("entities", "entity_head.")) if tasks[task]]
     kept = {

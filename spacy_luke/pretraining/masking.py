@@ -1,11 +1,10 @@
 """Which pieces and which entities of a window LUKE's pretraining hides, as luke/pretraining/batch_generator.py does it.
 
-All draws come from a generator that the caller makes of a seed and a place in the data, so that nothing else, neither the
-batch nor the process, changes what is hidden. N pieces of a window without the special ones, M its entities.
+All draws come from a generator that the caller makes of a seed and a place in the data, so that nothing else, neither
+the batch nor the process, changes what is hidden. N pieces of a window without the special ones, M its entities.
 """
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -17,15 +16,16 @@ HIDDEN = -1  # the label of what is not asked
 class MaskingSettings:
     """Shares of what is asked, and what stands in its place.
 
-    words, entities: shares of pieces and of entities that are asked; None: none ever (masked words alone, table 8 of the
-    paper; or masked entities alone, for disambiguation), and with entities None the encoder gets no entity tokens.
-    whole_words: all pieces of a word or none. random_words, kept_words: shares of the words asked that a random piece, and
-    that the word itself stands for; the others become [MASK]; random_entities, kept_entities: the same. entity_draw:
-    "fixed": max(1, round(share * M)) entities of each window, as the original; "bernoulli": each with this probability.
+    words, entities: shares of pieces and of entities that are asked; None: none ever (masked words alone, table 8 of
+    the paper; or masked entities alone, for disambiguation), and with entities None the encoder gets no entity tokens.
+    whole_words: all pieces of a word or none. random_words, kept_words: shares of the words asked that a random piece,
+    and that the word itself stands for; the others become [MASK]; random_entities, kept_entities: the same.
+    entity_draw: "fixed": max(1, round(share * M)) entities of each window, as the original; "bernoulli": each with this
+        probability.
     """
 
-    words: Optional[float] = 0.15
-    entities: Optional[float] = 0.15
+    words: float | None = 0.15
+    entities: float | None = 0.15
     whole_words: bool = True
     random_words: float = 0.1
     kept_words: float = 0.1
@@ -71,11 +71,12 @@ def mask_words(
     settings: MaskingSettings,
     vocabularies: Vocabularies,
     rng: np.random.Generator,
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Pieces after masking, and of each the piece that is asked or -1; int64 (N,).
 
-    max(1, round(share * N)) pieces are asked, or fewer where whole words do not fill this number; words that do not fit any
-    more are passed over. Where no word fits, one piece alone becomes [MASK]. All pieces of a word have the same fate.
+    max(1, round(share * N)) pieces are asked, or fewer where whole words do not fill this number; words that do not fit
+    any more are passed over. Where no word fits, one piece alone becomes [MASK]. All pieces of a word have the same
+    fate.
     """
     after_N, labels_N = pieces_N.astype(np.int64), np.full(len(pieces_N), HIDDEN, np.int64)
     if settings.words is None or not len(pieces_N):
@@ -102,9 +103,9 @@ def mask_words(
     return after_N, labels_N
 
 
-def _fill(sizes: np.ndarray, order: np.ndarray, budget: int) -> List[int]:
+def _fill(sizes: np.ndarray, order: np.ndarray, budget: int) -> list[int]:
     """Words in this order, without those that would go over the budget."""
-    chosen: List[int] = []
+    chosen: list[int] = []
     for word in order.tolist():
         size = int(sizes[word])
         if size <= budget:
@@ -117,7 +118,7 @@ def _fill(sizes: np.ndarray, order: np.ndarray, budget: int) -> List[int]:
 
 def mask_entities(
     entities_M: np.ndarray, *, settings: MaskingSettings, vocabularies: Vocabularies, rng: np.random.Generator
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Entities after masking, and of each the entity that is asked or -1; int64 (M,)."""
     after_M, labels_M = entities_M.astype(np.int64), np.full(len(entities_M), HIDDEN, np.int64)
     if settings.entities is None or not len(entities_M):

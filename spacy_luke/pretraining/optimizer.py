@@ -2,8 +2,9 @@
 original BERT's, without bias correction."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Sequence, Tuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +19,8 @@ class OptimizerSettings:
     """learn_rate: the highest; schedule: after warmup_steps of linear rise it stays ("constant", ERNIE's fp16 path) or
     falls linearly to nothing at the last step ("linear", as BERT).
 
-    bias_correction: False for Adam as in BERT and ERNIE. group_rates: multiples of the rate by regular expression of the
-    parameter's name, the first that is found counts. frozen: regular expressions of names that stay as they are.
+    bias_correction: False for Adam as in BERT and ERNIE. group_rates: multiples of the rate by regular expression of
+    the parameter's name, the first that is found counts. frozen: regular expressions of names that stay as they are.
     """
 
     learn_rate: float = 5e-5
@@ -31,7 +32,7 @@ class OptimizerSettings:
     weight_decay: float = 0.01
     grad_clip: float = 1.0
     bias_correction: bool = False
-    group_rates: Dict[str, float] | None = None
+    group_rates: dict[str, float] | None = None
     frozen: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -54,9 +55,10 @@ class OptimizerSettings:
 
 class PlainAdamW(torch.optim.Optimizer):
     """Adam with decoupled decay and no bias correction (BertAdam of the original's optimization.py): w -= rate * (m /
-    (sqrt(v) + eps) + decay * w). Of a matrix whose gradient is sparse, the rows in it alone are moved, and their moments."""
+    (sqrt(v) + eps) + decay * w). Of a matrix whose gradient is sparse, the rows in it alone are moved, and their
+    moments."""
 
-    def __init__(self, groups: Iterable[dict], *, lr: float, betas: Tuple[float, float], eps: float):
+    def __init__(self, groups: Iterable[dict], *, lr: float, betas: tuple[float, float], eps: float):
         super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
 
     @torch.no_grad()
@@ -83,7 +85,7 @@ class PlainAdamW(torch.optim.Optimizer):
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_addcdiv_(parameters, means, roots, -group["lr"])
 
-    def _step_rows(self, p: nn.Parameter, group: Dict[str, Any]) -> None:
+    def _step_rows(self, p: nn.Parameter, group: dict[str, Any]) -> None:
         gradient = p.grad.coalesce()  # type: ignore[union-attr]
         rows, values = gradient.indices()[0], gradient.values()
         beta1, beta2 = group["betas"]
@@ -121,7 +123,7 @@ def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim
     """Groups of one multiple of the rate and one decay: none of biases and LayerNorms (the project's rule). Parameters
     that are frozen are not in it."""
     freeze(model, settings)
-    groups: Dict[Tuple[float, float], List[nn.Parameter]] = {}
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     rates = dict(settings.group_rates or {})
     unused = {*rates, *settings.frozen}
     for name, parameter in model.named_parameters():

@@ -5,8 +5,8 @@ M mentions of a text, E entities of the table.
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from ..model.masked import MaskedEntityHead
 from .luke import TABLE
 
 BRACKETS = re.compile(r"\[([^\[\]]+)\]")
-Ranked = List[Tuple[str, float]]  # entities with a number, the highest first
+Ranked = list[tuple[str, float]]  # entities with a number, the highest first
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Prediction:
     entities: Ranked
 
 
-def find_mentions(text: str) -> Tuple[str, List[Tuple[int, int]]]:
-    """A text without its brackets, and the characters [start, end) of what stood in them. ValueError where nothing did."""
+def find_mentions(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """A text without its brackets, and the characters [start, end) of what stood in them. ValueError where nothing
+    did."""
     plain, places, at = "", [], 0
     for match in BRACKETS.finditer(text):
         plain += text[at : match.start()]
@@ -50,7 +51,8 @@ class Probe:
         vocab = checkpoint.entities
         if checkpoint.tokenizer is None or vocab is None or "entity_head.bias" not in checkpoint.tensors:
             raise ValueError(
-                "The checkpoint has no masked-entity head, or no tokenizer: expected one of `spacy luke pretrain` with masked "
+                "The checkpoint has no masked-entity head, or no tokenizer: expected one of `spacy luke pretrain` with "
+                "masked "
                 "entities, or a LUKE that was published whole."
             )
         special = set(vocab.special_rows().values())
@@ -68,12 +70,12 @@ class Probe:
 
     @torch.inference_mode()
     def predict(
-        self, text: str, places: Sequence[Tuple[int, int]], *, top: int = 10, hide: bool = False
-    ) -> List[Prediction]:
+        self, text: str, places: Sequence[tuple[int, int]], *, top: int = 10, hide: bool = False
+    ) -> list[Prediction]:
         """The likeliest entities of each mention, all of which are masked at once.
 
-        places: their characters [start, end). hide: the mentions' words are masked, too. Raises ValueError for a mention
-        without a piece, and a text that is longer than a window.
+        places: their characters [start, end). hide: the mentions' words are masked, too. Raises ValueError for a
+        mention without a piece, and a text that is longer than a window.
         """
         pieces_N, starts_N, ends_N = self.tokenizer.encode(text)
         room = self.encoder.config.max_window - 2

@@ -1,14 +1,15 @@
 """The processes of one pretraining, as `torchrun` starts them: which this one is, and what they tell one another.
 
-A model is copied to every process (DistributedDataParallel) or divided among them (`fully_shard`, FSDP2). The gradients of
-all are averaged; since a step's loss is divided by what all processes together are asked, each multiplies its part by their
-number.
+A model is copied to every process (DistributedDataParallel) or divided among them (`fully_shard`, FSDP2). The gradients
+of all are averaged; since a step's loss is divided by what all processes together are asked, each multiplies its part
+by their number.
 """
 
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -73,7 +74,7 @@ class Processes:
             model.set_requires_gradient_sync(is_last)  # type: ignore[operator]
         return nullcontext()
 
-    def sum(self, values: Mapping[str, float]) -> Dict[str, float]:
+    def sum(self, values: Mapping[str, float]) -> dict[str, float]:
         """Sums over all processes, in float64."""
         if self.size == 1 or not values:
             return dict(values)
@@ -81,21 +82,21 @@ class Processes:
         dist.all_reduce(total)
         return dict(zip(values, total.tolist(), strict=True))
 
-    def gather(self, value: Any) -> List[Any]:
+    def gather(self, value: Any) -> list[Any]:
         """The values of all processes, in the order of their ranks."""
         if self.size == 1:
             return [value]
-        values: List[Any] = [None] * self.size
+        values: list[Any] = [None] * self.size
         dist.all_gather_object(values, value)
         return values
 
-    def tensors(self, model: nn.Module) -> Dict[str, Tensor]:
+    def tensors(self, model: nn.Module) -> dict[str, Tensor]:
         """The model's whole state on the CPU; of a divided one in the main process only, but all must call it."""
         if not self.is_sharded:
             return {name: x.detach().cpu() for name, x in model.state_dict().items()}
         return states.get_model_state_dict(model, options=_WHOLE)
 
-    def load_tensors(self, model: nn.Module, tensors: Dict[str, Tensor]) -> None:
+    def load_tensors(self, model: nn.Module, tensors: dict[str, Tensor]) -> None:
         """Into the model; of parameters that are one, `tensors` may have the first name alone."""
         if self.is_sharded:
             states.set_model_state_dict(model, tensors, options=_WHOLE)
@@ -105,13 +106,13 @@ class Processes:
                 if name in tensors:
                     x.copy_(tensors[name])
 
-    def optimizer_state(self, model: nn.Module, stepper: torch.optim.Optimizer) -> Dict[str, Any]:
+    def optimizer_state(self, model: nn.Module, stepper: torch.optim.Optimizer) -> dict[str, Any]:
         """As `tensors`."""
         if not self.is_sharded:
             return stepper.state_dict()
         return states.get_optimizer_state_dict(model, stepper, options=_WHOLE)
 
-    def load_optimizer(self, model: nn.Module, stepper: torch.optim.Optimizer, state: Dict[str, Any]) -> None:
+    def load_optimizer(self, model: nn.Module, stepper: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         if self.is_sharded:
             states.set_optimizer_state_dict(model, stepper, state, options=_WHOLE)
         else:
@@ -127,7 +128,8 @@ _WHOLE = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 @contextmanager
 def join_processes(parallel: str = "ddp", *, gpu: bool = False) -> Iterator[Processes]:
-    """This process among those that `torchrun` has started, alone where there are none; gpu: each takes one of its own."""
+    """This process among those that `torchrun` has started, alone where there are none; gpu: each takes one of its
+    own."""
     if parallel not in PARALLEL:
         raise ValueError(f"parallel must be one of {PARALLEL}, but it is {parallel!r}.")
     rank, size = (_from_environment(name) for name in ("RANK", "WORLD_SIZE"))
@@ -143,7 +145,7 @@ def join_processes(parallel: str = "ddp", *, gpu: bool = False) -> Iterator[Proc
         dist.destroy_process_group()
 
 
-def _from_environment(name: str) -> Optional[int]:
+def _from_environment(name: str) -> int | None:
     return int(os.environ[name]) if name in os.environ else None
 
 

@@ -1,8 +1,8 @@
 """The fairseq/TorchNet IndexedDataset of ERNIE's pretraining: NAME.idx says where records lie in NAME.bin.
 
-NAME.idx, all numbers little-endian int64: the magic TNTIDX\\0\\0, version 1, code and size of an element's type, number of
-records R, number of sizes; then R + 1 offsets into the sizes, R + 1 offsets into the elements, and the sizes. NAME.bin
-has the elements of all records one after another, each stored plus one ("Lua indexing").
+NAME.idx, all numbers little-endian int64: the magic TNTIDX\\0\\0, version 1, code and size of an element's type, number
+of records R, number of sizes; then R + 1 offsets into the sizes, R + 1 offsets into the elements, and the sizes.
+NAME.bin has the elements of all records one after another, each stored plus one ("Lua indexing").
 
 S places of a window; an ERNIE record has 6 S + 1 numbers (code/create_instances.py): pieces, 1 where there is a piece,
 token types, pieces to predict (-1 none), entities (-1 none), 1 where there is an entity, and 1 if the second sentence
@@ -12,7 +12,7 @@ is a random one.
 import struct
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, List, Optional, Tuple, Type
+from typing import BinaryIO
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class RecordWriter:
     def __init__(self, path: Path):
         self.path = _without_suffix(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.sizes: List[int] = []
+        self.sizes: list[int] = []
 
     def __enter__(self) -> "RecordWriter":
         self._writing = write_atomically(self.path.with_name(self.path.name + ".bin"))
@@ -87,7 +87,7 @@ class RecordWriter:
         self.sizes.append(len(values))
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
         self._writing.__exit__(kind, error, trace)
@@ -124,7 +124,8 @@ def from_record(record: np.ndarray, *, name: str) -> Instance:
     size, rest = divmod(len(record), PARTS)
     if rest != 1 or size == 0:
         raise ValueError(
-            f"{name}: expected 6 S + 1 numbers (1,537 for windows of 256 pieces), but it has {len(record)}: it is not a "
+            f"{name}: expected 6 S + 1 numbers (1,537 for windows of 256 pieces), but it has {len(record)}: it is not "
+            f"a "
             "record of ERNIE's pretraining, or it is cut."
         )
     pieces, real, types, labels, entities, marks = record[:-1].reshape(PARTS, size)
@@ -147,7 +148,7 @@ def from_record(record: np.ndarray, *, name: str) -> Instance:
     return Instance(pieces[:n], types[:n], labels[:n], entities[:n], bool(record[-1]), name)
 
 
-def _read_index(path: Path) -> Tuple[np.dtype, np.ndarray, np.ndarray]:
+def _read_index(path: Path) -> tuple[np.dtype, np.ndarray, np.ndarray]:
     """Type of the elements, starts (R + 1,) and sizes (R,) of the records."""
     with path.open("rb") as file:
         header = file.read(48)
@@ -172,7 +173,8 @@ def _read_index(path: Path) -> Tuple[np.dtype, np.ndarray, np.ndarray]:
     if starts[0] != 0 or len(wrong):
         i = int(wrong[0]) if len(wrong) else 0
         raise ValueError(
-            f"{path}: record {i} should reach from {starts[i]} over {sizes[i] if n else 0} numbers, but the next begins at "
+            f"{path}: record {i} should reach from {starts[i]} over {sizes[i] if n else 0} numbers, but the next "
+            f"begins at "
             f"{starts[min(i + 1, n)]}: it is damaged."
         )
     return np.dtype(TYPES[code]).newbyteorder("<"), starts, sizes

@@ -1,7 +1,8 @@
-"""The state of a pretraining in a folder: parameters, optimizer, random states, place in the data; replaced as a whole."""
+"""The state of a pretraining in a folder: parameters, optimizer, random states, place in the data; replaced as a
+whole."""
 
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -30,7 +31,7 @@ def saved_steps(folder: Path) -> int:
 def save_state(
     model: nn.Module,
     stepper: torch.optim.Optimizer,
-    state: Dict[str, Any],
+    state: dict[str, Any],
     folder: Path,
     identity: Identity,
     processes: Processes,
@@ -47,9 +48,9 @@ def save_state(
 
 def load_state(
     model: nn.Module, stepper: torch.optim.Optimizer, folder: Path, identity: Identity, processes: Processes
-) -> Dict[str, Any]:
-    """Into the model and the optimizer; of other processes than those that saved it, too. RETURNS: the rest of the state,
-    with "changed", what differs without consequence for what is computed."""
+) -> dict[str, Any]:
+    """Into the model and the optimizer; of other processes than those that saved it, too. RETURNS: the rest of the
+    state, with "changed", what differs without consequence for what is computed."""
     if not (folder / "state.pt").is_file():
         raise ValueError(f"There is nothing to resume in {folder}: expected state.pt. Start without --resume.")
     state = torch.load(folder / "state.pt", weights_only=True)
@@ -74,7 +75,7 @@ def load_tensors(model: nn.Module, folder: Path, processes: Processes = Processe
     processes.load_tensors(model, tensors)
 
 
-def _parameters(model: nn.Module) -> Dict[str, Tensor]:
+def _parameters(model: nn.Module) -> dict[str, Tensor]:
     """Parameters, each once, and the buffers that are part of a model's state."""
     known, named = model.state_dict(keep_vars=True), {}
     for name, tensor in known.items():

@@ -2,10 +2,10 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -23,11 +23,11 @@ PLACINGS = ("first", "code")
 NO_ENTITY = "#UNK#"
 
 
-def make_record_source(path: str, entities: Optional[str] = None) -> Bind:
+def make_record_source(path: str, entities: str | None = None) -> Bind:
     """`spacy-luke.ErnieRecords.v1`: the original's NAME.bin and NAME.idx, in an order that changes with each epoch.
 
-    entities: its entity2id.txt, by which the numbers in the records find the names of the vectors; null: the numbers are
-    rows of the vectors, as in stores built from the original's own files.
+    entities: its entity2id.txt, by which the numbers in the records find the names of the vectors; null: the numbers
+    are rows of the vectors, as in stores built from the original's own files.
     """
 
     def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source:
@@ -62,7 +62,8 @@ def make_document_source(
     def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source:
         if max_pieces > max_window:
             raise ValueError(
-                f"The corpus makes windows of {max_pieces} pieces, but the encoder reads {max_window}: lower max_pieces."
+                f"The corpus makes windows of {max_pieces} pieces, but the encoder reads {max_window}: lower "
+                f"max_pieces."
             )
         settings = InstanceSettings(
             cls_id=tokenizer.cls_id,
@@ -82,13 +83,14 @@ def make_document_source(
     return bind
 
 
-def make_piece_documents(path: str, placing: str = "first", skip: int = 0, limit: Optional[int] = None) -> Documents:
-    """`spacy-luke.ErniePieces.v1`: the original's NAME_token and NAME_entity (pretrain_data/create_ids.py), a document a
+def make_piece_documents(path: str, placing: str = "first", skip: int = 0, limit: int | None = None) -> Documents:
+    """`spacy-luke.ErniePieces.v1`: the original's NAME_token and NAME_entity (pretrain_data/create_ids.py), a document
+    a
     line: number of sentences, then for each its number of pieces and these, or their Wikidata ids or #UNK#.
 
     The piece ids are of BERT's uncased vocabulary. placing: where the entity of a mention of several pieces stands:
-    "first": at its first piece; "code": at every other one, which is what create_instances.py does. skip, limit: documents
-    left out at the beginning, and read at most.
+    "first": at its first piece; "code": at every other one, which is what create_instances.py does. skip, limit:
+    documents left out at the beginning, and read at most.
     """
     if placing not in PLACINGS:
         raise ValueError(f"placing must be one of {PLACINGS}, but it is {placing!r}.")
@@ -131,8 +133,8 @@ def _parse_pieces(path: str, number: int, tokens: str, entities: str, placing: s
     return Document(name, sentences)
 
 
-def _mentions(marks: List[str], placing: str) -> List[Tuple[int, int, str]]:
-    mentions: List[Tuple[int, int, str]] = []
+def _mentions(marks: list[str], placing: str) -> list[tuple[int, int, str]]:
+    mentions: list[tuple[int, int, str]] = []
     last = NO_ENTITY
     for i, mark in enumerate(marks):
         if mark != NO_ENTITY and mark != last:
@@ -143,7 +145,7 @@ def _mentions(marks: List[str], placing: str) -> List[Tuple[int, int, str]]:
     return mentions
 
 
-def read_entity_numbers(path: Path) -> Dict[int, str]:
+def read_entity_numbers(path: Path) -> dict[int, str]:
     """Names by number of the original's entity2id.txt: how many there are, then a name and its number a line."""
     names = {}
     with path.open(encoding="utf8") as file:
@@ -179,7 +181,7 @@ class DocumentSource:
         self.settings, self.block, self.seed = settings, block, seed
         self.counts: Counter = Counter()
 
-    def instances(self, position: Position) -> Iterator[Tuple[Instance, Position]]:
+    def instances(self, position: Position) -> Iterator[tuple[Instance, Position]]:
         while True:
             whole, made = position.start == 0, 0
             documents = self.documents(position.start)
@@ -192,12 +194,13 @@ class DocumentSource:
             if whole and not made:
                 raise ValueError(
                     f"The corpus gives no instance: {position.start:,} documents were read. "
-                    f"{' '.join(report_counts(self.counts))} Check that it has entities whose ids are in the vectors, or "
+                    f"{' '.join(report_counts(self.counts))} Check that it has entities whose ids are in the vectors, "
+                    f"or "
                     "lower min_entities."
                 )
             position = replace(position, epoch=position.epoch + 1, start=0, used=0)
 
-    def _make(self, block: List[Document], position: Position) -> List[Instance]:
+    def _make(self, block: list[Document], position: Position) -> list[Instance]:
         encoded = [
             (
                 document.name,
@@ -222,7 +225,7 @@ class RecordSource:
         records: Records,
         *,
         vectors: EntityVectors,
-        names: Optional[Dict[int, str]],
+        names: dict[int, str] | None,
         seed: int,
         pieces: int,
         max_window: int,
@@ -233,7 +236,7 @@ class RecordSource:
         self.pieces, self.max_window = pieces, max_window
         self.counts: Counter = Counter()
 
-    def instances(self, position: Position) -> Iterator[Tuple[Instance, Position]]:
+    def instances(self, position: Position) -> Iterator[tuple[Instance, Position]]:
         while True:
             order = np.random.default_rng([self.seed, position.epoch]).permutation(len(self.records))
             for i in range(position.used, len(order)):
@@ -245,7 +248,8 @@ class RecordSource:
         instance = from_record(self.records[number], name=name)
         if (highest := max(instance.pieces_N.max(), instance.labels_N.max())) >= self.pieces:
             raise ValueError(
-                f"{name} has piece {highest}, but the tokenizer has {self.pieces:,}: the records were made for another one."
+                f"{name} has piece {highest}, but the tokenizer has {self.pieces:,}: the records were made for another "
+                f"one."
             )
         if len(instance.pieces_N) > self.max_window:
             raise ValueError(f"{name} has {len(instance.pieces_N)} pieces, but the encoder reads {self.max_window}.")
@@ -255,7 +259,8 @@ class RecordSource:
             rows = self.vectors.rows([self.names.get(entity, "") for entity in numbers.tolist()])
         elif len(numbers) and numbers.max() >= len(self.vectors):
             raise ValueError(
-                f"{name} has entity {numbers.max()}, but the vectors have {len(self.vectors):,} rows: give the entity2id.txt "
+                f"{name} has entity {numbers.max()}, but the vectors have {len(self.vectors):,} rows: give the "
+                f"entity2id.txt "
                 "that the records were made with as `entities`, or the vectors that they were made for."
             )
         else:

@@ -5,8 +5,9 @@ needs to know of it.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Callable, Dict, Iterator, List, Protocol, Tuple
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,8 +15,8 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Position:
-    """epoch: passes over the data that are over; start: first document of the block at hand, where there are blocks; used:
-    its instances that are used up; batches: batches of one process that were made."""
+    """epoch: passes over the data that are over; start: first document of the block at hand, where there are blocks;
+    used: its instances that are used up; batches: batches of one process that were made."""
 
     epoch: int = 0
     start: int = 0
@@ -25,11 +26,11 @@ class Position:
     def __str__(self) -> str:
         return f"epoch {self.epoch}, document {self.start}, instance {self.used}"
 
-    def to_dict(self) -> Dict[str, int]:
+    def to_dict(self) -> dict[str, int]:
         return asdict(self)
 
 
-Stream = Callable[[Position], Iterator[Tuple[Any, Position]]]  # batches from a position on, each with the one after it
+Stream = Callable[[Position], Iterator[tuple[Any, Position]]]  # batches from a position on, each with the one after it
 
 
 class Source(Protocol):
@@ -40,13 +41,13 @@ class Source(Protocol):
 
     counts: Counter
 
-    def instances(self, position: Position) -> Iterator[Tuple[Any, Position]]:
+    def instances(self, position: Position) -> Iterator[tuple[Any, Position]]:
         """Endless: each instance from a position on, with the position after it."""
 
 
 def batch_instances(
     source: Source, position: Position, *, size: int, rank: int = 0, world_size: int = 1
-) -> Iterator[Tuple[List[Any], Position]]:
+) -> Iterator[tuple[list[Any], Position]]:
     """Batches of `size` instances for one of `world_size` processes, each with the position after it.
 
     The processes share a global batch of size * world_size consecutive instances, which goes over the end of an epoch:
@@ -54,7 +55,8 @@ def batch_instances(
     """
     if size < 1 or not 0 <= rank < world_size:
         raise ValueError(
-            f"Expected a batch of 1 instance or more and a rank below the number of processes, but got {size}, rank {rank} "
+            f"Expected a batch of 1 instance or more and a rank below the number of processes, but got {size}, rank "
+            f"{rank} "
             f"of {world_size}."
         )
     batches, held = position.batches, []
@@ -68,7 +70,7 @@ def batch_instances(
 
 def move(batch: Any, device: torch.device) -> Any:
     """A batch with all its tensors on a device, also those in dataclasses of its own."""
-    changes: Dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for field in fields(batch):
         value = getattr(batch, field.name)
         if isinstance(value, Tensor):

@@ -4,8 +4,9 @@ N packed pieces of B windows; K pieces that are asked, E entity tokens, A of the
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -30,7 +31,8 @@ class Examples(Protocol):
 
 
 class Drawn(NamedTuple):
-    """An example of an epoch: its number, the epoch, and its place in the epoch's order, which is what masking draws by."""
+    """An example of an epoch: its number, the epoch, and its place in the epoch's order, which is what masking draws
+    by."""
 
     number: int
     epoch: int
@@ -46,7 +48,7 @@ class ShardSource:
         self.examples, self.seed = examples, seed
         self.counts: Counter = Counter()
 
-    def instances(self, position: Position) -> Iterator[Tuple[Drawn, Position]]:
+    def instances(self, position: Position) -> Iterator[tuple[Drawn, Position]]:
         while True:
             order = np.random.default_rng([self.seed, position.epoch]).permutation(len(self.examples))
             for place in range(position.used, len(order)):
@@ -59,7 +61,8 @@ class ShardSource:
 class LukeBatch:
     """Windows after masking, and what is asked of them.
 
-    masked_K: rows of the packed pieces that are asked, pieces_K: their pieces; asked_A: rows of the packed entity tokens,
+    masked_K: rows of the packed pieces that are asked, pieces_K: their pieces; asked_A: rows of the packed entity
+        tokens,
     gold_A: their entities; pages_B: entities of the pages; candidates_C, log_weight_C: sampled entities, see
     `EntitySampler`, None: all; name: for messages.
     """
@@ -71,12 +74,12 @@ class LukeBatch:
     asked_A: Tensor
     gold_A: Tensor
     pages_B: Tensor
-    candidates_C: Optional[Tensor]
-    log_weight_C: Optional[Tensor]
+    candidates_C: Tensor | None
+    log_weight_C: Tensor | None
     name: str
 
     @property
-    def counts(self) -> Dict[str, int]:
+    def counts(self) -> dict[str, int]:
         return {"words": len(self.pieces_K), "entities": len(self.gold_A), "pages": len(self.pages_B)}
 
     def to(self, device: torch.device) -> "LukeBatch":
@@ -100,7 +103,7 @@ class LukeWindows:
         settings: MaskingSettings,
         seed: int,
         max_window: int,
-        sampler: Optional[EntitySampler] = None,
+        sampler: EntitySampler | None = None,
     ):
         special = {*tokenizer.backend.get_added_tokens_decoder(), tokenizer.cls_id, tokenizer.sep_id}
         special |= {tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
@@ -116,7 +119,7 @@ class LukeWindows:
         entity_labels_E, labels_N = np.concatenate(asked), np.concatenate(labels)
         masked_K, asked_A = np.flatnonzero(labels_N >= 0), np.flatnonzero(entity_labels_E >= 0)
         gold_A = entity_labels_E[asked_A]
-        sampled: Tuple[Optional[Tensor], Optional[Tensor]] = (None, None)
+        sampled: tuple[Tensor | None, Tensor | None] = (None, None)
         if self.sampler is not None:
             rng = np.random.default_rng([self.seed, drawn[0].epoch, drawn[0].place, 1])
             rows_C, weights_C = self.sampler.sample(gold_A, rng)
@@ -140,11 +143,12 @@ class LukeWindows:
         example = self.examples[drawn.number]
         if len(example.pieces) + 2 > self.max_window:
             raise ValueError(
-                f"Example {drawn.number} has {len(example.pieces) + 2} pieces with [CLS] and [SEP], but the encoder reads "
+                f"Example {drawn.number} has {len(example.pieces) + 2} pieces with [CLS] and [SEP], but the encoder "
+                f"reads "
                 f"{self.max_window}. Build shards with a smaller max_pieces."
             )
         rng = np.random.default_rng([self.seed, drawn.epoch, drawn.place])
-        shared: Dict[str, Any] = {"settings": self.settings, "vocabularies": self.vocabularies, "rng": rng}
+        shared: dict[str, Any] = {"settings": self.settings, "vocabularies": self.vocabularies, "rng": rng}
         entities_M = example.entities if self.settings.entities is not None else example.entities[:0]
         entities_M, asked_M = mask_entities(entities_M, **shared)
         pieces, labels = mask_words(example.pieces, example.word_starts, **shared)
@@ -164,7 +168,7 @@ class LukeWindows:
 def luke_stream(source: ShardSource, windows: LukeWindows, size: int, *, rank: int = 0, world_size: int = 1) -> Stream:
     """Batches of `size` windows for one of `world_size` processes, from a position on."""
 
-    def stream(position: Position) -> Iterator[Tuple[LukeBatch, Position]]:
+    def stream(position: Position) -> Iterator[tuple[LukeBatch, Position]]:
         for drawn, after in batch_instances(source, position, size=size, rank=rank, world_size=world_size):
             numbers = ", ".join(str(x.number) for x in drawn[:8]) + (", ..." if len(drawn) > 8 else "")
             yield windows.collate(drawn, name=f"{after.batches} (epoch {after.epoch}, examples {numbers})"), after
@@ -172,7 +176,7 @@ def luke_stream(source: ShardSource, windows: LukeWindows, size: int, *, rank: i
     return stream
 
 
-def held_out_windows(examples: Examples, windows: LukeWindows, size: int, limit: int) -> List[LukeBatch]:
+def held_out_windows(examples: Examples, windows: LukeWindows, size: int, limit: int) -> list[LukeBatch]:
     """The first `limit` batches of held-out examples in their order, with masks that stay the same."""
     numbers = range(min(len(examples), size * limit))
     return [windows.collate([Drawn(i, 0, i) for i in numbers[a : a + size]]) for a in range(0, len(numbers), size)]
@@ -200,16 +204,17 @@ class ShardPart:
 
 
 def make_shard_reader(
-    path: str, part: str = "all", held_out: Optional[int] = None, verify: bool = True
+    path: str, part: str = "all", held_out: int | None = None, verify: bool = True
 ) -> Callable[[], ShardPart]:
     """`spacy-luke.Shards.v1`: examples that `spacy luke build-shards` has made.
 
-    part: "all", or "train" and "dev", where each page whose number is a multiple of `held_out` is of the second. verify:
-    compare the digests of all files, also of those that are remembered to be right.
+    part: "all", or "train" and "dev", where each page whose number is a multiple of `held_out` is of the second.
+    verify: compare the digests of all files, also of those that are remembered to be right.
     """
     if part not in PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):
         raise ValueError(
-            f'Expected part = "all" and held_out = null, or one of {PARTS[1:]} and held_out from 2, but got {part!r} and '
+            f'Expected part = "all" and held_out = null, or one of {PARTS[1:]} and held_out from 2, but got {part!r} '
+            f"and "
             f"{held_out}."
         )
 
@@ -220,7 +225,8 @@ def make_shard_reader(
         examples = Pages(shards, (shards.example_pages() % held_out == 0) == (part == "dev"))
         if not len(examples):
             raise ValueError(
-                f"The shards in {path} have {shards.manifest['pages']} pages, of which none is in the part {part!r}: change "
+                f"The shards in {path} have {shards.manifest['pages']} pages, of which none is in the part {part!r}: "
+                f"change "
                 "held_out, or take all."
             )
         return ShardPart(shards, examples)

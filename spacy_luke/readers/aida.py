@@ -6,9 +6,10 @@ names a word of the text, so that mentions are aligned on their characters.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, NamedTuple
 
 from .columns import ColumnDocument, read_columns
 from .pprforned import ListedMention, read_pprforned
@@ -34,13 +35,13 @@ class Place(NamedTuple):
 
 
 def read_aida(
-    path: Union[str, Path], *, links: Union[str, Path, None] = None, candidates: Union[str, Path, None] = None
+    path: str | Path, *, links: str | Path | None = None, candidates: str | Path | None = None
 ) -> Iterator[Record]:
     """Documents of a CoNLL-2003 file (eng.train, eng.testa or eng.testb) with AIDA's gold entities.
 
-    links: WNED's XML of the same part, such as aida-testb.xml; a mention without a title is NIL. candidates: the folder or
-    archive of PPRforNED; see `read_pprforned` for their order and priors, and for what must be said of them: the right
-    entity is always among them.
+    links: WNED's XML of the same part, such as aida-testb.xml; a mention without a title is NIL. candidates: the folder
+    or archive of PPRforNED; see `read_pprforned` for their order and priors, and for what must be said of them: the
+    right entity is always among them.
 
     A mention gets the words with its characters that agree best with its order, its offset and the entities of
     CoNLL-2003, whose label it takes. The notes of a record count mentions that begin or end inside a word (they grow to
@@ -75,7 +76,7 @@ def read_aida(
         )
 
 
-def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Counter) -> List[List[Any]]:
+def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Counter) -> list[list[Any]]:
     """[Mention, WnedMention] of each that is in the text."""
     labels = {(start, end): label for start, end, label in document.layers[0]}
     places = align_mentions(document.words, linked.mentions, entities=labels)
@@ -95,8 +96,8 @@ def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Count
 
 
 def align_mentions(
-    words: Sequence[str], mentions: Sequence[WnedMention], *, entities: Dict[Tuple[int, int], str]
-) -> List[Optional[Place]]:
+    words: Sequence[str], mentions: Sequence[WnedMention], *, entities: dict[tuple[int, int], str]
+) -> list[Place | None]:
     """A place for each mention, in order and without overlaps, of the least cost in all; None where it has none.
 
     mentions: by offset in a text of other blanks. entities: words [start, end) that are known to be entities.
@@ -109,10 +110,10 @@ def align_mentions(
     last = mentions[-1] if mentions else None
     scale = edges[-1] / max(edges[-1], last.offset + len(last.text)) if last else 1.0
     # Ways: the mention placed last, its place, the cost, and the places of all so far.
-    ways: List[Tuple[Optional[WnedMention], Optional[Place], float, tuple]] = [(None, None, 0.0, ())]
+    ways: list[tuple[WnedMention | None, Place | None, float, tuple]] = [(None, None, 0.0, ())]
     for mention in mentions:
         places = _places_of("".join(mention.text.split()), solid, edges, entities)
-        followed: Dict[Optional[Place], Tuple[Optional[WnedMention], Optional[Place], float, tuple]] = {}
+        followed: dict[Place | None, tuple[WnedMention | None, Place | None, float, tuple]] = {}
         for before, at, cost, chosen in ways:
             _keep(followed, (before, at, cost + LOST, (chosen, None)))
             for place in places:
@@ -123,7 +124,7 @@ def align_mentions(
                 _keep(followed, (mention, place, cost + place.cost + off, (chosen, place)))
         ways = sorted(followed.values(), key=lambda way: way[2])[:BEAM]
     chosen = ways[0][3]
-    found: List[Optional[Place]] = []
+    found: list[Place | None] = []
     while chosen:
         chosen, place = chosen
         found.append(place)
@@ -135,7 +136,7 @@ def _keep(followed: dict, way: tuple) -> None:
         followed[way[1]] = way
 
 
-def _places_of(text: str, solid: str, edges: Sequence[int], entities: Dict[Tuple[int, int], str]) -> List[Place]:
+def _places_of(text: str, solid: str, edges: Sequence[int], entities: dict[tuple[int, int], str]) -> list[Place]:
     """All places of a mention's characters, as whole words."""
     places = []
     first = solid.find(text)
@@ -149,7 +150,7 @@ def _places_of(text: str, solid: str, edges: Sequence[int], entities: Dict[Tuple
     return places
 
 
-def _find_listed(path: Path, linked: Sequence[WnedDocument]) -> List[List[ListedMention]]:
+def _find_listed(path: Path, linked: Sequence[WnedDocument]) -> list[list[ListedMention]]:
     """The files of the documents, which have successive numbers: the one beginning at which mentions agree most."""
     files = read_pprforned(path)
     golds = [Counter((_plain(m.text), m.entity) for m in document.mentions) for document in linked]
@@ -163,7 +164,8 @@ def _find_listed(path: Path, linked: Sequence[WnedDocument]) -> List[List[Listed
     first = max(sorted(files), key=agreeing)
     if missing := [first + i for i in range(len(linked)) if first + i not in files]:
         raise ValueError(
-            f"{path}: expected a file for each of the {len(linked)} documents from number {first} on, but {missing[0]} is "
+            f"{path}: expected a file for each of the {len(linked)} documents from number {first} on, but {missing[0]} "
+            f"is "
             f"not there."
         )
     if not agreeing(first):
@@ -179,10 +181,10 @@ def _plain(text: str) -> str:
 
 def _give_candidates(
     document: ColumnDocument,
-    mentions: Sequence[List[Any]],
+    mentions: Sequence[list[Any]],
     listed: Sequence[ListedMention],
     notes: Counter,
-) -> List[Tuple[int, int, List[Tuple[str, float]]]]:
+) -> list[tuple[int, int, list[tuple[str, float]]]]:
     """Rows of candidates for the mentions that have some; both are in the order of the text, some of which the lists
     lack. The alignment has most mentions of equal text, and of those most with the same gold title. The lists are of
     another year's Wikipedia: where their gold title differs, the mention gets it, so that id and candidates agree.
@@ -208,7 +210,7 @@ def _give_candidates(
     return rows
 
 
-def _align(mentions: Sequence[WnedMention], listed: Sequence[ListedMention]) -> List[Tuple[int, int]]:
+def _align(mentions: Sequence[WnedMention], listed: Sequence[ListedMention]) -> list[tuple[int, int]]:
     n, m = len(mentions), len(listed)
     texts, others = [_plain(mention.text) for mention in mentions], [_plain(item.text) for item in listed]
     best = [[0] * (m + 1) for _ in range(n + 1)]

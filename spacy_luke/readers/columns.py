@@ -5,9 +5,10 @@
 """
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Union
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -28,10 +29,10 @@ EMPTY_WORD_ID = re.compile(r"\d+\.\d+")
 class ColumnDocument:
     """One document. Mentions count words of the document, not of the sentence."""
 
-    words: List[str]
-    sentence_starts: List[int]  # first word of each sentence
-    layers: List[List[Mention]]  # one a tag column; mentions of one layer from tags never overlap
-    spaces: Optional[List[bool]] = None  # whether a blank follows each word; None: unknown
+    words: list[str]
+    sentence_starts: list[int]  # first word of each sentence
+    layers: list[list[Mention]]  # one a tag column; mentions of one layer from tags never overlap
+    spaces: list[bool] | None = None  # whether a blank follows each word; None: unknown
 
 
 @dataclass
@@ -39,14 +40,14 @@ class Sentence:
     """Rows as they stand in the file."""
 
     opens_document: bool = False  # a document mark stands before it
-    entity_fields: Optional[List[str]] = None  # the last `# global.Entity` before it
-    words: List[str] = field(default_factory=list)
-    lines: List[int] = field(default_factory=list)  # line number of each word, from 1
-    tags: List[List[str]] = field(default_factory=list)  # a list of cells for each word
-    spaces: List[bool] = field(default_factory=list)
+    entity_fields: list[str] | None = None  # the last `# global.Entity` before it
+    words: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)  # line number of each word, from 1
+    tags: list[list[str]] = field(default_factory=list)  # a list of cells for each word
+    spaces: list[bool] = field(default_factory=list)
 
 
-def read_columns(path: Union[str, Path], *, format: str = "columns", **settings: Any) -> Iterator[ColumnDocument]:
+def read_columns(path: str | Path, *, format: str = "columns", **settings: Any) -> Iterator[ColumnDocument]:
     """Documents of a file, one after another; only one is in memory.
 
     settings: the fields of `ColumnLayout`, where they differ from those of the format.
@@ -61,20 +62,20 @@ def read_columns(path: Union[str, Path], *, format: str = "columns", **settings:
 
 @registry.readers("spacy-luke.ColumnCorpus.v1")
 def make_column_corpus(
-    path: Optional[Union[str, Path]],
+    path: str | Path | None,
     format: str = "columns",
-    spans_key: Optional[str] = None,
-    word_column: Optional[int] = None,
-    tag_columns: Optional[List[int]] = None,
-    scheme: Optional[str] = None,
-    delimiter: Optional[str] = None,
-    documents: Optional[Union[int, str]] = None,
-    comments: Optional[str] = None,
-    id_column: Optional[int] = None,
-    misc_column: Optional[int] = None,
+    spans_key: str | None = None,
+    word_column: int | None = None,
+    tag_columns: list[int] | None = None,
+    scheme: str | None = None,
+    delimiter: str | None = None,
+    documents: int | str | None = None,
+    comments: str | None = None,
+    id_column: int | None = None,
+    misc_column: int | None = None,
     gold_sentences: bool = False,
-    limit: Optional[int] = None,
-    lengths: Optional[Lengths] = None,
+    limit: int | None = None,
+    lengths: Lengths | None = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a file with columns.
 
@@ -103,13 +104,13 @@ def make_column_corpus(
     )
 
 
-def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: Optional[str] = None) -> Doc:
+def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: str | None = None) -> Doc:
     """The document with its sentence starts and its gold mentions: in doc.spans[spans_key], or in doc.ents.
 
     In doc.spans a mention stands once, also where two layers give the same words the same label.
     """
     starts = set(document.sentence_starts)
-    is_start_W: List[Union[bool, int, None]] = [i in starts for i in range(len(document.words))]
+    is_start_W: list[bool | int | None] = [i in starts for i in range(len(document.words))]
     doc = Doc(vocab, words=document.words, spaces=document.spaces, sent_starts=is_start_W)
     mentions = sorted({mention for layer in document.layers for mention in layer})
     spans = [Span(doc, start, end, label=label) for start, end, label in mentions]
@@ -125,13 +126,13 @@ class ColumnCorpus:
 
     def __init__(
         self,
-        path: Union[str, Path],
+        path: str | Path,
         *,
         layout: ColumnLayout,
-        spans_key: Optional[str] = None,
+        spans_key: str | None = None,
         gold_sentences: bool = False,
-        limit: Optional[int] = None,
-        lengths: Optional[Lengths] = None,
+        limit: int | None = None,
+        lengths: Lengths | None = None,
     ) -> None:
         if layout.nested and spans_key is None:
             raise ValueError(
@@ -159,7 +160,7 @@ class ColumnCorpus:
 
 
 def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument]:
-    sentences: List[Sentence] = []
+    sentences: list[Sentence] = []
     marks = words = 0
     for sentence in _read_sentences(path, layout):
         marks += sentence.opens_document
@@ -183,9 +184,9 @@ def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument
 
 
 def _make_document(path: Path, sentences: Sequence[Sentence], layout: ColumnLayout) -> ColumnDocument:
-    layers: List[List[Mention]] = [[] for _ in sentences[0].tags[0]]
-    words: List[str] = []
-    starts: List[int] = []
+    layers: list[list[Mention]] = [[] for _ in sentences[0].tags[0]]
+    words: list[str] = []
+    starts: list[int] = []
     for sentence in sentences:
         starts.append(len(words))
         if not layout.brackets:

@@ -1,9 +1,10 @@
 """The formats of published data sets for typing, relations, linking, questions and classification, by name."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, Optional, Tuple, Union
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -26,7 +27,7 @@ class Dataset:
     """A format: the function that reads it, and the settings that this takes besides the path."""
 
     read: Callable[..., Iterator[Record]]
-    settings: Tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
     has_text: bool = False  # real text, so that mentions may fall between words (align)
 
 
@@ -56,7 +57,7 @@ DATASETS = {
 }
 
 
-def read_dataset(path: Union[str, Path], *, format: str, **settings: Any) -> Iterator[Record]:
+def read_dataset(path: str | Path, *, format: str, **settings: Any) -> Iterator[Record]:
     """Records of a file in a named format. Settings that are None are those of the format; others than it takes are an
     error."""
     if format not in DATASETS:
@@ -69,13 +70,13 @@ def read_dataset(path: Union[str, Path], *, format: str, **settings: Any) -> Ite
 
 def dataset_docs(
     nlp: Language,
-    path: Union[str, Path],
+    path: str | Path,
     *,
     format: str,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     align: str = "split",
     overlaps: str = "error",
-    counts: Optional[Counter] = None,
+    counts: Counter | None = None,
     **settings: Any,
 ) -> Iterator[Doc]:
     """Docs of a file in a named format, with all its gold annotation; see `records.make_doc` for the settings."""

@@ -1,8 +1,9 @@
-"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads; and a reader that gives what a task takes."""
+"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads; and a reader that gives what a task
+takes."""
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, List, Optional, Union
 
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
@@ -19,8 +20,8 @@ Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and
 
 @registry.readers("spacy-luke.GoldCorpus.v1")
 def make_gold_corpus(
-    path: Optional[Union[str, Path]],
-    limit: Optional[int] = None,
+    path: str | Path | None,
+    limit: int | None = None,
     sentences: bool = True,
     entities: bool = False,
     mentions: bool = False,
@@ -28,13 +29,13 @@ def make_gold_corpus(
     questions: bool = False,
     knowledge: bool = True,
     links: bool = False,
-    lengths: Optional[Lengths] = None,
+    lengths: Lengths | None = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
 
     The pipeline is given the file's words, where `spacy.Corpus.v1` would give it the text alone, and of the annotation
-    what a task takes as its input: see `copy_given`. limit: documents to read, from 1; None: all. lengths: what joins and
-    cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
+    what a task takes as its input: see `copy_given`. limit: documents to read, from 1; None: all. lengths: what joins
+    and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
     """
     if path is None:
         raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")
@@ -109,8 +110,9 @@ def copy_given(
 
 
 def copy_asked(doc: Doc, given: Doc, *, questions: bool = True, knowledge: bool = True) -> None:
-    """Give a Doc of the same text, whatever its words are, what a gold Doc has beside gold: questions and queries without
-    their answers, entities of a knowledge graph, candidates of linking, and where the second of two texts begins."""
+    """Give a Doc of the same text, whatever its words are, what a gold Doc has beside gold: questions and queries
+    without their answers, entities of a knowledge graph, candidates of linking, and where the second of two texts
+    begins."""
     for name in ("luke_questions", "luke_queries"):
         if questions and (rows := get_rows(doc, name)) is not None:
             set_rows(given, name, [{key: value for key, value in row.items() if key != "answers"} for row in rows])
@@ -120,7 +122,7 @@ def copy_asked(doc: Doc, given: Doc, *, questions: bool = True, knowledge: bool 
     set_second(given, get_second(doc))
 
 
-def write_docbin(docs: Iterable[Doc], path: Union[str, Path], *, shard_words: int = 1_000_000) -> List[Path]:
+def write_docbin(docs: Iterable[Doc], path: str | Path, *, shard_words: int = 1_000_000) -> list[Path]:
     """Write `path`, and return the files that now hold the docs, in order.
 
     Up to `shard_words` words, `path` is one file. Above, it is a folder of files part-00001.spacy, part-00002.spacy

@@ -1,8 +1,9 @@
 """Documents whose entities are linked to a knowledge graph, sentence by sentence, for pretraining."""
 
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
@@ -11,7 +12,7 @@ from spacy.util import registry
 
 from .json_files import read_json_lines, take
 
-Mention = Tuple[int, int, str]
+Mention = tuple[int, int, str]
 NIL = ("", "NIL")  # what linkers give where they find no entity
 
 
@@ -19,23 +20,23 @@ class LinkedDocument(NamedTuple):
     """name: for messages; sentences: each its text, and the ids of its entities at characters [start, end) of it."""
 
     name: str
-    sentences: Sequence[Tuple[str, Sequence[Mention]]]
+    sentences: Sequence[tuple[str, Sequence[Mention]]]
 
 
 @registry.readers("spacy-luke.EntityDocuments.v1")
 def make_entity_documents(
-    path: Optional[str],
-    getter: Optional[Callable[[Doc], List[Any]]] = None,
+    path: str | None,
+    getter: Callable[[Doc], list[Any]] | None = None,
     lang: str = "en",
     skip: int = 0,
-    limit: Optional[int] = None,
+    limit: int | None = None,
 ) -> Callable[[int], Iterator[LinkedDocument]]:
     """Documents of a .spacy file, of a folder of them, or of a .jsonl file; read as they are used.
 
     A line of JSON has "text" and "entities", each `[start, end, id]` or an object with "start", "end" and "id".
     getter: a Doc's entities, one of spaCy's misc registry such as spacy-luke.given_entities.v1; null: those of doc.ents
-    that have a kb_id_. lang: of the rules that find sentences, where a document has none. skip, limit: documents left out
-    at the beginning, and read at most; null: all.
+    that have a kb_id_. lang: of the rules that find sentences, where a document has none. skip, limit: documents left
+    out at the beginning, and read at most; null: all.
     RETURNS: a function that reads the documents from a number on.
     """
     if path is None:
@@ -62,7 +63,7 @@ def make_entity_documents(
     return read
 
 
-def _find_files(path: Path) -> List[Path]:
+def _find_files(path: Path) -> list[Path]:
     files = sorted(path.glob("*.spacy")) if path.is_dir() else [path]
     if not files or not all(file.is_file() and file.suffix in (".spacy", ".jsonl") for file in files):
         raise ValueError(f"Expected a .spacy file, a folder of them, or a .jsonl file at {path}, but there is none.")
@@ -92,7 +93,7 @@ class _Linked(NamedTuple):
     name: str
 
 
-def _linked_ents(doc: Doc) -> List[_Linked]:
+def _linked_ents(doc: Doc) -> list[_Linked]:
     return [_Linked(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in NIL]
 
 
@@ -100,7 +101,8 @@ def _split(name: str, doc: Doc, mentions: Sequence[Mention], nlp: Language) -> L
     """Each mention goes to the sentence that holds its first character, and ends with it at the latest."""
     if wrong := [m for m in mentions if not 0 <= m[0] < m[1] <= len(doc.text)]:
         raise ValueError(
-            f"{name}: entities must be at characters [start, end) of the text, which has {len(doc.text)}, but one is at "
+            f"{name}: entities must be at characters [start, end) of the text, which has {len(doc.text)}, but one is "
+            f"at "
             f"[{wrong[0][0]}, {wrong[0][1]})."
         )
     if not doc.has_annotation("SENT_START"):
@@ -108,7 +110,7 @@ def _split(name: str, doc: Doc, mentions: Sequence[Mention], nlp: Language) -> L
     spans = list(doc.sents)
     edges = [span.start_char for span in spans] + [len(doc.text)]
     edges[:1] = [0]
-    sentences: List[Tuple[str, List[Mention]]] = []
+    sentences: list[tuple[str, list[Mention]]] = []
     left = sorted(mentions)
     for start, end in zip(edges, edges[1:]):
         inside = [m for m in left if start <= m[0] < end]

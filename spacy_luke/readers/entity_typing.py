@@ -1,8 +1,9 @@
 """Data sets with mentions and their types: Open Entity, FIGER and ultra-fine typing."""
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Iterator, List, Sequence, Tuple, Union
+from typing import Any
 
 from .json_files import read_json_lines, read_json_list, take, take_strings
 from .records import TEXTS, Mention, Record, blanks_between, check_choice
@@ -14,12 +15,12 @@ BRACKETS = {"-LRB-": "(", "-LCB-": "(", "-LSB-": "(", "-RRB-": ")", "-RCB-": ")"
 ANY_BRACKET = re.compile("|".join(BRACKETS))
 
 
-def read_open_entity(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+def read_open_entity(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     """Open Entity as ERNIE and LUKE used it (Choi et al., ACL 2018; 9 types), and FIGER in ERNIE's format (Ling & Weld,
     AAAI 2012): a JSON list of objects with "sent", the characters "start" and "end" of the mention, and "labels".
 
-    The guessed entities under "ents", [[id, start, end, score], ...], become given entities with all scores; ERNIE reads
-    those above .3. A mention without a character is left out, as ERNIE leaves out the object, and counted.
+    The guessed entities under "ents", [[id, start, end, score], ...], become given entities with all scores; ERNIE
+    reads those above .3. A mention without a character is left out, as ERNIE leaves out the object, and counted.
     text: "file" as it stands; "paper": -LRB- and the like become brackets, as in LUKE's code.
     """
     check_choice("text", text, TEXTS)
@@ -45,7 +46,7 @@ def read_open_entity(path: Union[str, Path], *, text: str = "file") -> Iterator[
         )
 
 
-def read_guesses(where: str, item: Any, name: str) -> List[Tuple[int, int, str, float]]:
+def read_guesses(where: str, item: Any, name: str) -> list[tuple[int, int, str, float]]:
     """(start, end, id, score) of each [id, start, end, score] in a file of ERNIE's release, characters."""
     guesses = []
     for i, row in enumerate(take(where, item, name, list)):
@@ -58,11 +59,12 @@ def read_guesses(where: str, item: Any, name: str) -> List[Tuple[int, int, str, 
     return guesses
 
 
-def read_ufet(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+def read_ufet(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     """Ultra-fine entity typing (Choi et al., ACL 2018; 10,331 types): JSON lines with "left_context_token",
     "mention_span" (words with blanks between them), "right_context_token" and the types "y_str".
 
-    text: "file": words as they stand, blanks between them unknown; "paper": brackets as above, blanks between all words.
+    text: "file": words as they stand, blanks between them unknown; "paper": brackets as above, blanks between all
+        words.
     """
     for where, item in read_json_lines(path):
         left, right = (take_strings(where, item, f"{side}_context_token") for side in ("left", "right"))
@@ -81,7 +83,7 @@ def with_brackets(text: str) -> str:
     return text
 
 
-def _replace_brackets(sentence: str, edges: Sequence[int]) -> Tuple[str, List[int]]:
+def _replace_brackets(sentence: str, edges: Sequence[int]) -> tuple[str, list[int]]:
     """The text with brackets, and where each of its characters, and its end, has gone. What lies across an edge of the
     mention is none."""
     new, places = "", []
@@ -99,8 +101,9 @@ def _replace_brackets(sentence: str, edges: Sequence[int]) -> Tuple[str, List[in
     return new, [*places, len(new)]
 
 
-def _move(places: Sequence[int], start: int, end: int) -> Tuple[int, int]:
-    """Characters [start, end) in the new text, the whole bracket for a part of its name. Places outside stay outside."""
+def _move(places: Sequence[int], start: int, end: int) -> tuple[int, int]:
+    """Characters [start, end) in the new text, the whole bracket for a part of its name. Places outside stay
+    outside."""
     new_start = places[start] if 0 <= start < len(places) else start
     if start >= end:
         return new_start, new_start

@@ -1,7 +1,9 @@
-"""FewRel and TACRED as ERNIE's authors give them (Zhang et al., ACL 2019): text, head and tail, entities of Wikidata."""
+"""FewRel and TACRED as ERNIE's authors give them (Zhang et al., ACL 2019): text, head and tail, entities of
+Wikidata."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple, Union
+from typing import Any
 
 from .entity_typing import read_guesses
 from .json_files import read_json_list, take
@@ -11,7 +13,7 @@ from .relation_pairs import ENTITY
 NO_RELATION = ("NA", "no_relation")
 
 
-def read_ernie_fewrel(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+def read_ernie_fewrel(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     """FewRel: a JSON list of objects with "text", "label" and "ents", [[id, start, end, score], ...] of head and tail.
 
     Both ids are the gold ones, and become given entities with score 1. text: see `_pair`.
@@ -22,15 +24,16 @@ def read_ernie_fewrel(path: Union[str, Path], *, text: str = "file") -> Iterator
         yield _record(where, item, mentions, knowledge)
 
 
-def read_ernie_tacred(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
-    """TACRED: as FewRel, but with the guessed entities under "ann", [[id, start, end, score], ...], of which ERNIE reads
-    those above .4; it reads no entities of head and tail besides. The labels "NA" and "no_relation" are no relation."""
+def read_ernie_tacred(path: str | Path, *, text: str = "file") -> Iterator[Record]:
+    """TACRED: as FewRel, but with the guessed entities under "ann", [[id, start, end, score], ...], of which ERNIE
+    reads those above .4; it reads no entities of head and tail besides. The labels "NA" and "no_relation" are no
+    relation."""
     for where, item, pair in _pairs(path, text):
         mentions = [Mention(start, end, ENTITY) for start, end, *_ in pair]
         yield _record(where, item, mentions, read_guesses(where, item, "ann"))
 
 
-def _record(where: str, item: Any, mentions: List[Mention], knowledge: List[Tuple[int, int, str, float]]) -> Record:
+def _record(where: str, item: Any, mentions: list[Mention], knowledge: list[tuple[int, int, str, float]]) -> Record:
     label = take(where, item, "label", str)
     if not label.strip():
         raise ValueError(f"{where}: expected a relation, but its label is blank.")
@@ -45,7 +48,7 @@ def _record(where: str, item: Any, mentions: List[Mention], knowledge: List[Tupl
     )
 
 
-def _pairs(path: Union[str, Path], text: str) -> Iterator[Tuple[str, Any, List[Tuple[int, int, str, float]]]]:
+def _pairs(path: str | Path, text: str) -> Iterator[tuple[str, Any, list[tuple[int, int, str, float]]]]:
     """Each object with its head and tail.
 
     In the release some mentions that begin with the text say that they begin at 1. text: "file": those begin at 0 that

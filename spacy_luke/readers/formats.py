@@ -1,7 +1,7 @@
 """How files with columns are laid out, and the names of layouts that are well known."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Optional, Tuple, Union
+from typing import Any
 
 from .schemes import SCHEMES
 
@@ -11,13 +11,13 @@ class ColumnLayout:
     """How a file is laid out. Columns count from 0, negative ones from the end."""
 
     word_column: int = 0
-    tag_columns: Tuple[int, ...] = (-1,)  # several: layers of nested mentions
+    tag_columns: tuple[int, ...] = (-1,)  # several: layers of nested mentions
     scheme: str = "auto"  # auto, IOB1, IOB2, BIOES, BILOU; named ones demand valid sequences (decode_tags)
-    delimiter: Optional[str] = None  # None: runs of blanks and tabs
-    documents: Union[str, int] = "docstart"  # marks "docstart" or "newdoc"; "file"; or a number of sentences
-    comments: Optional[str] = None  # what comment lines begin with; None: there are none
-    id_column: Optional[int] = None  # CoNLL-U ids: 3-4 (a multiword token) and 8.1 (an empty word) are not words
-    misc_column: Optional[int] = None  # CoNLL-U MISC: SpaceAfter=No; None: where the blanks stood is unknown
+    delimiter: str | None = None  # None: runs of blanks and tabs
+    documents: str | int = "docstart"  # marks "docstart" or "newdoc"; "file"; or a number of sentences
+    comments: str | None = None  # what comment lines begin with; None: there are none
+    id_column: int | None = None  # CoNLL-U ids: 3-4 (a multiword token) and 8.1 (an empty word) are not words
+    misc_column: int | None = None  # CoNLL-U MISC: SpaceAfter=No; None: where the blanks stood is unknown
     brackets: bool = False  # mentions from GUM's Entity= in misc_column, instead of from tag_columns
 
     def __post_init__(self) -> None:

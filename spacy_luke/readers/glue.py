@@ -1,9 +1,9 @@
 """The tsv files of GLUE (Wang et al., ICLR 2019): one or two texts a line, and a label."""
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple, Union
 
 from .columns import decode_line
 from .records import Record, check_choice
@@ -17,12 +17,12 @@ class GlueTask:
     """texts: names of the columns with one text or two; label: of that with the label, which test files have not;
     labels: {what stands there: the name of the category}, None: a score from 0 to 5."""
 
-    texts: Tuple[str, ...]
+    texts: tuple[str, ...]
     label: str
-    labels: Optional[Dict[str, str]]
+    labels: dict[str, str] | None
 
 
-def _named(*names: str) -> Dict[str, str]:
+def _named(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
@@ -42,13 +42,13 @@ COLA_COLUMNS = ["source", "label", "judgment", "sentence"]  # its train.tsv and 
 MOST_STARS = 5.0
 
 
-def read_glue(path: Union[str, Path], *, task: Optional[str] = None, damaged: str = "error") -> Iterator[Record]:
-    """A tsv file of a task: "cola", "sst2", "mrpc", "qqp", "stsb", "mnli" (matched and mismatched alike), "qnli", "rte",
-    "wnli". Columns are found by their names in the first line; quotation marks are characters like others.
+def read_glue(path: str | Path, *, task: str | None = None, damaged: str = "error") -> Iterator[Record]:
+    """A tsv file of a task: "cola", "sst2", "mrpc", "qqp", "stsb", "mnli" (matched and mismatched alike), "qnli",
+    "rte", "wnli". Columns are found by their names in the first line; quotation marks are characters like others.
 
     A line becomes one Doc with its category in doc.cats; two texts stand in it with a blank between them, and
-    `doc._.luke_second` says where the second begins. Blanks at the edges of a text are dropped. Files without the column
-    of the labels (test.tsv) give Docs without categories. The score s of stsb, 0 to 5, becomes the categories
+    `doc._.luke_second` says where the second begins. Blanks at the edges of a text are dropped. Files without the
+    column of the labels (test.tsv) give Docs without categories. The score s of stsb, 0 to 5, becomes the categories
     "similar": s / 5 and "dissimilar": 1 - s / 5, as ERNIE's two outputs learn it.
     damaged: a line with another number of columns than the first is an "error", or is left out with a warning ("skip"):
     qqp has some.
@@ -57,8 +57,8 @@ def read_glue(path: Union[str, Path], *, task: Optional[str] = None, damaged: st
         raise ValueError(f"The format glue needs a task, one of {sorted(TASKS)}, but it is {task!r}.")
     check_choice("damaged", damaged, DAMAGED)
     path, form = Path(path), TASKS[task]
-    columns: Optional[List[str]] = None
-    left_out: List[int] = []
+    columns: list[str] | None = None
+    left_out: list[int] = []
     empty = True
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
@@ -70,7 +70,8 @@ def read_glue(path: Union[str, Path], *, task: Optional[str] = None, damaged: st
             if len(cells) != len(columns) or cells == [""]:
                 if damaged == "error":
                     raise ValueError(
-                        f"{where}: expected {len(columns)} columns, {columns}, but got {len(cells)}: {cells!r:.120}. Mend "
+                        f"{where}: expected {len(columns)} columns, {columns}, but got {len(cells)}: {cells!r:.120}. "
+                        f"Mend "
                         f"the line, or set damaged to 'skip'."
                     )
                 left_out.append(number)
@@ -83,20 +84,21 @@ def read_glue(path: Union[str, Path], *, task: Optional[str] = None, damaged: st
         warnings.warn(f"{path}: {len(left_out)} damaged lines are left out, the first is {left_out[0]}.", stacklevel=2)
 
 
-def _columns(where: str, cells: List[str], task: str) -> List[str]:
+def _columns(where: str, cells: list[str], task: str) -> list[str]:
     form = TASKS[task]
     if task == "cola" and len(cells) == len(COLA_COLUMNS) and cells[1] in form.labels:
         return COLA_COLUMNS
     if missing := [name for name in form.texts if name not in cells]:
         raise ValueError(
-            f"{where}: expected the columns of GLUE's {task}, among them {missing[0]!r}, but got {cells!r:.200}. Is the task right?"
+            f"{where}: expected the columns of GLUE's {task}, among them {missing[0]!r}, but got {cells!r:.200}. Is "
+            f"the task right?"
         )
     if len(set(cells)) < len(cells):
         raise ValueError(f"{where}: expected columns with different names, but got {cells!r:.200}.")
     return cells
 
 
-def _record(where: str, row: Dict[str, str], form: GlueTask) -> Record:
+def _record(where: str, row: dict[str, str], form: GlueTask) -> Record:
     texts = [row[name].strip() for name in form.texts]
     return Record(
         where,
@@ -107,7 +109,7 @@ def _record(where: str, row: Dict[str, str], form: GlueTask) -> Record:
     )
 
 
-def _categories(where: str, value: str, form: GlueTask) -> Dict[str, float]:
+def _categories(where: str, value: str, form: GlueTask) -> dict[str, float]:
     if form.labels is not None:
         if value not in form.labels:
             raise ValueError(

@@ -1,13 +1,14 @@
 """JSON files and JSON lines, with errors that say where."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple, Union
+from typing import Any
 
 from ..plain_text import not_utf8, parse_json, read_text
 
 
-def read_json(path: Union[str, Path]) -> Any:
+def read_json(path: str | Path) -> Any:
     """The value of a JSON file; ValueError with file and line where it is none."""
     path = Path(path)
     try:
@@ -18,7 +19,7 @@ def read_json(path: Union[str, Path]) -> Any:
         ) from None
 
 
-def read_json_lines(path: Union[str, Path]) -> Iterator[Tuple[str, dict]]:
+def read_json_lines(path: str | Path) -> Iterator[tuple[str, dict]]:
     """For each line that is not blank "FILE, line N" and its object; ValueError where there is none."""
     path = Path(path)
     empty = True
@@ -32,7 +33,7 @@ def read_json_lines(path: Union[str, Path]) -> Iterator[Tuple[str, dict]]:
         raise ValueError(f"{path}: expected JSON lines, but the file holds none.")
 
 
-def read_json_list(path: Union[str, Path]) -> Iterator[Tuple[str, dict]]:
+def read_json_list(path: str | Path) -> Iterator[tuple[str, dict]]:
     """For each object of a file that is one JSON list "FILE, item N" (from 0) and the object."""
     items = read_json(path)
     if not isinstance(items, list) or not items:
@@ -46,7 +47,7 @@ def read_json_list(path: Union[str, Path]) -> Iterator[Tuple[str, dict]]:
         yield where, item
 
 
-def take(where: str, item: Any, name: str, kind: Union[type, Tuple[type, ...]]) -> Any:
+def take(where: str, item: Any, name: str, kind: type | tuple[type, ...]) -> Any:
     """item[name], which must be there and of this type."""
     if not isinstance(item, dict):
         raise ValueError(f"{where}: expected an object with {name!r}, but got {str(item)[:80]!r}.")
@@ -59,7 +60,7 @@ def take(where: str, item: Any, name: str, kind: Union[type, Tuple[type, ...]]) 
     return value
 
 
-def take_strings(where: str, item: Any, name: str) -> List[str]:
+def take_strings(where: str, item: Any, name: str) -> list[str]:
     values = take(where, item, name, list)
     if wrong := [i for i, value in enumerate(values) if not isinstance(value, str) or not value]:
         raise ValueError(

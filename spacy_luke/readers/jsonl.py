@@ -1,8 +1,9 @@
 """JSON lines: a text and what is marked in it by characters, as annotation tools and this project write them."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -18,7 +19,7 @@ SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with
 RELATION_FIELDS = ({"head", "tail", "label"}, {"from_id", "to_id", "type"}, {"head_span", "child_span", "label"})
 
 
-def read_jsonl(path: Union[str, Path], *, spans_field: Optional[str] = None) -> Iterator[Record]:
+def read_jsonl(path: str | Path, *, spans_field: str | None = None) -> Iterator[Record]:
     """Records of a file, one after another.
 
     A line is an object with "text" and a list of mentions, each `[start, end, label]` or an object with "start",
@@ -41,13 +42,13 @@ def read_jsonl(path: Union[str, Path], *, spans_field: Optional[str] = None) -> 
 
 @registry.readers("spacy-luke.JsonlCorpus.v1")
 def make_jsonl_corpus(
-    path: Optional[Union[str, Path]],
-    spans_key: Optional[str] = None,
-    spans_field: Optional[str] = None,
+    path: str | Path | None,
+    spans_key: str | None = None,
+    spans_field: str | None = None,
     align: str = "strict",
     overlaps: str = "error",
-    limit: Optional[int] = None,
-    lengths: Optional[Lengths] = None,
+    limit: int | None = None,
+    lengths: Lengths | None = None,
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from JSON lines; a line is a Doc.
 
@@ -71,15 +72,15 @@ class JsonlCorpus:
 
     def __init__(
         self,
-        path: Union[str, Path],
+        path: str | Path,
         *,
-        spans_key: Optional[str] = None,
-        spans_field: Optional[str] = None,
+        spans_key: str | None = None,
+        spans_field: str | None = None,
         align: str = "strict",
         overlaps: str = "error",
-        limit: Optional[int] = None,
-        lengths: Optional[Lengths] = None,
-        counts: Optional[Counter] = None,
+        limit: int | None = None,
+        lengths: Lengths | None = None,
+        counts: Counter | None = None,
     ) -> None:
         check_choice("align", align, ALIGN)
         check_choice("overlaps", overlaps, OVERLAPS)
@@ -113,7 +114,7 @@ class JsonlCorpus:
             yield Example(nlp.make_doc(gold.text), gold)
 
 
-def _parse_line(where: str, data: dict, spans_field: Optional[str]) -> Record:
+def _parse_line(where: str, data: dict, spans_field: str | None) -> Record:
     text = data.get("text")
     if not isinstance(text, str):
         raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.")
@@ -158,12 +159,13 @@ def _parse_mention(where: str, text: str, item: Any) -> Mention:
     return Mention(start, end, label, types)
 
 
-def _parse_relation(where: str, item: Any, items: List[Any], mentions: List[Mention]) -> Tuple[int, int, str]:
+def _parse_relation(where: str, item: Any, items: list[Any], mentions: list[Mention]) -> tuple[int, int, str]:
     """Numbers of head and tail, and the label; see RELATION_FIELDS."""
     fields = next((fields for fields in RELATION_FIELDS if isinstance(item, dict) and fields <= set(item)), None)
     if fields is None:
         raise ValueError(
-            f"{where}: expected an object with 'head' and 'tail', numbers of mentions, and 'label', but got {item!r:.80}."
+            f"{where}: expected an object with 'head' and 'tail', numbers of mentions, and 'label', but got "
+            f"{item!r:.80}."
         )
     if "head_span" in fields:
         numbers = {(mention.start, mention.end): i for i, mention in enumerate(mentions)}
@@ -176,7 +178,8 @@ def _parse_relation(where: str, item: Any, items: List[Any], mentions: List[Ment
         ends = [take(where, item, name, int) for name in ("head", "tail")]
     if missing := [end for end in ends if end not in numbers]:
         raise ValueError(
-            f"{where}: its head and tail must be among the {len(mentions)} mentions of the line (numbers count from 0), "
+            f"{where}: its head and tail must be among the {len(mentions)} mentions of the line (numbers count from "
+            f"0), "
             f"but {missing[0]!r} is not."
         )
     label = take(where, item, "type" if "from_id" in fields else "label", str)
@@ -185,8 +188,8 @@ def _parse_relation(where: str, item: Any, items: List[Any], mentions: List[Ment
     return numbers[ends[0]], numbers[ends[1]], label
 
 
-def _parse_asked(where: str, item: Any, field: str, number: int, text: str) -> Dict[str, Any]:
-    asked: Dict[str, Any] = {"id": str(number), field: take(where, item, field, str)}
+def _parse_asked(where: str, item: Any, field: str, number: int, text: str) -> dict[str, Any]:
+    asked: dict[str, Any] = {"id": str(number), field: take(where, item, field, str)}
     if item.get("id") is not None:
         asked["id"] = str(item["id"])
     for name in ("candidates", "answers"):
@@ -202,7 +205,7 @@ def _parse_asked(where: str, item: Any, field: str, number: int, text: str) -> D
     return asked
 
 
-def _check_candidates(where: str, query: Dict[str, Any], mentions: List[Mention]) -> None:
+def _check_candidates(where: str, query: dict[str, Any], mentions: list[Mention]) -> None:
     if "candidates" not in query:
         query["candidates"] = [list(place) for place in dict.fromkeys((m.start, m.end) for m in mentions)]
     if wrong := [place for place in query.get("answers", []) if place not in query["candidates"]]:

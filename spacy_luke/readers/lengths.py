@@ -2,7 +2,7 @@
 
 import math
 import random
-from typing import Dict, Hashable, Iterable, Iterator, List, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
@@ -33,15 +33,15 @@ class MixedLengths:
     """Gold documents, each once, in other lengths: what a model is trained on decides in what lengths of text it finds
     all that there is.
 
-    sentences: share of the documents that are cut into single sentences. joined: share that is joined to others, and cut,
-        at ends of sentences, into lengths between a sentence and max_words words, short ones as often as long ones. The
-        rest stays as it is.
+    sentences: share of the documents that are cut into single sentences. joined: share that is joined to others, and
+        cut, at ends of sentences, into lengths between a sentence and max_words words, short ones as often as long
+        ones. The rest stays as it is.
     without: rows that are left out first, such as "luke_queries", since nothing is trained on them.
     seed: of all draws. Each pass over the documents draws anew; the same pass of the same seed gives the same Docs.
 
-    All annotations are kept (see `parts`): no cut goes through an entity, a span, a relation, a question and its answers.
-    A document with annotations of the whole text stays as it is (categories, the pairs of GLUE, user_data of others), one
-    with a question without answers is never cut. Where nothing says where sentences end, they end as
+    All annotations are kept (see `parts`): no cut goes through an entity, a span, a relation, a question and its
+    answers. A document with annotations of the whole text stays as it is (categories, the pairs of GLUE, user_data of
+    others), one with a question without answers is never cut. Where nothing says where sentences end, they end as
     `paragraph_sentencizer` ends them.
     """
 
@@ -56,7 +56,8 @@ class MixedLengths:
     ):
         if not (sentences >= 0 and joined >= 0 and sentences + joined <= 1):
             raise ValueError(
-                "sentences and joined are shares of the documents, from 0 to 1 and not more than 1 together, but they are "
+                "sentences and joined are shares of the documents, from 0 to 1 and not more than 1 together, but they "
+                "are "
                 f"{sentences} and {joined}."
             )
         if max_words < 1:
@@ -70,7 +71,7 @@ class MixedLengths:
     def __call__(self, docs: Iterable[Doc]) -> Iterator[Doc]:
         draw = random.Random(f"{self.seed}-{self.passes}")
         self.passes += 1
-        streams: Dict[Hashable, _Stream] = {}
+        streams: dict[Hashable, _Stream] = {}
         for doc in _shuffled(map(self._without, docs), draw):
             share = draw.random()
             starts = free_starts(doc, _starts(doc)) if is_carried(doc) and len(doc) else []
@@ -97,7 +98,7 @@ class _Stream:
 
     def __init__(self, max_words: int, draw: random.Random):
         self.max_words, self.draw = max_words, draw
-        self.held: List[Doc] = []
+        self.held: list[Doc] = []
         self._aim()
 
     def _aim(self) -> None:
@@ -125,7 +126,7 @@ class _Stream:
         self.held = []
 
 
-def _starts(doc: Doc) -> List[int]:
+def _starts(doc: Doc) -> list[int]:
     """Words that begin sentences."""
     if doc.has_annotation("SENT_START"):
         return [word.i for word in doc if word.is_sent_start or word.i == 0]
@@ -136,7 +137,7 @@ def _starts(doc: Doc) -> List[int]:
 
 def _shuffled(docs: Iterable[Doc], draw: random.Random) -> Iterator[Doc]:
     """Documents in another order, each drawn from the next BUFFER ones."""
-    held: List[Doc] = []
+    held: list[Doc] = []
     for doc in docs:
         held.append(doc)
         if len(held) > BUFFER:

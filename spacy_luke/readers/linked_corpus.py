@@ -2,8 +2,9 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any
 
 import spacy
 from spacy.tokens import Doc, Span
@@ -28,20 +29,20 @@ PART_BYTES = 1 << 22  # of .spacy files in a part, at least
 
 
 def build_from_docs(
-    paths: Sequence[Union[str, Path]],
-    output: Union[str, Path],
+    paths: Sequence[str | Path],
+    output: str | Path,
     *,
     language: str = "en",
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     part_bytes: int = PART_BYTES,
     engine: Engine = Engine(),
     progress: bool = False,
 ) -> LinkedCorpus:
-    """The corpus of Docs in .spacy files, or folders of them, by name; see `read_doc_paragraphs`. A part holds whole files,
-    so that memory is that of a file, and of small ones that of part_bytes.
+    """The corpus of Docs in .spacy files, or folders of them, by name; see `read_doc_paragraphs`. A part holds whole
+    files, so that memory is that of a file, and of small ones that of part_bytes.
 
-    Raises ValueError for a file that cannot be read, and where there is no text. Then, and when it is killed, the output is
-    as it was, and the next run with the same files and settings goes on.
+    Raises ValueError for a file that cannot be read, and where there is no text. Then, and when it is killed, the
+    output is as it was, and the next run with the same files and settings goes on.
     """
     output = Path(output)
     LINKED_CORPUS.check_replaceable(output)
@@ -49,7 +50,7 @@ def build_from_docs(
     sources = digest_sources(files, progress=progress)
     settings = {"language": language, "spans_key": spans_key, "part_bytes": part_bytes}
     work = WorkFolder(output, {"format": LINKED_CORPUS.form, "sources": sources, **settings})
-    groups: List[List[Path]] = []
+    groups: list[list[Path]] = []
     size = part_bytes
     for file in files:
         if size >= part_bytes:
@@ -67,9 +68,9 @@ def build_from_docs(
     return corpus
 
 
-def find_docbins(paths: Sequence[Union[str, Path]]) -> List[Path]:
+def find_docbins(paths: Sequence[str | Path]) -> list[Path]:
     """The .spacy files, and those in the folders, as spaCy finds them. ValueError where a path has none."""
-    files: List[Path] = []
+    files: list[Path] = []
     for path in map(Path, paths):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of none: that is an error here
@@ -80,7 +81,7 @@ def find_docbins(paths: Sequence[Union[str, Path]]) -> List[Path]:
     return files
 
 
-def make_doc_part(folder: Path, name: str, task: Dict[str, Any]) -> Dict[str, int]:
+def make_doc_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
     """The task that makes a part of the corpus from .spacy files; says what it found and left out."""
     counts: Counter = Counter(pages=0, paragraphs=0, links=0)
     nlp = spacy.blank(task["language"])
@@ -99,12 +100,12 @@ def make_doc_part(folder: Path, name: str, task: Dict[str, Any]) -> Dict[str, in
 
 
 def read_doc_paragraphs(
-    docs: Iterable[Doc], counts: Counter, *, spans_key: Optional[str] = None, source: str = "docs"
+    docs: Iterable[Doc], counts: Counter, *, spans_key: str | None = None, source: str = "docs"
 ) -> Iterator[Paragraph]:
     """The lines of each Doc that are not blank; links are the mentions with a kb_id, which is the entity's title.
 
-    spans_key: mentions are those of doc.spans[KEY], and of ones that overlap the longest is taken; None: of doc.ents. The
-    title of a page is doc.user_data["title"], else "SOURCE, document 1" and so on. counts: gets what is left out.
+    spans_key: mentions are those of doc.spans[KEY], and of ones that overlap the longest is taken; None: of doc.ents.
+    The title of a page is doc.user_data["title"], else "SOURCE, document 1" and so on. counts: gets what is left out.
     """
     for number, doc in enumerate(docs, 1):
         title = str(doc.user_data.get("title") or f"{source}, document {number}")
@@ -125,8 +126,8 @@ def read_doc_paragraphs(
         counts["documents without text"] += not found
 
 
-def _links(doc: Doc, spans_key: Optional[str], counts: Counter) -> List[Tuple[int, int, str]]:
-    spans: List[Span] = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
+def _links(doc: Doc, spans_key: str | None, counts: Counter) -> list[tuple[int, int, str]]:
+    spans: list[Span] = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
     linked = [span for span in spans if span.kb_id_ not in ("", NIL) and span.text.strip()]
     counts["mentions without an entity, left out"] += len(spans) - len(linked)
     apart = filter_spans(linked)

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any
 
 from .json_files import read_json_lines, take, take_strings
 from .records import Mention, Record
@@ -16,7 +17,7 @@ UNKNOWN = ("<NIL>", "<NO_MAPPING>")
 MARKED = re.compile(r"\s*\[START_ENT\]\s*(.*?)\s*\[END_ENT\]\s*", re.DOTALL)
 
 
-def read_zelda(path: Union[str, Path]) -> Iterator[Record]:
+def read_zelda(path: str | Path) -> Iterator[Record]:
     """ZELDA (Milich and Akbik, 2023): "text", "index" with characters [start, end) of the mentions, and
     "wikipedia_titles", which are the ids; its "wikipedia_ids" are page numbers and not read."""
     for where, item in read_json_lines(path):
@@ -33,18 +34,19 @@ def read_zelda(path: Union[str, Path]) -> Iterator[Record]:
         yield Record(where, text=text, mentions=mentions, links=True)
 
 
-def read_elevant(path: Union[str, Path]) -> Iterator[Record]:
+def read_elevant(path: str | Path) -> Iterator[Record]:
     """ELEVANT (Bast et al., 2022): "text" and "labels" with "span" and "entity_id", a Wikidata id.
 
     <NIL> and <NO_MAPPING> are NIL, and so is what is no id of Wikidata (a few names that an annotator typed). Dates and
     quantities, which are no entities, are left out, and so are labels that are "optional", which a linker may find or
     not, and coreferences ("coref": pronouns and "the country"), which ELEVANT scores apart. Mentions may nest. Of words
-    outside the characters of "evaluation_span" nothing is known. A span with several ids is kept with each. The notes of a record count what was left out.
+    outside the characters of "evaluation_span" nothing is known. A span with several ids is kept with each. The notes
+    of a record count what was left out.
     """
     for where, item in read_json_lines(path):
         text = take(where, item, "text", str)
         annotated = _place(f"{where}, evaluation_span", item["evaluation_span"]) if "evaluation_span" in item else None
-        mentions: Dict[Tuple[int, int, str], Mention] = {}
+        mentions: dict[tuple[int, int, str], Mention] = {}
         notes: Counter = Counter()
         for i, label in enumerate(take(where, item, "labels", list)):
             at = f"{where}, label {i}"
@@ -70,7 +72,7 @@ def read_elevant(path: Union[str, Path]) -> Iterator[Record]:
         )
 
 
-def read_kilt(path: Union[str, Path]) -> Iterator[Record]:
+def read_kilt(path: str | Path) -> Iterator[Record]:
     """Entity disambiguation of KILT (Petroni et al., 2021) and GENRE (De Cao et al., 2021): a document a mention.
 
     "input" marks it with [START_ENT] and [END_ENT], which are taken out; the id is the title of the first "output" with
@@ -81,7 +83,8 @@ def read_kilt(path: Union[str, Path]) -> Iterator[Record]:
         found = list(MARKED.finditer(marked))
         if len(found) != 1 or not found[0][1]:
             raise ValueError(
-                f"{where}: expected one mention between [START_ENT] and [END_ENT] in 'input', but there are {len(found)}."
+                f"{where}: expected one mention between [START_ENT] and [END_ENT] in 'input', but there are "
+                f"{len(found)}."
             )
         before, name, after = marked[: found[0].start()].lstrip(), found[0][1], marked[found[0].end() :].rstrip()
         start = len(before) + bool(before)
@@ -97,7 +100,7 @@ def read_kilt(path: Union[str, Path]) -> Iterator[Record]:
         yield Record(where, text=text, mentions=[mention], links=True, candidates=candidates)
 
 
-def _place(where: str, place: Any) -> List[int]:
+def _place(where: str, place: Any) -> list[int]:
     if not isinstance(place, list) or len(place) != 2 or not all(type(edge) is int for edge in place):
         raise ValueError(f"{where}: expected characters [start, end), but got {place!r:.80}.")
     return place

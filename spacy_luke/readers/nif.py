@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any
 from urllib.parse import unquote
 
 from .records import Mention, Record
@@ -21,7 +22,7 @@ WIKIDATA = re.compile(r"https?://(?:www\.)?wikidata\.org/(?:entity|wiki)/(Q\d+)"
 WIKIPEDIA = re.compile(r"https?://(?:\w+\.wikipedia\.org/wiki|(?:\w+\.)?dbpedia\.org/resource)/(.+)")
 
 
-def read_nif(path: Union[str, Path]) -> Iterator[Record]:
+def read_nif(path: str | Path) -> Iterator[Record]:
     """Contexts (nif:isString) with their phrases (nif:beginIndex, nif:endIndex, itsrdf:taIdentRef), by address.
 
     The id is that of Wikidata, or the title of Wikipedia or DBpedia; any other address (RSS-500's notInWiki), and no
@@ -31,8 +32,8 @@ def read_nif(path: Union[str, Path]) -> Iterator[Record]:
     """
     path = Path(path)
     resources = _read_turtle(path)
-    phrases: Dict[str, List[Mention]] = {}
-    notes: Dict[str, Counter] = {}
+    phrases: dict[str, list[Mention]] = {}
+    notes: dict[str, Counter] = {}
     texts = {uri: found["nif:isString"][0] for uri, found in resources.items() if "nif:isString" in found}
     for uri, found in resources.items():
         if "nif:anchorOf" not in found:
@@ -68,7 +69,7 @@ def read_nif(path: Union[str, Path]) -> Iterator[Record]:
         yield Record(f"{path}, {uri}", text=texts[uri], mentions=mentions, links=True, notes=dict(+counted))
 
 
-def _place(mention: Mention) -> Tuple[int, int]:
+def _place(mention: Mention) -> tuple[int, int]:
     return mention.start, mention.end
 
 
@@ -79,10 +80,10 @@ def _entity_of(uri: str) -> str:
     return title_of(unquote(match[1])) if match else NIL
 
 
-def _read_turtle(path: Path) -> Dict[str, Dict[str, List[str]]]:
+def _read_turtle(path: Path) -> dict[str, dict[str, list[str]]]:
     """Objects by subject and property; properties as they are written, such as nif:isString."""
-    resources: Dict[str, Dict[str, List[str]]] = {}
-    statement: List[Tuple[str, Any]] = []
+    resources: dict[str, dict[str, list[str]]] = {}
+    statement: list[tuple[str, Any]] = []
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -101,9 +102,9 @@ def _read_turtle(path: Path) -> Dict[str, Dict[str, List[str]]]:
     return resources
 
 
-def _add(resources: Dict[str, Dict[str, List[str]]], statement: List[Tuple[str, Any]], where: str) -> None:
+def _add(resources: dict[str, dict[str, list[str]]], statement: list[tuple[str, Any]], where: str) -> None:
     found = resources.setdefault(statement[0][1], {})
-    parts: List[List[Tuple[str, Any]]] = [[]]
+    parts: list[list[tuple[str, Any]]] = [[]]
     for token in statement[1:]:
         if token == ("mark", ";"):
             parts.append([])
@@ -119,7 +120,7 @@ def _add(resources: Dict[str, Dict[str, List[str]]], statement: List[Tuple[str, 
         found.setdefault(part[0][1], []).extend(value for _, value in objects)
 
 
-def _tokens(path: Path, text: str) -> Iterator[Tuple[str, str, int]]:
+def _tokens(path: Path, text: str) -> Iterator[tuple[str, str, int]]:
     place = 0
     while place < len(text):
         match = TOKEN.match(text, place)

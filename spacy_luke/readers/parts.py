@@ -1,10 +1,12 @@
 """Gold Docs cut into parts, and joined, with all that is annotated on them.
 
-An annotation belongs to the words from its first to its last place: both mentions of a relation, all answers and candidates
-of a question. A Doc is cut only where no annotation is cut, and joined only with Docs that are annotated alike.
+An annotation belongs to the words from its first to its last place: both mentions of a relation, all answers and
+candidates of a question. A Doc is cut only where no annotation is cut, and joined only with Docs that are annotated
+alike.
 """
 
-from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
@@ -22,12 +24,12 @@ ASKED = ("luke_questions", "luke_queries")  # lists of dicts with lists of place
 ASKED_PLACES = ("answers", "candidates")
 BLANK_LINE = "\n\n"
 
-Place = Tuple[int, int]
+Place = tuple[int, int]
 
 
 def is_carried(doc: Doc) -> bool:
-    """Whether all that is annotated can be carried into parts and joined Docs: not the categories of a whole text, the pairs
-    of GLUE, and what others keep in user_data."""
+    """Whether all that is annotated can be carried into parts and joined Docs: not the categories of a whole text, the
+    pairs of GLUE, and what others keep in user_data."""
     return not doc.cats and all(name in PLACES or name in ASKED for name in names_of(doc))
 
 
@@ -37,7 +39,7 @@ def kind_of(doc: Doc) -> Hashable:
     return doc.has_unknown_spaces, annotated, tuple(sorted(doc.spans)), tuple(sorted(get_all_rows(doc)))
 
 
-def free_starts(doc: Doc, starts: Sequence[int]) -> List[int]:
+def free_starts(doc: Doc, starts: Sequence[int]) -> list[int]:
     """Those of the words `starts` where the Doc may be cut: 0, and others that no annotation crosses."""
     crossed = np.zeros(len(doc) + 1, dtype=np.int64)  # +1 at the first place that is crossed, -1 behind the last
     for first, last in _word_places(doc):
@@ -57,7 +59,7 @@ def _word_places(doc: Doc) -> Iterator[Place]:
         yield first, max(int(np.searchsorted(begins, end, side="left")), first + 1)
 
 
-def _hulls(rows: Dict[str, List[Any]], size: int) -> Iterator[Place]:
+def _hulls(rows: dict[str, list[Any]], size: int) -> Iterator[Place]:
     """Characters of each row; the whole text for what is asked without a place."""
     for name, pairs in PLACES.items():
         for row in rows.get(name, []):
@@ -67,12 +69,12 @@ def _hulls(rows: Dict[str, List[Any]], size: int) -> Iterator[Place]:
             yield _asked_hull(item) or (0, size)
 
 
-def _asked_hull(item: Dict[str, Any]) -> Optional[Place]:
+def _asked_hull(item: dict[str, Any]) -> Place | None:
     places = [place for name in ASKED_PLACES for place in item.get(name) or []]
     return (min(a for a, _ in places), max(b for _, b in places)) if item.get("answers") else None
 
 
-def cut_doc(doc: Doc, starts: Sequence[int]) -> List[Doc]:
+def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
     """The parts that begin with the words `starts`, the first of which is 0; the others are among `free_starts`."""
     if len(starts) < 2:
         return [doc]
@@ -95,21 +97,21 @@ def cut_doc(doc: Doc, starts: Sequence[int]) -> List[Doc]:
 
 
 def join_docs(docs: Sequence[Doc]) -> Doc:
-    """One Doc of several of the same kind: with a blank line between them, a word of its own, where the text is known, and a
-    sentence begins with each."""
+    """One Doc of several of the same kind: with a blank line between them, a word of its own, where the text is known,
+    and a sentence begins with each."""
     if len(docs) == 1:
         return docs[0]
     unknown = docs[0].has_unknown_spaces
-    parts: List[Doc] = []
+    parts: list[Doc] = []
     for doc in docs:
         if parts and not unknown:
             parts.append(_blank_line(doc))
         parts.append(doc)
     joined = Doc.from_docs(parts, ensure_whitespace=unknown, exclude=["spans", "user_data", "tensor"])
     joined.has_unknown_spaces = unknown
-    groups: Dict[str, List[Tuple[Span, int, int]]] = {name: [] for name in docs[0].spans}
-    rows: Dict[str, List[Any]] = {}
-    starts: List[int] = []
+    groups: dict[str, list[tuple[Span, int, int]]] = {name: [] for name in docs[0].spans}
+    rows: dict[str, list[Any]] = {}
+    starts: list[int] = []
     first = 0
     for part in parts:
         if not any(part is doc for doc in docs):  # a blank line
@@ -141,18 +143,18 @@ def _blank_line(like: Doc) -> Doc:
     return doc
 
 
-def _group(doc: Doc, name: str, spans: Iterable[Tuple[Span, int, int]]) -> SpanGroup:
+def _group(doc: Doc, name: str, spans: Iterable[tuple[Span, int, int]]) -> SpanGroup:
     new = [Span(doc, a, b, label=x.label, kb_id=x.kb_id, span_id=x.id) for x, a, b in spans]
     return SpanGroup(doc, name=name, spans=new)
 
 
-def _moved(rows: Dict[str, List[Any]], *, by: int, within: Place, size: int) -> Dict[str, List[Any]]:
+def _moved(rows: dict[str, list[Any]], *, by: int, within: Place, size: int) -> dict[str, list[Any]]:
     """The annotations within some characters, at new places."""
 
     def inside(hull: Place) -> bool:
         return within[0] <= hull[0] and hull[1] < within[1]
 
-    moved: Dict[str, List[Any]] = {}
+    moved: dict[str, list[Any]] = {}
     for name, pairs in PLACES.items():
         if name in rows:
             columns = [column for pair in pairs for column in pair]
@@ -171,7 +173,7 @@ def _moved(rows: Dict[str, List[Any]], *, by: int, within: Place, size: int) -> 
     return moved
 
 
-def _numbered(asked: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def _numbered(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """With new ids where Docs that were joined have the same."""
     if len({item.get("id") for item in asked}) == len(asked):
         return asked

@@ -3,7 +3,7 @@
 import lzma
 import tarfile
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Tuple, Union
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from .wned import title_of
@@ -12,26 +12,26 @@ WIKIPEDIA = "/wiki/"
 
 
 class ListedMention(NamedTuple):
-    """A mention of a file with its candidates [(title, prior), ...] by title. text: as it stands in the document ("origText";
-    the files' own "text" is a longer mention of the same entity); entity: its gold title, or NIL."""
+    """A mention of a file with its candidates [(title, prior), ...] by title. text: as it stands in the document
+    ("origText"; the files' own "text" is a longer mention of the same entity); entity: its gold title, or NIL."""
 
     text: str
     entity: str
-    candidates: List[Tuple[str, float]]
+    candidates: list[tuple[str, float]]
 
 
-def read_pprforned(path: Union[str, Path]) -> Dict[int, List[ListedMention]]:
+def read_pprforned(path: str | Path) -> dict[int, list[ListedMention]]:
     """Mentions by number of the document in AIDA: 1-946 train, 947-1162 testa, 1163-1393 testb.
 
-    path: the folder that has the numbered files at any depth, or the .tar.xz. The files write the right candidate first:
-    here they are sorted by title, so that their order tells nothing. The files have no priors; they have the number of
-    Wikipedia's links to each candidate ("inCount"), and the prior is its share of those to all candidates of the mention,
-    or an equal share where there are none.
+    path: the folder that has the numbered files at any depth, or the .tar.xz. The files write the right candidate
+    first: here they are sorted by title, so that their order tells nothing. The files have no priors; they have the
+    number of Wikipedia's links to each candidate ("inCount"), and the prior is its share of those to all candidates of
+    the mention, or an equal share where there are none.
 
     Raises ValueError, naming file and line, for anything that is not of the format, and where there are no such files.
     """
     path = Path(path)
-    found: Dict[int, List[ListedMention]] = {}
+    found: dict[int, list[ListedMention]] = {}
     if path.is_dir():
         for file in path.rglob("*"):
             if file.is_file() and file.name.isdecimal():
@@ -50,8 +50,8 @@ def read_pprforned(path: Union[str, Path]) -> Dict[int, List[ListedMention]]:
     return found
 
 
-def _read_file(where: str, raw: bytes) -> List[ListedMention]:
-    mentions: List[Tuple[str, str, Dict[str, int]]] = []
+def _read_file(where: str, raw: bytes) -> list[ListedMention]:
+    mentions: list[tuple[str, str, dict[str, int]]] = []
     try:
         lines = raw.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -76,7 +76,7 @@ def _read_file(where: str, raw: bytes) -> List[ListedMention]:
     return [ListedMention(text, entity, _priors(counts)) for text, entity, counts in mentions]
 
 
-def _field(where: str, fields: Dict[str, str], name: str) -> str:
+def _field(where: str, fields: dict[str, str], name: str) -> str:
     if name not in fields:
         raise ValueError(f"{where}: expected a field {name!r}, but it has {sorted(fields)}.")
     return fields[name]
@@ -86,6 +86,6 @@ def _title(url: str) -> str:
     return title_of("" if url == "NIL" else unquote(url.partition(WIKIPEDIA)[2] or url))
 
 
-def _priors(counts: Dict[str, int]) -> List[Tuple[str, float]]:
+def _priors(counts: dict[str, int]) -> list[tuple[str, float]]:
     total = sum(counts.values())
     return [(title, counts[title] / total if total else 1 / len(counts)) for title in sorted(counts)]

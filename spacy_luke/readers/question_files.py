@@ -1,7 +1,8 @@
 """Data sets with questions on texts: SQuAD 1.1 and 2.0, triples without offsets, and ReCoRD (cloze)."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any
 
 from ..plain_text import parse_json
 from .json_files import read_json, read_json_lines, read_json_list, take
@@ -9,8 +10,9 @@ from .records import Mention, Record
 from .relation_pairs import ENTITY
 
 
-def read_squad(path: Union[str, Path]) -> Iterator[Record]:
-    """SQuAD 1.1 (Rajpurkar et al., 2016), 2.0 (2018) and others in its format, such as XQuAD; a paragraph is a document.
+def read_squad(path: str | Path) -> Iterator[Record]:
+    """SQuAD 1.1 (Rajpurkar et al., 2016), 2.0 (2018) and others in its format, such as XQuAD; a paragraph is a
+    document.
 
     A question has the places of its answers, equal ones once; none where it has no answer in the text ("answers" is
     empty); and nothing is said where "answers" is missing. "plausible_answers" are no answers and not read.
@@ -30,7 +32,7 @@ def read_squad(path: Union[str, Path]) -> Iterator[Record]:
             yield Record(where, text=context, has_entities=False, questions=questions)
 
 
-def _squad_answers(where: str, context: str, item: dict) -> List[List[int]]:
+def _squad_answers(where: str, context: str, item: dict) -> list[list[int]]:
     places = []
     for i, answer in enumerate(take(where, item, "answers", list)):
         at = f"{where}, answer {i}"
@@ -49,11 +51,11 @@ def _squad_answers(where: str, context: str, item: dict) -> List[List[int]]:
     return _unique(places)
 
 
-def read_squad_triples(path: Union[str, Path]) -> Iterator[Record]:
+def read_squad_triples(path: str | Path) -> Iterator[Record]:
     """A JSON list of objects with "context", "question" and "answer", strings without offsets: the answer is where its
     text stands first. Equal contexts are one document with several questions."""
-    asked: Dict[str, List[Dict[str, Any]]] = {}
-    first: Dict[str, str] = {}
+    asked: dict[str, list[dict[str, Any]]] = {}
+    first: dict[str, str] = {}
     for i, (where, item) in enumerate(read_json_list(path)):
         context, question, answer = (take(where, item, name, str) for name in ("context", "question", "answer"))
         start = context.find(answer) if answer.strip() else -1
@@ -67,7 +69,7 @@ def read_squad_triples(path: Union[str, Path]) -> Iterator[Record]:
         yield Record(first[context], text=context, has_entities=False, questions=questions)
 
 
-def read_record(path: Union[str, Path]) -> Iterator[Record]:
+def read_record(path: str | Path) -> Iterator[Record]:
     """ReCoRD (Zhang et al., 2018), the original JSON with "data", or SuperGLUE's JSON lines; a passage is a document.
 
     A passage has "text" and "entities", characters "start" to "end", which belongs to them; they are the candidates of
@@ -91,7 +93,7 @@ def read_record(path: Union[str, Path]) -> Iterator[Record]:
         yield Record(where, text=text, mentions=[Mention(*place, ENTITY) for place in places], queries=queries)
 
 
-def _record_passages(path: Path) -> Iterator[Tuple[str, dict]]:
+def _record_passages(path: Path) -> Iterator[tuple[str, dict]]:
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     try:
@@ -105,7 +107,7 @@ def _record_passages(path: Path) -> Iterator[Tuple[str, dict]]:
         yield f"{path}, passage {i}", item
 
 
-def _record_place(where: str, text: str, item: Any) -> List[int]:
+def _record_place(where: str, text: str, item: Any) -> list[int]:
     start, end = take(where, item, "start", int), take(where, item, "end", int) + 1
     if not 0 <= start < end <= len(text):
         raise ValueError(
@@ -118,5 +120,5 @@ def _record_place(where: str, text: str, item: Any) -> List[int]:
     return [start, end]
 
 
-def _unique(places: List[List[int]]) -> List[List[int]]:
+def _unique(places: list[list[int]]) -> list[list[int]]:
     return [list(place) for place in dict.fromkeys(map(tuple, places))]

@@ -4,8 +4,9 @@ Places are [start, end): characters where the record has real text, words where 
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -18,7 +19,7 @@ ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")
 TEXTS = ("file", "paper")
 
-Place = Tuple[int, int]
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Mention:
     start: int
     end: int
     label: str = ""  # of the entity; "": it is none (and stands in no doc.ents), but may have types
-    types: Optional[List[str]] = None  # gold of typing, [] where none holds; None: not said
+    types: list[str] | None = None  # gold of typing, [] where none holds; None: not said
     kb_id: str = ""
 
 
@@ -37,27 +38,27 @@ class Record:
     """One document. Exactly one of text and words is set."""
 
     where: str  # file and line or number, for errors
-    text: Optional[str] = None
-    words: Optional[List[str]] = None
-    spaces: Optional[List[bool]] = None  # with words: whether a blank follows each; None: unknown
-    sentence_starts: Optional[List[int]] = None  # where sentences begin, characters or words; None: unknown
-    mentions: List[Mention] = field(default_factory=list)
+    text: str | None = None
+    words: list[str] | None = None
+    spaces: list[bool] | None = None  # with words: whether a blank follows each; None: unknown
+    sentence_starts: list[int] | None = None  # where sentences begin, characters or words; None: unknown
+    mentions: list[Mention] = field(default_factory=list)
     has_entities: bool = True  # whether the mentions with labels are gold entities; else nothing is said about these
-    relations: Optional[List[Tuple[int, int, str]]] = None  # numbers of head and tail mention, label; None: not said
-    pairs: Optional[List[Tuple[int, int]]] = None  # numbers of the mentions whose relation is asked for; None: all
-    questions: Optional[List[Dict[str, Any]]] = None  # as doc._.luke_questions
-    queries: Optional[List[Dict[str, Any]]] = None  # as doc._.luke_queries
-    knowledge: Optional[List[Tuple[int, int, str, float]]] = None  # given entities: place, id, score; None: not said
-    second: Optional[str] = None  # with text: a second one, which the same Doc holds
-    cats: Optional[Dict[str, float]] = None  # of the whole text
+    relations: list[tuple[int, int, str]] | None = None  # numbers of head and tail mention, label; None: not said
+    pairs: list[tuple[int, int]] | None = None  # numbers of the mentions whose relation is asked for; None: all
+    questions: list[dict[str, Any]] | None = None  # as doc._.luke_questions
+    queries: list[dict[str, Any]] | None = None  # as doc._.luke_queries
+    knowledge: list[tuple[int, int, str, float]] | None = None  # given entities: place, id, score; None: not said
+    second: str | None = None  # with text: a second one, which the same Doc holds
+    cats: dict[str, float] | None = None  # of the whole text
     empty: int = 0  # mentions that the file gives without a character, and that are left out
     links: bool = False  # whether the mentions' kb_ids are gold of entity linking, all of them; then they may overlap
-    candidates: Optional[List[Tuple[int, int, List[Tuple[str, float]]]]] = None  # given ones: place, (id, prior)s
-    annotated: Optional[Place] = None  # what the annotation covers, where it is not the whole document
-    notes: Dict[str, int] = field(default_factory=dict)  # what else the reader has to report, and how often
+    candidates: list[tuple[int, int, list[tuple[str, float]]]] | None = None  # given ones: place, (id, prior)s
+    annotated: Place | None = None  # what the annotation covers, where it is not the whole document
+    notes: dict[str, int] = field(default_factory=dict)  # what else the reader has to report, and how often
 
 
-def blanks_between(words: Sequence[str], *, text: str) -> Optional[List[bool]]:
+def blanks_between(words: Sequence[str], *, text: str) -> list[bool] | None:
     """Spaces of tokenised data: unknown (text = "file"), or one blank between all words, as the original LUKE code
     joins them (text = "paper")."""
     check_choice("text", text, TEXTS)
@@ -73,10 +74,10 @@ def make_doc(
     nlp: Language,
     record: Record,
     *,
-    spans_key: Optional[str] = None,
+    spans_key: str | None = None,
     align: str = "split",
     overlaps: str = "error",
-    counts: Optional[Counter] = None,
+    counts: Counter | None = None,
 ) -> Doc:
     """The record as a Doc with all its gold annotation.
 
@@ -88,9 +89,10 @@ def make_doc(
     to whole words, "split" splits the words there. Answers are kept as characters, whatever the words are: splitting
     words there would tell where the answers lie.
     overlaps: where entities overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
-    Relations are kept all the same. Gold of linking (record.links) that overlaps is no error: where a document has any, all its
-    mentions are in doc.spans["luke_links"] too, and doc.ents has the outermost ones.
-    counts: gets the number of entities "left out" so, of "equal relations", of "empty mentions", and "notes: ..." of the record.
+    Relations are kept all the same. Gold of linking (record.links) that overlaps is no error: where a document has any,
+    all its mentions are in doc.spans["luke_links"] too, and doc.ents has the outermost ones.
+    counts: gets the number of entities "left out" so, of "equal relations", of "empty mentions", and "notes: ..." of
+        the record.
 
     Raises ValueError, naming the record, for what does not align or overlaps so, places outside the document, and a
     relation or pair whose head is its tail.
@@ -185,7 +187,8 @@ def _check_place(record: Record, mention: Mention) -> None:
     inside = 0 <= start < end <= size
     if not inside or (record.text is not None and not record.text[start:end].strip()):
         raise ValueError(
-            f"{record.where}: mention {[start, end, mention.label]} must hold {unit} of the text, which has {size} of them, "
+            f"{record.where}: mention {[start, end, mention.label]} must hold {unit} of the text, which has {size} of "
+            f"them, "
             f"and not blanks alone."
         )
 
@@ -200,14 +203,16 @@ def _span_of(doc: Doc, record: Record, mention: Mention, *, align: str) -> Span:
     if span is None:
         near = doc.char_span(start, end, alignment_mode="expand")
         raise ValueError(
-            f"{record.where}: mention {[start, end, mention.label]} is {record.text[start:end]!r}, which does not begin and "
-            f"end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, or set align to "
+            f"{record.where}: mention {[start, end, mention.label]} is {record.text[start:end]!r}, which does not "
+            f"begin and "
+            f"end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, or set "
+            f"align to "
             f"'expand' or 'split'."
         )
     return span
 
 
-def _knowledge_row(doc: Doc, record: Record, start: int, end: int, name: str, score: float) -> Tuple[Any, ...]:
+def _knowledge_row(doc: Doc, record: Record, start: int, end: int, name: str, score: float) -> tuple[Any, ...]:
     return (*_edges(doc, record, start, end), name, score)
 
 
@@ -220,7 +225,7 @@ def _edges(doc: Doc, record: Record, start: int, end: int) -> Place:
     return doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
 
 
-def _set_entities(doc: Doc, entities: List[Span], record: Record, *, overlaps: str, counts: Counter) -> None:
+def _set_entities(doc: Doc, entities: list[Span], record: Record, *, overlaps: str, counts: Counter) -> None:
     kept = filter_spans(entities)
     if len(kept) < len(entities) and record.links and overlaps == "error":
         doc.spans["luke_links"] = entities
@@ -229,7 +234,8 @@ def _set_entities(doc: Doc, entities: List[Span], record: Record, *, overlaps: s
         lost = next(span for span in entities if span not in kept)
         other = next(span for span in kept if span.start < lost.end and lost.start < span.end)
         raise ValueError(
-            f"{record.where}: mentions {_describe(other)} and {_describe(lost)} overlap, which doc.ents cannot hold; set "
+            f"{record.where}: mentions {_describe(other)} and {_describe(lost)} overlap, which doc.ents cannot hold; "
+            f"set "
             f"spans_key, e.g. to 'sc', to keep all in doc.spans, or overlaps to 'outermost'."
         )
     else:
@@ -237,7 +243,7 @@ def _set_entities(doc: Doc, entities: List[Span], record: Record, *, overlaps: s
     doc.set_ents(kept, missing=_not_annotated(doc, record, kept))
 
 
-def _not_annotated(doc: Doc, record: Record, entities: Sequence[Span]) -> List[Span]:
+def _not_annotated(doc: Doc, record: Record, entities: Sequence[Span]) -> list[Span]:
     """The words of which nothing is known, one by one."""
     if record.annotated is None:
         return []
@@ -251,7 +257,7 @@ def _not_annotated(doc: Doc, record: Record, entities: Sequence[Span]) -> List[S
 
 
 def _set_types(doc: Doc, spans: Sequence[Span], record: Record) -> None:
-    types: Dict[Place, List[str]] = {}
+    types: dict[Place, list[str]] = {}
     for span, mention in zip(spans, record.mentions, strict=True):
         if mention.types is not None:
             types.setdefault((span.start, span.end), []).extend(mention.types)
@@ -268,17 +274,18 @@ def _set_relations(doc: Doc, spans: Sequence[Span], record: Record, counts: Coun
         rows = [_pair_row(spans, head, tail, record, f"pair {i}") for i, (head, tail) in enumerate(record.pairs)]
         set_rows(doc, "luke_pairs", dict.fromkeys(map(tuple, rows)))
     if record.relations is not None:
-        seen: Dict[tuple, None] = {}
+        seen: dict[tuple, None] = {}
         for i, (head, tail, label) in enumerate(record.relations):
             seen[(*_pair_row(spans, head, tail, record, f"relation {i} ({label!r})"), label)] = None
         counts["equal relations"] += len(record.relations) - len(seen)
         set_rows(doc, "luke_relations", [[*row, 1.0] for row in seen])
 
 
-def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name: str) -> List[int]:
+def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name: str) -> list[int]:
     if not (0 <= head < len(spans) and 0 <= tail < len(spans)):
         raise ValueError(
-            f"{record.where}: {name} must have numbers of the {len(spans)} mentions as head and tail, from 0, but it has "
+            f"{record.where}: {name} must have numbers of the {len(spans)} mentions as head and tail, from 0, but it "
+            f"has "
             f"{head} and {tail}."
         )
     a, b = spans[head], spans[tail]

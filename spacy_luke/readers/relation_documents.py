@@ -1,7 +1,8 @@
 """Data sets with all entities of a text and all relations between them: CoNLL04, SciERC, DocRED."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any
 
 from .json_files import read_json_lines, read_json_list, take, take_strings
 from .records import Mention, Place, Record, blanks_between, check_choice
@@ -10,9 +11,9 @@ from .schemes import TagError, decode_tags
 MENTION_PAIRS = ("all", "first")
 
 
-def read_conll04(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
-    """CoNLL04 (Roth & Yih, 2004) in SpERT's JSON: a list of sentences with "tokens"; "entities", objects with "type" and
-    the words "start" to "end", or "tags" instead (BILOU and the like); and "relations" with "type" and the numbers
+def read_conll04(path: str | Path, *, text: str = "file") -> Iterator[Record]:
+    """CoNLL04 (Roth & Yih, 2004) in SpERT's JSON: a list of sentences with "tokens"; "entities", objects with "type"
+    and the words "start" to "end", or "tags" instead (BILOU and the like); and "relations" with "type" and the numbers
     "head" and "tail" of entities."""
     for where, item in read_json_list(path):
         words = take_strings(where, item, "tokens")
@@ -26,7 +27,7 @@ def read_conll04(path: Union[str, Path], *, text: str = "file") -> Iterator[Reco
         yield Record(where, words=words, spaces=spaces, sentence_starts=[0], mentions=mentions, relations=relations)
 
 
-def _spert_entities(where: str, item: dict, words: List[str]) -> List[Mention]:
+def _spert_entities(where: str, item: dict, words: list[str]) -> list[Mention]:
     if "entities" in item:
         return [
             Mention(take(at, entity, "start", int), take(at, entity, "end", int), take(at, entity, "type", str))
@@ -42,7 +43,7 @@ def _spert_entities(where: str, item: dict, words: List[str]) -> List[Mention]:
         raise ValueError(f"{where}, tag {error.index}: {error}.") from None
 
 
-def read_scierc(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+def read_scierc(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     """SciERC (Luan et al., EMNLP 2018) in DyGIE's JSON lines, a document a line: "sentences" (lists of words), and for
     each of them "ner" ([first word, last word, label]) and "relations" ([first, last, first, last, label]), with words
     counted through the document. Coreference ("clusters") is not read. Entities may be nested."""
@@ -69,7 +70,7 @@ def read_scierc(path: Union[str, Path], *, text: str = "file") -> Iterator[Recor
         )
 
 
-def read_docred(path: Union[str, Path], *, text: str = "file", mention_pairs: str = "all") -> Iterator[Record]:
+def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "all") -> Iterator[Record]:
     """DocRED (Yao et al., ACL 2019) and Re-DocRED: a JSON list of documents with "sents" (lists of words), "vertexSet"
     (the mentions of each entity, with "sent_id", the sentence's words "pos" [start, end) and "type"), and "labels" with
     the numbers "h" and "t" of entities and the relation "r"; without "labels" nothing is said about relations.
@@ -111,7 +112,7 @@ def read_docred(path: Union[str, Path], *, text: str = "file", mention_pairs: st
         )
 
 
-def _docred_mention(where: str, mention: Any, starts: List[int], ends: List[int]) -> Mention:
+def _docred_mention(where: str, mention: Any, starts: list[int], ends: list[int]) -> Mention:
     sentence, pos = take(where, mention, "sent_id", int), take(where, mention, "pos", list)
     if not 0 <= sentence < len(starts) or len(pos) != 2 or not all(isinstance(x, int) for x in pos):
         raise ValueError(
@@ -124,7 +125,7 @@ def _docred_mention(where: str, mention: Any, starts: List[int], ends: List[int]
     return Mention(start, end, take(where, mention, "type", str))
 
 
-def _entity(where: str, numbers: List[range], entity: int) -> range:
+def _entity(where: str, numbers: list[range], entity: int) -> range:
     if not 0 <= entity < len(numbers):
         raise ValueError(f"{where}: expected a number of the {len(numbers)} entities, from 0, but got {entity}.")
     return numbers[entity]
@@ -134,10 +135,10 @@ def _place(mention: Mention) -> Place:
     return mention.start, mention.end
 
 
-def _join_sentences(where: str, item: dict, name: str) -> Tuple[List[str], List[int]]:
+def _join_sentences(where: str, item: dict, name: str) -> tuple[list[str], list[int]]:
     """All words of a document, and the first of each sentence."""
-    words: List[str] = []
-    starts: List[int] = []
+    words: list[str] = []
+    starts: list[int] = []
     for i, sentence in enumerate(take(where, item, name, list)):
         starts.append(len(words))
         words += take_strings(where, {f"{name}[{i}]": sentence}, f"{name}[{i}]")
@@ -148,7 +149,7 @@ def _join_sentences(where: str, item: dict, name: str) -> Tuple[List[str], List[
     return words, starts
 
 
-def _by_sentence(where: str, item: dict, n_sentences: int) -> List[List[list]]:
+def _by_sentence(where: str, item: dict, n_sentences: int) -> list[list[list]]:
     lists = [take(where, item, name, list) for name in ("ner", "relations")]
     for name, values in zip(("ner", "relations"), lists):
         if len(values) != n_sentences or not all(isinstance(value, list) for value in values):
@@ -163,10 +164,11 @@ def _row(where: str, row: Any, n_numbers: int, name: str) -> list:
     return row
 
 
-def _number(where: str, numbers: Dict[Place, int], place: Place) -> int:
+def _number(where: str, numbers: dict[Place, int], place: Place) -> int:
     if place not in numbers:
         raise ValueError(
-            f"{where}: a relation has the words {place[0]} to {place[1] - 1}, which are no entity of its sentence or of one "
+            f"{where}: a relation has the words {place[0]} to {place[1] - 1}, which are no entity of its sentence or "
+            f"of one "
             f"before."
         )
     return numbers[place]

@@ -1,8 +1,9 @@
 """Data sets that give a pair of mentions and ask for its relation: TACRED, SemEval-2010 task 8, KBP37, FewRel."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple, Union
+from typing import Any
 
 from .columns import decode_line
 from .json_files import read_json, read_json_list, take, take_strings
@@ -15,7 +16,7 @@ OPENING_BEFORE_BLANK = re.compile(r"(^|\s)?(<e[12]>)\s+")
 CLOSING_AFTER_BLANK = re.compile(r"\s+(</e[12]>)(\s|$)?")
 
 
-def read_tacred(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+def read_tacred(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     """TACRED (Zhang et al., EMNLP 2017), Re-TACRED and TACREV: a JSON list of objects with "token", the words
     "subj_start" to "subj_end" (which belongs to it) and "obj_start" to "obj_end", "subj_type", "obj_type" and
     "relation", which may be "no_relation". The head is the subject."""
@@ -33,9 +34,9 @@ def read_tacred(path: Union[str, Path], *, text: str = "file") -> Iterator[Recor
         yield _pair_record(where, label, "no_relation", mentions, words=words, spaces=blanks_between(words, text=text))
 
 
-def read_semeval2010(path: Union[str, Path]) -> Iterator[Record]:
-    """SemEval-2010 task 8 (Hendrickx et al., 2010), TRAIN_FILE.TXT and TEST_FILE_FULL.TXT: blocks of a number, a tab and
-    the sentence in quotation marks, with <e1>..</e1> and <e2>..</e2>; then the label; then perhaps a comment.
+def read_semeval2010(path: str | Path) -> Iterator[Record]:
+    """SemEval-2010 task 8 (Hendrickx et al., 2010), TRAIN_FILE.TXT and TEST_FILE_FULL.TXT: blocks of a number, a tab
+    and the sentence in quotation marks, with <e1>..</e1> and <e2>..</e2>; then the label; then perhaps a comment.
 
     The pair is (e1, e2), and the label, such as Cause-Effect(e2,e1), says the direction. "Other" is no relation.
     """
@@ -44,8 +45,9 @@ def read_semeval2010(path: Union[str, Path]) -> Iterator[Record]:
         yield _pair_record(where, label, "Other", mentions, text=text)
 
 
-def read_kbp37(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
-    """KBP37 (Zhang & Wang, 2015) and RELX (Köksal & Özgür, 2020): blocks as those of SemEval-2010; "no_relation" is none.
+def read_kbp37(path: str | Path, *, text: str = "file") -> Iterator[Record]:
+    """KBP37 (Zhang & Wang, 2015) and RELX (Köksal & Özgür, 2020): blocks as those of SemEval-2010; "no_relation" is
+    none.
 
     text: "file": the sentence as it stands, except that blanks inside the marks go with these; "paper": also without
     the blank before a full stop, as LUKE's code has it (examples/relation_classification/reader.py).
@@ -57,7 +59,7 @@ def read_kbp37(path: Union[str, Path], *, text: str = "file") -> Iterator[Record
         yield _pair_record(where, label, "no_relation", mentions, text=marked)
 
 
-def read_fewrel(path: Union[str, Path], *, text: str = "file") -> Iterator[Record]:
+def read_fewrel(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     """FewRel (Han et al., EMNLP 2018): an object with a list for each relation, of objects with "tokens", "h" and "t",
     which are [name, id, [the words of each mention]]. All mentions are entities with that id; the pair is the first of
     the head and the first of the tail, which become given entities with score 1, as in ERNIE's experiments."""
@@ -81,7 +83,7 @@ def read_fewrel(path: Union[str, Path], *, text: str = "file") -> Iterator[Recor
             )
 
 
-def _fewrel_mentions(where: str, name: str, value: List[Any]) -> List[Mention]:
+def _fewrel_mentions(where: str, name: str, value: list[Any]) -> list[Mention]:
     try:
         _, kb_id, places = value
         ranges = [(place[0], place[-1] + 1) for place in places]
@@ -91,21 +93,22 @@ def _fewrel_mentions(where: str, name: str, value: List[Any]) -> List[Mention]:
         good = False
     if not good:
         raise ValueError(
-            f"{where}: expected {name!r} as [name, id, [[word, ...], ...]] with consecutive words, but got {value!r:.80}."
+            f"{where}: expected {name!r} as [name, id, [[word, ...], ...]] with consecutive words, but got "
+            f"{value!r:.80}."
         )
     return [Mention(start, end, ENTITY, kb_id=kb_id) for start, end in ranges]
 
 
-def _pair_record(where: str, label: str, none: str, mentions: List[Mention], **fields: Any) -> Record:
+def _pair_record(where: str, label: str, none: str, mentions: list[Mention], **fields: Any) -> Record:
     if not label.strip():
         raise ValueError(f"{where}: expected a relation, but its label is blank.")
     relations = [] if label == none else [(0, 1, label)]
     return Record(where, sentence_starts=[0], mentions=mentions, relations=relations, pairs=[(0, 1)], **fields)
 
 
-def _read_blocks(path: Path) -> Iterator[Tuple[str, str, str]]:
+def _read_blocks(path: Path) -> Iterator[tuple[str, str, str]]:
     """Where, sentence and label of each block of lines."""
-    block: List[str] = []
+    block: list[str] = []
     first = 0
     with path.open("rb") as file:
         lines = enumerate(file, 1)
@@ -123,7 +126,7 @@ def _read_blocks(path: Path) -> Iterator[Tuple[str, str, str]]:
         raise ValueError(f"{path}: expected sentences with their relations, but the file holds none.")
 
 
-def _read_block(path: Path, number: int, block: List[str]) -> Tuple[str, str, str]:
+def _read_block(path: Path, number: int, block: list[str]) -> tuple[str, str, str]:
     where = f"{path}, line {number}"
     name, tab, sentence = block[0].partition("\t")
     sentence = sentence.strip()
@@ -132,7 +135,8 @@ def _read_block(path: Path, number: int, block: List[str]) -> Tuple[str, str, st
     comment = block[2:]
     if len(block) < 2 or len(comment) > 1 or (comment and not comment[0].startswith("Comment")):
         raise ValueError(
-            f"{where}: expected a sentence, a line with its relation, perhaps one with 'Comment:', and a blank line, but "
+            f"{where}: expected a sentence, a line with its relation, perhaps one with 'Comment:', and a blank line, "
+            f"but "
             f"got {len(block)} lines: {[line[:30] for line in block[:4]]}."
         )
     if len(sentence) > 1 and sentence[0] == sentence[-1] == '"':
@@ -140,7 +144,7 @@ def _read_block(path: Path, number: int, block: List[str]) -> Tuple[str, str, st
     return where, sentence, block[1].strip()
 
 
-def _read_marks(where: str, sentence: str) -> Tuple[str, List[Mention]]:
+def _read_marks(where: str, sentence: str) -> tuple[str, list[Mention]]:
     """The sentence without its marks, and the mentions e1 and e2. A blank just inside a mark belongs outside."""
     sentence = OPENING_BEFORE_BLANK.sub(lambda m: (" " if m[1] is None else m[1]) + m[2], sentence)
     sentence = CLOSING_AFTER_BLANK.sub(lambda m: m[1] + (" " if m[2] is None else m[2]), sentence)
@@ -156,5 +160,5 @@ def _read_marks(where: str, sentence: str) -> Tuple[str, List[Mention]]:
         raise ValueError(
             f"{where}: expected the marks {', '.join(MARKS)}, but {missing[0]} is missing: {sentence!r:.200}."
         )
-    spans: List[Place] = [(places["<e1>"], places["</e1>"]), (places["<e2>"], places["</e2>"])]
+    spans: list[Place] = [(places["<e1>"], places["</e1>"]), (places["<e2>"], places["</e2>"])]
     return text, [Mention(start, end, ENTITY) for start, end in spans]

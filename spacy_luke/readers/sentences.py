@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import List, Tuple
 
 import spacy
 from spacy.language import Language
@@ -10,12 +9,12 @@ from spacy.language import Language
 
 @dataclass(frozen=True)
 class RuleSentences:
-    """spaCy's rules: a sentence ends after a full stop, or its like in other scripts, that is a word of its own, which the
-    tokenizer of the language keeps apart from those of abbreviations. Its repr tells all that it does."""
+    """spaCy's rules: a sentence ends after a full stop, or its like in other scripts, that is a word of its own, which
+    the tokenizer of the language keeps apart from those of abbreviations. Its repr tells all that it does."""
 
     language: str = "en"
 
-    def __call__(self, text: str) -> List[Tuple[int, int]]:
+    def __call__(self, text: str) -> list[tuple[int, int]]:
         """Characters [start, end) of each sentence, in order."""
         nlp = _blank(self.language)
         doc = nlp.get_pipe("sentencizer")(nlp.make_doc(text) if len(text) <= nlp.max_length else nlp.tokenizer(text))

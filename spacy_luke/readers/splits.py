@@ -2,8 +2,9 @@
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
+from typing import Any
 
 from ..atomic import write_atomically
 from .records import Record, check_choice
@@ -18,17 +19,17 @@ def divide_records(
     part: str,
     seed: int = 0,
     shares: Sequence[float] = SHARES,
-    counts: Optional[Counter] = None,
-) -> List[Record]:
+    counts: Counter | None = None,
+) -> list[Record]:
     """Those of the records that belong to a part, the same shares of each relation.
 
     The records of a relation are put into the order of their content and shuffled by seed and relation, so that neither
     the order of files nor other relations matter; then come round(shares[0] n) of training, round(shares[1] n) of dev,
     and the rest is test. Equal records, as in files that repeat one another, are taken once.
 
-    part: "train", "dev" or "test". counts: gets the number of "equal records" of all parts. RETURNS: the part, shuffled.
-    Raises ValueError for records that have not exactly one relation or none, and for two that are equal but for the
-    relation, of which one part could tell the other's answer.
+    part: "train", "dev" or "test". counts: gets the number of "equal records" of all parts. RETURNS: the part,
+    shuffled. Raises ValueError for records that have not exactly one relation or none, and for two that are equal but
+    for the relation, of which one part could tell the other's answer.
     """
     check_choice("part", part, PARTS)
     if len(shares) != len(PARTS) or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
@@ -36,13 +37,14 @@ def divide_records(
             f"shares must be three numbers from 0 that sum to 1, for {PARTS}, but they are {list(shares)}."
         )
     counts = Counter() if counts is None else counts
-    by_label: Dict[str, Dict[str, Record]] = defaultdict(dict)
-    label_of: Dict[str, str] = {}
+    by_label: dict[str, dict[str, Record]] = defaultdict(dict)
+    label_of: dict[str, str] = {}
     for record in records:
         label, content = _label(record), _content(record)
         if label_of.setdefault(content, label) != label:
             raise ValueError(
-                f"{record.where}: the same text and pair have the relation {label!r} here and {label_of[content]!r} before."
+                f"{record.where}: the same text and pair have the relation {label!r} here and {label_of[content]!r} "
+                f"before."
             )
         counts["equal records"] += content in by_label[label]
         by_label[label].setdefault(content, record)
@@ -59,7 +61,7 @@ def divide_records(
     return chosen
 
 
-def write_pair_ids(records: Iterable[Record], path: Union[str, Path]) -> int:
+def write_pair_ids(records: Iterable[Record], path: str | Path) -> int:
     """A tsv file with the ids of head and tail, and the relation, of each pair that the records ask about, each line
     once, in order: what must not stand in a knowledge graph that shall not give the answers away. RETURNS: how many.
 
@@ -75,7 +77,7 @@ def write_pair_ids(records: Iterable[Record], path: Union[str, Path]) -> int:
     return len(rows)
 
 
-def _id_pairs(record: Record) -> List[Any]:
+def _id_pairs(record: Record) -> list[Any]:
     label_of = {(head, tail): label for head, tail, label in record.relations or []}
     rows = []
     for head, tail in record.pairs or label_of:

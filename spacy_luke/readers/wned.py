@@ -2,8 +2,9 @@
 
 import html
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import NamedTuple
 
 from .records import Mention, Record
 from .relation_pairs import ENTITY
@@ -25,16 +26,16 @@ class WnedDocument(NamedTuple):
 
     where: str
     name: str
-    mentions: List[WnedMention]
+    mentions: list[WnedMention]
 
 
-def title_of(name: Optional[str]) -> str:
+def title_of(name: str | None) -> str:
     """A Wikipedia title as an entity's id: blanks instead of underscores, HTML's escapes undone; NIL where none is."""
     title = html.unescape(name or "").replace("_", " ").strip()
     return title or NIL
 
 
-def read_wned_xml(path: Union[str, Path]) -> List[WnedDocument]:
+def read_wned_xml(path: str | Path) -> list[WnedDocument]:
     """The documents of an XML file in its order, each with its mentions by offset; those without any too.
 
     Raises ValueError for what is no such XML, naming the document, and where there is no document.
@@ -66,7 +67,7 @@ def _read_mention(where: str, item: ElementTree.Element) -> WnedMention:
     return WnedMention(text, title_of(item.findtext("wikiName")), int(offset))
 
 
-def read_wned(path: Union[str, Path]) -> Iterator[Record]:
+def read_wned(path: str | Path) -> Iterator[Record]:
     """Documents with their text, which stands in files named after them in the folder RawText beside the XML.
 
     The mention of a title-less annotation (MSNBC has 83), or of the title NIL (ACE2004), is NIL. A mention is where its
@@ -78,7 +79,8 @@ def read_wned(path: Union[str, Path]) -> Iterator[Record]:
     folder = path.parent / "RawText"
     if not folder.is_dir():
         raise ValueError(
-            f"{path}: expected the texts in the folder {folder}, but it is not there. AIDA's are those of CoNLL-2003: use "
+            f"{path}: expected the texts in the folder {folder}, but it is not there. AIDA's are those of CoNLL-2003: "
+            f"use "
             f"the format aida with the CoNLL files, and this one as its links."
         )
     for document in documents:
@@ -103,7 +105,7 @@ def _read_text(document: WnedDocument, path: Path) -> str:
         ) from None
 
 
-def _find(document: WnedDocument, text: str, mention: WnedMention) -> Tuple[int, int]:
+def _find(document: WnedDocument, text: str, mention: WnedMention) -> tuple[int, int]:
     for form in (mention.text, html.escape(mention.text, quote=False)):
         start = find_near(text, form, mention.offset)
         if start is not None:
@@ -114,7 +116,7 @@ def _find(document: WnedDocument, text: str, mention: WnedMention) -> Tuple[int,
     )
 
 
-def find_near(text: str, form: str, offset: int) -> Optional[int]:
+def find_near(text: str, form: str, offset: int) -> int | None:
     """Where `form` stands in the text nearest to `offset`, at most 40 characters away; None where it does not."""
     if text.startswith(form, offset):
         return offset

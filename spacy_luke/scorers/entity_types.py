@@ -1,7 +1,8 @@
 """Scores of the types of mentions: strict, loose macro and loose micro (Ling & Weld, AAAI 2012, section 5.1)."""
 
 from collections import defaultdict
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Set, Tuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc
@@ -15,12 +16,12 @@ GOLD_KEY = "luke_types"
 
 
 @registry.scorers("spacy-luke.typing_scorer.v1")
-def make_typing_scorer() -> Callable[..., Dict[str, Any]]:
+def make_typing_scorer() -> Callable[..., dict[str, Any]]:
     """The scorer of `luke_typer`: `score_types`."""
     return score_types
 
 
-def score_types(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Scores (0 to 1) of `span._.luke_types`, all labels in it, for the mentions of the gold `doc.spans["luke_types"]`.
 
     Mentions are compared by their characters. One that the prediction does not have, or has no types, has the empty set
@@ -33,7 +34,7 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
     All None where there is no mention.
     """
     register_extensions()
-    per_type: Dict[str, PRFScore] = defaultdict(PRFScore)
+    per_type: dict[str, PRFScore] = defaultdict(PRFScore)
     n = equal = 0
     precision = recall = 0.0
     for gold, predicted in _type_sets(examples):
@@ -51,7 +52,7 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
     total = PRFScore()
     for score in per_type.values():
         total += score
-    scores: Dict[str, Any] = {
+    scores: dict[str, Any] = {
         "types_micro_p": total.precision,
         "types_micro_r": total.recall,
         "types_micro_f": total.fscore,
@@ -64,12 +65,12 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
     return scores if n else dict.fromkeys(scores)
 
 
-def _type_sets(examples: Iterable[Example]) -> Iterator[Tuple[Set[str], Set[str]]]:
+def _type_sets(examples: Iterable[Example]) -> Iterator[tuple[set[str], set[str]]]:
     """Gold and predicted types of each gold mention."""
     for example in examples:
         if GOLD_KEY not in example.reference.spans:
             continue
-        gold: Dict[Place, Set[str]] = {}
+        gold: dict[Place, set[str]] = {}
         for span in example.reference.spans[GOLD_KEY]:
             gold.setdefault((span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
         find = gold_place_finder(example)
@@ -77,7 +78,7 @@ def _type_sets(examples: Iterable[Example]) -> Iterator[Tuple[Set[str], Set[str]
             yield types, _predicted_types(example.predicted, find(*place))
 
 
-def _predicted_types(doc: Doc, place: Place) -> Set[str]:
+def _predicted_types(doc: Doc, place: Place) -> set[str]:
     span = doc.char_span(*place)
-    found: Optional[Dict[str, float]] = None if span is None else span._.luke_types
+    found: dict[str, float] | None = None if span is None else span._.luke_types
     return set(found or ())

@@ -1,7 +1,8 @@
 """The metrics of GLUE (Wang et al., ICLR 2019, table 1), from doc.cats."""
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 from spacy.training import Example
@@ -22,14 +23,14 @@ POSITIVE = {"mrpc": "equivalent", "qqp": "duplicate", "stsb": "similar"}
 
 
 @registry.scorers("spacy-luke.glue_scorer.v1")
-def make_glue_scorer(task: str) -> Callable[..., Dict[str, Any]]:
+def make_glue_scorer(task: str) -> Callable[..., dict[str, Any]]:
     """The scorer of a GLUE task, for spaCy's textcat: `score_glue`."""
     if task not in METRICS:
         raise ValueError(f"task must be one of GLUE's {sorted(METRICS)}, but it is {task!r}.")
     return partial(score_glue, task=task)
 
 
-def score_glue(examples: Iterable[Example], *, task: str, **kwargs: Any) -> Dict[str, Optional[float]]:
+def score_glue(examples: Iterable[Example], *, task: str, **kwargs: Any) -> dict[str, float | None]:
     """Scores of doc.cats: glue_accuracy, glue_f (F1 of "equivalent" or "duplicate"), glue_matthews, or glue_pearson and
     glue_spearman of the category "similar", as the task has them, and glue_score, their mean, as in GLUE's table.
 
@@ -98,5 +99,5 @@ def _ranks(values_N: np.ndarray) -> np.ndarray:
     return (last - (counts - 1) / 2)[which_N.reshape(-1)]
 
 
-def _one_hot(labels_N: Sequence[str], labels: List[str]) -> np.ndarray:
+def _one_hot(labels_N: Sequence[str], labels: list[str]) -> np.ndarray:
     return np.array([[float(label == other) for other in labels] for label in labels_N])

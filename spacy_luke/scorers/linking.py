@@ -1,7 +1,8 @@
 """Scores of entity linking: of given mentions, as the papers on disambiguation count, and end to end."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span
@@ -22,10 +23,10 @@ KEYS = (
 class Links(NamedTuple):
     """Gold and prediction of a document, in characters of the prediction's text."""
 
-    gold: Dict[Place, FrozenSet[str]]  # ids of each gold mention that has any; several: each is right
-    unknown: Set[Place]  # gold mentions whose entity is not said
-    predicted: Dict[Place, FrozenSet[str]]  # ids of each predicted mention, none where it is not linked
-    candidates: Optional[Dict[Place, FrozenSet[str]]]  # ids proposed for mentions; None: it is not said
+    gold: dict[Place, frozenset[str]]  # ids of each gold mention that has any; several: each is right
+    unknown: set[Place]  # gold mentions whose entity is not said
+    predicted: dict[Place, frozenset[str]]  # ids of each predicted mention, none where it is not linked
+    candidates: dict[Place, frozenset[str]] | None  # ids proposed for mentions; None: it is not said
 
 
 class Counts(NamedTuple):
@@ -34,13 +35,13 @@ class Counts(NamedTuple):
     known: int  # gold mentions with an entity of the knowledge base
     answered: int  # of them those with at least one candidate
     right: int  # of them those with the right entity
-    reachable: Optional[int]  # of them those whose entity is a candidate; None: candidates are not said
+    reachable: int | None  # of them those whose entity is a candidate; None: candidates are not said
     strict: PRFScore
     mentions: PRFScore
 
 
 @registry.scorers("spacy-luke.linking_scorer.v1")
-def make_linking_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[str, Any]]:
+def make_linking_scorer(spans_key: str | None = None) -> Callable[..., dict[str, Any]]:
     """The scorer of `luke_linker`: `score_links`.
 
     spans_key: predicted mentions are in doc.spans[spans_key]; None: in doc.ents.
@@ -48,11 +49,11 @@ def make_linking_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[s
     return partial(_score, spans_key)  # not a function in here, which could not be pickled
 
 
-def _score(spans_key: Optional[str], examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+def _score(spans_key: str | None, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     return score_links(examples, spans_key=kwargs.get("spans_key") or spans_key)
 
 
-def score_links(examples: Iterable[Example], *, spans_key: Optional[str] = None) -> Dict[str, Any]:
+def score_links(examples: Iterable[Example], *, spans_key: str | None = None) -> dict[str, Any]:
     """Scores (0 to 1) of predicted entities (`kb_id_`) against gold ones.
 
     Gold mentions are those of doc.spans["luke_links"] where the gold doc has it, else of doc.ents. A span that stands
@@ -64,14 +65,15 @@ def score_links(examples: Iterable[Example], *, spans_key: Optional[str] = None)
     Yamada et al. (2022), Le and Titov (2018), De Cao et al. (2021) and others:
     links_accuracy: share with the right entity, over all of them ("in-KB accuracy"); links_macro_accuracy: mean of the
         documents' shares, over documents with such mentions.
-    links_p, _r, _f: precision of the mentions with at least one candidate (as `span._.luke_candidates` or the given ones
-        say, or else those that are linked), recall of all; micro. Recall is the accuracy. A mention that has candidates
-        and is not linked costs precision. links_macro_f: mean of the documents' F1.
+    links_p, _r, _f: precision of the mentions with at least one candidate (as `span._.luke_candidates` or the given
+        ones say, or else those that are linked), recall of all; micro. Recall is the accuracy. A mention that has
+        candidates and is not linked costs precision. links_macro_f: mean of the documents' F1.
     links_candidate_recall: share whose entity is among the candidates.
 
     End to end (Röder et al., 2018, "strong annotation match"; entities alone):
-    links_strict_p, _r, _f: span and id must be right; a predicted NIL is no prediction, gold NIL no gold, so that a link
-        of such a mention is wrong. links_strict_macro_f: mean of the documents' F1, over those with gold or predictions.
+    links_strict_p, _r, _f: span and id must be right; a predicted NIL is no prediction, gold NIL no gold, so that a
+        link of such a mention is wrong. links_strict_macro_f: mean of the documents' F1, over those with gold or
+        predictions.
     links_mentions_p, _r, _f: spans of all mentions, NIL or not.
 
     All are None where no gold mention has an id, and others where there is nothing to divide by.
@@ -103,11 +105,11 @@ def score_links(examples: Iterable[Example], *, spans_key: Optional[str] = None)
     }
 
 
-def link_by_prior(doc: Doc, *, spans_key: Optional[str] = None) -> Doc:
-    """Give each mention the given candidate of the highest prior, the first by id of equal ones, and NIL without any: what a
-    linker must be better than. With PPRforNED's candidates this is the entity with most in-links."""
+def link_by_prior(doc: Doc, *, spans_key: str | None = None) -> Doc:
+    """Give each mention the given candidate of the highest prior, the first by id of equal ones, and NIL without any:
+    what a linker must be better than. With PPRforNED's candidates this is the entity with most in-links."""
     given = {(start, end): candidates for start, end, candidates in get_rows(doc, "luke_candidates") or []}
-    linked: List[List[Any]] = []
+    linked: list[list[Any]] = []
 
     def link(span: Span) -> Span:
         ranked = sorted(given.get((span.start_char, span.end_char), []), key=lambda one: (-one[1], one[0]))
@@ -123,7 +125,7 @@ def link_by_prior(doc: Doc, *, spans_key: Optional[str] = None) -> Doc:
     return doc
 
 
-def link_rows(scores: Dict[str, Optional[float]]) -> List[Tuple[str, ...]]:
+def link_rows(scores: dict[str, float | None]) -> list[tuple[str, ...]]:
     """A table of `score_links`: name, P, R, F1 in percent, "" where there is none; no rows where nothing was scored."""
     table = [
         ("given mentions, micro", "links_p", "links_r", "links_f"),
@@ -139,11 +141,10 @@ def link_rows(scores: Dict[str, Optional[float]]) -> List[Tuple[str, ...]]:
     return [row for row in rows if any(row[1:])]
 
 
-def set_table(
-    scores_per_set: Dict[str, Dict[str, Optional[float]]], *, keys: Sequence[str] = ("links_f",)
-) -> List[Tuple]:
-    """A table like the papers': a header with the names of the sets and their mean, and a row of percents for each key."""
-    rows: List[Tuple] = [("", *scores_per_set, "mean")]
+def set_table(scores_per_set: dict[str, dict[str, float | None]], *, keys: Sequence[str] = ("links_f",)) -> list[tuple]:
+    """A table like the papers': a header with the names of the sets and their mean, and a row of percents for each
+    key."""
+    rows: list[tuple] = [("", *scores_per_set, "mean")]
     for key in keys:
         values = [scores[key] for scores in scores_per_set.values()]
         mean = None if None in values else _mean(values)
@@ -151,7 +152,7 @@ def set_table(
     return rows
 
 
-def _read(examples: Iterable[Example], spans_key: Optional[str]) -> Iterator[Links]:
+def _read(examples: Iterable[Example], spans_key: str | None) -> Iterator[Links]:
     for example in examples:
         gold_doc, doc = example.reference, example.predicted
         key = "luke_links" if "luke_links" in gold_doc.spans else None
@@ -174,21 +175,21 @@ def _read(examples: Iterable[Example], spans_key: Optional[str]) -> Iterator[Lin
         yield Links({place: ids for place, ids in gold.items() if ids}, unknown, predicted, candidates)
 
 
-def _ids(spans: Sequence[Span]) -> Dict[Place, FrozenSet[str]]:
-    ids: Dict[Place, Set[str]] = {}
+def _ids(spans: Sequence[Span]) -> dict[Place, frozenset[str]]:
+    ids: dict[Place, set[str]] = {}
     for span in spans:
         found = ids.setdefault((span.start_char, span.end_char), set())
         found.update([span.kb_id_] if span.kb_id_ else [])
     return {place: frozenset(found) for place, found in ids.items()}
 
 
-def _get_spans(doc: Doc, spans_key: Optional[str]) -> Sequence[Span]:
+def _get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
     if spans_key is None:
         return doc.ents
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
-def _count(links: Links) -> Optional[Counts]:
+def _count(links: Links) -> Counts | None:
     """None where the gold has mentions, but says the entity of none."""
     if links.unknown and not links.gold:
         return None
@@ -214,15 +215,15 @@ def _f1(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def _share(part: int, whole: int) -> Optional[float]:
+def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _mean(values: Sequence[float]) -> Optional[float]:
+def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _prf(name: str, score: PRFScore) -> Dict[str, Optional[float]]:
+def _prf(name: str, score: PRFScore) -> dict[str, float | None]:
     if not len(score):
         return {f"{name}_{x}": None for x in "prf"}
     return {f"{name}_p": score.precision, f"{name}_r": score.recall, f"{name}_f": score.fscore}

@@ -1,7 +1,8 @@
 """Scores of predicted mentions against gold ones: exact span and label, as conlleval and seqeval count them."""
 
 from collections import defaultdict
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span
@@ -10,21 +11,21 @@ from spacy.util import registry
 
 from .places import word_edges
 
-Key = Tuple[int, int, str]
+Key = tuple[int, int, str]
 
 
 @registry.scorers("spacy-luke.ner_scorer.v1")
-def make_ner_scorer() -> Callable[..., Dict[str, Any]]:
+def make_ner_scorer() -> Callable[..., dict[str, Any]]:
     """The scorer of `luke_ner`: `score_ner`."""
     return score_ner
 
 
-def score_ner(examples: Iterable[Example], *, spans_key: Optional[str] = None, **kwargs: Any) -> Dict[str, Any]:
+def score_ner(examples: Iterable[Example], *, spans_key: str | None = None, **kwargs: Any) -> dict[str, Any]:
     """Scores of doc.ents, or of doc.spans[spans_key], where mentions may overlap; see `score_mentions`."""
     return score_mentions(examples, spans_key=spans_key)
 
 
-def score_mentions(examples: Iterable[Example], *, spans_key: Optional[str] = None) -> Dict[str, Any]:
+def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None) -> dict[str, Any]:
     """Micro precision, recall and F1 (0 to 1), over all labels and per label.
 
     A prediction is right where a gold mention has the same words and the same label; each counts once, however often
@@ -35,7 +36,7 @@ def score_mentions(examples: Iterable[Example], *, spans_key: Optional[str] = No
     Returns ents_p, ents_r, ents_f and ents_per_type ({label: {"p", "r", "f"}}), or the same with spans_{key}_;
     all None where there is nothing to score.
     """
-    score_per_label: Dict[str, PRFScore] = defaultdict(PRFScore)
+    score_per_label: dict[str, PRFScore] = defaultdict(PRFScore)
     for example in examples:
         gold_doc = example.reference
         if spans_key is None and not gold_doc.has_annotation("ENT_IOB"):
@@ -65,18 +66,18 @@ def score_mentions(examples: Iterable[Example], *, spans_key: Optional[str] = No
     }
 
 
-def _get_spans(doc: Doc, spans_key: Optional[str]) -> Sequence[Span]:
+def _get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
     if spans_key is None:
         return doc.ents
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
-def _predictions_in_gold_words(example: Example, spans_key: Optional[str]) -> Tuple[Set[Key], List[Key]]:
+def _predictions_in_gold_words(example: Example, spans_key: str | None) -> tuple[set[Key], list[Key]]:
     """Predicted mentions in words of the gold doc: those that align with it, and the words touched by the others."""
     predicted = {(span.start, span.end, span.label_) for span in _get_spans(example.predicted, spans_key)}
     gold_doc = example.reference
-    aligned: Set[Key] = predicted
-    unaligned: List[Key] = []
+    aligned: set[Key] = predicted
+    unaligned: list[Key] = []
     if predicted and [word.text for word in example.predicted] != [word.text for word in gold_doc]:
         aligned, unaligned = _align(example, predicted)
     if spans_key is None and any(word.ent_iob == 0 for word in gold_doc):
@@ -85,7 +86,7 @@ def _predictions_in_gold_words(example: Example, spans_key: Optional[str]) -> Tu
     return aligned, unaligned
 
 
-def _align(example: Example, predicted: Set[Key]) -> Tuple[Set[Key], List[Key]]:
+def _align(example: Example, predicted: set[Key]) -> tuple[set[Key], list[Key]]:
     predicted_edges = word_edges(example.predicted)
     gold_edges = word_edges(example.reference)
     if predicted_edges[-1][1] != (gold_edges[-1][1] if gold_edges else 0):

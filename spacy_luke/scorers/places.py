@@ -1,12 +1,12 @@
 """Gold places in the text of a prediction, whose words and blanks may differ."""
 
 from bisect import bisect_left
-from typing import Callable, List, Tuple
+from collections.abc import Callable
 
 from spacy.tokens import Doc
 from spacy.training import Example
 
-Place = Tuple[int, int]
+Place = tuple[int, int]
 
 
 def gold_place_finder(example: Example) -> Callable[[int, int], Place]:
@@ -35,7 +35,7 @@ def gold_place_finder(example: Example) -> Callable[[int, int], Place]:
     return find
 
 
-def word_edges(doc: Doc) -> List[Place]:
+def word_edges(doc: Doc) -> list[Place]:
     """Where each word begins and ends in the text without its blanks."""
     edges, place = [], 0
     for word in doc:
@@ -45,5 +45,5 @@ def word_edges(doc: Doc) -> List[Place]:
     return edges
 
 
-def _solid(text: str) -> List[int]:
+def _solid(text: str) -> list[int]:
     return [i for i, character in enumerate(text) if not character.isspace()]

@@ -4,7 +4,8 @@ import re
 import string
 import warnings
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from spacy.training import Example
 from spacy.util import registry
@@ -17,31 +18,31 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @registry.scorers("spacy-luke.qa_scorer.v1")
-def make_qa_scorer() -> Callable[..., Dict[str, Any]]:
+def make_qa_scorer() -> Callable[..., dict[str, Any]]:
     """The scorer of `luke_qa`: `score_answers`."""
     return score_answers
 
 
 @registry.scorers("spacy-luke.cloze_scorer.v1")
-def make_cloze_scorer() -> Callable[..., Dict[str, Any]]:
+def make_cloze_scorer() -> Callable[..., dict[str, Any]]:
     """The scorer of `luke_cloze`: `score_fillers`."""
     return score_fillers
 
 
-def score_answers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Exact match and F1 (0 to 1) of the best of `doc._.luke_answers` for each question that has gold "answers".
 
-    The text of the answer, "" for "no answer", is compared with those of the gold, and the best counts. A gold answer of
-    articles and punctuation alone is none, as in SQuAD 2.0's script (Rajpurkar et al., 2018), which agrees with that of
-    1.1 everywhere else. A question that is not answered at all has "".
+    The text of the answer, "" for "no answer", is compared with those of the gold, and the best counts. A gold answer
+    of articles and punctuation alone is none, as in SQuAD 2.0's script (Rajpurkar et al., 2018), which agrees with that
+    of 1.1 everywhere else. A question that is not answered at all has "".
 
     qa_em, qa_f: over all questions. Where some have no answer in the text: qa_has_answer_em, qa_has_answer_f over the
-    others, and qa_no_answer_accuracy over these; else None. All None without questions. qa_not_asked: gold questions that
-    the predicted Docs do not have, as after the stock `spacy evaluate`, which gives the pipeline the text alone; they are
-    in no other score.
+    others, and qa_no_answer_accuracy over these; else None. All None without questions. qa_not_asked: gold questions
+    that the predicted Docs do not have, as after the stock `spacy evaluate`, which gives the pipeline the text alone;
+    they are in no other score.
     """
-    answered: List[Tuple[float, float]] = []
-    unanswerable: List[float] = []
+    answered: list[tuple[float, float]] = []
+    unanswerable: list[float] = []
     texts, missed = _read(examples, "luke_questions")
     for prediction, golds in texts:
         kept = [gold for gold in golds if normalize_answer(gold)] or [""]
@@ -51,7 +52,7 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         else:
             unanswerable.append(pair[0])
     both = [*answered, *((em, em) for em in unanswerable)]
-    scores: Dict[str, Any] = {**_means("qa", both), "qa_has_answer_em": None, "qa_has_answer_f": None}
+    scores: dict[str, Any] = {**_means("qa", both), "qa_has_answer_em": None, "qa_has_answer_f": None}
     scores["qa_no_answer_accuracy"] = None
     scores["qa_not_asked"] = missed or None
     if unanswerable:
@@ -60,9 +61,9 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
     return scores
 
 
-def score_fillers(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
-    """Exact match and F1 (0 to 1) of the best of `doc._.luke_fillers` for each query that has gold "answers", as ReCoRD's
-    script (Zhang et al., 2018) counts: by the text of the answers, whatever their places, and the best counts.
+def score_fillers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    """Exact match and F1 (0 to 1) of the best of `doc._.luke_fillers` for each query that has gold "answers", as
+    ReCoRD's script (Zhang et al., 2018) counts: by the text of the answers, whatever their places, and the best counts.
 
     Keys cloze_em and cloze_f, None without queries; and cloze_not_asked, see `score_answers`.
     """
@@ -77,7 +78,8 @@ def normalize_answer(text: str) -> str:
 
 
 def answer_f1(prediction: str, gold: str, *, empty: float = 1.0) -> float:
-    """F1 of the normalised words as bags. empty: that of two texts without any: 1 in SQuAD 2.0's script, 0 in ReCoRD's."""
+    """F1 of the normalised words as bags. empty: that of two texts without any: 1 in SQuAD 2.0's script, 0 in
+    ReCoRD's."""
     predicted, wanted = normalize_answer(prediction).split(), normalize_answer(gold).split()
     if not predicted or not wanted:
         return empty if predicted == wanted else 0.0
@@ -85,21 +87,21 @@ def answer_f1(prediction: str, gold: str, *, empty: float = 1.0) -> float:
     return 2 * same / (len(predicted) + len(wanted))
 
 
-def _best(prediction: str, golds: List[str], *, empty: float) -> Tuple[float, float]:
+def _best(prediction: str, golds: list[str], *, empty: float) -> tuple[float, float]:
     exact = max(float(normalize_answer(prediction) == normalize_answer(gold)) for gold in golds)
     return exact, max(answer_f1(prediction, gold, empty=empty) for gold in golds)
 
 
-def _means(name: str, pairs: List[Tuple[float, float]]) -> Dict[str, Optional[float]]:
+def _means(name: str, pairs: list[tuple[float, float]]) -> dict[str, float | None]:
     if not pairs:
         return {f"{name}_em": None, f"{name}_f": None}
     return {f"{name}_em": sum(em for em, _ in pairs) / len(pairs), f"{name}_f": sum(f for _, f in pairs) / len(pairs)}
 
 
-def _read(examples: Iterable[Example], asked: str) -> Tuple[List[Tuple[str, List[str]]], int]:
+def _read(examples: Iterable[Example], asked: str) -> tuple[list[tuple[str, list[str]]], int]:
     """The text of the best prediction and those of the gold answers, for each question whose gold is known and that the
     pipeline was asked; and how many it was not, of which it warns."""
-    texts: List[Tuple[str, List[str]]] = []
+    texts: list[tuple[str, list[str]]] = []
     missed = 0
     for example in examples:
         doc, gold_doc = example.predicted, example.reference
@@ -108,7 +110,7 @@ def _read(examples: Iterable[Example], asked: str) -> Tuple[List[Tuple[str, List
             continue
         given = get_rows(doc, asked) or []
         found = get_found(doc, asked) or [[] for _ in given]
-        left: Dict[str, List[Any]] = {}
+        left: dict[str, list[Any]] = {}
         for item, rows in zip(given, found, strict=True):
             left.setdefault(_question(item), []).append(rows)
         for item in gold:
@@ -120,7 +122,8 @@ def _read(examples: Iterable[Example], asked: str) -> Tuple[List[Tuple[str, List
             texts.append((prediction, [gold_doc.text[start:end] for start, end in item["answers"]]))
     if missed:
         warnings.warn(
-            f"{missed} of {missed + len(texts)} gold items of doc._.{asked} were not asked, and so are not scored: the Docs "
+            f"{missed} of {missed + len(texts)} gold items of doc._.{asked} were not asked, and so are not scored: the "
+            f"Docs "
             "that the pipeline got do not have them. Use `spacy luke evaluate`, or for training read the data by "
             "spacy-luke.GoldCorpus.v1 with questions = true.",
             stacklevel=3,
@@ -128,5 +131,5 @@ def _read(examples: Iterable[Example], asked: str) -> Tuple[List[Tuple[str, List
     return texts, missed
 
 
-def _question(item: Dict[str, Any]) -> str:
+def _question(item: dict[str, Any]) -> str:
     return item["question"] if "question" in item else item["query"]

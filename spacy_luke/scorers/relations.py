@@ -2,8 +2,9 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc
@@ -15,23 +16,23 @@ from .places import Place, gold_place_finder
 
 DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
 
-Pair = Tuple[Place, Place]
-Key = Tuple[Place, Place, str]
-EntityLabels = Dict[Place, FrozenSet[str]]
+Pair = tuple[Place, Place]
+Key = tuple[Place, Place, str]
+EntityLabels = dict[Place, frozenset[str]]
 
 
 class Found(NamedTuple):
     """Gold and predicted relations of a document, in characters of the prediction's text."""
 
-    gold: Set[Key]
-    predicted: Set[Key]
-    pairs: Optional[Set[Pair]]  # those that were given
+    gold: set[Key]
+    predicted: set[Key]
+    pairs: set[Pair] | None  # those that were given
     gold_entities: EntityLabels
     predicted_entities: EntityLabels
 
 
 @registry.scorers("spacy-luke.relation_scorer.v1")
-def make_relation_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[str, Any]]:
+def make_relation_scorer(spans_key: str | None = None) -> Callable[..., dict[str, Any]]:
     """The scorer of `luke_relation`: `score_relations`.
 
     spans_key: entities, whose labels the strict score compares, are in doc.spans[spans_key]; None: in doc.ents.
@@ -40,14 +41,14 @@ def make_relation_scorer(spans_key: Optional[str] = None) -> Callable[..., Dict[
 
 
 def _score(
-    spans_key: Optional[str], examples: Iterable[Example], *, none: Optional[str] = None, **kwargs: Any
-) -> Dict[str, Any]:
+    spans_key: str | None, examples: Iterable[Example], *, none: str | None = None, **kwargs: Any
+) -> dict[str, Any]:
     return score_relations(examples, none=none, spans_key=spans_key)
 
 
 def score_relations(
-    examples: Iterable[Example], *, none: Optional[str] = None, spans_key: Optional[str] = None
-) -> Dict[str, Any]:
+    examples: Iterable[Example], *, none: str | None = None, spans_key: str | None = None
+) -> dict[str, Any]:
     """Scores (0 to 1) of `doc._.luke_relations` against the gold ones, as sets of (head, tail, label).
 
     Mentions are compared by their characters. Every gold relation that is not predicted is a miss, whether its pair was
@@ -61,11 +62,11 @@ def score_relations(
     relations_macro_f: mean F1 over the labels of the gold, as FewRel is reported.
     relations_accuracy: share of given pairs with exactly their labels, or none where they have none.
     relations_per_type: {label: {"p", "r", "f"}}.
-    relations_semeval_f: where all gold labels look like X(e1,e2), SemEval-2010 task 8's official score: the mean F1 over
-        the X of the gold, where a right X in the wrong direction is an error for precision and recall.
+    relations_semeval_f: where all gold labels look like X(e1,e2), SemEval-2010 task 8's official score: the mean F1
+        over the X of the gold, where a right X in the wrong direction is an error for precision and recall.
     Keys are None where there is nothing to score.
     """
-    per_type: Dict[str, PRFScore] = defaultdict(PRFScore)
+    per_type: dict[str, PRFScore] = defaultdict(PRFScore)
     strict = PRFScore()
     n_pairs = n_right = 0
     for found in _read(examples, none, spans_key):
@@ -85,7 +86,7 @@ def score_relations(
     total = PRFScore()
     for score in per_type.values():
         total += score
-    scores: Dict[str, Any] = {
+    scores: dict[str, Any] = {
         **_prf("relations", total),
         **_prf("relations_strict", strict),
         "relations_macro_f": _macro_f(per_type),
@@ -96,7 +97,7 @@ def score_relations(
     return scores
 
 
-def _read(examples: Iterable[Example], none: Optional[str], spans_key: Optional[str]) -> Iterator[Found]:
+def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) -> Iterator[Found]:
     for example in examples:
         gold_doc, doc = example.reference, example.predicted
         gold_rows, given = get_rows(gold_doc, "luke_relations"), get_rows(gold_doc, "luke_pairs")
@@ -118,35 +119,35 @@ def _read(examples: Iterable[Example], none: Optional[str], spans_key: Optional[
         yield Found(gold, predicted, pairs, *labels)
 
 
-def _entity_labels(doc: Doc, spans_key: Optional[str]) -> EntityLabels:
+def _entity_labels(doc: Doc, spans_key: str | None) -> EntityLabels:
     """Labels of each entity; one of several labels (in a span group) has the set of them."""
-    labels: Dict[Place, Set[str]] = {}
+    labels: dict[Place, set[str]] = {}
     for span in doc.ents if spans_key is None else doc.spans.get(spans_key, []):
         labels.setdefault((span.start_char, span.end_char), set()).add(span.label_)
     return {place: frozenset(names) for place, names in labels.items()}
 
 
-def _with_entities(keys: Set[Key], entities: EntityLabels) -> Set[tuple]:
+def _with_entities(keys: set[Key], entities: EntityLabels) -> set[tuple]:
     return {(*key, entities.get(key[0]), entities.get(key[1])) for key in keys}
 
 
-def _prf(name: str, score: PRFScore) -> Dict[str, Optional[float]]:
+def _prf(name: str, score: PRFScore) -> dict[str, float | None]:
     if not len(score):
         return {f"{name}_{x}": None for x in "prf"}
     return {f"{name}_p": score.precision, f"{name}_r": score.recall, f"{name}_f": score.fscore}
 
 
-def _macro_f(scores: Dict[str, PRFScore]) -> Optional[float]:
+def _macro_f(scores: dict[str, PRFScore]) -> float | None:
     """Mean F1 over the labels of the gold."""
-    in_gold: List[PRFScore] = [score for score in scores.values() if score.tp + score.fn]
+    in_gold: list[PRFScore] = [score for score in scores.values() if score.tp + score.fn]
     return sum(score.fscore for score in in_gold) / len(in_gold) if in_gold else None
 
 
-def _semeval_f(per_type: Dict[str, PRFScore]) -> Optional[float]:
+def _semeval_f(per_type: dict[str, PRFScore]) -> float | None:
     gold = [label for label, score in per_type.items() if score.tp + score.fn]
     if not all(DIRECTED.fullmatch(label) for label in gold):
         return None
-    merged: Dict[str, PRFScore] = defaultdict(PRFScore)
+    merged: dict[str, PRFScore] = defaultdict(PRFScore)
     for label, score in per_type.items():
         match = DIRECTED.fullmatch(label)
         merged[match[1] if match else label] += score

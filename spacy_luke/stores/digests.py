@@ -1,19 +1,20 @@
 """Digests of what is mapped into memory, and what is remembered of them: they are BLAKE2b of 16 bytes, hexadecimal.
 
-What is small is read and compared at every opening. A larger file is compared when it is first opened on a machine, which
-is then remembered in `~/.cache/spacy_luke/digests.txt` (in $XDG_CACHE_HOME where that is set): a line for each part that
-was right, made of its digest and of the file's inode, size and times in nanoseconds. A file that was changed, copied or
-linked has others, and is compared again. Nothing is believed that is not there, so a lost, damaged or unwritable memory
-costs time and nothing else.
+What is small is read and compared at every opening. A larger file is compared when it is first opened on a machine,
+which is then remembered in `~/.cache/spacy_luke/digests.txt` (in $XDG_CACHE_HOME where that is set): a line for each
+part that was right, made of its digest and of the file's inode, size and times in nanoseconds. A file that was changed,
+copied or linked has others, and is compared again. Nothing is believed that is not there, so a lost, damaged or
+unwritable memory costs time and nothing else.
 """
 
 import os
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -24,7 +25,7 @@ SHOWN = 1 << 30  # bytes whose reading is shown in a terminal
 SETTLED = 2_000_000_000  # nanoseconds after which a change of a file has another time than the last one
 MOST_REMEMBERED = 1 << 18  # bytes of the memory, of which the later half stays
 
-_remembered: Set[str] = set()  # by this process
+_remembered: set[str] = set()  # by this process
 
 
 class Part(NamedTuple):
@@ -45,13 +46,13 @@ def digest_file(path: Path, *, progress: bool = False) -> str:
         return _digest(path, 0, None, count)
 
 
-def find_changed(parts: Iterable[Part], *, every: bool = False, progress: bool = False) -> Optional[Part]:
+def find_changed(parts: Iterable[Part], *, every: bool = False, progress: bool = False) -> Part | None:
     """The first part whose digest is another, None where all are right. every: also those that are remembered."""
     parts = list(parts)
     large = [part for part in parts if part.size > SMALL]
     known = _remembered | _read_memory() if large and not every else set()
     wanted = [part for part in parts if part.size <= SMALL or _key(part) not in known]
-    right: List[str] = []
+    right: list[str] = []
     total = sum(part.size for part in wanted)
     try:
         with _bar("checking files, once on this machine", total, progress) as count:
@@ -68,7 +69,7 @@ def find_changed(parts: Iterable[Part], *, every: bool = False, progress: bool =
     return None
 
 
-def _digest(path: Path, start: int, size: Optional[int], count: Callable[[int], Any]) -> str:
+def _digest(path: Path, start: int, size: int | None, count: Callable[[int], Any]) -> str:
     digest = blake2b(digest_size=16)
     with path.open("rb") as file:
         file.seek(start)
@@ -81,8 +82,8 @@ def _digest(path: Path, start: int, size: Optional[int], count: Callable[[int], 
 
 @contextmanager
 def _bar(what: str, total: int, progress: bool) -> Iterator[Callable[[int], Any]]:
-    """What counts bytes: shown where it is asked for, and in a terminal where it takes long. What is not shown is not made,
-    since tqdm's lock would settle by which method the user's program starts processes."""
+    """What counts bytes: shown where it is asked for, and in a terminal where it takes long. What is not shown is not
+    made, since tqdm's lock would settle by which method the user's program starts processes."""
     if not progress and (total <= SHOWN or not sys.stderr.isatty()):
         yield lambda size: None
         return
@@ -97,7 +98,7 @@ def _key(part: Part) -> str:
     return digest_bytes(repr((part.digest, part.start, part.size, *state)).encode())
 
 
-def _memory() -> Optional[Path]:
+def _memory() -> Path | None:
     given = os.environ.get("XDG_CACHE_HOME", "")
     try:
         cache = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
@@ -106,7 +107,7 @@ def _memory() -> Optional[Path]:
     return cache / "spacy_luke" / "digests.txt"
 
 
-def _read_memory() -> Set[str]:
+def _read_memory() -> set[str]:
     path = _memory()
     try:
         return set() if path is None else set(path.read_text(encoding="ascii", errors="replace").split())
@@ -114,7 +115,7 @@ def _read_memory() -> Set[str]:
         return set()
 
 
-def _remember(keys: List[str]) -> None:
+def _remember(keys: list[str]) -> None:
     _remembered.update(keys)
     path = _memory()
     if path is None or not keys:

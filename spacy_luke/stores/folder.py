@@ -6,9 +6,10 @@ Version 1 had no digest of the manifest itself, and is read too.
 """
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any
 
 from ..atomic import link_or_copy
 from .digests import Part, digest_bytes, digest_file, find_changed
@@ -31,10 +32,11 @@ class StoreKind:
     many: str
     form: str
     build: str
-    is_whole: Callable[[Dict[str, Any]], bool]
+    is_whole: Callable[[dict[str, Any]], bool]
 
     def open(self, path: Path, *, verify: bool = False, progress: bool = False) -> "StoreFolder":
-        """The manifest, and sizes and digests of the files (of large ones as `digests` says; verify: of all, in any case).
+        """The manifest, and sizes and digests of the files (of large ones as `digests` says; verify: of all, in any
+        case).
 
         Raises ValueError for what is no such store, one of another version, and one that is not whole or damaged, with
         the file and what to do.
@@ -59,12 +61,12 @@ class StoreKind:
         folder: Path,
         values: Mapping[str, Any],
         *,
-        names: Optional[Iterable[str]] = None,
-        known: Mapping[str, Tuple[int, str]] = {},
+        names: Iterable[str] | None = None,
+        known: Mapping[str, tuple[int, str]] = {},
         progress: bool = False,
     ) -> None:
-        """The manifest of the files in a folder, or of those of these names. values: the entries of this kind; known: sizes
-        and digests that need not be made again."""
+        """The manifest of the files in a folder, or of those of these names. values: the entries of this kind; known:
+        sizes and digests that need not be made again."""
         names = sorted(path.name for path in folder.iterdir()) if names is None else names
         files = {
             name: known.get(name) or [(folder / name).stat().st_size, digest_file(folder / name, progress=progress)]
@@ -72,7 +74,7 @@ class StoreKind:
         }
         write_sealed(folder / MANIFEST, {"format": self.form, "version": VERSION, **values, "files": files})
 
-    def _read_manifest(self, path: Path) -> Dict[str, Any]:
+    def _read_manifest(self, path: Path) -> dict[str, Any]:
         file = path / MANIFEST
         if not file.is_file():
             raise ValueError(f"{path} is no {self.what}: there is no {MANIFEST}. {self.build}")
@@ -87,7 +89,8 @@ class StoreKind:
             raise ValueError(f"{path} is no {self.what}: {MANIFEST} says format {form!r}. {self.build}")
         if type(version) is not int or version not in READABLE:
             raise ValueError(
-                f"{path} is a {self.what} of version {version}, but this spacy_luke reads version {VERSION}. Build it again."
+                f"{path} is a {self.what} of version {version}, but this spacy_luke reads version {VERSION}. Build it "
+                f"again."
             )
         if version >= 2 and not is_sealed(manifest):
             raise ValueError(f"{path} is a damaged {self.what}: {MANIFEST} is not as it was written. {AGAIN}")
@@ -103,11 +106,11 @@ class StoreKind:
 class StoreFolder:
     """A store that was opened. Nothing in it changes, but it may be replaced as a whole."""
 
-    def __init__(self, path: Path, kind: StoreKind, manifest: Dict[str, Any]) -> None:
+    def __init__(self, path: Path, kind: StoreKind, manifest: dict[str, Any]) -> None:
         self.path, self.kind, self.manifest = path, kind, manifest
 
     @property
-    def files(self) -> Dict[str, Tuple[int, str]]:
+    def files(self) -> dict[str, tuple[int, str]]:
         """Size and digest of each file but the manifest."""
         return self.manifest["files"]
 
@@ -142,7 +145,7 @@ def write_sealed(path: Path, data: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(seal(data), indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
 
-def seal(data: Mapping[str, Any]) -> Dict[str, Any]:
+def seal(data: Mapping[str, Any]) -> dict[str, Any]:
     """The same with "digest", of all the rest as JSON gives it back."""
     data = json.loads(json.dumps(data))
     return {**data, "digest": _digest(data)}
@@ -157,7 +160,7 @@ def _digest(data: Mapping[str, Any]) -> str:
     return digest_bytes(json.dumps(data, sort_keys=True).encode())
 
 
-def _has_files(manifest: Dict[str, Any]) -> bool:
+def _has_files(manifest: dict[str, Any]) -> bool:
     """Whether "files" is what this module writes, all of them inside of the folder."""
     sizes = [x for pair in manifest["files"].values() for x in zip(pair, (int, str), strict=True)]
     inside = all(

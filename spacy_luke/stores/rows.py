@@ -1,15 +1,15 @@
 """Arrays in .npy files that are never read as a whole: mapped into memory, or read row by row.
 
-Mapping suits the index of names. For vectors it does not: the system maps large stretches around each row (2,000 rows of a
-file of 400 MB counted for 320 MB of memory), and waits for the disk row by row. `RowFile` asks the disk for all rows of a
-batch first and then copies these rows alone; the system's cache of the file is shared between processes either way.
+Mapping suits the index of names. For vectors it does not: the system maps large stretches around each row (2,000 rows
+of a file of 400 MB counted for 320 MB of memory), and waits for the disk row by row. `RowFile` asks the disk for all
+rows of a batch first and then copies these rows alone; the system's cache of the file is shared between processes
+either way.
 """
 
 import mmap
 import os
 import weakref
 from pathlib import Path
-from typing import Optional, Tuple
 
 import numpy as np
 
@@ -17,9 +17,9 @@ CAN_ADVISE = hasattr(os, "posix_fadvise")  # macOS has pread, but not this
 AGAIN = "Copy the whole folder again, or build it again."
 
 
-def map_array(file: Path, descr: str, shape: Optional[Tuple[int, ...]]) -> np.memmap:
-    """A .npy file mapped into memory. shape: None for one dimension of any length. ValueError where it does not hold such
-    an array."""
+def map_array(file: Path, descr: str, shape: tuple[int, ...] | None) -> np.memmap:
+    """A .npy file mapped into memory. shape: None for one dimension of any length. ValueError where it does not hold
+    such an array."""
     try:
         found = np.load(file, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # the parser of numpy's headers raises many kinds: TokenError, SyntaxError, ...
@@ -45,7 +45,7 @@ def map_bytes(file: Path) -> mmap.mmap:
 class RowFile:
     """Rows of a .npy file of shape (rows, size). Processes that are forked may read it at once."""
 
-    def __init__(self, file: Path, descr: str, shape: Tuple[int, int]) -> None:
+    def __init__(self, file: Path, descr: str, shape: tuple[int, int]) -> None:
         mapped = map_array(file, descr, shape)
         self.file, self.dtype, self.shape = file, mapped.dtype, shape
         self._mapped = None if hasattr(os, "pread") else mapped  # Windows has no pread

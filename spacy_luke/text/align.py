@@ -2,8 +2,8 @@
 
 import unicodedata
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Iterable, Tuple
 
 import numpy as np
 
@@ -28,11 +28,12 @@ def align_text(tokenizer: PieceTokenizer, text: str, word_starts_W: np.ndarray, 
 def place_spans(
     tokenizer: PieceTokenizer,
     text: str,
-    offsets: Tuple[np.ndarray, np.ndarray],
+    offsets: tuple[np.ndarray, np.ndarray],
     word_starts_W: np.ndarray,
     word_ends_W: np.ndarray,
-) -> Tuple[np.ndarray, np.ndarray]:
-    """first_W, last_W of `align_text`, where the characters [start, end) of each piece, int64 (N,) and (N,), are known."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """first_W, last_W of `align_text`, where the characters [start, end) of each piece, int64 (N,) and (N,), are
+    known."""
     starts_W, ends_W = _checked_offsets(word_starts_W, word_ends_W, len(text))
     starts_N, ends_N = offsets
     starts_N = np.maximum.accumulate(starts_N)  # normalisation may swap neighbouring marks; words need an order
@@ -80,7 +81,7 @@ def is_punctuation(char: str) -> bool:
     return ascii_symbol or unicodedata.category(char).startswith("P")
 
 
-def _checked_offsets(starts: np.ndarray, ends: np.ndarray, length: int) -> Tuple[np.ndarray, np.ndarray]:
+def _checked_offsets(starts: np.ndarray, ends: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     starts_W = np.asarray(starts, dtype=np.int64)
     ends_W = np.asarray(ends, dtype=np.int64)
     if starts_W.shape != ends_W.shape or starts_W.ndim != 1:

@@ -5,8 +5,9 @@ Each one reproduces the pure-Python tokenizer of transformers 4.53 (`RobertaToke
 """
 
 import base64
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -21,7 +22,7 @@ BERT_SPECIAL = ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
 
 
 def build_byte_bpe(
-    vocab: Dict[str, int], merges: List[Tuple[str, str]], *, unk: str, prefix: bool = False
+    vocab: dict[str, int], merges: list[tuple[str, str]], *, unk: str, prefix: bool = False
 ) -> Tokenizer:
     """GPT-2's byte-level BPE. A piece that is not in the vocabulary becomes `unk`.
 
@@ -30,8 +31,10 @@ def build_byte_bpe(
     """
     if lost := sorted(set(pre_tokenizers.ByteLevel.alphabet()) - set(vocab)):
         raise ValueError(
-            f"Expected a piece for each of the 256 bytes in vocab.json, but {len(lost)} are missing, the first of which are "
-            f"{lost[:5]}; text with them would be lost. Check that vocab.json is whole and a byte-level BPE's, as RoBERTa's."
+            f"Expected a piece for each of the 256 bytes in vocab.json, but {len(lost)} are missing, the first of "
+            f"which are "
+            f"{lost[:5]}; text with them would be lost. Check that vocab.json is whole and a byte-level BPE's, as "
+            f"RoBERTa's."
         )
     for number, pair in enumerate(merges):
         for piece in (*pair, "".join(pair)):
@@ -45,7 +48,7 @@ def build_byte_bpe(
     return tokenizer
 
 
-def build_wordpiece(vocab: Dict[str, int], *, unk: str, settings: Dict[str, Any]) -> Tokenizer:
+def build_wordpiece(vocab: dict[str, int], *, unk: str, settings: dict[str, Any]) -> Tokenizer:
     """BERT's WordPiece after its basic tokenizer; `settings` are those of tokenizer_config.json."""
     lower = settings.get("do_lower_case", True)
     accents = settings.get("strip_accents")
@@ -88,7 +91,7 @@ def build_unigram(model: SentencePieceModel, *, source: str) -> Tokenizer:
     return tokenizer
 
 
-def add_pieces(tokenizer: Tokenizer, pieces: List[Tuple[int, AddedToken]], *, source: str) -> None:
+def add_pieces(tokenizer: Tokenizer, pieces: list[tuple[int, AddedToken]], *, source: str) -> None:
     """Make pieces special (found in any text, never split), in the order of their ids, which must come out as given."""
     for number, piece in sorted(pieces, key=lambda item: item[0]):
         tokenizer.add_special_tokens([piece])
@@ -116,11 +119,12 @@ def read_backend(path: Path) -> Tokenizer:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether the `tokenizers` library, which is in Rust, has met what it does not expect; no Exception, and has no public name."""
+    """Whether the `tokenizers` library, which is in Rust, has met what it does not expect; no Exception, and has no
+    public name."""
     return type(error).__name__ == "PanicException"
 
 
-def _steps(value: Any) -> Iterator[Dict[str, Any]]:
+def _steps(value: Any) -> Iterator[dict[str, Any]]:
     """The objects in JSON that say what they are."""
     if isinstance(value, dict) and "type" in value:
         yield value
@@ -129,18 +133,18 @@ def _steps(value: Any) -> Iterator[Dict[str, Any]]:
             yield from _steps(inner)
 
 
-def special_pieces(named: Dict[str, Any], default: Tuple[str, ...]) -> Tuple[str, ...]:
+def special_pieces(named: dict[str, Any], default: tuple[str, ...]) -> tuple[str, ...]:
     values = (named.get(key) or piece for key, piece in zip(SPECIAL_KEYS, default, strict=True))
     return tuple(value["content"] if isinstance(value, dict) else value for value in values)
 
 
 def added_pieces(
-    folder: Path, backend: Tokenizer, special: Tuple[str, ...], named: Dict[str, Any]
-) -> List[Tuple[int, AddedToken]]:
+    folder: Path, backend: Tokenizer, special: tuple[str, ...], named: dict[str, Any]
+) -> list[tuple[int, AddedToken]]:
     """Special and added pieces with their ids. Flags come from tokenizer_config.json, then special_tokens_map.json;
     the mask of RoBERTa and XLM-R takes the whitespace before it, as in their tokenizers."""
-    flags: Dict[str, Dict[str, Any]] = {special[4]: {"lstrip": special[4] == ROBERTA_SPECIAL[4]}}
-    ids: Dict[str, Optional[int]] = {piece: backend.token_to_id(piece) for piece in special}
+    flags: dict[str, dict[str, Any]] = {special[4]: {"lstrip": special[4] == ROBERTA_SPECIAL[4]}}
+    ids: dict[str, int | None] = {piece: backend.token_to_id(piece) for piece in special}
     entries = [value for key, value in named.items() if key.endswith("_token") and not key.startswith("entity_")]
     extra = named.get("additional_special_tokens") or []
     for entry in [*entries, *extra]:
@@ -172,14 +176,14 @@ def added_pieces(
     return pieces
 
 
-def read_vocab_json(path: Path) -> Dict[str, int]:
+def read_vocab_json(path: Path) -> dict[str, int]:
     vocab = read_json(path)
     if not all(isinstance(number, int) for number in vocab.values()):
         raise ValueError(f"Expected piece -> id (integers) in {path}, but not every value is an integer.")
     return vocab
 
 
-def read_merges(path: Path) -> List[Tuple[str, str]]:
+def read_merges(path: Path) -> list[tuple[str, str]]:
     """Lines "left right", best first; the first line is the version."""
     merges = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
@@ -192,7 +196,7 @@ def read_merges(path: Path) -> List[Tuple[str, str]]:
     return merges
 
 
-def read_vocab_txt(path: Path) -> Dict[str, int]:
+def read_vocab_txt(path: Path) -> dict[str, int]:
     """One piece a line, id = line. Of a piece that stands twice, the last line counts (as in transformers)."""
     lines = read_text(path).split("\n")
     if lines and not lines[-1]:
@@ -200,7 +204,7 @@ def read_vocab_txt(path: Path) -> Dict[str, int]:
     return {line.rstrip("\r"): number for number, line in enumerate(lines)}
 
 
-def read_json(path: Path) -> Dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """A json object; {} where the file is absent."""
     if not path.exists():
         return {}

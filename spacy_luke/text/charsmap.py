@@ -1,14 +1,13 @@
 """SentencePiece's character normalisation (nmt_nfkc and the like), exactly, with character offsets.
 
-The `tokenizers` library has it too (`Precompiled`), but normalises by grapheme: it loses marks after some characters and
-does not compose conjoining Hangul. Reference: google/sentencepiece src/normalizer.cc, which replaces the longest prefix
-that is in the map, again and again; its map is a double-array trie (s-yata/darts-clone) over UTF-8 bytes.
+The `tokenizers` library has it too (`Precompiled`), but normalises by grapheme: it loses marks after some characters
+and does not compose conjoining Hangul. Reference: google/sentencepiece src/normalizer.cc, which replaces the longest
+prefix that is in the map, again and again; its map is a double-array trie (s-yata/darts-clone) over UTF-8 bytes.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
-from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class Charsmap:
         self._normal = data[4 + size :]
         self._single = lru_cache(maxsize=100_000)(self._changes)
 
-    def normalize(self, text: str) -> Tuple[str, Optional[np.ndarray], Optional[np.ndarray]]:
+    def normalize(self, text: str) -> tuple[str, np.ndarray | None, np.ndarray | None]:
         """The normalised text, and for each of its characters [start, end) in `text` (None where nothing changes)."""
         chars = sorted(set(text))
         changed = "".join(char for char in chars if self._single(char))
@@ -49,9 +48,9 @@ class Charsmap:
         choices += [f".(?=[{re.escape(joined)}])"] if joined else []
         if not choices:
             return text, None, None
-        out: List[str] = []
-        starts: List[np.ndarray] = []
-        ends: List[np.ndarray] = []
+        out: list[str] = []
+        starts: list[np.ndarray] = []
+        ends: list[np.ndarray] = []
         done = 0
         for match in re.finditer("|".join(choices), text, re.DOTALL):
             start = match.start()
@@ -72,7 +71,7 @@ class Charsmap:
     def _changes(self, char: str) -> bool:
         return self._longest(char)[0] > 0
 
-    def _longest(self, text: str) -> Tuple[int, str]:
+    def _longest(self, text: str) -> tuple[int, str]:
         """The longest prefix of `text` that is in the map: its characters (0 for none), and what it becomes."""
         if not self.data:
             return 0, ""

@@ -3,7 +3,7 @@
 import base64
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
@@ -30,9 +30,9 @@ def write_files(
     folder: Path,
     *,
     kind: str,
-    special: Tuple[str, ...],
-    settings: Dict[str, Any],
-    charsmap: Optional[bytes],
+    special: tuple[str, ...],
+    settings: dict[str, Any],
+    charsmap: bytes | None,
 ) -> None:
     """vocab.json and merges.txt, or vocab.txt, or sentencepiece.bpe.model; and always
     added_tokens.json, special_tokens_map.json, tokenizer_config.json."""
@@ -56,7 +56,7 @@ def write_files(
     if kind != "wordpiece":
         roles.update({"bos_token": roles["cls_token"], "eos_token": roles["sep_token"]})
     extra = [piece for _, piece in added if piece.content not in special]
-    special_map: Dict[str, Any] = {key: _flags(piece) for key, piece in sorted(roles.items())}
+    special_map: dict[str, Any] = {key: _flags(piece) for key, piece in sorted(roles.items())}
     if extra:
         special_map["additional_special_tokens"] = [_flags(piece) for piece in extra]
     write_json(folder / "special_tokens_map.json", special_map)
@@ -73,11 +73,11 @@ def write_text(path: Path, text: str) -> None:
 
 def _config(
     kind: str,
-    roles: Dict[str, AddedToken],
-    extra: List[AddedToken],
-    added: List[Tuple[int, AddedToken]],
-    settings: Dict[str, Any],
-) -> Dict[str, Any]:
+    roles: dict[str, AddedToken],
+    extra: list[AddedToken],
+    added: list[tuple[int, AddedToken]],
+    settings: dict[str, Any],
+) -> dict[str, Any]:
     config = {**settings, "tokenizer_class": CLASSES[kind]}
     if kind != "wordpiece":
         config = {**LUKE_SETTINGS, **config}
@@ -88,7 +88,7 @@ def _config(
     return config
 
 
-def _flags(piece: AddedToken) -> Dict[str, Any]:
+def _flags(piece: AddedToken) -> dict[str, Any]:
     return {
         "content": piece.content,
         "lstrip": piece.lstrip,
@@ -98,14 +98,14 @@ def _flags(piece: AddedToken) -> Dict[str, Any]:
     }
 
 
-def _write_vocab_txt(path: Path, vocab: Dict[str, int]) -> None:
+def _write_vocab_txt(path: Path, vocab: dict[str, int]) -> None:
     pieces = sorted(vocab, key=vocab.__getitem__)
     if [vocab[piece] for piece in pieces] != list(range(len(pieces))):
         raise ValueError("Expected the ids of the vocabulary to be 0, 1, 2, ..., but there are gaps between them.")
     write_text(path, "".join(f"{piece}\n" for piece in pieces))
 
 
-def _sentencepiece_of(backend: Tokenizer, model: Dict[str, Any], charsmap: Optional[bytes]) -> bytes:
+def _sentencepiece_of(backend: Tokenizer, model: dict[str, Any], charsmap: bytes | None) -> bytes:
     """The SentencePiece model inside an XLM-R tokenizer (the inverse of `build_unigram`)."""
     vocab = model["vocab"]
     head, tail = [piece for piece, _ in vocab[:4]], vocab[-1][0]

@@ -5,7 +5,7 @@ Nothing here looks into a word: sentences begin with words, and blanks and line 
 
 import re
 import unicodedata
-from typing import Collection, Iterator, List, Sequence, Tuple
+from collections.abc import Collection, Iterator, Sequence
 
 BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 NEW_PAGE = "\f\u2029"  # a line break that is as good as a blank line
@@ -16,18 +16,19 @@ BULLET = re.compile(
 RULE = re.compile(r"(?:[-=_*~#+|: ]){3,}$")  # a line that is drawn
 NARROW = 40  # characters: shorter lines were not broken for want of room
 
-Line = Tuple[int, int, str, str]  # first word, one past the last, the text between, what breaks stand before it
+Line = tuple[int, int, str, str]  # first word, one past the last, the text between, what breaks stand before it
 
 
-def line_starts(words: Sequence[str], spaces: Sequence[bool]) -> List[int]:
+def line_starts(words: Sequence[str], spaces: Sequence[bool]) -> list[int]:
     """Words that begin a sentence because of the lines that they stand in, ascending.
 
-    words: of a text, its white space among them as spaCy keeps it; spaces: whether a blank follows each. A sentence begins
+    words: of a text, its white space among them as spaCy keeps it; spaces: whether a blank follows each. A sentence
+        begins
     - after a blank line;
     - with a line that a list's bullet or number begins;
-    - after a line that ends early: the next word would have fitted into the longest line of the paragraph, or into NARROW
-      characters; but not where the next line goes on with a small letter, or is an indented one of a list. So headings,
-      addresses, and rows of tables end, and text that was broken to a width does not.
+    - after a line that ends early: the next word would have fitted into the longest line of the paragraph, or into
+      NARROW characters; but not where the next line goes on with a small letter, or is an indented one of a list. So
+      headings, addresses, and rows of tables end, and text that was broken to a width does not.
     """
     starts = []
     for paragraph in _paragraphs(words, spaces):
@@ -44,9 +45,9 @@ def line_starts(words: Sequence[str], spaces: Sequence[bool]) -> List[int]:
     return starts
 
 
-def sentence_starts(words: Sequence[str], spaces: Sequence[bool], *, full_stops: Collection[str]) -> List[int]:
-    """Words that begin a sentence by `line_starts`, or after a word of `full_stops` and the closing marks that follow it,
-    as spaCy's sentencizer has it; but not after the number of a list."""
+def sentence_starts(words: Sequence[str], spaces: Sequence[bool], *, full_stops: Collection[str]) -> list[int]:
+    """Words that begin a sentence by `line_starts`, or after a word of `full_stops` and the closing marks that follow
+    it, as spaCy's sentencizer has it; but not after the number of a list."""
     by_line = line_starts(words, spaces)
     starts, numbers = set(by_line), _list_numbers(words, spaces, by_line)
     seen = False
@@ -64,8 +65,8 @@ def sentence_starts(words: Sequence[str], spaces: Sequence[bool], *, full_stops:
 
 
 def _closes(word: str, *, apart: bool) -> bool:
-    """Whether a word after a full stop belongs to it still: marks alone, but for what opens a quotation or a bracket. apart:
-    whether white space stands before it."""
+    """Whether a word after a full stop belongs to it still: marks alone, but for what opens a quotation or a bracket.
+    apart: whether white space stands before it."""
     kinds = [unicodedata.category(x) for x in word]
     opens = kinds[0] in ("Ps", "Pi") or (apart and word[0] in "\"'")
     return all(kind[0] == "P" for kind in kinds) and not opens
@@ -76,9 +77,9 @@ def _list_numbers(words: Sequence[str], spaces: Sequence[bool], starts: Sequence
     return {i + 1 for i in starts if i + 1 < len(words) and words[i].isdigit() and len(words[i]) < 4 and not spaces[i]}
 
 
-def _paragraphs(words: Sequence[str], spaces: Sequence[bool]) -> Iterator[List[Line]]:
+def _paragraphs(words: Sequence[str], spaces: Sequence[bool]) -> Iterator[list[Line]]:
     """Lines with text, those without a blank line between them together."""
-    held: List[Line] = []
+    held: list[Line] = []
     for line in _lines(words, spaces):
         breaks = BREAK.findall(line[3])
         if held and (len(breaks) > 1 or any(x in NEW_PAGE for x in breaks)):

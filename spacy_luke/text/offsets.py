@@ -1,7 +1,5 @@
 """Which characters of a text a piece holds."""
 
-from typing import Tuple
-
 import numpy as np
 
 from .charsmap import continues
@@ -10,7 +8,7 @@ from .charsmap import continues
 _SPACES = np.array([chr(code).isspace() for code in range(0x3002)])
 
 
-def trim_whitespace(text: str, starts_N: np.ndarray, ends_N: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def trim_whitespace(text: str, starts_N: np.ndarray, ends_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Take whitespace off the edges of pieces that hold other characters too."""
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     solid = ~_SPACES[np.minimum(codes, 0x3001)]

@@ -1,12 +1,12 @@
 """Texts of questions: a passage that is asked, a question, and the marked texts of cloze questions.
 
-All follow the original code (examples/legacy/reading_comprehension and entity_span_qa): which blanks a piece gets depends
-on it. N pieces, C candidates.
+All follow the original code (examples/legacy/reading_comprehension and entity_span_qa): which blanks a piece gets
+depends on it. N pieces, C candidates.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Passage:
     starts_N: np.ndarray
     ends_N: np.ndarray
 
-    def place(self, start: int, end: int) -> Tuple[int, int]:
+    def place(self, start: int, end: int) -> tuple[int, int]:
         """Pieces [first, last) that hold characters of [start, end); first == last where none does."""
         first = int(np.searchsorted(self.ends_N, start, side="right"))
         while first > 0 and self.starts_N[first - 1] >= start:  # the blank before a word belongs to it
@@ -70,7 +70,7 @@ class MarkedText:
     last_C: np.ndarray
 
 
-def encode_query(tokenizer: PieceTokenizer, query: str, *, placeholder: str, piece: int) -> Tuple[np.ndarray, int]:
+def encode_query(tokenizer: PieceTokenizer, query: str, *, placeholder: str, piece: int) -> tuple[np.ndarray, int]:
     """Pieces of a query, and which of them stands for the placeholder, which the query has exactly once."""
     before, after = query.replace("\n", " ").split(placeholder)
     parts = [_segment(tokenizer, before, blank=True), np.array([piece]), _segment(tokenizer, after, blank=False)]
@@ -80,7 +80,7 @@ def encode_query(tokenizer: PieceTokenizer, query: str, *, placeholder: str, pie
 def mark_candidates(
     tokenizer: PieceTokenizer,
     text: str,
-    candidates: Sequence[Tuple[int, int]],
+    candidates: Sequence[tuple[int, int]],
     *,
     marker: int,
     highlight: str,
@@ -98,7 +98,7 @@ def mark_candidates(
         [(start, 1, start - end, place) for place, (start, end) in enumerate(places)]
         + [(end, 0, -start, place) for place, (start, end) in enumerate(places)]
     )  # at one place those that end come first, and of those that begin the longest
-    parts: List[np.ndarray] = []
+    parts: list[np.ndarray] = []
     first, last = [0] * len(places), [0] * len(places)
     done, size = 0, 0
     for at, begins, _, place in [*inserts, (len(text), 0, 0, -1)]:

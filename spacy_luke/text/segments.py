@@ -4,15 +4,15 @@ A cut changes pieces only between two places where every tokenizer starts anew, 
 N pieces, W words, K mentions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .align import Pieces
 from .tokenizer import PieceTokenizer
 
-Edit = Tuple[int, int, np.ndarray]  # pieces [first, last) of the whole text, and those that stand there instead
+Edit = tuple[int, int, np.ndarray]  # pieces [first, last) of the whole text, and those that stand there instead
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Cutter:
         tokenizer: PieceTokenizer,
         pieces: Pieces,
         *,
-        text: Optional[str] = None,
-        starts_W: Optional[np.ndarray] = None,
-        ends_W: Optional[np.ndarray] = None,
+        text: str | None = None,
+        starts_W: np.ndarray | None = None,
+        ends_W: np.ndarray | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.pieces = pieces
         self.text = text
-        self.known: Dict[Tuple[int, int, Tuple[int, ...]], Tuple[np.ndarray, List[int]]] = {}
+        self.known: dict[tuple[int, int, tuple[int, ...]], tuple[np.ndarray, list[int]]] = {}
         if text is None:
             return
         self.starts, self.ends = starts_W.tolist(), ends_W.tolist()
@@ -79,15 +79,15 @@ class Cutter:
         # The character before which the text is cut there: the blank belongs to the word.
         self.anew_at = np.array([0 if w == 0 else self.starts[w] - 1 for w in self.anew], dtype=np.int64)
 
-    def cut(self, mentions: Sequence[Tuple[int, int]]) -> CutText:
+    def cut(self, mentions: Sequence[tuple[int, int]]) -> CutText:
         """mentions: words [start, end)."""
         first_W, last_W = self.pieces.first_W, self.pieces.last_W
         if self.text is None:
             edges = [(int(first_W[a]), int(last_W[b - 1])) for a, b in mentions]
             return CutText(self.pieces.ids_N, (), [a for a, _ in edges], [b for _, b in edges])
         places = [(self._before_blank(self.starts[a]), self._before_blank(self.ends[b - 1])) for a, b in mentions]
-        regions: Dict[int, List[int]] = {}
-        clean: Dict[int, int] = {}
+        regions: dict[int, list[int]] = {}
+        clean: dict[int, int] = {}
         for place in sorted({x for pair in places for x in pair}):
             i = int(np.searchsorted(self.anew_at, place, side="right")) - 1
             if self.anew_at[i] == place:
@@ -112,7 +112,7 @@ class Cutter:
         """A blank before a cut belongs to what follows."""
         return place - 1 if place and self.text[place - 1] == " " else place
 
-    def _region(self, i: int, cuts: List[int]) -> Tuple[Tuple[int, int], np.ndarray, List[int]]:
+    def _region(self, i: int, cuts: list[int]) -> tuple[tuple[int, int], np.ndarray, list[int]]:
         """The i-th stretch between two places where tokenisation starts anew, cut: its pieces in the whole text
         [first, last), those it has now, and how many of these stand before each cut."""
         begin = int(self.anew_at[i])

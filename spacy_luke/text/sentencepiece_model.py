@@ -7,8 +7,9 @@ remove_extra_whitespaces = 4, escape_whitespaces = 5}.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
@@ -17,9 +18,9 @@ Value = Any  # int or bytes, by the field
 
 def read_sentencepiece(data: bytes, *, name: str = "the file") -> "SentencePieceModel":
     """Parse a model. Raises ValueError (naming `name`) for what is not a SentencePiece model, or not a unigram one."""
-    pieces: List[Tuple[str, float, int]] = []
-    trainer: Dict[int, Value] = {}
-    normalizer: Dict[int, Value] = {}
+    pieces: list[tuple[str, float, int]] = []
+    trainer: dict[int, Value] = {}
+    normalizer: dict[int, Value] = {}
     try:
         for field, value in _fields(data):
             if field == 1:
@@ -67,7 +68,7 @@ def write_sentencepiece(model: "SentencePieceModel") -> bytes:
     return bytes(out + _bytes_field(2, trainer) + _bytes_field(3, normalizer + _number_field(5, 1)))
 
 
-def _fields(data: bytes) -> Iterator[Tuple[int, Value]]:
+def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -89,7 +90,7 @@ def _fields(data: bytes) -> Iterator[Tuple[int, Value]]:
         yield field, value
 
 
-def _varint(data: bytes, at: int) -> Tuple[int, int]:
+def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -120,7 +121,7 @@ def _encode_varint(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class SentencePieceModel:
-    pieces: List[Tuple[str, float, int]]  # text, log probability, kind (NORMAL ... BYTE)
+    pieces: list[tuple[str, float, int]]  # text, log probability, kind (NORMAL ... BYTE)
     unk_id: int
     byte_fallback: bool
     charsmap: bytes  # compiled character normalisation (nmt_nfkc for XLM-R)

@@ -3,8 +3,9 @@
 import base64
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer
@@ -38,7 +39,7 @@ FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "sentencepie
 CLASSES = ("LukeTokenizer", "RobertaTokenizer", "BertTokenizer", "XLMRobertaTokenizer", "MLukeTokenizer")
 
 
-def safe_cuts(text: str, *, size: int, added: List[AddedToken]) -> Iterator[Tuple[int, int]]:
+def safe_cuts(text: str, *, size: int, added: list[AddedToken]) -> Iterator[tuple[int, int]]:
     """Parts [start, end) of a text, cut before a single blank between two letters or digits, about every `size`
     characters: pieces of the parts are those of the whole. No cut touches an added piece that would span it."""
     start = 0
@@ -55,7 +56,7 @@ def safe_cuts(text: str, *, size: int, added: List[AddedToken]) -> Iterator[Tupl
     yield start, len(text)
 
 
-def _is_safe(text: str, cut: int, added: List[AddedToken]) -> bool:
+def _is_safe(text: str, cut: int, added: list[AddedToken]) -> bool:
     if not (text[cut] == " " and text[cut - 1].isalnum() and text[cut + 1].isalnum()):
         return False
     for piece in added:
@@ -80,9 +81,9 @@ class PieceTokenizer:
         self,
         backend: Tokenizer,
         *,
-        special: Tuple[str, ...],
-        settings: Optional[Dict[str, Any]] = None,
-        charsmap: Optional[Charsmap] = None,
+        special: tuple[str, ...],
+        settings: dict[str, Any] | None = None,
+        charsmap: Charsmap | None = None,
     ) -> None:
         model = type(backend.model).__name__
         if model not in KINDS:
@@ -98,17 +99,17 @@ class PieceTokenizer:
             missing = self.special[ids.index(None)]
             raise ValueError(f"Expected the special piece {missing!r} in the vocabulary, but it is not there.")
         self.cls_id, self.sep_id, self.pad_id, self.unk_id, self.mask_id = ids
-        self.word_pieces: Dict[str, Tuple[int, ...]] = {}  # cache of encode_word, bounded
+        self.word_pieces: dict[str, tuple[int, ...]] = {}  # cache of encode_word, bounded
         self.charsmap = charsmap
         self.backend.encode_special_tokens = charsmap is not None
-        self._plain: Optional[Tokenizer] = None
-        self._json: Optional[str] = None
+        self._plain: Tokenizer | None = None
+        self._json: str | None = None
         self._find_added()
 
     def __len__(self) -> int:
         return self.backend.get_vocab_size(with_added_tokens=True)
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return (PieceTokenizer.from_json, (self.to_json(),))
 
     @property
@@ -117,7 +118,7 @@ class PieceTokenizer:
         normalizer = self.backend.normalizer
         return normalizer is not None and normalizer.normalize_str("\u00e9") == "e"
 
-    def piece_id(self, piece: str) -> Optional[int]:
+    def piece_id(self, piece: str) -> int | None:
         return self.backend.token_to_id(piece)
 
     def add_special_piece(self, piece: str) -> int:
@@ -127,7 +128,7 @@ class PieceTokenizer:
         self._find_added()
         return self._id_of(piece)
 
-    def encode(self, text: str) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def encode(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """ids_N, starts_N, ends_N (int64): the pieces of a text and their characters [start, end) in it.
 
         No special pieces are added. Blanks at the edge of a piece are not part of [start, end), unless the piece is
@@ -153,7 +154,7 @@ class PieceTokenizer:
         """Whether pieces before this blank depend on nothing from it on, and the other way round."""
         return 0 < blank < len(text) - 1 and _is_safe(text, blank, self._added)
 
-    def encode_word(self, word: str, *, blank: bool) -> Tuple[int, ...]:
+    def encode_word(self, word: str, *, blank: bool) -> tuple[int, ...]:
         """Piece ids of a word on its own; `blank`: with a blank before it (byte-level BPE only). Cached."""
         pieces = self.word_pieces.get(word)
         if pieces is None:
@@ -185,7 +186,7 @@ class PieceTokenizer:
         return tokenizer
 
     @classmethod
-    def from_folder(cls, folder: Path, *, defaults: Optional[Dict[str, Any]] = None) -> "PieceTokenizer":
+    def from_folder(cls, folder: Path, *, defaults: dict[str, Any] | None = None) -> "PieceTokenizer":
         """Read the tokenizer of a checkpoint folder: vocab.json and merges.txt (RoBERTa, LUKE), vocab.txt (BERT) or
         sentencepiece.bpe.model (XLM-R, mLUKE), with tokenizer_config.json, special_tokens_map.json and
         added_tokens.json; or tokenizer.json, where there are no such files or they belong to another class.
@@ -199,7 +200,7 @@ class PieceTokenizer:
             ) from error
 
     @classmethod
-    def _from_files(cls, folder: Path, defaults: Dict[str, Any]) -> "PieceTokenizer":
+    def _from_files(cls, folder: Path, defaults: dict[str, Any]) -> "PieceTokenizer":
         settings = {**defaults, **read_json(folder / "tokenizer_config.json")}
         named = {**settings, **read_json(folder / "special_tokens_map.json")}
         charsmap = None
@@ -254,7 +255,7 @@ class PieceTokenizer:
         choices = [(r"\s*" if content in lstrip else "") + re.escape(content) for content in longest_first]
         self._special_pattern = re.compile("|".join(choices))
 
-    def _encode(self, text: str) -> Tuple[List[int], List[Tuple[int, int]]]:
+    def _encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Ids and untrimmed offsets of a text."""
         try:
             if self.charsmap is None:
@@ -273,13 +274,14 @@ class PieceTokenizer:
             if not is_panic(error):
                 raise
             raise ValueError(
-                f"The rules of the tokenizer do not end well on the text {text[:40]!r}...: {error}. Rules of BERT, RoBERTa and "
+                f"The rules of the tokenizer do not end well on the text {text[:40]!r}...: {error}. Rules of BERT, "
+                f"RoBERTa and "
                 "XLM-R read any text; these are of another checkpoint's tokenizer.json."
             ) from error
 
-    def _encode_segments(self, text: str, charsmap: Charsmap) -> Tuple[List[int], List[Tuple[int, int]]]:
-        ids: List[int] = []
-        offsets: List[Tuple[int, int]] = []
+    def _encode_segments(self, text: str, charsmap: Charsmap) -> tuple[list[int], list[tuple[int, int]]]:
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
         done = 0
         for match in [*self._special_pattern.finditer(text), None]:
             start = len(text) if match is None else match.start()
@@ -293,7 +295,7 @@ class PieceTokenizer:
                 done = match.end()
         return ids, offsets
 
-    def _encode_segment(self, text: str, charsmap: Charsmap) -> Tuple[List[int], List[Tuple[int, int]]]:
+    def _encode_segment(self, text: str, charsmap: Charsmap) -> tuple[list[int], list[tuple[int, int]]]:
         """SentencePiece: normalise, drop blanks that follow a blank or end the text, put one before the first word,
         encode, and map the offsets back."""
         normal, starts, ends = charsmap.normalize(text)

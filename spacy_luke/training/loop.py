@@ -7,8 +7,9 @@ states, replaced as one folder. The order of the data is a function of the seed 
 
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import IO, Any, NamedTuple
 
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
@@ -30,12 +31,12 @@ class _Job(NamedTuple):
     """What a training needs besides its state. T: the resolved [training]; examples: None where they are streamed."""
 
     nlp: Language
-    T: Dict[str, Any]
+    T: dict[str, Any]
     seed: int
     identity: Identity
     plan: Plan
     optimizer: AdamW
-    examples: Optional[List[Example]]
+    examples: list[Example] | None
     train_corpus: Callable[[Language], Any]
     dev_corpus: Callable[[Language], Any]
     write: Callable[[str], None]
@@ -59,7 +60,7 @@ def train(
     _clean(output)
     check_output(output, resume=resume, overwrite=overwrite)
     job = _prepare(nlp, stdout)
-    state: Dict[str, Any] = {"step": -1, "results": [], "losses": {}, "words": 0}
+    state: dict[str, Any] = {"step": -1, "results": [], "losses": {}, "words": 0}
     if resume:
         state = _load(job, output / RESUME)
     T = job.T
@@ -97,7 +98,9 @@ def train(
             if is_evaluated:
                 state["losses"] = {}
                 save_state(nlp, job.optimizer, state, output / RESUME, job.identity)
-                if timed is None:  # with the first evaluation, of one step, time would be counted that others do not take
+                if (
+                    timed is None
+                ):  # with the first evaluation, of one step, time would be counted that others do not take
                     timed = step + 1, time.monotonic()
                 job.write(describe_rest(job.plan, step + 1, timed[0], time.monotonic() - timed[1]))
             if _is_over(state["results"], step, T["patience"], T["max_steps"]):
@@ -139,9 +142,7 @@ def _prepare(nlp: Language, stdout: IO) -> _Job:
     return _Job(nlp, T, seed, identity_of(config), plan, optimizer, examples, train_corpus, dev_corpus, write)
 
 
-def _info(
-    state: Dict[str, Any], epoch: int, scores: Tuple[Optional[float], Optional[Dict[str, Any]]]
-) -> Dict[str, Any]:
+def _info(state: dict[str, Any], epoch: int, scores: tuple[float | None, dict[str, Any] | None]) -> dict[str, Any]:
     """What spaCy's loggers get."""
     return {
         "epoch": epoch,
@@ -156,7 +157,7 @@ def _info(
 
 
 def _update(
-    nlp: Language, batch: List[Any], optimizer: AdamW, T: Dict[str, Any], *, drop: float, losses: Dict[str, float]
+    nlp: Language, batch: list[Any], optimizer: AdamW, T: dict[str, Any], *, drop: float, losses: dict[str, float]
 ) -> None:
     for part in subdivide_batch(batch, T["accumulate_gradient"]):
         nlp.update(
@@ -173,7 +174,7 @@ def _update(
     optimizer.step_schedules()
 
 
-def _batches(job: _Job) -> Iterator[Tuple[int, List[Example]]]:
+def _batches(job: _Job) -> Iterator[tuple[int, list[Example]]]:
     """Epochs of batches, each shuffled by its own seed; with max_epochs = -1 the corpus is streamed as it comes."""
     epoch, last = 0, job.T["max_epochs"]
     while last < 1 or epoch != last:
@@ -184,7 +185,7 @@ def _batches(job: _Job) -> Iterator[Tuple[int, List[Example]]]:
         epoch += 1
 
 
-def _is_over(results: List[Tuple[float, int]], step: int, patience: int, max_steps: int) -> bool:
+def _is_over(results: list[tuple[float, int]], step: int, patience: int, max_steps: int) -> bool:
     best = -max((score, -at) for score, at in results)[1]
     return bool(patience and step - best >= patience) or bool(max_steps and step >= max_steps)
 
@@ -200,7 +201,7 @@ def _save(nlp: Language, folder: Path) -> None:
         nlp.to_disk(temporary)
 
 
-def _load(job: _Job, folder: Path) -> Dict[str, Any]:
+def _load(job: _Job, folder: Path) -> dict[str, Any]:
     """The state of the run in `folder`, whose pipeline and optimizer go into those of the job."""
     state = read_state(folder, job.identity)
     for change in state.pop("changed"):

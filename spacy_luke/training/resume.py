@@ -1,7 +1,7 @@
 """OUTPUT/resume: all that a killed training needs to go on, and what must be as it was for that."""
 
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import torch
 from spacy.language import Language
@@ -21,7 +21,7 @@ WITHOUT = ("paths", "system", "initialize", "pretraining")
 FREE = ("training.logger", "training.gpu_allocator", "training.max_steps", "training.max_epochs", "training.patience")
 
 
-def identity_of(config: Dict[str, Any]) -> Identity:
+def identity_of(config: dict[str, Any]) -> Identity:
     """What a training is made of: its settings, and of corpora with a path the content in its place.
 
     config: interpolated, with all numbers of steps.
@@ -44,7 +44,7 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
         )
 
 
-def save_state(nlp: Language, optimizer: AdamW, state: Dict[str, Any], folder: Path, identity: Identity) -> None:
+def save_state(nlp: Language, optimizer: AdamW, state: dict[str, Any], folder: Path, identity: Identity) -> None:
     with write_folder_atomically(folder) as temporary:
         nlp.to_disk(temporary / "pipeline")
         saved = {**state, "version": VERSION, "identity": identity.to_json()}
@@ -54,7 +54,7 @@ def save_state(nlp: Language, optimizer: AdamW, state: Dict[str, Any], folder: P
         )
 
 
-def read_state(folder: Path, identity: Identity) -> Dict[str, Any]:
+def read_state(folder: Path, identity: Identity) -> dict[str, Any]:
     """The state of a run that is the same. RETURNS: it, with "changed", what differs without consequence."""
     if not (folder / STATE).is_file():
         raise ValueError(

@@ -1,8 +1,9 @@
 """How many updates a training will make, and whether its learning rate fits: counted from the data, not by hand."""
 
 import random
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.training import Example
@@ -17,22 +18,23 @@ HIGH = 0.1  # share of its greatest value that a falling rate should reach by th
 class Plan(NamedTuple):
     """steps: updates, None where only patience ends the training; epochs: passes over the data, None where unknown."""
 
-    steps: Optional[int]
-    epochs: Optional[float]
+    steps: int | None
+    epochs: float | None
 
 
-def in_order(examples: Sequence[Example], *, seed: int, epoch: int) -> List[Example]:
+def in_order(examples: Sequence[Example], *, seed: int, epoch: int) -> list[Example]:
     """The examples as an epoch has them: a function of seed and epoch alone."""
     order = list(examples)
     random.Random(f"{seed}-{epoch}").shuffle(order)
     return order
 
 
-def plan_training(config: Dict[str, Any], examples: Sequence[Example] = ()) -> Plan:
+def plan_training(config: dict[str, Any], examples: Sequence[Example] = ()) -> Plan:
     """Count the updates of a training until max_epochs or max_steps ends it, whichever comes first.
 
     config: interpolated. examples: the training data; none where they are streamed. spaCy's loops make one update more
-    than max_steps says, and so does this package's. accumulate_gradient divides batches, and makes no more or fewer of them.
+    than max_steps says, and so does this package's. accumulate_gradient divides batches, and makes no more or fewer of
+    them.
     """
     T = config["training"]
     most = T["max_steps"] + 1 if T["max_steps"] else None
@@ -57,7 +59,7 @@ def plan_training(config: Dict[str, Any], examples: Sequence[Example] = ()) -> P
     return Plan(most, most / steps)  # by the batches of the first epoch
 
 
-def uncounted(node: Any) -> Iterator[Dict[str, Any]]:
+def uncounted(node: Any) -> Iterator[dict[str, Any]]:
     """Schedules in a part of a config whose number of steps follows from the data."""
     if isinstance(node, dict):
         if node.get("@schedules") == NAME and node.get("total_steps") is None:
@@ -66,26 +68,28 @@ def uncounted(node: Any) -> Iterator[Dict[str, Any]]:
             yield from uncounted(part)
 
 
-def set_steps(config: Dict[str, Any], plan: Plan) -> None:
+def set_steps(config: dict[str, Any], plan: Plan) -> None:
     """Give the schedules of [training] whose number of steps follows from the data the counted one, in place."""
     for schedule in uncounted(config["training"]):
         if plan.steps is None:
             raise ValueError(
-                "total_steps = null in [training.optimizer.learn_rate] follows from max_epochs or max_steps of [training], but "
-                "both are without a limit (0, or -1 for a stream), so that only patience ends the training: set one of them, "
+                "total_steps = null in [training.optimizer.learn_rate] follows from max_epochs or max_steps of "
+                "[training], but "
+                "both are without a limit (0, or -1 for a stream), so that only patience ends the training: set one of "
+                "them, "
                 "or total_steps."
             )
         schedule["counted"] = plan.steps
 
 
 def make_step_counter() -> Callable[[Language], Language]:
-    """`spacy-luke.count_steps.v1`, for [initialize] after_init: gives schedules with total_steps = null their number, also
-    under `spacy train`. Reads the training data once more, where max_epochs counts."""
+    """`spacy-luke.count_steps.v1`, for [initialize] after_init: gives schedules with total_steps = null their number,
+    also under `spacy train`. Reads the training data once more, where max_epochs counts."""
 
     def count(nlp: Language) -> Language:
         config = nlp.config.interpolate()
         if any(uncounted(config["training"])):
-            examples: List[Example] = []
+            examples: list[Example] = []
             if config["training"]["max_epochs"] > 0:
                 examples = list(resolve_dot_names(config, [config["training"]["train_corpus"]])[0](nlp))
             set_steps(nlp.config, plan_training(config, examples))
@@ -94,7 +98,7 @@ def make_step_counter() -> Callable[[Language], Language]:
     return count
 
 
-def faults_of_schedule(config: Dict[str, Any], plan: Plan) -> Iterator[str]:
+def faults_of_schedule(config: dict[str, Any], plan: Plan) -> Iterator[str]:
     """What does not fit together: a rate that ends long before training or long after it, evaluations that never come.
 
     config: interpolated, with all numbers of steps.
@@ -112,22 +116,25 @@ def faults_of_schedule(config: Dict[str, Any], plan: Plan) -> Iterator[str]:
         fall = rates[-2] - rates[-1] if steps > 1 else 0.0
         if working < (1 - NEGLIGIBLE) * steps:
             yield (
-                f"The learning rate is 0 from step {working + 1:,} on, but training has {steps:,} steps: the rest learns nothing. "
+                f"The learning rate is 0 from step {working + 1:,} on, but training has {steps:,} steps: the rest "
+                f"learns nothing. "
                 f"To mend it, {advice}."
             )
         elif fall > 0 and rates[-1] - fall > HIGH * top:
             yield (
-                f"The learning rate still is {rates[-1] / top:.0%} of its greatest value at the end, since its schedule is longer "
+                f"The learning rate still is {rates[-1] / top:.0%} of its greatest value at the end, since its "
+                f"schedule is longer "
                 f"than the {steps:,} steps of training. To mend it, {advice}."
             )
     if T["eval_frequency"] >= steps:
         yield (
-            f"eval_frequency is {T['eval_frequency']:,}, but training has {steps:,} steps: only the first and the last are "
+            f"eval_frequency is {T['eval_frequency']:,}, but training has {steps:,} steps: only the first and the last "
+            f"are "
             "evaluated. Lower it, so that the best of several is kept."
         )
 
 
-def describe(config: Dict[str, Any], plan: Plan, examples: int) -> str:
+def describe(config: dict[str, Any], plan: Plan, examples: int) -> str:
     """What training will do, in a line. examples: of the training data, 0 where they are streamed."""
     T = config["training"]
     parts = ["no limit of steps" if plan.steps is None else f"{plan.steps:,} steps"]

@@ -1,6 +1,6 @@
 """Made-up documents: words with any number of pieces, some shared, some blank, with and without sentences."""
 
-from typing import List, Sequence, Tuple
+from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from spacy_luke.batch.windows import Document, Spans
 from spacy_luke.text.align import Pieces
 
 
-def make_document(words: Sequence[Tuple[int, bool, bool, int, bool]], *, tail: int = 0) -> Document:
+def make_document(words: Sequence[tuple[int, bool, bool, int, bool]], *, tail: int = 0) -> Document:
     """words: for each its own pieces, whether it shares the last piece before it, whether it begins a sentence, the
     pieces before it that belong to no word, and whether it is blank. tail: pieces after the last word."""
     first, last, sentences, bounds, n = [], [], [], [], 0
@@ -39,7 +39,7 @@ def documents(*, begins: st.SearchStrategy = st.booleans(), shares: st.SearchStr
     return st.builds(lambda words, tail: make_document(words, tail=tail), words, st.integers(0, 2))
 
 
-def rows(spans: Spans) -> List[Tuple[int, ...]]:
+def rows(spans: Spans) -> list[tuple[int, ...]]:
     """(start, end, window, first, last) of each span."""
     columns = (spans.start_E, spans.end_E, spans.window_E, spans.first_E, spans.last_E)
     return [tuple(map(int, row)) for row in zip(*columns, strict=True)]

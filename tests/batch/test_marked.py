@@ -31,7 +31,8 @@ def context_by_hand(own, limit, room):
 
 
 def window_by_hand(size, edges, *, room, limit, markers):
-    """The window's pieces, markers among them, and the mentions; each marker knows how it stands among its neighbours."""
+    """The window's pieces, markers among them, and the mentions; each marker knows how it stands among its
+    neighbours."""
     room -= 2 * len(markers)
     low, high = min(a for a, _ in edges), max(b for _, b in edges)
     limit = (min(low, limit[0]), max(high, limit[1]))

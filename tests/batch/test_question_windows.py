@@ -36,7 +36,8 @@ def make_item(length, offset, starts_here):
 
 
 def plain_spans(item, logits, *, max_pieces, beam=None):
-    """All answers of a window, or those between the best `beam` starts and ends, as the original code looks for them."""
+    """All answers of a window, or those between the best `beam` starts and ends, as the original code looks for
+    them."""
     starts, ends = (sorted(range(len(logits)), key=lambda k: -logits[k, i])[:beam] for i in range(2))
     places = range(item.offset, len(logits) - 1)
     return {

@@ -2,7 +2,6 @@
 
 import math
 import random
-from typing import List, Optional, Tuple
 
 import numpy as np
 import pytest
@@ -18,16 +17,16 @@ LIMITS = st.sampled_from([None, 1, 2, 3, 8])
 PLANS = st.sampled_from([("document", False), ("document", True), ("sentence", False), ("sentence", True)])
 
 
-def plan(document: Document, sizes: Tuple[int, int], kind: Tuple[str, bool]) -> Windows:
+def plan(document: Document, sizes: tuple[int, int], kind: tuple[str, bool]) -> Windows:
     return plan_windows(document, room=sizes[0], overlap=sizes[1], context=kind[0], share=kind[1])
 
 
-def table(windows: Windows) -> List[Tuple[int, ...]]:
+def table(windows: Windows) -> list[tuple[int, ...]]:
     columns = (windows.start_B, windows.end_B, windows.core_start_B, windows.core_end_B)
     return [tuple(map(int, row)) for row in zip(*columns, strict=True)]
 
 
-def spans_by_loop(document: Document, windows: Windows, most_pieces: Optional[int], most_words: Optional[int]) -> List:
+def spans_by_loop(document: Document, windows: Windows, most_pieces: int | None, most_words: int | None) -> list:
     """Every pair (i, j) of words, and its window: the one in whose core word i begins."""
     first, last = document.pieces.first_W.tolist(), document.pieces.last_W.tolist()
     found = []
@@ -50,7 +49,7 @@ def spans_by_loop(document: Document, windows: Windows, most_pieces: Optional[in
 # ---- the paper's recipe
 
 
-def recipe(lengths: List[List[int]], room: int, longest: int) -> List:
+def recipe(lengths: list[list[int]], room: int, longest: int) -> list:
     """For each sentence, given by the pieces of its words: window [start, end) in the document, and its spans as
     (first word, last word + 1, first piece, last piece) counted in the sentence and, with [CLS] as 0, the window."""
     total, done, answers = sum(map(sum, lengths)), 0, []

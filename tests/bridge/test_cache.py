@@ -67,7 +67,8 @@ def really_held(cache):
 @FIXED
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), max_size=6), st.sampled_from([0, 6, 13, 30, 999]))
 def test_equal_to_encoding_anew(calls, capacity):
-    """Windows that were held, are new, stand twice in one call, or are forgotten in the very call that asks for them."""
+    """Windows that were held, are new, stand twice in one call, or are forgotten in the very call that asks for
+    them."""
     _, shim = make_shim(capacity)
     for numbers in calls:
         check(shim, numbers)
@@ -160,7 +161,8 @@ def test_number_formats_are_apart():
 
 
 def test_states_of_a_prediction_serve_no_training():
-    """Those of inference mode may not be saved for a backward pass; a frozen encoder's states in training are others."""
+    """Those of inference mode may not be saved for a backward pass; a frozen encoder's states in training are
+    others."""
     model, shim = make_shim()
     run(shim, [1])
     weight = torch.ones(16, requires_grad=True)

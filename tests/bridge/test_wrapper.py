@@ -324,8 +324,8 @@ def in_child(shim):
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads
 def test_a_forked_child_can_compute():
-    """After the parent has used its threads, a child that waits for them would hang; but what other children do with torch
-    is not ours to change."""
+    """After the parent has used its threads, a child that waits for them would hang; but what other children do with
+    torch is not ours to change."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

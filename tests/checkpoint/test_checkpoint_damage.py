@@ -1,4 +1,5 @@
-"""Damaged checkpoints: each is refused with a message that says what is wrong, and saving never spoils what is there."""
+"""Damaged checkpoints: each is refused with a message that says what is wrong, and saving never spoils what is
+there."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""Configs, indexes, vocabularies and archives of strangers: whatever they say is refused in our words, or read; at once.
+"""Configs, indexes, vocabularies and archives of strangers: whatever they say is refused in our words, or read; at
+once.
 
 Each child has little time and memory, so that work that a number in a file asks for is seen.
 """
@@ -25,7 +26,7 @@ SECONDS = 20
 BYTES = 4 << 30  # more than what is mapped before
 NESTED = "[" * 100_000 + "]" * 100_000
 ODD = [
-    "null", "true", "-1", "0", "1", "1e9", "NaN", "Infinity", "-0.5", "1000000000", "9223372036854775808", "1" + "0" * 30,
+    "null", "true", "-1", "0", "1", "1e9", "NaN", "Infinity", "-0.5", "1000000000", "9223372036854775808", "1" + "0" * 30,  # noqa: E501
     '"768"', '"x"', '""', "[]", "[1]", '["LukeModel"]', "[[]]", "{}", '{"a": 1}', '{"0": {}}', NESTED,
 ]  # fmt: skip
 # What would be taken before, and must not.
@@ -113,7 +114,12 @@ def test_odd_configs(tmp_path, entities):
     tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("luke.")}
     tensors.update({"classifier.weight": torch.zeros(3, 24), "classifier.bias": torch.zeros(3)})
     labels = {"0": "NIL", "1": "PER", "2": "LOC"}
-    extra = {"id2label": labels, "hidden_dropout_prob": 0.1, "initializer_range": 0.02, "attention_probs_dropout_prob": 0.1}
+    extra = {
+        "id2label": labels,
+        "hidden_dropout_prob": 0.1,
+        "initializer_range": 0.02,
+        "attention_probs_dropout_prob": 0.1,
+    }
     folder = write_small_folder(tmp_path / "luke", {**data, **extra}, tensors)
     report = in_child(
         tmp_path / "report", odd_values(folder / "config.json", lambda: read_checkpoint(folder, entities=entities))

@@ -1,4 +1,5 @@
-"""Flipped bits of a saved component are found, and a component refuses another encoder than the one it was saved with."""
+"""Flipped bits of a saved component are found, and a component refuses another encoder than the one it was saved
+with."""
 
 import pickle
 import random

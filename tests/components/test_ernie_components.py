@@ -1,4 +1,5 @@
-"""`ernie_typer`, `ernie_relation`, `ernie_encoder`: entities of a Doc reach the encoder, and everything saves and loads."""
+"""`ernie_typer`, `ernie_relation`, `ernie_encoder`: entities of a Doc reach the encoder, and everything saves and
+loads."""
 
 import numpy as np
 import pytest
@@ -252,8 +253,8 @@ def test_empty_docs(vectors):
 
 @pytest.mark.parametrize("strips", [True, False])
 def test_accents_of_the_tokenizer(vectors, strips):
-    """A run of nothing but accents vanishes where the tokenizer strips them, and then moves the entities after it by one,
-    as in the original; else they stay."""
+    """A run of nothing but accents vanishes where the tokenizer strips them, and then moves the entities after it by
+    one, as in the original; else they stay."""
     from tokenizers import normalizers
 
     nlp, _ = make(("ernie_typer",), vectors, ernie_typer={"alignment": "whitespace"})

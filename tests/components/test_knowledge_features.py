@@ -1,4 +1,5 @@
-"""Complete features of the original's readers: file -> Doc -> the window that a component encodes, entities included."""
+"""Complete features of the original's readers: file -> Doc -> the window that a component encodes, entities
+included."""
 
 import json
 

@@ -278,7 +278,8 @@ def test_bad_settings(settings, message):
 
 
 def test_more_candidates_and_mentions_than_fit(store):
-    """10,000 candidates, priors that sum to more than one, more mentions than a window takes, one longer than a window."""
+    """10,000 candidates, priors that sum to more than one, more mentions than a window takes, one longer than a
+    window."""
     nlp, linker = make_linker(store, max_mentions=4)
     linker.cfg["max_candidates"] = 3
     doc = nlp.make_doc(" ".join(["London"] * 20 + ["Berlin"] * 60))

@@ -1,5 +1,5 @@
-"""The original's entity disambiguation, read as a pipeline: the windows of both ways to split, local decisions, and global
-ones step by step."""
+"""The original's entity disambiguation, read as a pipeline: the windows of both ways to split, local decisions, and
+global ones step by step."""
 
 import json
 
@@ -105,8 +105,8 @@ def test_local(nlp, golden, split):
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("split", SPLITS)
 def test_global_step_by_step(nlp, golden, split, together):
-    """Every mention in the reference's order with its probability; ours with one candidate come first, in the order of the
-    text, and those without candidates, which the reference leaves to the end, not at all."""
+    """Every mention in the reference's order with its probability; ours with one candidate come first, in the order of
+    the text, and those without candidates, which the reference leaves to the end, not at all."""
     data, _ = golden
     for number, document in enumerate(data["documents"]):
         linker, tasks, table = make_tasks(nlp, make_doc(nlp, document), split)
@@ -128,7 +128,8 @@ def test_global_step_by_step(nlp, golden, split, together):
 @pytest.mark.parametrize("inference", ["local", "global"])
 @pytest.mark.parametrize("split", SPLITS)
 def test_decisions(nlp, golden, split, inference):
-    """What the pipeline says of the documents is what the reference says of the mentions that count; in fewer passes."""
+    """What the pipeline says of the documents is what the reference says of the mentions that count; in fewer
+    passes."""
     data, _ = golden
     linker = nlp.get_pipe("luke_linker")
     linker.cfg.update(split=split, inference=inference)

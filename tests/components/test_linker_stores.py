@@ -49,7 +49,8 @@ def kb(tmp_path_factory):
 
 
 def make_doc(nlp, *, given=True):
-    """ "London", two candidates; "Ada Lovelace", one with odd characters, one without a vector; "in", without candidates."""
+    """ "London", two candidates; "Ada Lovelace", one with odd characters, one without a vector; "in", without
+    candidates."""
     doc = nlp.make_doc(SENTENCES[0])
     places = [(0, 2), (3, 4), (4, 5)]
     assert [doc[a:b].text for a, b in places] == ["Ada Lovelace", "in", "London"]

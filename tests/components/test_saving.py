@@ -146,8 +146,8 @@ def test_nothing_else_is_replaced(nlp, tmp_path):
 
 
 def killed_at(event: int, action) -> int:
-    """Run an action in a forked process that is killed before its event-th use of the file system. RETURNS: how many uses
-    there were, -1 where it was killed."""
+    """Run an action in a forked process that is killed before its event-th use of the file system. RETURNS: how many
+    uses there were, -1 where it was killed."""
     reader, writer = os.pipe()
     if not (child := os.fork()):
         seen = 0

@@ -164,7 +164,8 @@ def test_the_old_value_as_an_override(saved, tmp_path):
 
 
 def test_bytes_into_a_pipeline_with_other_settings(luke):
-    """Labels and weights come from the bytes, settings are those of the pipeline that reads them, as its config says."""
+    """Labels and weights come from the bytes, settings are those of the pipeline that reads them, as its config
+    says."""
     other = make_pipeline(luke_ner={"none_bias": 100.0, "batch_size": 77})
     other.get_pipe("luke_ner").cfg["labels"] = ["X"]
     other.from_bytes(luke.to_bytes())

@@ -71,7 +71,7 @@ def check(rates, steps):
         {"max_steps": 4, "max_epochs": 9},
         {"max_steps": 5, "max_epochs": -1},
         {"batcher": {"@batchers": "spacy.batch_by_words.v1", "size": 40, "tolerance": 0.2}},
-        {"batcher": {"@batchers": "spacy.batch_by_sequence.v1", "size": {"@schedules": "compounding.v1", "start": 1, "stop": 4, "compound": 1.5}}},
+        {"batcher": {"@batchers": "spacy.batch_by_sequence.v1", "size": {"@schedules": "compounding.v1", "start": 1, "stop": 4, "compound": 1.5}}},  # noqa: E501
     ],
     ids=str,
 )  # fmt: skip
@@ -204,7 +204,8 @@ def test_a_schedule_that_does_not_fit(config, tmp_path, schedule, expected):
 
 
 def test_too_few_evaluations(config, tmp_path):
-    """Of data that are too few for eval_frequency the last step is evaluated, so that model-best is what was learned."""
+    """Of data that are too few for eval_frequency the last step is evaluated, so that model-best is what was
+    learned."""
     text = told(config(eval_frequency=100), tmp_path)
     assert "eval_frequency is 100, but training has 6 steps" in text
     best = spacy.load(tmp_path / "out/model-best").get_pipe("luke_ner").to_bytes()

@@ -169,8 +169,8 @@ def test_answers_do_not_depend_on_other_mentions(attention):
 
 
 def test_overlap_of_windows():
-    """In a long document a mention is read in the window whose core holds its beginning: with all the context that other
-    mentions of its core have."""
+    """In a long document a mention is read in the window whose core holds its beginning: with all the context that
+    other mentions of its core have."""
     nlp, typer = noisy("luke_typer")
     doc = everywhere(nlp, LONG)
     (item, *more) = typer._items(0, doc, [(x.start, x.end) for x in doc.spans[KEY]])

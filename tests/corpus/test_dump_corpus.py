@@ -1,4 +1,5 @@
-"""From dumps to linked corpora: the sample, bad input, and builds that are stopped, repeated or spread over processes."""
+"""From dumps to linked corpora: the sample, bad input, and builds that are stopped, repeated or spread over
+processes."""
 
 import bz2
 import os

@@ -151,7 +151,7 @@ def test_real_vocabularies(name, shared):
         [Paragraph("A", text, [(9, 20, "Ada"), (47, 52, "London")])], tokenizer=tokenizer, max_pieces=99
     )
     assert counts["mentions"] == 2
-    first, second = (tokenizer.backend.decode(page.examples[0].pieces[a:b].tolist()) for a, b in zip(page.examples[0].starts, page.examples[0].ends))  # fmt: skip
+    first, second = (tokenizer.backend.decode(page.examples[0].pieces[a:b].tolist()) for a, b in zip(page.examples[0].starts, page.examples[0].ends))  # fmt: skip  # noqa: E501
     first, second = ("".join(text.lower().replace("ġ", "").replace("#", "").split()) for text in (first, second))
     assert (first, second) == ("mariecurie", "paris")
 

@@ -28,7 +28,7 @@ def test_round_trip(tmp_path):
     assert again.manifest["counts"] == {"pages": 2, "paragraphs": 3, "links": 3}
     assert (again.language, again.interwiki) == ("en", None)
     first = json.loads(gzip.open(corpus.parts[0]).readline())
-    assert first == {"page": "A", "text": PARAGRAPHS[0].text, "links": [[0, 3, "Ada Lovelace"], [13, 19, "London"]], "lead": True}  # fmt: skip
+    assert first == {"page": "A", "text": PARAGRAPHS[0].text, "links": [[0, 3, "Ada Lovelace"], [13, 19, "London"]], "lead": True}  # fmt: skip  # noqa: E501
 
 
 def test_pages_stay_together(tmp_path):

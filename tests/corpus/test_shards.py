@@ -81,7 +81,7 @@ def test_no_mentions_at_all(tmp_path):
     assert len(found[0].entities) == 0
 
 
-@pytest.mark.parametrize("name", ["pieces.npy", "entities.npy", "starts.npy", "piece_starts.npy", "pages.txt", "tokenizer.json"])  # fmt: skip
+@pytest.mark.parametrize("name", ["pieces.npy", "entities.npy", "starts.npy", "piece_starts.npy", "pages.txt", "tokenizer.json"])  # fmt: skip  # noqa: E501
 def test_a_flipped_byte(tmp_path, pages, name):
     write(tmp_path / "shards", pages)
     path = tmp_path / "shards" / name

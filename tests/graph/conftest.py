@@ -7,7 +7,8 @@ from spacy_luke.graph.triples import read_graph
 
 @pytest.fixture
 def small_files(tmp_path):
-    """40 people in 4 towns of 2 countries: who lives where, neighbours and which country can be learnt from the rest."""
+    """40 people in 4 towns of 2 countries: who lives where, neighbours and which country can be learnt from the
+    rest."""
     rng = random.Random(0)
     home = {f"Q{i}": f"town{i % 4}" for i in range(40)}
     triples = [(person, "lives_in", town) for person, town in home.items()]

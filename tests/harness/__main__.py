@@ -6,8 +6,8 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import List, Sequence
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _repeat(kinds: List[Kind], given: argparse.Namespace, folder: Path) -> int:
+def _repeat(kinds: list[Kind], given: argparse.Namespace, folder: Path) -> int:
     (kind,) = kinds
     _prepare(kind, folder)
     outcome = try_case(kind, given.only, given.seed, folder / "case")
@@ -54,7 +54,7 @@ def _repeat(kinds: List[Kind], given: argparse.Namespace, folder: Path) -> int:
     return len(outcome.failures)
 
 
-def _run(kinds: List[Kind], given: argparse.Namespace, folder: Path) -> int:
+def _run(kinds: list[Kind], given: argparse.Namespace, folder: Path) -> int:
     runs = [] if not given.output.exists() else read_runs(given.output)
     if given.fresh:
         runs = [run for run in runs if run.kind not in {kind.name for kind in kinds}]
@@ -89,7 +89,7 @@ def _prepare(kind: Kind, folder: Path) -> None:
     kind.prepare(place)
 
 
-def _all(kinds: Sequence[Kind]) -> List[Kind]:
+def _all(kinds: Sequence[Kind]) -> list[Kind]:
     own = {kind.name: kind for kind in kinds}
     return [own.get(name) or make() for name, make in KINDS.items()]
 

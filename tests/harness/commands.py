@@ -5,9 +5,10 @@ PLACE in arguments is the folder of `make_inputs`; the working folder is the cas
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any
 
 import spacy
 
@@ -21,15 +22,17 @@ Read = Callable[[Path], Any]
 
 @dataclass(frozen=True)
 class Command:
-    """arguments: of `spacy luke`; before: of the same command, giving what is there already (None: nothing); with `copies`,
-    inputs that are copied first, the command changes these. output: what it writes. changing: files in it that hold times:
-    these count without them where they are JSON, else only as being there. resume: what is added to go on, where `has_state` says that there is something to go on
-    with; replace: what is added where there is none, but parts; done: how it refuses to do again what it has done; each part of `parts` is whole for itself. read: opens an output, whatever is wrong with it, and says what it holds.
+    """arguments: of `spacy luke`; before: of the same command, giving what is there already (None: nothing); with
+    `copies`, inputs that are copied first, the command changes these. output: what it writes. changing: files in it
+    that hold times: these count without them where they are JSON, else only as being there. resume: what is added to go
+    on, where `has_state` says that there is something to go on with; replace: what is added where there is none, but
+    parts; done: how it refuses to do again what it has done; each part of `parts` is whole for itself. read: opens an
+    output, whatever is wrong with it, and says what it holds.
     weight: how often it is drawn."""
 
     name: str
     arguments: Sequence[str]
-    before: Optional[Sequence[str]] = None
+    before: Sequence[str] | None = None
     output: str = "out"
     copies: Sequence[str] = ()
     changing: Sequence[str] = ()
@@ -38,10 +41,10 @@ class Command:
     replace: str = ""
     done: str = ""
     parts: Sequence[str] = ()
-    read: Optional[Read] = None
-    call: Optional[Callable[[Path, Sequence[str]], None]] = None
+    read: Read | None = None
+    call: Callable[[Path, Sequence[str]], None] | None = None
     weight: float = 1.0
-    fields: Dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
 
     def run(self, place: Path, arguments: Sequence[str]) -> None:
         """In the working folder, in this process; raises SystemExit where the command fails."""
@@ -56,7 +59,7 @@ class Command:
         sys.argv = ["spacy", "luke", self.name.split(",")[0], *filled]
         app(sys.argv[1:], prog_name="spacy", standalone_mode=True)
 
-    def again(self, work: Path) -> List[str]:
+    def again(self, work: Path) -> list[str]:
         """Arguments of the run after a kill."""
         found = any(next(work.glob(pattern), None) is not None for pattern in self.has_state)
         if found:
@@ -65,7 +68,7 @@ class Command:
         return [*self.arguments, *([self.replace] if parts else [])]
 
 
-def _overrides(settings: Dict[str, Any]) -> List[str]:
+def _overrides(settings: dict[str, Any]) -> list[str]:
     return [part for key, value in settings.items() for part in (f"--{key}", json.dumps(value))]
 
 
@@ -143,34 +146,34 @@ def _open_kb(path: Path) -> Any:
     return [[kb.name_of(row), kb.count(row)] for row in range(len(kb))]
 
 
-def _over(name: str, arguments: Sequence[str], before: Sequence[str], **settings: Any) -> List[Command]:
+def _over(name: str, arguments: Sequence[str], before: Sequence[str], **settings: Any) -> list[Command]:
     """The command over nothing, and over what it wrote before."""
     return [Command(name, arguments, **settings), Command(f"{name}, over", arguments, before, **settings)]
 
 
-COMMANDS: List[Command] = [
+COMMANDS: list[Command] = [
     *_over("build-mentions", ["PLACE/names.tsv", "out"], ["PLACE/names_b.tsv", "out"]),
     *_over("build-kb", ["PLACE/entities.jsonl", "out"], ["PLACE/entities_b.jsonl", "out"], read=_open_kb),
-    Command("build-kb, --add-to", ["PLACE/more.jsonl", "kb", "--add-to", "kb"], output="kb", copies=["kb"], read=_open_kb, done="The entity 'X0' is in the knowledge base already."),
-    Command("embed-entities", ["kb", "--weights", "PLACE/tiny_b", "--again"], output="kb", copies=["kb"], read=_open_kb),
+    Command("build-kb, --add-to", ["PLACE/more.jsonl", "kb", "--add-to", "kb"], output="kb", copies=["kb"], read=_open_kb, done="The entity 'X0' is in the knowledge base already."),  # noqa: E501
+    Command("embed-entities", ["kb", "--weights", "PLACE/tiny_b", "--again"], output="kb", copies=["kb"], read=_open_kb),  # noqa: E501
     *_over("build-vectors", ["PLACE/kge", "out"], ["PLACE/kge_b", "out"]),
-    *_over("build-corpus", ["PLACE/linked.spacy", "out", "--workers", "1"], [str(ROOT / "assets" / "wiki.xml"), "out", "--workers", "1"]),
-    *_over("build-entity-vocab", ["PLACE/linked", "out", "--workers", "1"], ["PLACE/linked", "out", "--workers", "1", "--min-count", "2"]),
-    *_over("build-shards", ["PLACE/linked", "out", *SHARDS, "--max-pieces", "64"], ["PLACE/linked", "out", *SHARDS, "--max-pieces", "32"]),
-    *_over("corpus", ["PLACE/gold.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc"], ["PLACE/gold_b.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc"], output="out.spacy"),
-    *_over("corpus, folder", ["PLACE/gold.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc", "--shard-words", "400"], ["PLACE/gold_b.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc", "--shard-words", "100"], output="out.spacy"),
+    *_over("build-corpus", ["PLACE/linked.spacy", "out", "--workers", "1"], [str(ROOT / "assets" / "wiki.xml"), "out", "--workers", "1"]),  # noqa: E501
+    *_over("build-entity-vocab", ["PLACE/linked", "out", "--workers", "1"], ["PLACE/linked", "out", "--workers", "1", "--min-count", "2"]),  # noqa: E501
+    *_over("build-shards", ["PLACE/linked", "out", *SHARDS, "--max-pieces", "64"], ["PLACE/linked", "out", *SHARDS, "--max-pieces", "32"]),  # noqa: E501
+    *_over("corpus", ["PLACE/gold.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc"], ["PLACE/gold_b.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc"], output="out.spacy"),  # noqa: E501
+    *_over("corpus, folder", ["PLACE/gold.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc", "--shard-words", "400"], ["PLACE/gold_b.jsonl", "out.spacy", "-f", "jsonl", "--spans-key", "sc", "--shard-words", "100"], output="out.spacy"),  # noqa: E501
     *_over("convert", ["PLACE/tiny", "out"], ["PLACE/tiny_b", "out"], read=read_pipeline),
-    *_over("export", ["PLACE/pipeline", "out", "--component", "luke_ner"], ["PLACE/pipeline_b", "out", "--component", "luke_ner"]),
-    *_over("evaluate", ["PLACE/pipeline", "PLACE/train.spacy", "-o", "out.json"], ["PLACE/pipeline", "PLACE/dev.spacy", "-o", "out.json"], output="out.json", changing=["out.json"]),
-    *_over("annotate", ["PLACE/pipeline", "PLACE/text.txt", "-o", "out.html"], ["PLACE/pipeline", "PLACE/text_b.txt", "-o", "out.html"], output="out.html"),
-    *_over("probe", ["PLACE/pretrained", "[Ada] went.", "-o", "out.html"], ["PLACE/pretrained", "[Bob] went.", "-o", "out.html"], output="out.html"),
-    *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], read=read_pipeline),
-    Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions"], output="pipeline", copies=["pipeline"], read=read_pipeline),
-    Command("to_disk", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_to_disk, weight=3),
+    *_over("export", ["PLACE/pipeline", "out", "--component", "luke_ner"], ["PLACE/pipeline_b", "out", "--component", "luke_ner"]),  # noqa: E501
+    *_over("evaluate", ["PLACE/pipeline", "PLACE/train.spacy", "-o", "out.json"], ["PLACE/pipeline", "PLACE/dev.spacy", "-o", "out.json"], output="out.json", changing=["out.json"]),  # noqa: E501
+    *_over("annotate", ["PLACE/pipeline", "PLACE/text.txt", "-o", "out.html"], ["PLACE/pipeline", "PLACE/text_b.txt", "-o", "out.html"], output="out.html"),  # noqa: E501
+    *_over("probe", ["PLACE/pretrained", "[Ada] went.", "-o", "out.html"], ["PLACE/pretrained", "[Bob] went.", "-o", "out.html"], output="out.html"),  # noqa: E501
+    *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], read=read_pipeline),  # noqa: E501
+    Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501
+    Command("to_disk", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_to_disk, weight=3),  # noqa: E501
     Command("save", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_save, weight=2),
-    Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"], weight=2),
-    Command("train-kge, --valid", ["PLACE/triples.tsv", "out", *KGE, "--valid", "PLACE/held.tsv", "--test", "PLACE/held.tsv"], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"]),
-    Command("train", ["PLACE/train.cfg", "-o", "out"], resume="--resume", replace="--overwrite", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline, weight=2),
-    Command("pretrain", PRETRAIN, changing=["metrics.jsonl"], resume="--resume", has_state=["out/new/resume", "out/new/.resume.old"], parts=["model"], weight=2),
-    Command("pretrain-ernie", PRETRAIN_ERNIE, changing=["metrics.jsonl"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model"], weight=2),
+    Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"], weight=2),  # noqa: E501
+    Command("train-kge, --valid", ["PLACE/triples.tsv", "out", *KGE, "--valid", "PLACE/held.tsv", "--test", "PLACE/held.tsv"], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"]),  # noqa: E501
+    Command("train", ["PLACE/train.cfg", "-o", "out"], resume="--resume", replace="--overwrite", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline, weight=2),  # noqa: E501
+    Command("pretrain", PRETRAIN, changing=["metrics.jsonl"], resume="--resume", has_state=["out/new/resume", "out/new/.resume.old"], parts=["model"], weight=2),  # noqa: E501
+    Command("pretrain-ernie", PRETRAIN_ERNIE, changing=["metrics.jsonl"], resume="--resume", has_state=["out/resume", "out/.resume.old"], parts=["model"], weight=2),  # noqa: E501
 ]  # fmt: skip

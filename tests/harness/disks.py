@@ -1,12 +1,12 @@
 """Full disks for every command that writes: what was there is whole, one message says what happened, nothing is left.
 
-A limit on the size of files (RLIMIT_FSIZE) fails writes as a full disk does, with EFBIG in place of ENOSPC, and needs no rights.
+A limit on the size of files (RLIMIT_FSIZE) fails writes as a full disk does, with EFBIG in place of ENOSPC, and needs
+no rights.
 """
 
 import random
 import shutil
 from pathlib import Path
-from typing import List
 
 from .forks import FAILED, Ended
 from .kills import CommandKind, Prepared, differ, read_tree
@@ -43,7 +43,7 @@ class DisksKind(CommandKind):
         outcome.failures += [f"{command.name}, files of {size:,} bytes: {text}" for text in wrong]
         return outcome
 
-    def _check_refusal(self, ended: Ended) -> List[str]:
+    def _check_refusal(self, ended: Ended) -> list[str]:
         if ended.hung or ended.status < 0 or ended.orphans:
             return [f"{ended.describe()}, {ended.orphans} orphans: {ended.said[-1500:]}"]
         if ended.status == FAILED or "Traceback (most" in ended.said or "should have been found earlier" in ended.said:
@@ -54,6 +54,6 @@ class DisksKind(CommandKind):
             else [f"the message does not say that it is the disk: {ended.said[-800:]}"]
         )
 
-    def _left(self, made: Prepared, work: Path) -> List[str]:
+    def _left(self, made: Prepared, work: Path) -> list[str]:
         hidden = [x.relative_to(work).as_posix() for x in work.rglob(".*") if x.name.endswith((".new", ".old"))]
         return [f"left: {hidden[:4]}"] if hidden else []

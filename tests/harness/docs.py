@@ -1,14 +1,15 @@
 """Random Docs through all components: what is written is sound, and says the same however the Docs come.
 
-One case is a batch of Docs in one of the pipelines. It runs once as one batch and once in another way (VARIANTS), and both
-must agree. Texts do not change, spans lie in the Doc, scores are probabilities, entities that were there are kept.
+One case is a batch of Docs in one of the pipelines. It runs once as one batch and once in another way (VARIANTS), and
+both must agree. Texts do not change, spans lie in the Doc, scores are probabilities, entities that were there are kept.
 """
 
 import math
 import random
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
+from typing import Any
 
 import spacy
 from spacy.language import Language
@@ -70,7 +71,8 @@ class DocsKind(Kind):
 
 
 def _try_junk(name: str, nlp: Language, asked: Asked, rng: random.Random, outcome: Outcome) -> None:
-    """A Doc with junk where the package looks: it is refused by a ValueError, or nothing comes of it that is unsound."""
+    """A Doc with junk where the package looks: it is refused by a ValueError, or nothing comes of it that is
+    unsound."""
     doc = asked.make()
     key, junk = draw_junk(rng)
     doc.user_data[key] = junk
@@ -94,7 +96,7 @@ def _try_junk(name: str, nlp: Language, asked: Asked, rng: random.Random, outcom
         outcome.failures += [f"{name}, Doc {doc.text[:40]!r} with {what}: {text}" for text in wrong]
 
 
-def run_variant(variant: str, nlp: Language, asked: Sequence[Asked], rng: random.Random) -> List[Doc]:
+def run_variant(variant: str, nlp: Language, asked: Sequence[Asked], rng: random.Random) -> list[Doc]:
     docs = [one.make() for one in asked]
     if variant == "one by one":
         return [nlp(doc) for doc in docs]
@@ -119,16 +121,16 @@ def _blame(nlp: Language, asked: Sequence[Asked], error: Exception) -> str:
         try:
             nlp(one.make())
         except Exception as own:
-            return f"Doc {i}, {one.make().text[:200]!r}: {type(own).__name__}: {own}; its cause: {own.__cause__ or own.__context__!r}"
+            return f"Doc {i}, {one.make().text[:200]!r}: {type(own).__name__}: {own}; its cause: {own.__cause__ or own.__context__!r}"  # noqa: E501
     return f"{type(error).__name__}: {error} (no Doc alone raises)"
 
 
 # ---- what a Doc says
 
 
-def read(doc: Doc) -> Dict[str, Any]:
+def read(doc: Doc) -> dict[str, Any]:
     """Everything that components wrote, in lists, dicts, strings and numbers."""
-    found: Dict[str, Any] = {"text": doc.text, "words": [word.text for word in doc]}
+    found: dict[str, Any] = {"text": doc.text, "words": [word.text for word in doc]}
     found["sentences"] = [word.is_sent_start for word in doc]
     found["iob"] = [word.ent_iob for word in doc]
     found["ents"] = [_read_span(span) for span in doc.ents]
@@ -140,7 +142,7 @@ def read(doc: Doc) -> Dict[str, Any]:
     return found
 
 
-def _read_span(span: Any) -> List[Any]:
+def _read_span(span: Any) -> list[Any]:
     return [span.start, span.end, span.label_, span.kb_id_, span._.luke_score, dict(span._.luke_types or {})]
 
 
@@ -182,7 +184,7 @@ def _check_scores(doc: Doc) -> Iterator[str]:
 
 def _check_places(doc: Doc) -> Iterator[str]:
     size = len(doc.text)
-    places: List[Tuple[str, int, int]] = []
+    places: list[tuple[str, int, int]] = []
     for a, b, c, d, *_ in get_rows(doc, "luke_relations") or []:
         places += [("luke_relations", a, b), ("luke_relations", c, d)]
     for key in ("luke_answers", "luke_fillers"):

@@ -2,8 +2,9 @@
 
 import copy
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
@@ -17,9 +18,9 @@ from .stand import NAMES
 ODD = [
     *("\u0301", "\u20dd", "\u200d", "\u200b", "\u2060", "\ufeff", "\u00ad", "\u200f", "\u202e", "\u2066", "\ufe0f"),
     *("\x00", "\x01", "\x1b[31m", "\x7f", "\x85", "\u2028", "\u2029", "\r\n", "\t", "\n\n", "\u3000", "\u00a0", "  "),
-    *("👩\u200d👩\u200d👧", "🇬🇭", "👍🏽", "e\u0301\u0302\u0303", "ﬁ", "ſ", "İ", "ß", "한글", "ᄒ\u1161", "مرحبا", "שלום", "ไทย"),
+    *("👩\u200d👩\u200d👧", "🇬🇭", "👍🏽", "e\u0301\u0302\u0303", "ﬁ", "ſ", "İ", "ß", "한글", "ᄒ\u1161", "مرحبا", "שלום", "ไทย"),  # noqa: E501
     *("<s>", "</s>", "<pad>", "<unk>", "<mask>", "<ent>", "<ent2>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]"),
-    *("##ada", "Ġ", "▁", "@placeholder", "@highlight", "NIL", "#", "$", "\u3002", "\U0010ffff", "\ufffd", "\ufffe", "1e999"),
+    *("##ada", "Ġ", "▁", "@placeholder", "@highlight", "NIL", "#", "$", "\u3002", "\U0010ffff", "\ufffd", "\ufffe", "1e999"),  # noqa: E501
 ]
 # fmt: on
 PLANES = [(0, 0xD7FF), (0xE000, 0xFFFF), *((n << 16, (n << 16) + 0xFFFF) for n in range(1, 17))]
@@ -65,10 +66,10 @@ class Asked:
     """How a Doc is made again, for each variant anew. kept: entities (start, end, label, kb_id) that it comes with."""
 
     make: Callable[[], Doc]
-    kept: List[Tuple[int, int, str, str]]
+    kept: list[tuple[int, int, str, str]]
 
 
-def draw_doc(rng: random.Random, nlp: Any) -> Optional[Asked]:
+def draw_doc(rng: random.Random, nlp: Any) -> Asked | None:
     """None where spaCy itself refuses the text or the words."""
     seed, text = rng.random(), draw_text(rng)
     words = _draw_words(rng, text) if rng.random() < 0.2 else None
@@ -96,7 +97,7 @@ def _places(error: BaseException) -> str:
     return " ".join(x for x in files if "harness" not in x.rsplit("/", 2)[-2])
 
 
-def _draw_words(rng: random.Random, text: str) -> Tuple[List[str], List[bool]]:
+def _draw_words(rng: random.Random, text: str) -> tuple[list[str], list[bool]]:
     """Words that no tokenizer makes: with blanks, without width, cut anywhere."""
     words = []
     while text and len(words) < 300:
@@ -131,16 +132,16 @@ def annotate(doc: Doc, rng: random.Random) -> None:
 
 
 # fmt: off
-JUNK = [None, 1, -1, 1e308, "x", "\x00", b"x", [], [1], [[1]], [[0, 1]], [[0, 1, "x"]], [["a", "b", "c"]], {}, {"question": 1}]
-JUNK += [[{}], [{"question": None}], [{"query": "no place"}], [{"question": "x", "entities": [[5, 2, "Q1"]]}], [[0, 1, 2, 3, 4, 5]]]
-JUNK += [[[0, 10**9, 0, 1, "x", 0.5]], [[-5, 2, "Q1", 1.0]], [[0, 1, [["Q1", float("nan")]]]], [[0, 1, [["Q1", -1.0]]]], float("nan")]
-JUNK += [[{"question": "x " * 200}], [{"question": " "}], [{"question": "x", "entities": 3}], [[0, 1, "Q1", "high"]], [None], 10**30]
-JUNK += [[{"query": "@placeholder", "candidates": [[0, 10**6]]}], [{"query": "x @placeholder " + "y " * 200}], [[0, 1, 0, 1]]]
-KEYS = ("questions", "queries", "knowledge", "candidates", "pairs", "second", "relations", "linked", "answers", "fillers")
+JUNK = [None, 1, -1, 1e308, "x", "\x00", b"x", [], [1], [[1]], [[0, 1]], [[0, 1, "x"]], [["a", "b", "c"]], {}, {"question": 1}]  # noqa: E501
+JUNK += [[{}], [{"question": None}], [{"query": "no place"}], [{"question": "x", "entities": [[5, 2, "Q1"]]}], [[0, 1, 2, 3, 4, 5]]]  # noqa: E501
+JUNK += [[[0, 10**9, 0, 1, "x", 0.5]], [[-5, 2, "Q1", 1.0]], [[0, 1, [["Q1", float("nan")]]]], [[0, 1, [["Q1", -1.0]]]], float("nan")]  # noqa: E501
+JUNK += [[{"question": "x " * 200}], [{"question": " "}], [{"question": "x", "entities": 3}], [[0, 1, "Q1", "high"]], [None], 10**30]  # noqa: E501
+JUNK += [[{"query": "@placeholder", "candidates": [[0, 10**6]]}], [{"query": "x @placeholder " + "y " * 200}], [[0, 1, 0, 1]]]  # noqa: E501
+KEYS = ("questions", "queries", "knowledge", "candidates", "pairs", "second", "relations", "linked", "answers", "fillers")  # noqa: E501
 # fmt: on
 
 
-def draw_junk(rng: random.Random) -> Tuple[str, Any]:
+def draw_junk(rng: random.Random) -> tuple[str, Any]:
     """What nobody should write under a key of the package."""
     return f"luke_{rng.choice(KEYS)}", copy.deepcopy(rng.choice(JUNK))
 
@@ -151,13 +152,13 @@ def _annotate_words(doc: Doc, rng: random.Random) -> None:
             word.is_sent_start = rng.choice([None, None, True, False]) if word.i else True
     spans = [_span(doc, rng) for _ in range(rng.choice([0, 0, 1, 2, 4]))]
     if rng.random() < 0.4:
-        chosen: List[Span] = []
+        chosen: list[Span] = []
         for span in spans:
             if all(span.end <= x.start or span.start >= x.end for x in chosen):
                 chosen.append(span)
         taken = {i for span in chosen for i in range(span.start, span.end)}
         free = [i for i in range(len(doc)) if i not in taken]
-        others: Dict[str, Any] = {}
+        others: dict[str, Any] = {}
         if free and rng.random() < 0.3:
             others[rng.choice(["blocked", "missing", "outside"])] = [doc[i : i + 1] for i in free[: rng.randint(1, 3)]]
         doc.set_ents(chosen, default=rng.choice(["outside", "missing"]), **others)
@@ -183,6 +184,6 @@ def _span(doc: Doc, rng: random.Random) -> Span:
     )
 
 
-def _place(rng: random.Random, size: int) -> Tuple[int, int]:
+def _place(rng: random.Random, size: int) -> tuple[int, int]:
     start = rng.randrange(size)
     return start, rng.randint(start + 1, min(size, start + 12))

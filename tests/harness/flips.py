@@ -1,9 +1,9 @@
 """Flipped bits and cut files in every store, pipeline and checkpoint: refused with our error, or the same is read.
 
-What a format of others has no checksum for may be read as another value, and is counted (`others' formats`): weights and
-settings of checkpoints in Hugging Face's layout, config.cfg and meta.json, which are there to be edited, and spaCy's own
-files of tokenizer, vocabulary and sentencizer. A crash, a hang or a strange error is a failure there, too; in spaCy's own files and
-through spaCy's own code only a crash or a hang.
+What a format of others has no checksum for may be read as another value, and is counted (`others' formats`): weights
+and settings of checkpoints in Hugging Face's layout, config.cfg and meta.json, which are there to be edited, and
+spaCy's own files of tokenizer, vocabulary and sentencizer. A crash, a hang or a strange error is a failure there, too;
+in spaCy's own files and through spaCy's own code only a crash or a hang.
 """
 
 import hashlib
@@ -12,9 +12,10 @@ import os
 import random
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from typing import Any
 
 import numpy as np
 import spacy
@@ -109,7 +110,7 @@ def _ernie(path: Path) -> Any:
     return [repr(found.config), found.tokenizer.to_json(), _digest(found.tensors)]
 
 
-def _digest(tensors: Dict[str, Any]) -> Any:
+def _digest(tensors: dict[str, Any]) -> Any:
     return {
         name: hashlib.sha256(x.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest()
         for name, x in tensors.items()
@@ -132,7 +133,7 @@ def _always(name: str) -> bool:
     return True
 
 
-TARGETS: Dict[str, Target] = {
+TARGETS: dict[str, Target] = {
     "names": Target(_names, weight=2),
     "kb": Target(_kb, weight=2),
     "vectors": Target(_vectors, weight=2),
@@ -155,7 +156,7 @@ class FlipsKind(Kind):
         make_stand("shared ernie", self.place).to_disk(self.place / "pipeline_ernie")
         self.whole = {name: self._look(name, self.place / name, folder)[1] for name in TARGETS}
 
-    def _look(self, name: str, path: Path, folder: Path) -> Tuple[int, str]:
+    def _look(self, name: str, path: Path, folder: Path) -> tuple[int, str]:
         """Exit status and what was read, as a digest, or what was raised."""
 
         def look() -> None:
@@ -201,7 +202,8 @@ class FlipsKind(Kind):
 
 
 def _is_strange(error: BaseException) -> bool:
-    """Whether it is raised where nobody of ours looked: a bare error of Python's or of a library, without words for a user."""
+    """Whether it is raised where nobody of ours looked: a bare error of Python's or of a library, without words for a
+    user."""
     return type(error) not in (ValueError, OSError, FileNotFoundError) or len(str(error)) < 25
 
 
@@ -213,7 +215,7 @@ def copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target, copy_function=shutil.copyfile)
 
 
-def damage(path: Path, rng: random.Random) -> Tuple[str, str]:
+def damage(path: Path, rng: random.Random) -> tuple[str, str]:
     """One file of a store. RETURNS: its name and what was done to it."""
     files = [x for x in sorted([path, *path.rglob("*")]) if x.is_file() and x.stat().st_size]
     sizes = [x.stat().st_size for x in files]

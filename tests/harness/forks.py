@@ -6,9 +6,9 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, List, Optional, Tuple
 
 from .runner import fork
 
@@ -18,8 +18,8 @@ SHOWN = 20_000  # last characters of what a child says
 
 @dataclass
 class Ended:
-    """status: exit status, or the negative signal; said: the end of its output; hung: it was ended after the limit; orphans:
-    processes that it left."""
+    """status: exit status, or the negative signal; said: the end of its output; hung: it was ended after the limit;
+    orphans: processes that it left."""
 
     status: int
     said: str
@@ -38,9 +38,9 @@ def run_forked(
     *,
     folder: Path,
     limit: float,
-    memory: Optional[int] = None,
-    file_size: Optional[int] = None,
-    after: Optional[float] = None,
+    memory: int | None = None,
+    file_size: int | None = None,
+    after: float | None = None,
 ) -> Ended:
     """function: what the child does, in `folder`; it may raise SystemExit. limit: seconds. memory, file_size: limits in
     bytes, of memory beside what is used already. after: seconds until it is killed."""
@@ -69,9 +69,7 @@ def _read_all(descriptor: int, said: bytearray) -> None:
         return
 
 
-def _child(
-    function: Callable[[], None], folder: Path, output: int, memory: Optional[int], file_size: Optional[int]
-) -> None:
+def _child(function: Callable[[], None], folder: Path, output: int, memory: int | None, file_size: int | None) -> None:
     status = FAILED
     try:
         os.setsid()
@@ -99,7 +97,7 @@ def _child(
             os._exit(status)
 
 
-def _set_limits(memory: Optional[int], file_size: Optional[int]) -> None:
+def _set_limits(memory: int | None, file_size: int | None) -> None:
     if memory is not None:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + memory, used + memory))
@@ -108,9 +106,7 @@ def _set_limits(memory: Optional[int], file_size: Optional[int]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
 
-def _wait(
-    pid: int, begin: float, *, limit: float, after: Optional[float], read: Callable[[], None]
-) -> Tuple[int, bool]:
+def _wait(pid: int, begin: float, *, limit: float, after: float | None, read: Callable[[], None]) -> tuple[int, bool]:
     killed = False
     while True:
         read()
@@ -128,7 +124,7 @@ def _wait(
         time.sleep(0.001 if now < 0.2 else 0.005)
 
 
-def members(session: int) -> List[int]:
+def members(session: int) -> list[int]:
     """Living processes of a session."""
     found = []
     for entry in Path("/proc").iterdir():

@@ -1,4 +1,5 @@
-"""Hostile files: each is read by a command in a child with limits of time and memory, and ends in one message or does no harm.
+"""Hostile files: each is read by a command in a child with limits of time and memory, and ends in one message or does
+no harm.
 
 An audit hook in the child sees what is run, connected to, or written outside the working folder.
 """
@@ -8,9 +9,10 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Any
 
 import torch
 
@@ -65,7 +67,7 @@ class HostileKind(Kind):
         from .hostile_pages import page_attacks
 
         self.place = make_inputs(folder / "inputs")
-        families: Dict[str, List[Attack]] = {}
+        families: dict[str, list[Attack]] = {}
         for attack in (*checkpoint_attacks(), *data_attacks(), *page_attacks()):
             families.setdefault(attack.family, []).append(attack)
         self.attacks = list(_in_turn(list(families.values())))
@@ -137,7 +139,7 @@ def _writes(arguments: Any) -> bool:
     return bool(isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
 
-def _in_turn(groups: List[List[Attack]]) -> Iterator[Attack]:
+def _in_turn(groups: list[list[Attack]]) -> Iterator[Attack]:
     """One of each group after the other, so that few cases are of many families."""
     longest = max(map(len, groups))
     for i in range(longest):

@@ -10,8 +10,9 @@ import random
 import shutil
 import struct
 import tarfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -22,7 +23,7 @@ from spacy_luke.checkpoint.checkpoint import write_huggingface
 from .hostile import Attack, Make
 
 LABELS = ["NIL", "PER", "LOC"]
-ODD: List[Any] = [
+ODD: list[Any] = [
     None,
     True,
     -1,
@@ -81,7 +82,8 @@ def _convert(source: str) -> Sequence[str]:
 # ---- archives
 
 Fill = Callable[[tarfile.TarFile], None]
-# A name or a mode does no harm in the temporary folder, whose files lose their modes; nor do zeros that the disk has room for.
+# A name or a mode does no harm in the temporary folder, whose files lose their modes; nor do zeros that the disk has
+# room for.
 HARMLESS = ("nothing odd", "20,000 members", "a bomb", "set user id", "name with a line")
 
 
@@ -115,7 +117,7 @@ def _several(*fills: Fill) -> Fill:
     return fill
 
 
-def _members() -> Dict[str, Fill]:
+def _members() -> dict[str, Fill]:
     link, hard = tarfile.SYMTYPE, tarfile.LNKTYPE
     return {
         "nothing odd": lambda tar: None,
@@ -139,7 +141,7 @@ def _members() -> Dict[str, Fill]:
     }
 
 
-def _broken_archives() -> Dict[str, Make]:
+def _broken_archives() -> dict[str, Make]:
     def of(data: Callable[[], bytes]) -> Make:
         def make(folder: Path, rng: random.Random) -> Sequence[str]:
             (folder / "x.tar.gz").write_bytes(data())
@@ -176,7 +178,7 @@ class _Calls:
         return self.call
 
 
-def _payloads() -> Dict[str, Callable[[str], Any]]:
+def _payloads() -> dict[str, Callable[[str], Any]]:
     import builtins
     import importlib
     import subprocess
@@ -214,7 +216,7 @@ def _pickled(payload: Callable[[str], Any], file: str) -> Make:
 # ---- safetensors
 
 
-def _headers() -> Dict[str, bytes]:
+def _headers() -> dict[str, bytes]:
     def of(value: Any, size: int = 64) -> bytes:
         text = json.dumps(value).encode()
         return struct.pack("<Q", len(text)) + text + bytes(size)
@@ -269,7 +271,7 @@ def _header(data: bytes) -> Make:
     return make
 
 
-def _indexes() -> Dict[str, Any]:
+def _indexes() -> dict[str, Any]:
     name = "luke.embeddings.word_embeddings.weight"
     return {
         "path up": {"weight_map": {name: "../../../etc/passwd"}},
@@ -307,10 +309,10 @@ def _index(value: Any) -> Make:
 
 # ---- tokenizers, configs, vocabularies
 
-Change = Callable[[Dict[str, Any]], Any]
+Change = Callable[[dict[str, Any]], Any]
 
 
-def _tokenizers() -> Dict[str, Change]:
+def _tokenizers() -> dict[str, Change]:
     def pattern(regex: str) -> Change:
         split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
         return lambda data: {**data, "pre_tokenizer": split}
@@ -319,7 +321,7 @@ def _tokenizers() -> Dict[str, Change]:
         return lambda data: {**data, "normalizer": {"type": "Replace", "pattern": {"Regex": regex}, "content": content}}
 
     def deep(depth: int) -> Change:
-        def change(data: Dict[str, Any]) -> Any:
+        def change(data: dict[str, Any]) -> Any:
             text = '{"type": "Sequence", "normalizers": [' * depth + "]}" * depth
             return json.dumps(data).replace('"normalizer": null', f'"normalizer": {text}')
 
@@ -359,12 +361,12 @@ def _tokenizers() -> Dict[str, Change]:
         "added, empty": token(content="", id=999),
         "added, id of a billion": token(content="zz", id=10**9),
         "added, another id": token(content="<s>", id=77),
-        "100,000 added": lambda data: {**data, "added_tokens": [*data["added_tokens"], *({**data["added_tokens"][0], "content": f"t{i}", "id": 10**4 + i} for i in range(100_000))]},
+        "100,000 added": lambda data: {**data, "added_tokens": [*data["added_tokens"], *({**data["added_tokens"][0], "content": f"t{i}", "id": 10**4 + i} for i in range(100_000))]},  # noqa: E501
         "no added": lambda data: {**data, "added_tokens": []},
-        "truncates": lambda data: {**data, "truncation": {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}},
-        "pads": lambda data: {**data, "padding": {"strategy": {"Fixed": 10**6}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"}},
+        "truncates": lambda data: {**data, "truncation": {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}},  # noqa: E501
+        "pads": lambda data: {**data, "padding": {"strategy": {"Fixed": 10**6}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"}},  # noqa: E501
         "charsmap": lambda data: {**data, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAAAAAA"}},
-        "charsmap that lies": lambda data: {**data, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////wAAAAA="}},
+        "charsmap that lies": lambda data: {**data, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////wAAAAA="}},  # noqa: E501
         "a list": lambda data: [data],
         "null": lambda data: None,
         "text": lambda data: "x" * 100,
@@ -425,7 +427,7 @@ def _odd_config(folder: Path, rng: random.Random) -> Sequence[str]:
 def _odd_file(name: str) -> Make:
     def make(folder: Path, rng: random.Random) -> Sequence[str]:
         place = _write(folder / "in")
-        rows: List[Tuple[Any, ...]] = [("x", -1), ("y", 10**12), ("\x00", 5), ("z", None), ("[PAD]", 7), ("", 1)]
+        rows: list[tuple[Any, ...]] = [("x", -1), ("y", 10**12), ("\x00", 5), ("z", None), ("[PAD]", 7), ("", 1)]
         odd = [*ODD, dict(rows), [list(row) for row in rows], "[" * 100_000, b"\xff\xff", {"entity_vocab_size": "x"}]
         _put(place / name, copy.deepcopy(rng.choice(odd)))
         return _convert("in")

@@ -1,12 +1,14 @@
-"""Data that mean harm: JSON in every format, columns, XML, wikitext, names, rows of knowledge bases, graphs, vectors, configs."""
+"""Data that mean harm: JSON in every format, columns, XML, wikitext, names, rows of knowledge bases, graphs, vectors,
+configs."""
 
 import gzip
 import io
 import json
 import os
 import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from .hostile import Attack, Make
 FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
 ENTITY = '<!DOCTYPE x [<!ENTITY a "ha">%s]>'
 LAUGHS = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 12)).replace("&a0;", "ha")
-XML: Dict[str, str] = {
+XML: dict[str, str] = {
     "billion laughs": ENTITY % LAUGHS + "<x>&a11;</x>",
     "quadratic": f'<!DOCTYPE x [<!ENTITY a "{"h" * 100_000}">]><x>{"&a;" * 100_000}</x>',
     "outer file": '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>',
@@ -36,7 +38,7 @@ XML: Dict[str, str] = {
     "empty": "",
     "no XML": "x" * 1000,
 }
-WIKI: Dict[str, str] = {
+WIKI: dict[str, str] = {
     "braces": "{{" * 50_000,
     "braces closed": "{{" * 20_000 + "}}" * 20_000,
     "links": "[[" * 50_000,
@@ -57,7 +59,7 @@ WIKI: Dict[str, str] = {
     "mixed": "{{[[<ref>'''{|" * 10_000,
     "odd characters": "\u202e\u0301\ud7ff\ufffe" * 20_000 + "[[\u202e|\u0301]]",
 }
-VALUES: List[str] = [
+VALUES: list[str] = [
     "null",
     "-1",
     "1e999",
@@ -210,7 +212,7 @@ def _file(name: str, text: str, command: str) -> Make:
     return make
 
 
-def _kb_rows() -> List[str]:
+def _kb_rows() -> list[str]:
     good = '{"id": "Q1", "names": ["a"]}\n'
     odd = ['{"id": %s, "names": ["a"]}', '{"id": "Q2", "names": [%s]}', '{"id": "Q2", "names": %s}']
     odd += [
@@ -229,7 +231,7 @@ def _kb_rows() -> List[str]:
     return rows
 
 
-def _tables() -> List[str]:
+def _tables() -> list[str]:
     head = "name\tentity\tcount\toccurrences\n"
     rows = [
         "a\tQ1\t1e999\t2",
@@ -258,7 +260,7 @@ def _tables() -> List[str]:
     return [head + row + "\n" for row in rows] + ["", "\n" * 1000, head, "x" * 10**6, "a,b\n" * 1000]
 
 
-def _arrays() -> Dict[str, bytes]:
+def _arrays() -> dict[str, bytes]:
     def header(text: str) -> bytes:
         data = text.encode("latin1")
         return b"\x93NUMPY\x01\x00" + len(data).to_bytes(2, "little") + data + bytes(64)
@@ -294,8 +296,8 @@ def _array(data: bytes) -> Make:
     return make
 
 
-def _triples() -> List[str]:
-    return ["", "a\tb\n", "a\tb\tc\td\n", "a\x00\tb\tc\n", "\t\t\n", "\u202e\tr\t\u0301\n", "x" * 10**6 + "\tr\ty\n", "3\n0 1 2\n", "-1\n0\t0\t0\n"]  # fmt: skip
+def _triples() -> list[str]:
+    return ["", "a\tb\n", "a\tb\tc\td\n", "a\x00\tb\tc\n", "\t\t\n", "\u202e\tr\t\u0301\n", "x" * 10**6 + "\tr\ty\n", "3\n0 1 2\n", "-1\n0\t0\t0\n"]  # fmt: skip  # noqa: E501
 
 
 def _graph(text: str) -> Make:
@@ -312,7 +314,7 @@ def _graph(text: str) -> Make:
 # ---- configs of training
 
 
-def _configs() -> Dict[str, str]:
+def _configs() -> dict[str, str]:
     return {
         "empty": "",
         "no config": "x",
@@ -320,13 +322,15 @@ def _configs() -> Dict[str, str]:
         "in a circle": "[a]\nb = ${c.d}\n[c]\nd = ${a.b}\n",
         "a bomb": "[v]\na0 = \"ha\"\n" + "".join(f'a{i} = "{f"${{v.a{i - 1}}}" * 10}"\n' for i in range(1, 9)),
         "deep": "[a]\nb = " + "[" * 50_000 + "]" * 50_000 + "\n",
-        "a function of others": '[training]\n[training.x]\n@misc = "spacy.nothing.v1"\n[nlp]\nlang = "en"\npipeline = []\n',
+        "a function of others": '[training]\n[training.x]\n@misc = "spacy.nothing.v1"\n[nlp]\nlang = "en"\npipeline = '
+            '[]\n',
         "numbers": "[nlp]\nlang = 3\npipeline = 5\n",
         "a NUL": "[nlp]\nlang = \"e\x00n\"\npipeline = []\n",
         "a language that is none": "[nlp]\nlang = \"../../x\"\npipeline = []\n",
         "many sections": "".join(f"[a{i}]\nb = 1\n" for i in range(20_000)),
         "deep sections": "".join(f"[{'.'.join('a' * n)}]\n" for n in range(1, 400)),
-        "a billion steps in batches of text": '[nlp]\nlang = "en"\npipeline = ["luke_ner"]\n[training]\nmax_steps = "x"\n',
+        "a billion steps in batches of text": '[nlp]\nlang = "en"\npipeline = ["luke_ner"]\n[training]\nmax_steps = '
+            '"x"\n',
     }  # fmt: skip
 
 

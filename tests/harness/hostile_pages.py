@@ -1,9 +1,11 @@
-"""Payloads in everything that a page of `spacy luke annotate` shows: parsed, it has no element or attribute of theirs."""
+"""Payloads in everything that a page of `spacy luke annotate` shows: parsed, it has no element or attribute of
+theirs."""
 
 import random
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any
 
 import spacy
 from spacy.tokens import Span
@@ -12,8 +14,8 @@ from .hostile import HARM, Attack, Make
 
 PAYLOADS = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "'onmouseover='alert(1)",
-    "javascript:alert(1)", "</style><script>x</script>", "</title><script>x</script>", "<!--", "-->", "]]>", "&lt;script&gt;",
-    "<iframe src=//x>", "<a href=javascript:x>y</a>", "{{x}}", "${x}", "<base href=//x>", '" style="x', "\u202e<b>", "<\x00script>",
+    "javascript:alert(1)", "</style><script>x</script>", "</title><script>x</script>", "<!--", "-->", "]]>", "&lt;script&gt;",  # noqa: E501
+    "<iframe src=//x>", "<a href=javascript:x>y</a>", "{{x}}", "${x}", "<base href=//x>", '" style="x', "\u202e<b>", "<\x00script>",  # noqa: E501
     "<math><mi//xlink:href=x>", "{0}{content}{title}", "%s%n", "<meta http-equiv=refresh content=0;url=//x>",
 ]  # fmt: skip
 ALLOWED = {
@@ -47,7 +49,7 @@ def page_attacks() -> Iterator[Attack]:
 class _Parser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.wrong: List[str] = []
+        self.wrong: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         if tag not in ALLOWED:

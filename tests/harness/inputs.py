@@ -6,7 +6,7 @@ import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import spacy
 import torch
@@ -80,7 +80,7 @@ path = "PLACE/tiny"
 """
 
 
-_made: List[Path] = []
+_made: list[Path] = []
 
 
 def make_inputs(folder: Path) -> Path:
@@ -175,7 +175,7 @@ def _write_corpora(folder: Path) -> None:
 
 def _ernie_document(rng: random.Random) -> dict:
     """Words of letters, every third one an entity."""
-    words: List[str] = []
+    words: list[str] = []
     entities, at = [], 0
     for i in range(rng.randint(6, 40)):
         word = "." if i % 6 == 5 else "".join(rng.choices("abcdef", k=rng.randint(1, 4)))
@@ -212,7 +212,7 @@ def make_pipeline(folder: Path, *, seed: int = 0) -> Language:
     nlp.add_pipe("luke_ner", config={"overlap": 32, "max_span_words": 3, "model": {**model, "spans_per_word": None}})
     nlp.add_pipe("luke_typer", config={"overlap": 32, "always_best": True, "model": model})
     nlp.add_pipe("luke_linker", config={"overlap": 16, "use_given": False, "model": model})
-    examples: List[Example] = make_examples(nlp)
+    examples: list[Example] = make_examples(nlp)
     weights = make_checkpoint(entity_size=32, seed=seed)
     for name in ("luke_encoder", "luke_ner", "luke_typer", "luke_linker"):
         settings = {"weights": lambda: weights} if name == "luke_encoder" else {}
@@ -228,6 +228,6 @@ def make_pipeline(folder: Path, *, seed: int = 0) -> Language:
     return nlp
 
 
-def say(nlp: Language) -> List[Any]:
+def say(nlp: Language) -> list[Any]:
     """What a pipeline finds in some texts, for comparison."""
     return [read(doc) for doc in nlp.pipe(SENTENCES)]

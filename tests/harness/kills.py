@@ -11,7 +11,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import torch
 
@@ -32,7 +32,7 @@ EVENTS += (
 )
 FEW = ("build-kb, over", "build-kb, --add-to", "build-vectors, over", "convert, over", "to_disk", "save", "train-kge")
 TIMES = ("second", "speed", "wps", "time", "metrics_bytes")  # in keys of what holds times, or the length of such
-Tree = Dict[str, Optional[bytes]]  # contents by path; None of folders
+Tree = dict[str, bytes | None]  # contents by path; None of folders
 
 
 def read_tree(folder: Path, changing: Any = ()) -> Tree:
@@ -49,7 +49,7 @@ def read_tree(folder: Path, changing: Any = ()) -> Tree:
     return found
 
 
-def _without_times(path: Path) -> Optional[bytes]:
+def _without_times(path: Path) -> bytes | None:
     if path.suffix not in (".json", ".jsonl"):
         return None
     text = path.read_text(encoding="utf8")
@@ -76,8 +76,8 @@ def differ(one: Tree, other: Tree) -> str:
 
 @dataclass
 class Prepared:
-    """before: the working folder when the command starts; old, new: its output before and after; all: the working folder
-    afterwards; events: of a run; seconds: that it takes; says: what the outputs hold."""
+    """before: the working folder when the command starts; old, new: its output before and after; all: the working
+    folder afterwards; events: of a run; seconds: that it takes; says: what the outputs hold."""
 
     before: Path
     old: Tree
@@ -85,7 +85,7 @@ class Prepared:
     all: Tree
     events: int
     seconds: float
-    says: List[Any]
+    says: list[Any]
 
 
 class CommandKind(Kind):
@@ -139,8 +139,8 @@ class CommandKind(Kind):
         arguments: Any,
         folder: Path,
         *,
-        kill_at: Optional[int] = None,
-        counted: Optional[Path] = None,
+        kill_at: int | None = None,
+        counted: Path | None = None,
         **settings: Any,
     ) -> Ended:
         """In a forked child. kill_at: number of the event that it does not survive; counted: file for their number."""
@@ -174,7 +174,7 @@ class CommandKind(Kind):
         states = [self._read(command, x, folder, None, "it is there") for x in found if command.read]
         return next((x for x in states if x.startswith("bad")), "whole" if found else "absent")
 
-    def _read(self, command: Command, output: Path, folder: Path, says: Optional[List[Any]], difference: str) -> str:
+    def _read(self, command: Command, output: Path, folder: Path, says: list[Any] | None, difference: str) -> str:
         if command.read is None:
             return f"bad: neither old nor new: {difference}"
 
@@ -194,7 +194,7 @@ class CommandKind(Kind):
         return f"bad: opens ({ended.describe()}), but is neither old nor new: {difference}. {ended.said[-1500:]}"
 
 
-def _watch(work: Path, kill_at: Optional[int]) -> List[int]:
+def _watch(work: Path, kill_at: int | None) -> list[int]:
     """Count the events in the working folder from now on; before event kill_at the process kills itself."""
     count, prefix = [0], str(work)
 
@@ -250,7 +250,7 @@ class KillsKind(CommandKind):
         outcome.failures += [say + text for text in self._go_on(command, made, work, folder, outcome)]
         return outcome
 
-    def _go_on(self, command: Command, made: Prepared, work: Path, folder: Path, outcome: Outcome) -> List[str]:
+    def _go_on(self, command: Command, made: Prepared, work: Path, folder: Path, outcome: Outcome) -> list[str]:
         """The command again: it ends as if nothing had been."""
         arguments = command.again(work)
         if command.resume and command.resume in arguments:

@@ -1,7 +1,5 @@
 """All kinds of attacks, in the order in which they run."""
 
-from typing import Dict, Type
-
 from .disks import DisksKind
 from .docs import DocsKind
 from .flips import FlipsKind
@@ -10,6 +8,6 @@ from .kills import KillsKind
 from .runner import Kind
 from .threads import ThreadsKind
 
-KINDS: Dict[str, Type[Kind]] = {
+KINDS: dict[str, type[Kind]] = {
     kind.name: kind for kind in (DocsKind, ThreadsKind, KillsKind, FlipsKind, HostileKind, DisksKind)
 }

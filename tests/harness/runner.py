@@ -12,27 +12,29 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any
 
 import torch
 
 
 @dataclass
 class Outcome:
-    """Of one case. tried: things of the kind's unit (a case may hold several). refused: those among them that got a clear
-    refusal that is documented. counts: of what the case was, for the table's second half."""
+    """Of one case. tried: things of the kind's unit (a case may hold several). refused: those among them that got a
+    clear refusal that is documented. counts: of what the case was, for the table's second half."""
 
     tried: int = 1
     refused: int = 0
-    failures: List[str] = field(default_factory=list)
-    counts: Dict[str, int] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 class Kind:
-    """A kind of attack. unit: what is counted; wanted: how many in a whole run; quick, slow: how many beside the tests, and beside the
-    slow ones; limit: seconds after which a case hangs; share: of the time of all kinds, in minutes of an hour."""
+    """A kind of attack. unit: what is counted; wanted: how many in a whole run; quick, slow: how many beside the tests,
+    and beside the slow ones; limit: seconds after which a case hangs; share: of the time of all kinds, in minutes of an
+    hour."""
 
     name = ""
     unit = ""
@@ -65,9 +67,9 @@ class Run:
     refused: int = 0
     seconds: float = 0.0
     jobs: int = 1
-    failures: List[Any] = field(default_factory=list)
-    counts: Dict[str, int] = field(default_factory=dict)
-    machine: Dict[str, Any] = field(default_factory=dict)
+    failures: list[Any] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
 
     def add(self, number: int, outcome: Outcome) -> None:
         self.tried += outcome.tried
@@ -75,7 +77,7 @@ class Run:
         self.failures += [[number, text] for text in outcome.failures]
         self.counts = dict(Counter(self.counts) + Counter(outcome.counts))
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
 
@@ -97,7 +99,7 @@ class _Worker:
     ask: int  # file descriptors
     answer: int
     text: bytes = b""
-    number: Optional[int] = None
+    number: int | None = None
     since: float = 0.0
 
 
@@ -155,7 +157,7 @@ def _expected(run: Run) -> float:
     return run.tried / max(run.last - run.first, 1)
 
 
-def _busy(workers: List[_Worker]) -> int:
+def _busy(workers: list[_Worker]) -> int:
     return sum(worker.number is not None for worker in workers)
 
 
@@ -189,7 +191,7 @@ def fork() -> int:
     return pid
 
 
-def _read(worker: _Worker) -> Optional[Outcome]:
+def _read(worker: _Worker) -> Outcome | None:
     """An outcome that is there whole; of a worker that is gone, how it ended."""
     some = os.read(worker.answer, 1 << 20)
     worker.text += some

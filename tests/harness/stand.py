@@ -3,7 +3,7 @@
 import json
 import warnings
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import spacy
@@ -29,7 +29,7 @@ WIDTH = 32
 NEAR = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": 8, "types": None}
 
 # Pipelines by name: what differs from the default settings of the package, and what `_luke` and `_ernie` make of it.
-STANDS: Dict[str, Dict[str, Any]] = {
+STANDS: dict[str, dict[str, Any]] = {
     "shared one_way": {"shared": True, "attention": "one_way"},
     "shared full": {"shared": True, "attention": "full"},
     "own one_way, groups": {"shared": False, "attention": "one_way", "groups": True},
@@ -151,7 +151,7 @@ def make_gold(nlp: Language, text: str) -> Doc:
     return doc
 
 
-def make_examples(nlp: Language) -> List[Example]:
+def make_examples(nlp: Language) -> list[Example]:
     examples = []
     for text in SENTENCES[:3]:
         gold = make_gold(nlp, text)
@@ -167,7 +167,7 @@ def make_examples(nlp: Language) -> List[Example]:
 def _initialize(nlp: Language, weights: Any, stores: Path, *, shared: bool) -> Language:
     examples = make_examples(nlp)
     for name, component in nlp.pipeline:
-        settings: Dict[str, Any] = {"nlp": nlp}
+        settings: dict[str, Any] = {"nlp": nlp}
         if name in ("sentencizer", "entity_annotator"):
             continue
         if name.endswith("_encoder") or (name.startswith(("luke_", "ernie_")) and not shared):

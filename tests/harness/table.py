@@ -5,9 +5,10 @@ import os
 import platform
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any
 
 from .runner import Kind, Run, failing
 
@@ -16,7 +17,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = ("spacy", "thinc", "torch", "tokenizers", "safetensors", "numpy")
 
 
-def read_runs(path: Path) -> List[Run]:
+def read_runs(path: Path) -> list[Run]:
     return [Run(**run) for run in json.loads(path.read_text(encoding="utf8"))["runs"]] if path.exists() else []
 
 
@@ -27,7 +28,7 @@ def write_runs(path: Path, runs: Sequence[Run], kinds: Sequence[Kind]) -> None:
     path.with_suffix(".md").write_text(make_table(runs, kinds), encoding="utf8")
 
 
-def describe() -> Dict[str, Any]:
+def describe() -> dict[str, Any]:
     """What the package was, and on what."""
     return {
         "commit": _git("rev-parse", "--short=10", "HEAD")

@@ -5,7 +5,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 from .docs import compare, read
 from .documents import draw_doc
@@ -31,7 +31,7 @@ class ThreadsKind(Kind):
             expected = [read(nlp(x.make())) for x in asked]
             orders = [rng.sample(range(len(asked)), len(asked)) for _ in range(threads)]
             found = run_threads(nlp, asked, orders)
-            alone: List[Any] = [_try(nlp, x) for x in asked]
+            alone: list[Any] = [_try(nlp, x) for x in asked]
         failures = []
         for thread, results in enumerate([*found, dict(enumerate(alone))]):
             wrong = {i: x if isinstance(x, str) else compare(expected[i], x) for i, x in results.items()}
@@ -41,14 +41,14 @@ class ThreadsKind(Kind):
         return Outcome(tried=len(asked) * threads, failures=failures, counts={name: len(asked) * threads})
 
 
-def _small(name: str) -> Dict[str, Any]:
+def _small(name: str) -> dict[str, Any]:
     """Caches so small that windows are forgotten all the time."""
     return {"cache": 200} if STANDS[name].get("shared") and STANDS[name].get("kind") != "ernie" else {}
 
 
-def run_threads(nlp: Any, asked: List[Any], orders: List[List[int]]) -> List[Dict[int, Any]]:
+def run_threads(nlp: Any, asked: list[Any], orders: list[list[int]]) -> list[dict[int, Any]]:
     """What each thread finds for each Doc, or the text of what it raised."""
-    found: List[Dict[int, Any]] = [{} for _ in orders]
+    found: list[dict[int, Any]] = [{} for _ in orders]
     together = threading.Barrier(len(orders))
 
     def work(thread: int) -> None:

@@ -27,7 +27,7 @@ DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" xml:lang=
   <page><title>BRD</title><revision><text>#WEITERLEITUNG [[Deutschland]]</text></revision></page>
   <page><title>Datei:x.jpg</title><ns>6</ns><revision><text>[[Nobody]]</text></revision></page>
   <page><title>Kategorie:City</title><revision><text>[[Nobody]]</text></revision></page>
-</mediawiki>"""
+</mediawiki>"""  # noqa: E501
 
 
 @pytest.fixture

@@ -10,13 +10,17 @@ from spacy_luke.linking.kb_dumps import LONGEST, first_sentence, is_disambiguati
 from spacy_luke.linking.wikitext import Wiki
 
 PAGES = {
-    "Mercury (planet)": "{{Infobox}}'''Mercury''' ({{lang}}; ) is a [[planet]]. It is small. The [[Sun (star)|Sun]]s heat.",
-    "Sun": "The '''Sun''' is at the centre; [[Mercury (planet)|Mercury]] is near. [[Mercury (element)|Mercury]] [[Nowhere]]",
+    "Mercury (planet)": "{{Infobox}}'''Mercury''' ({{lang}}; ) is a [[planet]]. It is small. The [[Sun (star)|Sun]]s "
+    "heat.",
+    "Sun": "The '''Sun''' is at the centre; [[Mercury (planet)|Mercury]] is near. [[Mercury (element)|Mercury]] "
+    "[[Nowhere]]",
     "Sun (star)": "#REDIRECT [[Sun]]",
     "Sol": "#REDIRECT [[Sun (star)]]",
-    "Mercury": "'''Mercury''' may be:\n* [[Mercury (planet)]], a [[planet]]\n* [[Freddie Mercury]]\n* no link\n{{Disambiguation}}",
+    "Mercury": "'''Mercury''' may be:\n* [[Mercury (planet)]], a [[planet]]\n* [[Freddie Mercury]]\n* no "
+    "link\n{{Disambiguation}}",
     "Mercury (element)": "'''Mercury''' is &quot;quick&quot; [[silver]] &amp; heavy.",
-    "Freddie Mercury": "'''Freddie Mercury''' (1946&amp;ndash;1991) sang.\n[[Category:1946 births]] [[Category:AT&amp;T]]",
+    "Freddie Mercury": "'''Freddie Mercury''' (1946&amp;ndash;1991) sang.\n[[Category:1946 births]] "
+    "[[Category:AT&amp;T]]",
     "AT&amp;T": "'''AT&amp;T''' is a company. [[Sol]]",
     "São Tomé": "'''São Tomé''' is a town.",
     "Talk:Sun": "[[Sun]] [[Sun]]",
@@ -28,7 +32,7 @@ def dump_of(pages):
         f"<page><title>{title}</title><ns>{int(title.startswith('Talk:'))}</ns><revision><text>{text}</text></revision></page>"
         for title, text in pages.items()
     )
-    return f'<mediawiki><siteinfo><namespaces><namespace key="1">Talk</namespace></namespaces></siteinfo>{body}</mediawiki>'
+    return f'<mediawiki><siteinfo><namespaces><namespace key="1">Talk</namespace></namespaces></siteinfo>{body}</mediawiki>'  # noqa: E501
 
 
 @pytest.fixture

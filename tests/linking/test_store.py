@@ -92,7 +92,8 @@ def test_the_file_does_not_depend_on_hashes(tmp_path):
     code = (
         "import sys; from spacy_luke.linking.counts import MentionCounts; c = MentionCounts('casefold')\n"
         "for i in range(300):\n"
-        "    n = c.add_name(f'Name {i % 100}'); c.add_link(n, f'E{i % 7}'); c.add_total(n, total=3, linked=1, occurring=2)\n"
+        "    n = c.add_name(f'Name {i % 100}'); c.add_link(n, f'E{i % 7}'); c.add_total(n, total=3, linked=1, "
+        "occurring=2)\n"
         "c.build().save(sys.argv[1])"
     )
     for seed in "12":

@@ -1,8 +1,9 @@
 """ERNIE's golden files as our modules and packed inputs."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -19,7 +20,7 @@ def read_ernie_case(shared: Callable[[str], Any], name: str) -> "ErnieCase":
     path = shared(f"golden/{name}.safetensors")
     data, tensors = json.loads(path.with_suffix(".json").read_text("utf8")), load_file(path)
 
-    def part(prefix: str) -> Dict[str, Tensor]:
+    def part(prefix: str) -> dict[str, Tensor]:
         return {key.removeprefix(prefix): x for key, x in tensors.items() if key.startswith(prefix)}
 
     theirs = part("weights/")
@@ -41,9 +42,9 @@ class ErnieCase:
     """state: parameters by our names ("encoder.*" and heads); tolerance: greatest absolute error."""
 
     config: ErnieConfig
-    state: Dict[str, Tensor]
-    inputs: Dict[str, Tensor]
-    outputs: Dict[str, Tensor]
+    state: dict[str, Tensor]
+    inputs: dict[str, Tensor]
+    outputs: dict[str, Tensor]
     tolerance: float
 
     def fill(self, module: nn.Module, prefix: str) -> nn.Module:
@@ -51,7 +52,7 @@ class ErnieCase:
         module.load_state_dict({k.removeprefix(prefix): x for k, x in self.state.items() if k.startswith(prefix)})
         return module.eval()
 
-    def layers(self, *kinds: str) -> List[int]:
+    def layers(self, *kinds: str) -> list[int]:
         """Numbers of the layers of these kinds."""
         return [i for i, kind in enumerate(self.config.layer_kinds) if kind in kinds]
 
@@ -81,7 +82,8 @@ class ErnieCase:
         return difference(self.outputs[name][self.real_words], words)
 
     def slot_error(self, name: str, entities_MH: Tensor) -> float:
-        """Greatest difference from an output (B, S, H) where the mask of entities is 1, which is in the slots' order."""
+        """Greatest difference from an output (B, S, H) where the mask of entities is 1, which is in the slots'
+        order."""
         return difference(self.outputs[name][self.real_slots], entities_MH)
 
     def error(self, name: str, got: Tensor) -> float:
@@ -93,10 +95,10 @@ def difference(expected: Tensor, got: Tensor) -> float:
     return float((expected - got.detach()).abs().max()) if expected.numel() else 0.0
 
 
-def swapped(state: Dict[str, Tensor], one: str, other: str) -> Dict[str, Tensor]:
+def swapped(state: dict[str, Tensor], one: str, other: str) -> dict[str, Tensor]:
     assert state[one].shape == state[other].shape
     return {**state, one: state[other], other: state[one]}
 
 
-def rolled(state: Dict[str, Tensor], name: str) -> Dict[str, Tensor]:
+def rolled(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     return {**state, name: torch.roll(state[name], 1, 0)}

@@ -1,8 +1,9 @@
 """Golden files of the reference implementations as our modules and packed inputs."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, Set, Tuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -67,11 +68,11 @@ class Case:
     greatest absolute error."""
 
     config: EncoderConfig
-    state: Dict[str, Tensor]
-    head: Dict[str, Tensor]
-    pretraining: Dict[str, Tensor]
-    inputs: Dict[str, Tensor]
-    outputs: Dict[str, Tensor]
+    state: dict[str, Tensor]
+    head: dict[str, Tensor]
+    pretraining: dict[str, Tensor]
+    inputs: dict[str, Tensor]
+    outputs: dict[str, Tensor]
     tolerance: float
 
     def encoder(self) -> LukeEncoder:
@@ -82,7 +83,7 @@ class Case:
     def _input(self, *names: str) -> Tensor:
         return next(self.inputs[name] for name in names if name in self.inputs)
 
-    def swaps(self) -> Set[Tuple[str, str]]:
+    def swaps(self) -> set[tuple[str, str]]:
         """The pairs of parameters that are easily taken for one another, of those that the encoder has."""
         pairs = {tuple(x.format(last=self.config.num_layers - 1) for x in pair) for pair in NAMED_SWAPS}
         found = {pair for pair in pairs if self.state.keys() >= set(pair)}
@@ -127,14 +128,14 @@ class Case:
         return _error(self.outputs[name][self.real_entities], entities_ED)
 
 
-def padded_loss(logits: Tensor, labels: Tensor, real: Tensor) -> Tuple[float, int]:
-    """Sum of the reference's cross-entropy where it is given a label at padding, and how many these are; we read no padding,
-    but its mean counts them. logits (B, E, L), labels (B, E) with negative numbers for none, real (B, E)."""
+def padded_loss(logits: Tensor, labels: Tensor, real: Tensor) -> tuple[float, int]:
+    """Sum of the reference's cross-entropy where it is given a label at padding, and how many these are; we read no
+    padding, but its mean counts them. logits (B, E, L), labels (B, E) with negative numbers for none, real (B, E)."""
     counted = ~real & (labels >= 0)
     return float(F.cross_entropy(logits[counted], labels[counted], reduction="sum")), int(counted.sum())
 
 
-def _page_head(theirs: Dict[str, Tensor]) -> Dict[str, Tensor]:
+def _page_head(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     """Checkpoints have no place for it, so that no table names it."""
     names = {"decoder.weight": "decoder.weight", "bias": "decoder.bias"}
     given = {ours: theirs.get(f"cls_entity_predictions.{name}") for name, ours in names.items()}

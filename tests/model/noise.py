@@ -1,6 +1,7 @@
 """Small encoders whose every parameter is noise, and ragged inputs for them."""
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn

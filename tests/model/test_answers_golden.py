@@ -1,4 +1,5 @@
-"""Question answering and cloze heads are equal to the reference implementations; and the comparison sees every fault."""
+"""Question answering and cloze heads are equal to the reference implementations; and the comparison sees every
+fault."""
 
 from dataclasses import replace
 
@@ -49,7 +50,8 @@ def test_start_and_end(shared, name):
 
 @pytest.mark.parametrize("name", QA)
 def test_loss_of_answers(shared, name):
-    """From the reference's own logits, padding among them as there; it ignores places beyond the end, which we never make."""
+    """From the reference's own logits, padding among them as there; it ignores places beyond the end, which we never
+    make."""
     case = read_case(shared, name)
     means = []
     for side in ("start", "end"):

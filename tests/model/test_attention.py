@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import List, Sequence, Tuple
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -24,8 +24,8 @@ BATCHES = {
 
 
 def attention_by_loop(
-    attention: Attention, words: List[Tensor], entities: List[Tensor], *, one_way: bool, group: int = 1
-) -> Tuple:
+    attention: Attention, words: list[Tensor], entities: list[Tensor], *, one_way: bool, group: int = 1
+) -> tuple:
     """Attention inside one window as in the paper: the query matrix depends on the kinds of both tokens, and every
     score, weight and sum is written out. one_way: words see words; an entity sees words and its group, so many
     consecutive entities, itself among them."""
@@ -56,7 +56,7 @@ def attention_by_loop(
 @torch.no_grad()
 def expected(
     attention: Attention, words_ND: Tensor, entities_ED: Tensor, lengths, counts, *, one_way: bool, group: int = 1
-) -> Tuple:
+) -> tuple:
     words, entities = [], []
     for w, e in zip(words_ND.split(list(lengths)), entities_ED.split(list(counts))):
         x, y = attention_by_loop(attention, list(w), list(e), one_way=one_way, group=group)
@@ -64,12 +64,12 @@ def expected(
     return torch.stack(words), torch.stack(entities) if entities else entities_ED
 
 
-def make(name: str, aware: bool) -> Tuple:
+def make(name: str, aware: bool) -> tuple:
     lengths, counts = BATCHES[name]
     return *make_sizes(lengths, counts, aware), list(lengths), list(counts)
 
 
-def make_sizes(lengths: Sequence[int], counts: Sequence[int], aware: bool) -> Tuple:
+def make_sizes(lengths: Sequence[int], counts: Sequence[int], aware: bool) -> tuple:
     attention = add_noise(Attention(D, H, entity_aware=aware, dropout=0.1).double(), seed=3)
     generator = torch.Generator().manual_seed(4)
     words = torch.randn(sum(lengths), D, generator=generator, dtype=torch.double)
@@ -78,7 +78,7 @@ def make_sizes(lengths: Sequence[int], counts: Sequence[int], aware: bool) -> Tu
 
 
 @functools.cache
-def expected_in_groups(name: str, group: int, aware: bool) -> Tuple[Tensor, Tensor]:
+def expected_in_groups(name: str, group: int, aware: bool) -> tuple[Tensor, Tensor]:
     """Entities that see their group, and those that see themselves alone."""
     lengths, counts = BATCHES[name][0], [group * n for n in BATCHES[name][1]]
     inputs = make_sizes(lengths, counts, aware)

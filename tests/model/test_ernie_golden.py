@@ -1,4 +1,5 @@
-"""ERNIE is equal to the reference implementation, with noise for weights; and the comparison sees every injected fault."""
+"""ERNIE is equal to the reference implementation, with noise for weights; and the comparison sees every injected
+fault."""
 
 import re
 from dataclasses import replace
@@ -182,7 +183,8 @@ def test_losses_of_pretraining(shared):
 
 @torch.no_grad()
 def test_swapped_parameters_are_seen(shared):
-    """The comparison fails for every swap of two parameters of one shape, within layers and across them, but for those that
+    """The comparison fails for every swap of two parameters of one shape, within layers and across them, but for those
+    that
     cannot show: key biases shift all scores of a query alike, and so change no softmax; the two biases of a fusion are
     added to each other; and slots may be so alike in late layers that whom they look at hardly matters: so it is where
     that parameter's rows in another order hardly show either."""
@@ -230,7 +232,8 @@ def _one_fusion(a: str, b: str) -> bool:
 @pytest.mark.parametrize("name", ERRORS)
 @torch.no_grad()
 def test_swapped_parameters_of_heads_are_seen(shared, name):
-    """Each parameter of a head against all of its shape, its own rows in another order, and some swaps inside the encoder."""
+    """Each parameter of a head against all of its shape, its own rows in another order, and some swaps inside the
+    encoder."""
     case = read_ernie_case(shared, name)
     heads = [key for key in case.state if not key.startswith("encoder.")]
     mix, norm, last_norm = case.layers("mix")[0], case.layers("norm")[0], case.layers("norm")[-1]

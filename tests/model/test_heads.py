@@ -152,7 +152,8 @@ def test_multi_label_cross_entropy(seed, focus):
 @pytest.mark.parametrize("focus", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("value", [0.0, 60.0, -60.0, 1e4, -1e4])
 def test_extreme_logits_of_many_labels(value, focus):
-    """Finite float32 losses and gradients, from bfloat16 too; called where gradients are off, and with nothing at all."""
+    """Finite float32 losses and gradients, from bfloat16 too; called where gradients are off, and with nothing at
+    all."""
     gold = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     for dtype in (torch.float32, torch.bfloat16):
         with torch.no_grad():

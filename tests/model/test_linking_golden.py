@@ -1,4 +1,5 @@
-"""The original's entity disambiguation model: all logits, those of candidates, and the loss; and that a swap is seen."""
+"""The original's entity disambiguation model: all logits, those of candidates, and the loss; and that a swap is
+seen."""
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-"""The original's published sample, and the numbers of its entities, which are found again by making the records anew."""
+"""The original's published sample, and the numbers of its entities, which are found again by making the records
+anew."""
 
 import random
 from collections import Counter

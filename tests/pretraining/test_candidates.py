@@ -1,4 +1,5 @@
-"""Sampled entities: their weights make the estimate of the whole sum unbiased, and all of them give the whole softmax."""
+"""Sampled entities: their weights make the estimate of the whole sum unbiased, and all of them give the whole
+softmax."""
 
 import numpy as np
 import pytest

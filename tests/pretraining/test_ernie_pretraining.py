@@ -126,7 +126,7 @@ def test_which_parameters_have_no_gradient(golden, model):
     without = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
     last = max(i for i, kind in enumerate(golden["kinds"]) if kind != "sim")
     assert without == {
-        f"encoder.layers.{last}.{name}" for name in ("entity_down.weight", "entity_down.bias", "entity_output_norm.weight", "entity_output_norm.bias")
+        f"encoder.layers.{last}.{name}" for name in ("entity_down.weight", "entity_down.bias", "entity_output_norm.weight", "entity_output_norm.bias")  # noqa: E501
     }  # fmt: skip
 
 

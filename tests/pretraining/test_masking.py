@@ -1,4 +1,5 @@
-"""What is hidden: the stated rates, whole words, what stands in the place, and nothing but a seed and a place decides."""
+"""What is hidden: the stated rates, whole words, what stands in the place, and nothing but a seed and a place
+decides."""
 
 import numpy as np
 import pytest

@@ -28,8 +28,8 @@ TACRED = {
     "obj_type": "PERSON",
     "relation": "no_relation",
 }
-SEMEVAL = '1\t"The <e1>system</e1> has a "<e2>co</e2>-part"."\nOther\nComment: <e1>x<e2>\n\n2\t"<e1>A</e1><e2>B</e2>"\nX-Y(e2,e1)\n'
-KBP37 = '7\t" <e1> Ed Ott </e1> of <e2> Bonn </e2> , here . "\nper:title(e1,e2)\n\n\n8\t"x<e1> A </e1>y <e2> B </e2>"\nno_relation\n'
+SEMEVAL = '1\t"The <e1>system</e1> has a "<e2>co</e2>-part"."\nOther\nComment: <e1>x<e2>\n\n2\t"<e1>A</e1><e2>B</e2>"\nX-Y(e2,e1)\n'  # noqa: E501
+KBP37 = '7\t" <e1> Ed Ott </e1> of <e2> Bonn </e2> , here . "\nper:title(e1,e2)\n\n\n8\t"x<e1> A </e1>y <e2> B </e2>"\nno_relation\n'  # noqa: E501
 FEWREL = {"P1": [{"tokens": ["a", "b", "c", "a"], "h": ["c", "Q3", [[2]]], "t": ["a", "Q1", [[0], [3]]]}]}
 SPERT = {
     "tokens": ["Ed", "Ott", "of", "Bonn"],
@@ -85,7 +85,7 @@ SQUAD = {
 TRIPLES = [{"context": CONTEXT, "question": f"Q{i}?", "answer": answer} for i, answer in enumerate(["Bonn", "Ed"])]
 RECORD = {
     "idx": 4,
-    "passage": {"text": CONTEXT, "entities": [{"start": 15, "end": 16}, {"start": 26, "end": 29}, {"start": 37, "end": 40}]},
+    "passage": {"text": CONTEXT, "entities": [{"start": 15, "end": 16}, {"start": 26, "end": 29}, {"start": 37, "end": 40}]},  # noqa: E501
     "qas": [{"idx": 9, "query": "@placeholder is hot", "answers": [{"start": 26, "end": 29, "text": "Bonn"}]}],
 }  # fmt: skip
 
@@ -264,10 +264,12 @@ QAS = ("data", 0, "paragraphs", 0, "qas")
         ("open_entity", "[{]", "line 1: expected JSON"),
         ("open_entity", [], "expected a JSON list of objects"),
         ("open_entity", [OPEN_ENTITY, 3], "item 1: expected an object, but got '3'"),
-        ("open_entity", [OPEN_ENTITY, change(OPEN_ENTITY, "end", to=change)], "item 1: expected 'end' .int., but got an"),
+        ("open_entity", [OPEN_ENTITY, change(OPEN_ENTITY, "end", to=change)], "item 1: expected 'end' .int., but got "
+            "an"),
         ("open_entity", [OPEN_ENTITY, change(OPEN_ENTITY, "end", to="5")], "item 1: expected 'end' .int., but got '5'"),
         ("open_entity", [OPEN_ENTITY, change(OPEN_ENTITY, "end", to=99)], "item 1: mention .* which has 25"),
-        ("open_entity", [OPEN_ENTITY, change(OPEN_ENTITY, "labels", 0, to="")], "item 1: expected strings under 'labels'"),
+        ("open_entity", [OPEN_ENTITY, change(OPEN_ENTITY, "labels", 0, to="")], "item 1: expected strings under "
+            "'labels'"),
         ("ufet", [UFET, change(UFET, "mention_span", to=" ")], "line 2: mention .* must hold words"),
         ("ufet", [UFET, change(UFET, "left_context_token", 1, to="")], "line 2: .*number 1 is ''"),
         ("tacred", [TACRED, change(TACRED, "relation", to=" ")], "item 1: expected a relation"),
@@ -286,25 +288,37 @@ QAS = ("data", 0, "paragraphs", 0, "qas")
         ("fewrel", change(FEWREL, "P1", 0, "h", 2, to=[]), "relation 'P1', item 0: expected 'h' as"),
         ("fewrel", change(FEWREL, "P1", 0, "h", 2, 0, to=[4]), "relation 'P1', item 0: mention .4, 5"),
         ("conll04", [SPERT, change(SPERT, "entities", 1, "end", to=change)], "item 1, entity 1: expected 'end'"),
-        ("conll04", [SPERT, change(SPERT, "relations", 0, "tail", to=2)], "item 1: relation 0 .'Live_In'. must have numbers"),
-        ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O"]}], "item 0: expected a tag for each of the 4"),
-        ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O", "X", "O", "O"]}], "item 0, tag 1: expected the"),
-        ("scierc", [SCIERC, change(SCIERC, "ner", 0, 0, to=[2, "X"])], "line 2, sentence 0: expected 2 numbers and a label"),
+        ("conll04", [SPERT, change(SPERT, "relations", 0, "tail", to=2)], "item 1: relation 0 .'Live_In'. must have "
+            "numbers"),
+        ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O"]}], "item 0: expected a tag for each of the "
+            "4"),
+        ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O", "X", "O", "O"]}], "item 0, tag 1: expected "
+            "the"),
+        ("scierc", [SCIERC, change(SCIERC, "ner", 0, 0, to=[2, "X"])], "line 2, sentence 0: expected 2 numbers and a "
+            "label"),
         ("scierc", [SCIERC, change(SCIERC, "ner", to=[[]])], "line 2: expected a list for each of the 2 sentences"),
-        ("scierc", [SCIERC, change(SCIERC, "relations", 1, 0, 3, to=5)], "line 2, sentence 1: .*words 5 to 5, which are no"),
+        ("scierc", [SCIERC, change(SCIERC, "relations", 1, 0, 3, to=5)], "line 2, sentence 1: .*words 5 to 5, which "
+            "are no"),
         ("scierc", [SCIERC, change(SCIERC, "sentences", 1, to=[])], "line 2: sentence 1 has no words"),
-        ("docred", [DOCRED, change(DOCRED, "labels", 0, "t", to=2)], "item 1, label 0: expected a number of the 2 entities"),
+        ("docred", [DOCRED, change(DOCRED, "labels", 0, "t", to=2)], "item 1, label 0: expected a number of the 2 "
+            "entities"),
         ("docred", [DOCRED, change(DOCRED, "vertexSet", 1, 0, "pos", to=[2, 4])], "item 1, entity 1, mention 0: 'pos'"),
-        ("docred", [DOCRED, change(DOCRED, "vertexSet", 1, 0, "sent_id", to=2)], "mention 0: expected 'sent_id' below 2"),
+        ("docred", [DOCRED, change(DOCRED, "vertexSet", 1, 0, "sent_id", to=2)], "mention 0: expected 'sent_id' below "
+            "2"),
         ("docred", [DOCRED, change(DOCRED, "vertexSet", 1, to=[])], "item 1, entity 1: expected a list of mentions"),
-        ("squad", change(SQUAD, *QAS, 0, "answers", 1, "answer_start", to=25), "paragraph 0, question 0, answer 1: .*' Bon'"),
+        ("squad", change(SQUAD, *QAS, 0, "answers", 1, "answer_start", to=25), "paragraph 0, question 0, answer 1: .*' "
+            "Bon'"),
         ("squad", change(SQUAD, *QAS, 0, "answers", 1, "text", to=""), "question 0, answer 1: expected ''"),
-        ("squad", change(SQUAD, *QAS, 1, "answers", to=[{"text": "Ed", "answer_start": 15}]), "question 1: .*is_impossible"),
+        ("squad", change(SQUAD, *QAS, 1, "answers", to=[{"text": "Ed", "answer_start": 15}]), "question 1: "
+            ".*is_impossible"),
         ("squad", change(SQUAD, *QAS, 2, "question", to=change), "question 2: expected 'question'"),
         ("squad", change(SQUAD, "data", to=change), "expected 'data'"),
-        ("squad_triples", change(TRIPLES, 1, "answer", to="Rome"), "item 1: expected an answer that stands in the context"),
-        ("record", [RECORD, change(RECORD, "qas", 0, "answers", 0, "text", to="Rome")], "line 2, query 0, answer 0: .*'Bonn'"),
-        ("record", [RECORD, change(RECORD, "passage", "entities", 0, "end", to=80)], "line 2, entity 0: expected characters"),
+        ("squad_triples", change(TRIPLES, 1, "answer", to="Rome"), "item 1: expected an answer that stands in the "
+            "context"),
+        ("record", [RECORD, change(RECORD, "qas", 0, "answers", 0, "text", to="Rome")], "line 2, query 0, answer 0: "
+            ".*'Bonn'"),
+        ("record", [RECORD, change(RECORD, "passage", "entities", 0, "end", to=80)], "line 2, entity 0: expected "
+            "characters"),
         ("record", [RECORD, change(RECORD, "qas", 0, "query", to="x")], "line 2: Query 0 must have @placeholder"),
         ("record", "{}", "expected 'data'"),
     ],

@@ -125,7 +125,7 @@ def test_docred(shared):
 @pytest.mark.parametrize(
     ("name", "n", "n_relations"),
     [pytest.param("val_wiki", 11200, 16, marks=pytest.mark.slow),
-     pytest.param("resplit_mgfte/test", 10500, 15, marks=pytest.mark.slow), ("val_nyt", 2500, 25), ("val_pubmed", 1000, 10),
+     pytest.param("resplit_mgfte/test", 10500, 15, marks=pytest.mark.slow), ("val_nyt", 2500, 25), ("val_pubmed", 1000, 10),  # noqa: E501
      pytest.param("val_semeval", 8851, 17, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_fewrel(shared, name, n, n_relations):

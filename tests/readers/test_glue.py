@@ -9,7 +9,7 @@ from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.glue import TASKS
 
 NLP = spacy.blank("en")
-MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\tsentence1\tsentence2"
+MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\tsentence1\tsentence2"  # noqa: E501
 MNLI_ROW = "0\t1\t1n\tx\t( a )\t( b )\t(ROOT a)\t(ROOT b)\tIt rains.\tIt is wet."
 STSB = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore"
 FILES = {

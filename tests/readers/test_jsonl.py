@@ -180,7 +180,7 @@ def test_types_relations_questions_and_queries(write):
     "relation",
     [
         {"from_id": 4, "to_id": 9, "type": "visited", "id": 1},
-        {"head_span": {"start": 0, "end": 13}, "child_span": {"start": 22, "end": 30}, "label": "visited", "head": 1, "child": 4},
+        {"head_span": {"start": 0, "end": 13}, "child_span": {"start": 22, "end": 30}, "label": "visited", "head": 1, "child": 4},  # noqa: E501
     ],
 )  # fmt: skip
 def test_relations_of_annotation_tools(write, relation):
@@ -204,7 +204,8 @@ def test_relations_of_annotation_tools(write, relation):
         ("questions", [{"question": "Who?", "answers": [0, 9]}], "question 0: expected .start, end. under 'answers'"),
         ("questions", [{"question": " "}], "Item 0 must be a string"),
         ("queries", [{"query": "no mark"}], "@placeholder exactly once"),
-        ("queries", [{"query": "@placeholder", "answers": [[0, 6]]}], "query 0: the answer .0, 6. is none of its 2 candidates"),
+        ("queries", [{"query": "@placeholder", "answers": [[0, 6]]}], "query 0: the answer .0, 6. is none of its 2 "
+            "candidates"),
         ("queries", [{"query": "@placeholder", "answers": []}], "query 0: expected the places of its answers"),
     ],
 )  # fmt: skip

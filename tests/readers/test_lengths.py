@@ -19,7 +19,7 @@ TEXTS = [
     "It rained in Accra. Kofi Mensah left Berlin for Lagos. Kofi wrote home.",
     "Nadia Haddad works in Accra. The Bank of Ghana pays her. She is well.",
 ]
-NAMES = "Ada Lovelace|London|Charles Babbage|Cambridge|Accra|Kofi Mensah|Berlin|Lagos|Kofi|Nadia Haddad|Bank of Ghana".split(
+NAMES = "Ada Lovelace|London|Charles Babbage|Cambridge|Accra|Kofi Mensah|Berlin|Lagos|Kofi|Nadia Haddad|Bank of Ghana".split(  # noqa: E501
     "|"
 )
 

@@ -29,7 +29,7 @@ def make_doc(text, *links, key=None, title=None):
 @pytest.fixture
 def docs():
     return [
-        make_doc("Ada met Bob.\n\n  Bob left London.  ", (0, 3, "Ada Lovelace"), (8, 11, "NIL"), (25, 31, "London"), title="Ada"),
+        make_doc("Ada met Bob.\n\n  Bob left London.  ", (0, 3, "Ada Lovelace"), (8, 11, "NIL"), (25, 31, "London"), title="Ada"),  # noqa: E501
         make_doc("Nothing.\nTwo\nlines", (9, 18, "Across")),
         make_doc(" \n"),
     ]  # fmt: skip

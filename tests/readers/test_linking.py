@@ -86,7 +86,8 @@ def write_aida(tmp_path, conll=CONLL, links=AIDA):
 
 
 def write_ppr(folder):
-    """Numbers 7 and 8 are the documents; 7 names the first mention by a longer one, and has another title for the U.S."""
+    """Numbers 7 and 8 are the documents; 7 names the first mention by a longer one, and has another title for the
+    U.S."""
     first = (
         PPR.format(long="U.S.", text="U.S.", gold="http://en.wikipedia.org/wiki/U.S.A.")
         + ITEM.format(n=30, title="U.S.A.")

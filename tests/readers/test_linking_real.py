@@ -34,7 +34,7 @@ def read_aida(shared, part, **settings):
 
 @pytest.mark.parametrize(
     ("part", "n_docs", "known", "nil"), [
-        pytest.param("train", 946, 18541, 4855, marks=pytest.mark.slow), ("testa", 216, 4791, 1126), ("testb", 231, 4485, 1131)]
+        pytest.param("train", 946, 18541, 4855, marks=pytest.mark.slow), ("testa", 216, 4791, 1126), ("testb", 231, 4485, 1131)]  # noqa: E501
 )  # fmt: skip
 def test_aida(shared, part, n_docs, known, nil):
     titles = shared(f"data/ed_wned/aida-{part}/aida-{part}.xml")
@@ -130,7 +130,7 @@ def test_zelda(shared, name, n_docs, known):
 
 @pytest.mark.parametrize(
     ("name", "n_docs", "known", "nil", "left_out"),
-    [("aida-conll-dev", 216, 4789, 1128, 0), ("msnbc", 20, 666, 89, 0), ("news-fair-v2", 120, 914, 166, 718), ("wiki-fair-v2", 120, 1870, 248, 1253)],
+    [("aida-conll-dev", 216, 4789, 1128, 0), ("msnbc", 20, 666, 89, 0), ("news-fair-v2", 120, 914, 166, 718), ("wiki-fair-v2", 120, 1870, 248, 1253)],  # noqa: E501
 )  # fmt: skip
 def test_elevant(shared, name, n_docs, known, nil, left_out):
     path = shared(f"data/ed_elevant/{name}.benchmark.jsonl")
@@ -142,7 +142,7 @@ def test_elevant(shared, name, n_docs, known, nil, left_out):
 
 
 @pytest.mark.parametrize(
-    ("name", "n_docs", "known", "nil"), [("RSS-500_wd", 500, 588, 414), ("istex_test", 250, 670, 0), ("istex_train", 750, 2073, 0)]
+    ("name", "n_docs", "known", "nil"), [("RSS-500_wd", 500, 588, 414), ("istex_test", 250, 670, 0), ("istex_train", 750, 2073, 0)]  # noqa: E501
 )  # fmt: skip
 def test_nif(shared, name, n_docs, known, nil):
     docs, _ = read(shared(f"data/ed_opentapioca/data/{name}.ttl"), "nif")

@@ -40,7 +40,7 @@ def classified(golds, predictions, none="Other"):
     """Two words a pair, one pair a document; labels as a classifier has them."""
     return [
         Example(
-            doc_of([] if p == none else [(0, 1, p)], pairs=[(0, 1)]), doc_of([] if g == none else [(0, 1, g)], pairs=[(0, 1)])
+            doc_of([] if p == none else [(0, 1, p)], pairs=[(0, 1)]), doc_of([] if g == none else [(0, 1, g)], pairs=[(0, 1)])  # noqa: E501
         )
         for g, p in zip(golds, predictions, strict=True)
     ]  # fmt: skip

@@ -154,6 +154,7 @@ def test_the_memory_stays_small(memory, part, read, monkeypatch):
     assert find_changed([part]) is None
     assert len(read) == 1
 
+
 def test_opening_a_store_settles_nothing_for_the_users_processes(tmp_path):
     """tqdm makes a lock of the default start method, even where it shows nothing."""
     file = tmp_path / "large"

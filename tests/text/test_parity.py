@@ -18,7 +18,8 @@ needs_slow = pytest.mark.skipif(not SLOW, reason="the pure-Python tokenizers are
 many = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Categories that changed between the Unicode of Python 3.11 and that of `tokenizers`.
 CHANGED = "\u1734\U0001171e"
-# These count as blanks in Python and not in Unicode: before <mask>, transformers 4 loses them, and `tokenizers` keeps them.
+# These count as blanks in Python and not in Unicode: before <mask>, transformers 4 loses them, and `tokenizers` keeps
+# them.
 SEPARATORS_LOST = re.compile(r"[\x1c-\x1f]\s*<mask>")
 
 

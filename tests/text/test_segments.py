@@ -69,7 +69,8 @@ def cutter_of(tokenizer, text, words):
 
 
 def cut_by_hand(tokenizer, text, mentions):
-    """Every stretch between two cuts encoded by itself. mentions: characters. RETURNS: ids, and [first, last) of each."""
+    """Every stretch between two cuts encoded by itself. mentions: characters. RETURNS: ids, and [first, last) of
+    each."""
 
     def place(x):
         return x - 1 if x and text[x - 1] == " " else x
