@@ -62,9 +62,10 @@ def read_options() -> argparse.Namespace:
 
 def build(options: argparse.Namespace) -> dict[str, Any]:
     """The store, and the names as a list for the other system."""
-    from spacy_luke.linking.counts import MentionCounts
-    from spacy_luke.linking.dumps import count_dumps, read_pages
-    from spacy_luke.linking.wikitext import read_article
+    from spacy_luke.mentions.counts import MentionCounts
+    from spacy_luke.mentions.wikipedia import count_dumps
+    from spacy_luke.wikipedia.dumps import read_pages
+    from spacy_luke.wikipedia.wikitext import read_article
 
     dump = options.data / DUMP
     counts = MentionCounts("exact")
@@ -103,8 +104,8 @@ def build(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def annotate(options: argparse.Namespace) -> dict[str, Any]:
-    from spacy_luke.linking.match import Match, find_names, join_words
-    from spacy_luke.linking.store import MentionStore, new_trie
+    from spacy_luke.mentions.match import Match, find_names, join_words
+    from spacy_luke.mentions.store import MentionStore, new_trie
 
     new_trie()  # imports the library
 

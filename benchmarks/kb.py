@@ -119,7 +119,7 @@ def asked_names(size: int) -> list[str]:
 
 
 def build(folder: Path, size: int) -> dict[str, Any]:
-    from spacy_luke.linking.kb_build import build_kb
+    from spacy_luke.kb.build import build_kb
 
     before, start, busy = memory(), time.perf_counter(), time.process_time()
     kb = build_kb([folder / f"{size}.jsonl"], folder / f"kb{size}").kb
@@ -137,7 +137,7 @@ def build(folder: Path, size: int) -> dict[str, Any]:
 
 
 def read(folder: Path, size: int) -> dict[str, Any]:
-    from spacy_luke.linking.kb import EntityKB
+    from spacy_luke.kb.base import EntityKB
 
     asked, path = asked_names(size), folder / f"kb{size}"
     forget(path)

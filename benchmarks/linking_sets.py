@@ -102,9 +102,9 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
     sets but `without`, with vectors of the entities' titles."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.components.entity_texts import TextEncoder, embed_entities
-    from spacy_luke.linking.kb import EntityKB
-    from spacy_luke.linking.kb_build import Settings, add_to_kb
+    from spacy_luke.components.linker.entity_texts import TextEncoder, embed_entities
+    from spacy_luke.kb.base import EntityKB
+    from spacy_luke.kb.build import Settings, add_to_kb
 
     if (folder / "vectors").is_dir():
         return EntityKB.open(folder)
@@ -124,8 +124,8 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
 
 def links_of_dump(path: Path) -> Iterator[tuple[str, str]]:
     """Texts and targets of a dump's links, and the titles of its articles and redirects."""
-    from spacy_luke.linking.dumps import names_of_title, read_pages
-    from spacy_luke.linking.wikitext import read_article
+    from spacy_luke.wikipedia.dumps import names_of_title, read_pages
+    from spacy_luke.wikipedia.wikitext import read_article
 
     for page in read_pages(path):
         yield from ((name, page.redirect or page.title) for name in names_of_title(page.title))

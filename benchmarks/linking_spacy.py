@@ -36,7 +36,7 @@ WAYS = {"prior and context": True, "context": False}
 @registry.misc("benchmark.given_candidates.v1")
 def make_given_candidates() -> Callable[[KnowledgeBase, Span], Iterable[Candidate]]:
     """The candidates that a Doc brings. Their vectors stay in memory, as those of spaCy's InMemoryLookupKB do."""
-    from spacy_luke.components.kb import LinkedCandidate
+    from spacy_luke.components.linker.spacy_kb import LinkedCandidate
 
     vectors: dict[str, list[float]] = {}
 
@@ -152,7 +152,7 @@ def make_pipeline(nlp: Any, encoder: str) -> Any:
 
 
 def initialize(nlp: Any, kb: Any, checkpoint: Any, examples: list[Any]) -> None:
-    from spacy_luke.components.kb import LinkedKB
+    from spacy_luke.components.linker.spacy_kb import LinkedKB
 
     if nlp.has_pipe("luke_encoder"):
         nlp.get_pipe("luke_encoder").initialize(lambda: examples, nlp=nlp, weights=lambda: checkpoint)

@@ -242,7 +242,7 @@ def best_of(found: Any) -> list[str]:
 def decide_plainly(linker: Any, doc: Any, counts: dict[str, int]) -> list[str]:
     """The ids of a Doc's mentions."""
     from spacy_luke.bridge.documents import read_document
-    from spacy_luke.components.link_inputs import link_tasks
+    from spacy_luke.components.linker.inputs import link_tasks
 
     mentions = list(dict.fromkeys((x.start, x.end) for x in linker.getter(doc)))
     table, ids = linker.table(), ["NIL"] * len(mentions)

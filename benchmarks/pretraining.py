@@ -24,10 +24,10 @@ from products import Products, Shapes
 from spacy_luke.corpus.shards import Example
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.luke import initialize
-from spacy_luke.pretraining.luke import LukePretraining
-from spacy_luke.pretraining.masking import MaskingSettings
+from spacy_luke.pretraining.luke.masking import MaskingSettings
+from spacy_luke.pretraining.luke.task import LukePretraining
+from spacy_luke.pretraining.luke.windows import Drawn, LukeWindows
 from spacy_luke.pretraining.optimizer import OptimizerSettings, make_optimizer
-from spacy_luke.pretraining.windows import Drawn, LukeWindows
 from spacy_luke.text.tokenizer import PieceTokenizer
 
 RESULTS = Path(__file__).parent / "results"

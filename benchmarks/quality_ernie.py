@@ -242,7 +242,7 @@ def read_control(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list
     which are of no other; no entity is in two parts."""
     from spacy.tokens import Span
 
-    from spacy_luke.knowledge.vectors import EntityVectors
+    from spacy_luke.vectors.store import EntityVectors
 
     types = json.loads((options.data / "codex" / "types" / "entity2types.json").read_text(encoding="utf8"))
     names = json.loads((options.data / "codex" / "types" / "en" / "types.json").read_text(encoding="utf8"))

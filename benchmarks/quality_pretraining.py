@@ -134,10 +134,10 @@ def make_shards(options: argparse.Namespace) -> Path:
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.corpus.build import build_shards
-    from spacy_luke.corpus.dump_corpus import build_from_dumps
     from spacy_luke.corpus.examples import ExampleSettings
     from spacy_luke.corpus.linked import write_corpus
     from spacy_luke.corpus.vocabulary import build_entity_vocab
+    from spacy_luke.corpus.wikipedia import build_from_dumps
     from spacy_luke.readers.sentences import RuleSentences
 
     folder = options.cache / "data"

@@ -121,7 +121,7 @@ def build(system: System, options: argparse.Namespace) -> tuple[Any, Any]:
     """The pipeline, and the names that its annotator knows, from the dump; None where entities are not read."""
     import spacy
 
-    from spacy_luke.linking.build import build_store
+    from spacy_luke.mentions.build import build_store
 
     nlp, store = spacy.blank("en"), None
     if system.entities:
@@ -159,7 +159,7 @@ def add_titles(checkpoint: Any, titles: Sequence[str]) -> None:
     be."""
     import torch
 
-    from spacy_luke.entities import SPECIAL, EntityVocab
+    from spacy_luke.entity_vocab import SPECIAL, EntityVocab
 
     pieces = checkpoint.tensors["encoder.words.piece.weight"]
     rows = [pieces[checkpoint.tokenizer.encode(title)[0]].mean(0) for title in titles]

@@ -84,7 +84,7 @@ def measure(options: argparse.Namespace) -> None:
     import torch
     from speed_systems import write_checkpoints
 
-    from spacy_luke.bridge.precision import has_bfloat16
+    from spacy_luke.model.precision import has_bfloat16
     from spacy_luke.readers.columns import read_columns
 
     threads = (

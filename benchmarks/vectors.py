@@ -82,7 +82,7 @@ def name_of(row: int) -> str:
 
 
 def build(options: argparse.Namespace, dtype: str) -> dict[str, Any]:
-    from spacy_luke.knowledge.build import build_vectors
+    from spacy_luke.vectors.build import build_vectors
 
     before, start, busy = memory(), time.perf_counter(), time.process_time()
     source: dict[str, Any] = {"source": options.folder, "format": "ernie"}
@@ -105,7 +105,7 @@ def build(options: argparse.Namespace, dtype: str) -> dict[str, Any]:
 
 
 def read(options: argparse.Namespace, dtype: str) -> dict[str, Any]:
-    from spacy_luke.knowledge.vectors import EntityVectors
+    from spacy_luke.vectors.store import EntityVectors
 
     folder, rng = options.folder / dtype, np.random.default_rng(1)
     drawn = rng.integers(0, options.rows, (3 * REPEATS + 1, BATCH))

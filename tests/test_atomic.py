@@ -10,8 +10,8 @@ from multiprocessing import get_context
 
 import pytest
 
-from spacy_luke import atomic
-from spacy_luke.atomic import HeldFolder, hold, mend, sweep, write_atomically, write_folder_atomically
+from spacy_luke.stores import atomic
+from spacy_luke.stores.atomic import HeldFolder, hold, mend, sweep, write_atomically, write_folder_atomically
 
 pytestmark = pytest.mark.skipif(atomic.fcntl is None, reason="Windows has no such locks")
 
@@ -29,7 +29,7 @@ def start_writer(path, what, before=""):
     """A process that writes, and waits in the middle of it."""
     lines = [
         "import pathlib, sys, time",
-        "from spacy_luke.atomic import write_atomically, write_folder_atomically",
+        "from spacy_luke.stores.atomic import write_atomically, write_folder_atomically",
         "path = pathlib.Path(sys.argv[1])",
         *before.splitlines(),
         WRITE[what],

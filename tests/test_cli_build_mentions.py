@@ -3,7 +3,7 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.linking.store import MentionStore
+from spacy_luke.mentions.store import MentionStore
 
 TABLE = "name\tentity\tcount\toccurrences\nYork\tYork\t3\t40\nYork\tNew York\t1\t40\nOld York here\tYork\t9\t9\n"
 

@@ -4,7 +4,7 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.vectors.store import EntityVectors
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from tiny import ENTITIES, SENTENCES, make_checkpoint
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.bridge.spans import create_span_head
+from spacy_luke.architectures.span_classifier import create_span_head
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.files import read_tensors
 from spacy_luke.cli.convert import build_pipeline
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 
 LABELS = ["NIL", "PER", "LOC", "ORG"]
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
-from spacy_luke.knowledge.build import build_vectors
+from spacy_luke.vectors.build import build_vectors
 
 TEXT = "ada met bob in london ."
 
@@ -89,7 +89,7 @@ def by_hand(tensors, nlp, name, vectors):
 
 @pytest.mark.parametrize("task", ["entity_classification", "pair_classification"])
 def test_there_and_back(tmp_path, vectors, task):
-    from spacy_luke.knowledge.vectors import EntityVectors
+    from spacy_luke.vectors.store import EntityVectors
 
     typing = task == "entity_classification"
     name = "ernie_typer" if typing else "ernie_relation"

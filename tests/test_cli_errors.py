@@ -218,7 +218,7 @@ import resource, sys
 from pathlib import Path
 import torch
 from safetensors.torch import save_file
-from spacy_luke.atomic import write_atomically, write_folder_atomically
+from spacy_luke.stores.atomic import write_atomically, write_folder_atomically
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 x = torch.zeros(100_000)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import set_candidates_given
-from spacy_luke.knowledge.build import build_vectors
 from spacy_luke.readers.docbin import copy_given, write_docbin
+from spacy_luke.vectors.build import build_vectors
 
 CANDIDATES = [("A", 0.5), ("B", 0.3), ("C", 0.2)]
 

@@ -6,7 +6,7 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.vectors.store import EntityVectors
 
 TRAIN = "".join(f"Q{i}\tP{i % 3}\tQ{(7 * i + k) % 30}\n" for i in range(30) for k in (1, 2))
 QUICK = ("--size", "5", "--epochs", "4", "--every", "2", "--batch-size", "16", "--negatives", "9")

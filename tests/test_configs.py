@@ -24,12 +24,12 @@ from spacy_luke.annotations import (
 )
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.linking.kb_build import build_kb
+from spacy_luke.kb.build import build_kb
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.jsonl import JsonlCorpus
 from spacy_luke.rows import get_rows
 from spacy_luke.training.steps import plan_training
+from spacy_luke.vectors.build import build_vectors
 
 ROOT = Path(__file__).parents[1]
 ASSEMBLED = ROOT / "configs/all_small.cfg"

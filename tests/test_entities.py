@@ -4,7 +4,7 @@ import tarfile
 
 import pytest
 
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 
 LUKE = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Paris": 3, "Ada Lovelace": 4, "[MASK2]": 5}
 LITE = {"[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "[MASK2]": 3}

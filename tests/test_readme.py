@@ -11,12 +11,12 @@ from spacy.util import registry
 from test_project import find_command
 from tiny import make_checkpoint, make_ernie
 
+from spacy_luke.architectures.entity_classifier import build_entity_classifier
+from spacy_luke.architectures.entity_linker import build_entity_linker
+from spacy_luke.architectures.span_classifier import build_span_classifier
 from spacy_luke.bridge.encoders import build_luke_encoder, build_shared_encoder
-from spacy_luke.bridge.entities import build_entity_classifier
 from spacy_luke.bridge.ernie import build_pooled_classifier
-from spacy_luke.bridge.linking import build_entity_linker
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.bridge.spans import build_span_classifier
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
 from spacy_luke.checkpoint.sources import make_checkpoint_loader, make_ernie_loader
@@ -25,13 +25,13 @@ from spacy_luke.components.cloze import make_luke_cloze
 from spacy_luke.components.encoder import make_luke_encoder
 from spacy_luke.components.entity_annotator import make_entity_annotator
 from spacy_luke.components.ernie import make_ernie_encoder, make_ernie_relation, make_ernie_typer
-from spacy_luke.components.linker import make_luke_linker
+from spacy_luke.components.linker.component import make_luke_linker
 from spacy_luke.components.mentions import make_pairs
 from spacy_luke.components.ner import make_luke_ner
 from spacy_luke.components.qa import make_luke_qa
 from spacy_luke.components.relation import make_luke_relation
 from spacy_luke.components.typer import make_luke_typer
-from spacy_luke.knowledge.build import build_vectors
+from spacy_luke.vectors.build import build_vectors
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import register_extensions, set_candidates_given, set_queries, set_questions
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.knowledge.build import build_vectors
 from spacy_luke.readers.docbin import copy_given
+from spacy_luke.vectors.build import build_vectors
 
 LABELLED = ("luke_ner", "luke_typer", "luke_relation")
 

@@ -6,7 +6,7 @@ import torch
 
 from spacy_luke.checkpoint.checkpoint import Checkpoint
 from spacy_luke.checkpoint.ernie import ErnieCheckpoint, ernie_shapes
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.ernie import ErnieConfig
 from spacy_luke.model.luke import LukeEncoder

@@ -12,7 +12,7 @@ from thinc.util import torch2xp, xp2torch
 
 from ..model.config import EncoderConfig
 from ..model.luke import LukeEncoder, Windows
-from .precision import choose_precision
+from ..model.precision import choose_precision
 from .wrapper import TorchShim
 
 ENCODER = "luke_encoder"  # name of the encoder's node in every model

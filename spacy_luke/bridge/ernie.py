@@ -18,9 +18,9 @@ from ..batch.entities import EntityBatch
 from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge
 from ..model.ernie_heads import PooledHead
 from ..model.luke import Windows
+from ..model.precision import choose_precision
 from .documents import refuse_docs
 from .encoders import ENCODER, encode_windows, init_with_example, number_format
-from .precision import choose_precision
 from .wrapper import TorchShim, to_tensor
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.config import EncoderConfig
-from ..plain_text import read_text
+from ..stores.plain_text import read_text
 from .assemble import Checkpoint, read_entities, read_tokenizer
 from .configs import ARCHITECTURES, check_labels, flag, luke_config
 from .files import read_json, read_tensors

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..entities import FILES as ENTITY_FILES
-from ..entities import EntityVocab
+from ..entity_vocab import FILES as ENTITY_FILES
+from ..entity_vocab import EntityVocab
 from ..model.config import EncoderConfig
 from ..text.tokenizer import PieceTokenizer
 from .configs import CLASSIFIER_WIDTHS

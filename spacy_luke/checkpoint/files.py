@@ -22,9 +22,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..atomic import HeldFolder, usual_mode, write_atomically
-from ..atomic import write_folder_atomically as write_folder_atomically
-from ..plain_text import parse_json, read_text
+from ..stores.atomic import HeldFolder, usual_mode, write_atomically
+from ..stores.atomic import write_folder_atomically as write_folder_atomically
+from ..stores.plain_text import parse_json, read_text
 
 MOST_MEMBERS = 100_000  # files of an archive
 WEIGHT_FILES = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..entities import EntityVocab
+from ..entity_vocab import EntityVocab
 from ..model.config import EncoderConfig
 from ..text.tokenizer import PieceTokenizer
 from .assemble import (

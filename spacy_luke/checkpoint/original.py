@@ -11,9 +11,9 @@ from typing import Any
 
 from torch import Tensor
 
-from ..entities import EntityVocab
+from ..entity_vocab import EntityVocab
 from ..model.config import EncoderConfig
-from ..plain_text import read_text
+from ..stores.plain_text import read_text
 from .assemble import Checkpoint, read_entities, read_tokenizer
 from .configs import archive_config, check_labels, luke_config
 from .files import find_weights, read_json, read_tensors

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..entities import SPECIAL, EntityVocab
+from ..entity_vocab import SPECIAL, EntityVocab
 from ..model.config import EncoderConfig
 from .assemble import NO_TOKENIZER, Checkpoint, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
 from .configs import plain_config

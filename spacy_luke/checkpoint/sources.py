@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spacy.util import registry
 
-from ..knowledge.vectors import EntityVectors
+from ..vectors.store import EntityVectors
 from .checkpoint import Checkpoint, read_checkpoint
 from .ernie import ErnieCheckpoint, read_ernie
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..entities import SPECIAL
+from ..entity_vocab import SPECIAL
 from .assemble import Checkpoint
 
 MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from

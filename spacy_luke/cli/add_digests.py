@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..linking.add_digests import add_digests, find_unchecked
+from ..mentions.add_digests import add_digests, find_unchecked
 
 
 def add_digests_cli(

@@ -10,13 +10,13 @@ from spacy.tokens import Doc
 from wasabi import msg
 
 from ..annotations import register_extensions, set_queries, set_questions
-from ..atomic import write_atomically
 from ..components.base import LukeComponent, find_component
 from ..components.cloze import LukeCloze
 from ..components.ner import LukeNER
 from ..components.qa import LukeQA
 from ..components.typer import LukeTyper
-from ..plain_text import read_text
+from ..stores.atomic import write_atomically
+from ..stores.plain_text import read_text
 from .page import Findings, one_line, probability, read_findings, render_page, type_list
 
 

@@ -6,11 +6,11 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..corpus.dump_corpus import build_from_dumps
+from ..corpus.documents import build_from_docs
 from ..corpus.engines import Engine
 from ..corpus.linked import LinkedCorpus
-from ..linking.sources import is_dump
-from ..readers.linked_corpus import build_from_docs
+from ..corpus.wikipedia import build_from_dumps
+from ..stores.opening import is_dump
 
 ENGINE_HELP = "processes of this machine, or ray: a Ray cluster, whose machines see the same files (pip install ray)"
 WORKERS_HELP = "Processes; default: one a core. Ray takes the cores of its cluster"

@@ -6,10 +6,10 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..linking.counts import Limits
-from ..linking.kb import EntityKB
-from ..linking.kb_build import Settings, add_to_kb, build_kb
-from ..linking.kb_sources import Wikidata
+from ..kb.base import EntityKB
+from ..kb.build import Settings, add_to_kb, build_kb
+from ..kb.sources import Wikidata
+from ..mentions.counts import Limits
 from .errors import failing_as
 
 

@@ -6,9 +6,9 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..linking.build import build_store
-from ..linking.counts import Limits
-from ..linking.store_file import MAGIC
+from ..mentions.build import build_store
+from ..mentions.counts import Limits
+from ..mentions.file import MAGIC
 
 
 def build_mentions_cli(

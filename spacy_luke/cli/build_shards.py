@@ -13,7 +13,7 @@ from ..corpus.engines import Engine
 from ..corpus.examples import ExampleSettings
 from ..corpus.linked import LinkedCorpus
 from ..corpus.shards import Shards
-from ..entities import EntityVocab
+from ..entity_vocab import EntityVocab
 from ..readers.sentences import RuleSentences
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 from .errors import failing_as

@@ -8,8 +8,8 @@ import typer
 from wasabi import msg
 
 from ..graph.state_dicts import STATE_DICTS, read_entity_table
-from ..knowledge.build import build_vectors
-from ..knowledge.sources import find_names
+from ..vectors.build import build_vectors
+from ..vectors.sources import find_names
 from .errors import failing_as
 
 

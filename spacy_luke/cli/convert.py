@@ -15,14 +15,14 @@ from ..checkpoint.ernie import ErnieCheckpoint, is_ernie, read_ernie
 from ..checkpoint.sources import find_source
 from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
-from ..components.link_settings import DEFAULT_MODEL as LINKER_MODEL
+from ..components.linker.settings import DEFAULT_MODEL as LINKER_MODEL
 from ..components.loading import AnyCheckpoint
 from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL
 from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
 from ..components.typer import DEFAULT_MODEL as TYPER_MODEL
-from ..plain_text import read_text
 from ..saving import check_replaceable, save
+from ..stores.plain_text import read_text
 
 FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
 

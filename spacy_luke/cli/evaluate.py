@@ -15,10 +15,9 @@ from spacy.training import Example
 from tqdm import tqdm
 from wasabi import msg
 
-from ..atomic import write_atomically
 from ..components.base import LukeComponent, find_component
 from ..components.cloze import LukeCloze
-from ..components.linker import LukeLinker
+from ..components.linker.component import LukeLinker
 from ..components.ner import LukeNER
 from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
@@ -26,6 +25,7 @@ from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
 from ..rows import get_rows
 from ..scorers.linking import link_rows
+from ..stores.atomic import write_atomically
 from .errors import use_gpu
 from .gold import luke_components, read_gold
 

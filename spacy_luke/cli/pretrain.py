@@ -13,24 +13,24 @@ import typer
 from spacy.util import fix_random_seed, registry
 from wasabi import msg
 
-from ..atomic import mend
 from ..bridge.identity import Identity, identify
 from ..checkpoint.assemble import Checkpoint
 from ..checkpoint.export import write_huggingface
 from ..checkpoint.files import read_tensors
-from ..components.entity_texts import TextEncoder
+from ..components.linker.entity_texts import TextEncoder
 from ..corpus.shards import Shards, tokenizer_fingerprint
-from ..entities import EntityVocab
-from ..knowledge.build import build_vectors
-from ..knowledge.vectors import EntityVectors
-from ..pretraining.candidates import EntitySampler, SamplingSettings
+from ..entity_vocab import EntityVocab
 from ..pretraining.loop import LoopSettings, average, pretrain
-from ..pretraining.luke import LukePretraining, idle_patterns, load_luke_pretraining, to_luke_checkpoint
-from ..pretraining.masking import MaskingSettings
+from ..pretraining.luke.masking import MaskingSettings
+from ..pretraining.luke.negatives import EntitySampler, SamplingSettings
+from ..pretraining.luke.task import LukePretraining, idle_patterns, load_luke_pretraining, to_luke_checkpoint
+from ..pretraining.luke.windows import LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
 from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.processes import Processes, join_processes
 from ..pretraining.saving import RESUME, has_state, load_tensors, saved_steps
-from ..pretraining.windows import LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
+from ..stores.atomic import mend
+from ..vectors.build import build_vectors
+from ..vectors.store import EntityVectors
 from .configs import check_count, check_sections, check_settings, check_switch, make_settings, read_config
 from .pretrain_logger import LOSSES, open_logger
 

@@ -12,13 +12,13 @@ from wasabi import msg
 
 from ..bridge.identity import Identity, identify, with_contents
 from ..checkpoint.ernie import ErnieCheckpoint, write_ernie
-from ..knowledge.vectors import EntityVectors
-from ..pretraining.corruption import ernie_stream, held_out_batches
-from ..pretraining.ernie import load_pretraining, to_checkpoint
-from ..pretraining.instances import report_counts
+from ..pretraining.ernie.corruption import ernie_stream, held_out_batches
+from ..pretraining.ernie.instances import report_counts
+from ..pretraining.ernie.task import load_pretraining, to_checkpoint
 from ..pretraining.loop import Evaluate, LoopSettings, average, pretrain
 from ..pretraining.optimizer import OptimizerSettings
 from ..pretraining.stream import Source
+from ..vectors.store import EntityVectors
 from .configs import check_count, check_sections, check_settings, make_settings, read_config
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.

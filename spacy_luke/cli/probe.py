@@ -6,10 +6,10 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..atomic import write_atomically
 from ..checkpoint.checkpoint import read_checkpoint
 from ..checkpoint.sources import find_source
-from ..pretraining.probe import Prediction, Probe, Ranked, find_mentions
+from ..pretraining.luke.probe import Prediction, Probe, Ranked, find_mentions
+from ..stores.atomic import write_atomically
 from .page import COLORS, PAGE, probability
 
 

@@ -9,11 +9,11 @@ from spacy.language import Language
 from spacy.training import Example
 from wasabi import msg
 
-from ..atomic import write_atomically
 from ..components.base import LukeComponent, find_component
 from ..components.relation import LukeRelation
 from ..components.settings import changed_settings
 from ..saving import check_replaceable, save
+from ..stores.atomic import write_atomically
 from .errors import use_gpu
 from .gold import luke_components, read_gold
 

@@ -14,8 +14,8 @@ from thinc.api import Config, Model
 from torch import Tensor
 
 from ..annotations import Answer, ScoredSpan, get_queries, register_extensions, set_found
+from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
-from ..bridge.entities import create_entity_head
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint

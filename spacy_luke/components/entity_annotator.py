@@ -13,14 +13,14 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..annotations import get_questions, register_extensions
-from ..atomic import write_atomically
-from ..linking.build import build_store
-from ..linking.match import Filter, find_names, join_words
-from ..linking.names import check_case, units
-from ..linking.sources import is_dump
-from ..linking.store import MentionStore, float32
-from ..linking.store_file import MAGIC
+from ..mentions.build import build_store
+from ..mentions.file import MAGIC
+from ..mentions.match import Filter, find_names, join_words
+from ..mentions.store import MentionStore, float32
 from ..rows import set_rows
+from ..stores.atomic import write_atomically
+from ..stores.opening import is_dump
+from ..text.forms import check_case, units
 from .mentions import blocked_words, write_entities
 
 FILE = "mentions"

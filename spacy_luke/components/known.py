@@ -12,7 +12,7 @@ import numpy as np
 from spacy.tokens import Doc
 
 from ..batch.windows import Document
-from ..knowledge.vectors import EntityVectors
+from ..vectors.store import EntityVectors
 from .knowledge import KnownGetter, align_known
 
 

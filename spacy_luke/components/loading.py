@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 
-from ..atomic import HeldFolder
 from ..bridge.wrapper import TorchShim
 from ..checkpoint.checkpoint import Checkpoint
 from ..checkpoint.ernie import ErnieCheckpoint
-from ..entities import EntityVocab
-from ..knowledge.vectors import EntityVectors
+from ..entity_vocab import EntityVocab
 from ..model.config import EncoderConfig
 from ..model.ernie import ErnieConfig
+from ..stores.atomic import HeldFolder
 from ..text.tokenizer import PieceTokenizer
+from ..vectors.store import EntityVectors
 
 AnyCheckpoint = Checkpoint | ErnieCheckpoint
 PREFIX = "encoder."

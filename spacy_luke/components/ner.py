@@ -16,12 +16,12 @@ from thinc.api import Config, Model, get_current_ops
 from thinc.types import Ragged
 
 from ..annotations import register_extensions
+from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.batches import Item, SpanBatch, batch_items, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
 from ..bridge.finite import check_scores
-from ..bridge.spans import SpanScores, create_span_head
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy

@@ -15,12 +15,12 @@ from thinc.api import Config, Model
 from torch import Tensor
 
 from ..annotations import Answer, ScoredSpan, get_questions, register_extensions, set_found
+from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
-from ..bridge.answers import create_answer_head
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint
-from ..entities import EntityVocab
+from ..entity_vocab import EntityVocab
 from ..model.answers import start_end_cross_entropy
 from ..rows import get_rows, set_rows
 from .base import LukeComponent, check_limits

@@ -15,8 +15,8 @@ from spacy.training import Example
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..plain_text import parse_json, read_text
 from ..stores.digests import digest_file
+from ..stores.plain_text import parse_json, read_text
 
 FILES = ("cfg", "model")  # that spaCy writes
 DIGESTS = "digests.json"

@@ -18,8 +18,8 @@ from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_di
 from ..bridge.encoders import ENCODER, is_shared
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.files import check_finite, read_tensors, write_atomically
-from ..knowledge.vectors import EntityVectors
 from ..stores.digests import digest_bytes
+from ..vectors.store import EntityVectors
 from .attached import check_encoder, check_owner
 from .loading import unpack_vectors
 from .settings import changed_settings, check_fixed, pack_about, read_about, take_settings

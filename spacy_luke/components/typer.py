@@ -15,9 +15,9 @@ from thinc.api import Config, Model
 from torch import Tensor
 
 from ..annotations import register_extensions
+from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..batch.windows import CONTEXTS
-from ..bridge.entities import create_entity_head
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.checkpoint import Checkpoint

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import write_atomically
-from ..entities import EntityVocab
+from ..entity_vocab import EntityVocab
+from ..stores.atomic import write_atomically
 from ..text.tokenizer import PieceTokenizer
 from .engines import Engine
 from .examples import ExampleMaker, ExampleSettings, Sentences

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..entities import SPECIAL, EntityVocab
+from ..entity_vocab import SPECIAL, EntityVocab
 from ..text.align import place_spans
 from ..text.tokenizer import PieceTokenizer
 from .linked import Paragraph

@@ -19,12 +19,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 from tqdm import tqdm
 
-from ..atomic import link_or_copy, write_atomically, write_folder_atomically
-from ..linking.sources import open_source
-from ..plain_text import parse_json
+from ..stores.arrays import AGAIN
+from ..stores.atomic import link_or_copy, write_atomically, write_folder_atomically
 from ..stores.digests import digest_file
 from ..stores.folder import StoreFolder, StoreKind
-from ..stores.rows import AGAIN
+from ..stores.opening import open_source
+from ..stores.plain_text import parse_json
 
 INTERWIKI = "interwiki.tsv"
 PART_CHARS = 1 << 23  # characters of a part, about
@@ -121,7 +121,7 @@ def write_corpus(
     sources: Sequence[Path] = (),
     part_chars: int = PART_CHARS,
 ) -> LinkedCorpus:
-    """A corpus of paragraphs, which come page after page. For dumps see `dump_corpus.build_from_dumps`.
+    """A corpus of paragraphs, which come page after page. For dumps see `wikipedia.build_from_dumps`.
 
     paragraphs(counts): what is left out goes to `counts`; paragraphs, links and pages are counted here. Nothing is
     written where it fails. ValueError for a link outside of its text, and where there is no paragraph.

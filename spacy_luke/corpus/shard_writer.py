@@ -6,9 +6,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..atomic import write_folder_atomically
-from ..entities import EntityVocab
-from ..knowledge.names import NameList
+from ..entity_vocab import EntityVocab
+from ..stores.atomic import write_folder_atomically
+from ..stores.names import NameList
 from ..text.tokenizer import PieceTokenizer
 from .shards import (
     SHARDS,

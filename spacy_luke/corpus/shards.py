@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..entities import EntityVocab
+from ..entity_vocab import EntityVocab
+from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.folder import StoreFolder, StoreKind
-from ..stores.rows import AGAIN, map_array, map_bytes
 from ..text.tokenizer import PieceTokenizer
 
 NUMBERS = ("pieces", "entities", "max_pieces", "max_entities", "max_mention_pieces", "examples", "pages")

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..atomic import write_folder_atomically
-from ..entities import SPECIAL, EntityVocab, key_of
-from ..linking.sources import open_source
+from ..entity_vocab import SPECIAL, EntityVocab, key_of
+from ..stores.atomic import write_folder_atomically
+from ..stores.opening import open_source
+from ..wikipedia.interwiki import Groups, Name, read_interwiki
 from .engines import Engine
-from .interwiki import Groups, Name, read_interwiki
 from .linked import LinkedCorpus, read_part
 
 FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")

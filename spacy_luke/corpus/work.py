@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..atomic import write_atomically
+from ..stores.atomic import write_atomically
 from .engines import Engine
 
 

@@ -19,9 +19,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 from tqdm import tqdm
 
-from ..atomic import sweep, write_atomically
-from ..knowledge.build import build_vectors
-from ..knowledge.writer import check_dtype
+from ..stores.atomic import sweep, write_atomically
+from ..vectors.build import build_vectors
+from ..vectors.writer import check_dtype
 from .engines import Engine, make_engine
 from .settings import Settings
 from .triples import SPLITS, Graph

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..knowledge.matrices import choose_tensor
+from ..vectors.matrices import choose_tensor
 
 STATE_DICTS = (".pt", ".pth", ".ckpt")
 INSIDE = ("model_state_dict", "state_dict")  # where checkpoints keep the model's state

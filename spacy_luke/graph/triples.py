@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 from tqdm import tqdm
 
-from ..plain_text import not_utf8, read_text
+from ..stores.plain_text import not_utf8, read_text
 
 SPLITS = ("train", "valid", "test")
 

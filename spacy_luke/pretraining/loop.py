@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from ..atomic import mend
 from ..bridge.identity import Identity
-from ..bridge.precision import PRECISIONS, choose_precision
+from ..model.precision import PRECISIONS, choose_precision
+from ..stores.atomic import mend
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_optimizer
 from .processes import Processes
 from .saving import RESUME, load_state, save_state

@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ..atomic import write_folder_atomically
 from ..bridge.identity import Identity, check_same
-from ..bridge.randomness import random_states, restore_random
 from ..checkpoint.files import read_tensors
+from ..model.randomness import random_states, restore_random
+from ..stores.atomic import write_folder_atomically
 from .processes import Processes
 
 RESUME = "resume"

@@ -12,8 +12,8 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 
 from ..annotations import get_candidates_given, set_candidates_given, set_second
-from ..atomic import write_atomically, write_folder_atomically
 from ..rows import get_rows, get_second, set_rows
+from ..stores.atomic import write_atomically, write_folder_atomically
 
 Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..plain_text import not_utf8, parse_json, read_text
+from ..stores.plain_text import not_utf8, parse_json, read_text
 
 
 def read_json(path: str | Path) -> Any:

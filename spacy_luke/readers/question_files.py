@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..plain_text import parse_json
+from ..stores.plain_text import parse_json
 from .json_files import read_json, read_json_lines, read_json_list, take
 from .records import Mention, Record
 from .relation_pairs import ENTITY

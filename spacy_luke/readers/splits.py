@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_atomically
+from ..stores.atomic import write_atomically
 from .records import Record, check_choice
 
 PARTS = ("train", "dev", "test")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from ..atomic import write_atomically
+from .atomic import write_atomically
 
 SMALL = 1 << 18  # bytes that are compared at every opening
 SHOWN = 1 << 30  # bytes whose reading is shown in a terminal

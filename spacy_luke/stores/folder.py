@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..atomic import link_or_copy
+from .arrays import AGAIN
+from .atomic import link_or_copy
 from .digests import Part, digest_bytes, digest_file, find_changed
-from .rows import AGAIN
 
 MANIFEST = "manifest.json"
 VERSION = 2

@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from ..plain_text import parse_json, read_text
+from ..stores.plain_text import parse_json, read_text
 from .charsmap import check_charsmap
 from .sentencepiece_model import SentencePieceModel
 

@@ -19,10 +19,10 @@ from spacy.util import fix_random_seed, registry, resolve_dot_names
 from thinc.api import constant
 from wasabi import Printer
 
-from ..atomic import mend, write_folder_atomically
 from ..bridge.identity import Identity
 from ..bridge.optimizer import AdamW
-from ..bridge.randomness import restore_random
+from ..model.randomness import restore_random
+from ..stores.atomic import mend, write_folder_atomically
 from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_state
 from .steps import Plan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 

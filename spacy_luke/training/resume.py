@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from spacy.language import Language
 
-from ..atomic import write_folder_atomically
 from ..bridge.identity import Identity, check_same, identify, with_contents
 from ..bridge.optimizer import AdamW
-from ..bridge.randomness import random_states
+from ..model.randomness import random_states
+from ..stores.atomic import write_folder_atomically
 
 RESUME = "resume"
 PARTS = ("model-best", "model-last", RESUME)

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from spacy.util import registry
 
+from spacy_luke.architectures.span_classifier import build_span_classifier, create_span_head
 from spacy_luke.batch.batches import Item, make_batch
 from spacy_luke.batch.windows import Spans
 from spacy_luke.bridge.encoders import build_luke_encoder
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.bridge.spans import build_span_classifier, create_span_head
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.heads import cross_entropy, keep_best
 from spacy_luke.model.luke import Mentions, Windows
@@ -215,7 +215,7 @@ def test_encoder_alone():
 @pytest.mark.parametrize("chip", [True, False])
 def test_auto_precision_asks_the_chip(monkeypatch, chip, mode):
     """Where the chip is said to have bfloat16, "auto" computes as "bfloat16" does, elsewhere as "float32"."""
-    monkeypatch.setattr("spacy_luke.bridge.precision.has_bfloat16", lambda device: chip)
+    monkeypatch.setattr("spacy_luke.model.precision.has_bfloat16", lambda device: chip)
     batch = make_batch(make_items(budget=100))
     outputs = {}
     for name in ("float32", "bfloat16", "auto"):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_luke.bridge.precision import choose_precision, has_bfloat16
+from spacy_luke.model.precision import choose_precision, has_bfloat16
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 

@@ -264,7 +264,7 @@ def test_folder_is_replaced_or_left(tmp_path, monkeypatch):
         (new / "half").write_text("half")
         raise KeyboardInterrupt
     assert [item.name for item in folder.iterdir()] == ["old"]
-    monkeypatch.setattr("spacy_luke.atomic._exchange", lambda *_: False)
+    monkeypatch.setattr("spacy_luke.stores.atomic._exchange", lambda *_: False)
     real, calls = os.replace, []
 
     def second_rename_fails(source, target):

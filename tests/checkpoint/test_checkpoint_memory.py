@@ -15,7 +15,7 @@ CODE = """
     import sys
     from pathlib import Path
     from spacy_luke.checkpoint import read_checkpoint
-    from spacy_luke.entities import EntityVocab
+    from spacy_luke.entity_vocab import EntityVocab
 
     def resident(name):
         fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

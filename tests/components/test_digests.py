@@ -17,7 +17,7 @@ from tiny import SENTENCES
 
 from spacy_luke.bridge.digests import digest_tensors, digest_values, shim_digest
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.knowledge.build import build_vectors
+from spacy_luke.vectors.build import build_vectors
 
 NAMES = ("luke_ner", "luke_typer")
 MIXTURE = "was saved with another encoder than the one in 'luke_encoder'"

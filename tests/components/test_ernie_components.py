@@ -12,7 +12,7 @@ from tiny import make_ernie
 
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.components.known import KnownPieces
-from spacy_luke.knowledge.build import build_vectors
+from spacy_luke.vectors.build import build_vectors
 
 NAMES = ["Q1", "Q2", "Q3"]
 TEXTS = ["ada met bob in london .", "in london ada lost a hat . bob found it .", "nothing was here ."]

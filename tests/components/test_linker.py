@@ -14,11 +14,11 @@ from spacy_luke.annotations import set_candidates_given
 from spacy_luke.batch.linking import plan_link_windows
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.components.candidates import best_candidates
-from spacy_luke.components.decisions import LinkTask, decide
-from spacy_luke.components.link_inputs import link_tasks
-from spacy_luke.knowledge.build import build_vectors
+from spacy_luke.components.linker.candidates import best_candidates
+from spacy_luke.components.linker.decisions import LinkTask, decide
+from spacy_luke.components.linker.inputs import link_tasks
 from spacy_luke.rows import get_rows
+from spacy_luke.vectors.build import build_vectors
 
 SIZE = 12
 ENTITIES = [f"Entity {i}" for i in range(20)]
@@ -77,7 +77,7 @@ def make_tasks(linker, docs, table):
 def decide_plainly(linker, task: LinkTask, vectors):
     """The reference's procedure: a pass over one window for each of its mentions; the most confident one is fixed."""
     from spacy_luke.batch.linking import make_link_batch
-    from spacy_luke.components.decisions import _probabilities
+    from spacy_luke.components.linker.decisions import _probabilities
 
     waiting = [e for e in range(len(task.rows)) if len(task.rows[e])]
     chosen = {}
@@ -319,7 +319,7 @@ def test_each_mention_is_decided_once(store, split, most):
 
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory):
-    from spacy_luke.linking.kb_build import build_kb
+    from spacy_luke.kb.build import build_kb
 
     folder = tmp_path_factory.mktemp("kb")
     rows = [
@@ -334,8 +334,8 @@ def kb(tmp_path_factory):
 
 def test_a_knowledge_base(kb, tmp_path):
     """Vectors from texts; links of raw names; saved with the pipeline; an entity is added without training."""
-    from spacy_luke.components.entity_texts import TextEncoder, embed_entities
-    from spacy_luke.linking.kb_build import add_to_kb
+    from spacy_luke.components.linker.entity_texts import TextEncoder, embed_entities
+    from spacy_luke.kb.build import add_to_kb
 
     checkpoint = make_checkpoint(entity_size=32)
     encoder = TextEncoder(checkpoint)

@@ -17,7 +17,7 @@ from spacy.tokens import Doc, DocBin
 from tiny import ENTITIES, SENTENCES, make_checkpoint
 
 from spacy_luke.components import storage
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 
 TEXTS = [*SENTENCES, "", "Accra and London", " ".join(SENTENCES)]
 FILE = "luke_ner/model.safetensors"

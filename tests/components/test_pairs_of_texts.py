@@ -10,9 +10,9 @@ from spacy.training import Example
 from test_ernie_components import annotate
 from tiny import ENTITY_SIZE, make_checkpoint, make_ernie
 
-from spacy_luke.knowledge.build import build_vectors
 from spacy_luke.model.ernie import Knowledge
 from spacy_luke.model.luke import Windows
+from spacy_luke.vectors.build import build_vectors
 
 FIRST, SECOND = "ada m b i london .", "b f ada h london ."  # each word is a piece
 WIDTH = 32

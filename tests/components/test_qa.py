@@ -17,7 +17,7 @@ from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.components import qa as qa_module
 from spacy_luke.components.questions import Found, Places, different, ranked
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.rows import get_rows
 
 QUESTION = "Who lived in London?"

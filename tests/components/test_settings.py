@@ -18,7 +18,7 @@ from test_linker import store as store
 from tiny import SENTENCES
 
 from spacy_luke.components.storage import METADATA
-from spacy_luke.linking.build import build_store
+from spacy_luke.mentions.build import build_store
 
 # Of each component: settings of its config, and other values of them.
 SETTINGS = {

@@ -10,10 +10,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_luke.components.kb import LinkedKB, make_empty_entity_kb, make_entity_kb_loader
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.linking.kb import EntityKB
-from spacy_luke.linking.kb_build import build_kb
+from spacy_luke.components.linker.spacy_kb import LinkedKB, make_empty_entity_kb, make_entity_kb_loader
+from spacy_luke.kb.base import EntityKB
+from spacy_luke.kb.build import build_kb
+from spacy_luke.vectors.build import build_vectors
 
 IDS = [entity["id"] for entity in ENTITIES]
 SIZE = 4

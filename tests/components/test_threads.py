@@ -14,9 +14,9 @@ from test_listeners import textcat_model
 from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.annotations import set_candidates_given, set_queries, set_questions
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.linking.build import build_store
+from spacy_luke.mentions.build import build_store
 from spacy_luke.rows import get_rows
+from spacy_luke.vectors.build import build_vectors
 
 THREADS = 8
 ENTITIES = [f"Entity {i}" for i in range(9)]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.corpus import dump_corpus
-from spacy_luke.corpus.dump_corpus import build_from_dumps
+from spacy_luke.corpus import wikipedia as dump_corpus
 from spacy_luke.corpus.engines import Engine
 from spacy_luke.corpus.linked import LinkedCorpus, read_part
+from spacy_luke.corpus.wikipedia import build_from_dumps
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
 HERE = Engine(workers=1)
@@ -217,7 +217,7 @@ def test_memory_is_that_of_a_page(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from spacy_luke.corpus import dump_corpus
+from spacy_luke.corpus import wikipedia as dump_corpus
 from spacy_luke.corpus.engines import Engine
 write_part = dump_corpus.write_part
 def killed(path, paragraphs):

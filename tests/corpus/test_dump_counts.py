@@ -7,10 +7,10 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from spacy_luke.corpus.dump_corpus import build_from_dumps
 from spacy_luke.corpus.engines import Engine
-from spacy_luke.linking.dumps import read_pages
-from spacy_luke.linking.wikitext import read_article
+from spacy_luke.corpus.wikipedia import build_from_dumps
+from spacy_luke.wikipedia.dumps import read_pages
+from spacy_luke.wikipedia.wikitext import read_article
 
 DROPPED = set(
     "ref math chem gallery timeline code pre source syntaxhighlight score imagemap hiero templatedata graph maplink "

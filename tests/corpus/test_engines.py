@@ -8,10 +8,10 @@ import pytest
 from tiny import make_wordpiece
 
 from spacy_luke.corpus.build import build_shards
-from spacy_luke.corpus.dump_corpus import build_from_dumps
 from spacy_luke.corpus.engines import Engine
 from spacy_luke.corpus.examples import ExampleSettings
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
+from spacy_luke.corpus.wikipedia import build_from_dumps
 from spacy_luke.readers.sentences import RuleSentences
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"

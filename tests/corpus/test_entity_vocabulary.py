@@ -7,7 +7,7 @@ import pytest
 from spacy_luke.corpus.engines import Engine
 from spacy_luke.corpus.linked import Paragraph, write_corpus
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 
 HERE = Engine(workers=1)
 

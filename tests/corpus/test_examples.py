@@ -12,7 +12,7 @@ from tiny import make_wordpiece, tokenizer_json
 
 from spacy_luke.corpus.examples import ExampleMaker, ExampleSettings, single_blanks
 from spacy_luke.corpus.linked import Paragraph
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.text.tokenizer import PieceTokenizer
 

@@ -17,7 +17,7 @@ from spacy_luke.corpus.shards import (
     entity_vocab_sha256,
     tokenizer_fingerprint,
 )
-from spacy_luke.entities import EntityVocab
+from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.text.tokenizer import PieceTokenizer
 
 VOCAB = EntityVocab([("[PAD]", 0), ("[UNK]", 1), ("[MASK]", 2), ("Ada", 3)])

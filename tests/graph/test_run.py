@@ -9,7 +9,7 @@ from spacy_luke.graph.engines import SparseEngine
 from spacy_luke.graph.run import BEST, METRICS, STATE, VECTORS, train_graph
 from spacy_luke.graph.settings import Settings
 from spacy_luke.graph.triples import Graph
-from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.vectors.store import EntityVectors
 
 SETTINGS = Settings(size=8, epochs=12, batch_size=16, negatives=20, learning_rate=0.3, reciprocal=True)
 WRITTEN = (f"{VECTORS}/vectors.npy", "relations.npy", "relations.txt", STATE, BEST)

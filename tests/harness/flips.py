@@ -49,14 +49,14 @@ class Target:
 
 
 def _names(path: Path) -> Any:
-    from spacy_luke.linking.store import MentionStore
+    from spacy_luke.mentions.store import MentionStore
 
     store = MentionStore.open(path)
     return [[name, store.candidates(name), store.link_probability(name)] for name in store]
 
 
 def _kb(path: Path) -> Any:
-    from spacy_luke.linking.kb import EntityKB
+    from spacy_luke.kb.base import EntityKB
 
     kb = EntityKB.open(path)
     ids = [kb.name_of(row) for row in range(len(kb))]
@@ -67,7 +67,7 @@ def _kb(path: Path) -> Any:
 
 
 def _vectors(path: Path) -> Any:
-    from spacy_luke.knowledge.vectors import EntityVectors
+    from spacy_luke.vectors.store import EntityVectors
 
     store = EntityVectors.open(path)
     names = store.names_of(np.arange(len(store)))
@@ -89,7 +89,7 @@ def _linked(path: Path) -> Any:
 
 
 def _vocab(path: Path) -> Any:
-    from spacy_luke.entities import EntityVocab
+    from spacy_luke.entity_vocab import EntityVocab
 
     vocab = EntityVocab.from_file(path)
     return [vocab.names(), None if vocab.counts is None else list(vocab.counts)]

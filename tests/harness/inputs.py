@@ -19,16 +19,16 @@ from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import ErnieCheckpoint, fresh_tensors, write_ernie
 from spacy_luke.checkpoint.ernie_names import ernie_shapes
 from spacy_luke.corpus.build import build_shards
-from spacy_luke.corpus.dump_corpus import build_from_dumps
 from spacy_luke.corpus.engines import Engine
 from spacy_luke.corpus.examples import ExampleSettings
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
-from spacy_luke.knowledge.vectors import EntityVectors
-from spacy_luke.linking.kb import EntityKB
+from spacy_luke.corpus.wikipedia import build_from_dumps
+from spacy_luke.kb.base import EntityKB
 from spacy_luke.model.ernie import ErnieConfig
-from spacy_luke.pretraining.luke import load_luke_pretraining, to_luke_checkpoint
+from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.rows import set_rows
+from spacy_luke.vectors.store import EntityVectors
 
 from .docs import read
 from .stand import NAMES, make_examples, make_gold, make_stores
@@ -202,7 +202,7 @@ def _write_pipelines(folder: Path) -> None:
 
 def make_pipeline(folder: Path, *, seed: int = 0) -> Language:
     """luke_ner, luke_typer and luke_linker over one encoder, and names; small, since it is written and read often."""
-    from spacy_luke.linking.store import MentionStore
+    from spacy_luke.mentions.store import MentionStore
 
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")

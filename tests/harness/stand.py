@@ -14,12 +14,12 @@ from spacy.training import Example
 from tiny import ENTITY_SIZE, SENTENCES, make_checkpoint, make_ernie
 
 from spacy_luke.annotations import set_queries, set_questions
-from spacy_luke.components.entity_texts import TextEncoder, embed_entities
-from spacy_luke.components.link_stores import without_table
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.linking.build import build_store
-from spacy_luke.linking.kb import EntityKB
-from spacy_luke.linking.kb_build import build_kb
+from spacy_luke.components.linker.entity_texts import TextEncoder, embed_entities
+from spacy_luke.components.linker.stores import without_table
+from spacy_luke.kb.base import EntityKB
+from spacy_luke.kb.build import build_kb
+from spacy_luke.mentions.build import build_store
+from spacy_luke.vectors.build import build_vectors
 
 NAMES = ["Ada Lovelace", "London", "Royal Society", "Nadia Haddad", "Bank of Ghana", "Accra", "Kofi Mensah", "Berlin"]
 NAMES += ["University of Lagos", "Lagos", "Ghana", "ada", "London near", "東京", "\U0001f984"]

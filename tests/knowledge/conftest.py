@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spacy_luke.knowledge.build import build_vectors
+from spacy_luke.vectors.build import build_vectors
 
 NAMES = ["Q1", "Q22", "Berlin (Ohio)", "東京", "q1", "Q5"]
 

@@ -4,9 +4,9 @@ import os
 import numpy as np
 import pytest
 
-from spacy_luke.knowledge import build as building
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.vectors import build as building
+from spacy_luke.vectors.build import build_vectors
+from spacy_luke.vectors.store import EntityVectors
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_what_is_replaced(write_ernie, build, tmp_path):
 
 def test_blocks_of_rows(build, monkeypatch):
     """Rows of many blocks, damaged ones at their borders."""
-    monkeypatch.setattr("spacy_luke.knowledge.matrices.BLOCK", 4)
+    monkeypatch.setattr("spacy_luke.vectors.matrices.BLOCK", 4)
     values = np.arange(22, dtype=np.float32)[:, None]
     values[[0, 3, 4, 21]] = np.nan
     store = build(values, names=[str(i) for i in range(22)], on_damage="drop").store

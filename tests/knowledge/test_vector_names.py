@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from spacy_luke.knowledge import names as module
-from spacy_luke.knowledge.names import NameIndex, NameList, hash_names
+from spacy_luke.stores import names as module
+from spacy_luke.stores.names import NameIndex, NameList, hash_names
 
 
 def test_name_list():

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sealing import change_manifest, reseal
 
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.vectors.build import build_vectors
+from spacy_luke.vectors.store import EntityVectors
 
 NAMES = ["Q1", "Q22", "Berlin (Ohio)", "東京", "q1", "Q5"]
 
@@ -129,7 +129,7 @@ def test_the_same_bytes_every_time(make_store):
 
 READ = """
 import multiprocessing, pickle, sys
-from spacy_luke.knowledge.vectors import EntityVectors
+from spacy_luke.vectors.store import EntityVectors
 def read(store, queue, rows):
     for _ in range(200):
         found = store.gather(rows)

@@ -2,7 +2,7 @@
 
 import json
 
-from spacy_luke.linking.kb_build import build_kb
+from spacy_luke.kb.build import build_kb
 
 ENTITIES = [
     {"id": "Japan", "names": ["Japan", "Nippon"], "description": "A country in Asia.", "count": 90},

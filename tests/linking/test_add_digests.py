@@ -6,11 +6,11 @@ import pytest
 from linking.kbs import small_kb
 from sealing import reseal
 
-from spacy_luke.linking.add_digests import add_digests, find_unchecked
-from spacy_luke.linking.build import build_store
-from spacy_luke.linking.kb import EntityKB
-from spacy_luke.linking.store import MentionStore
-from spacy_luke.linking.store_file import ALIGNMENT, SECTIONS, UNCHECKED, read_header
+from spacy_luke.kb.base import EntityKB
+from spacy_luke.mentions.add_digests import add_digests, find_unchecked
+from spacy_luke.mentions.build import build_store
+from spacy_luke.mentions.file import ALIGNMENT, SECTIONS, UNCHECKED, read_header
+from spacy_luke.mentions.store import MentionStore
 
 TABLE = "name\tentity\tcount\toccurrences\nYork\tYork\t3\t40\nYork\tNew York\t1\t40\nOld York\tYork\t9\t9\n"
 

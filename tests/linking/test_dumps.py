@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from spacy_luke.linking.build import build_store
-from spacy_luke.linking.dumps import read_pages
-from spacy_luke.linking.store import MentionStore
-from spacy_luke.linking.wikitext import read_article
+from spacy_luke.mentions.build import build_store
+from spacy_luke.mentions.store import MentionStore
+from spacy_luke.wikipedia.dumps import read_pages
+from spacy_luke.wikipedia.wikitext import read_article
 
 
 def contents(store):

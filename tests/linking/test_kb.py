@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from linking.kbs import ENTITIES, small_kb, write_entities
 from sealing import change_manifest
 
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.linking.kb import EntityKB, hold_kb
-from spacy_luke.linking.kb_build import Settings, add_to_kb, build_kb
+from spacy_luke.kb.base import EntityKB, hold_kb
+from spacy_luke.kb.build import Settings, add_to_kb, build_kb
 from spacy_luke.stores.folder import MANIFEST
+from spacy_luke.vectors.build import build_vectors
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=6).filter(str.strip)
 
@@ -190,7 +190,7 @@ def test_as_plain_dicts(tmp_path_factory):
     @given(st.dictionaries(st.tuples(TEXT, st.sampled_from(["X", "Y", "Zé", "X y"])), st.integers(1, 5), min_size=1))
     @settings(max_examples=30, deadline=None)
     def check(pairs):
-        from spacy_luke.linking.names import key_of
+        from spacy_luke.text.forms import key_of
 
         folder = tmp_path_factory.mktemp("kb")
         rows = [{"name": name, "entity": entity, "count": n} for (name, entity), n in pairs.items()]
@@ -227,7 +227,7 @@ def test_ten_thousand_candidates(tmp_path):
     assert sum(prior for _, prior in found) == pytest.approx(1)
     assert kb.candidates("JOHN", top=3) == found[:3]
     (tmp_path / "kb30").mkdir()
-    from spacy_luke.linking.counts import Limits
+    from spacy_luke.mentions.counts import Limits
 
     built = build_kb([names], tmp_path / "kb30", settings=Settings(Limits(max_words=None, max_candidates=30)))
     assert len(built.kb.candidates("John")) == 30

@@ -6,8 +6,8 @@ import tarfile
 
 import pytest
 
-from spacy_luke.linking.kb_build import Settings, build_kb
-from spacy_luke.linking.kb_sources import Wikidata
+from spacy_luke.kb.build import Settings, build_kb
+from spacy_luke.kb.sources import Wikidata
 
 ITEMS = "data/ed_opentapioca/opentapioca/tests/data"
 

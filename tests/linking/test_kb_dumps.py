@@ -4,10 +4,10 @@ import bz2
 
 import pytest
 
-from spacy_luke.linking.dumps import Page
-from spacy_luke.linking.kb_build import Settings, build_kb
-from spacy_luke.linking.kb_dumps import LONGEST, first_sentence, is_disambiguation
-from spacy_luke.linking.wikitext import Wiki
+from spacy_luke.kb.build import Settings, build_kb
+from spacy_luke.kb.wikipedia import LONGEST, first_sentence, is_disambiguation
+from spacy_luke.wikipedia.dumps import Page
+from spacy_luke.wikipedia.wikitext import Wiki
 
 PAGES = {
     "Mercury (planet)": "{{Infobox}}'''Mercury''' ({{lang}}; ) is a [[planet]]. It is small. The [[Sun (star)|Sun]]s "
@@ -112,7 +112,7 @@ def test_half_a_dump(dump, tmp_path):
     ],
 )
 def test_disambiguation_pages(title, text, expected):
-    from spacy_luke.linking.kb_dumps import TEMPLATES
+    from spacy_luke.kb.wikipedia import TEMPLATES
 
     assert is_disambiguation(Page(title, None, text, Wiki()), {*TEMPLATES, "zeimeibys"}) == expected
 

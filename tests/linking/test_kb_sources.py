@@ -5,9 +5,9 @@ import json
 import pytest
 from linking.kbs import ENTITIES, write_entities
 
-from spacy_luke.linking.counts import Limits
-from spacy_luke.linking.kb_build import Settings, build_kb, find_format
-from spacy_luke.linking.kb_sources import Wikidata, title_of_url
+from spacy_luke.kb.build import Settings, build_kb, find_format
+from spacy_luke.kb.sources import Wikidata, title_of_url
+from spacy_luke.mentions.counts import Limits
 
 JSONL = "entities.jsonl"
 ITEM = {

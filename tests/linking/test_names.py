@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.linking.names import key_of, letters_after, piece_of, units
+from spacy_luke.text.forms import key_of, letters_after, piece_of, units
 
 
 @pytest.mark.parametrize(

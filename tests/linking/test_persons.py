@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linking.kbs import small_kb
 
-from spacy_luke.linking.persons import share_person_names
-from spacy_luke.linking.store import Candidate
+from spacy_luke.kb.persons import share_person_names
+from spacy_luke.mentions.store import Candidate
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.linking.runs import SortedLines, SortedSums
+from spacy_luke.stores.sorting import SortedLines, SortedSums
 
 KEY = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\n"), max_size=3)
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.linking.counts import Limits, MentionCounts
-from spacy_luke.linking.store import MentionStore
-from spacy_luke.linking.store_file import MAGIC
+from spacy_luke.mentions.counts import Limits, MentionCounts
+from spacy_luke.mentions.file import MAGIC
+from spacy_luke.mentions.store import MentionStore
 from spacy_luke.stores.folder import is_sealed
 
 PAIRS = st.dictionaries(
@@ -90,7 +90,7 @@ def test_order_of_the_input_does_not_matter():
 
 def test_the_file_does_not_depend_on_hashes(tmp_path):
     code = (
-        "import sys; from spacy_luke.linking.counts import MentionCounts; c = MentionCounts('casefold')\n"
+        "import sys; from spacy_luke.mentions.counts import MentionCounts; c = MentionCounts('casefold')\n"
         "for i in range(300):\n"
         "    n = c.add_name(f'Name {i % 100}'); c.add_link(n, f'E{i % 7}'); c.add_total(n, total=3, linked=1, "
         "occurring=2)\n"

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from spacy_luke.linking.streams import open_bzip2
+from spacy_luke.stores.bzip2 import open_bzip2
 
 TEXT = bytes(random.Random(0).choices(b"abcdefgh \n", k=60_000))
 
@@ -25,7 +25,7 @@ def pack(*sizes):
 @pytest.mark.parametrize("longest", [100, 1 << 23])
 @pytest.mark.parametrize("read", [1, 7, 1 << 20])
 def test_the_same_bytes(sizes, threads, longest, read, monkeypatch):
-    monkeypatch.setattr("spacy_luke.linking.streams._READ", 3000)
+    monkeypatch.setattr("spacy_luke.stores.bzip2._READ", 3000)
     data, expected = pack(*sizes)
     with open_bzip2(io.BytesIO(data), threads=threads, longest=longest) as file:
         found = bytearray()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.linking.wikitext import Wiki, read_article
+from spacy_luke.wikipedia.wikitext import Wiki, read_article
 
 WIKI = Wiki.of(["Datei", "Kategorie"], capital=True)
 

@@ -9,8 +9,8 @@ import torch
 from golden import Case, read_case
 
 from spacy_luke.model.masked import mean_cross_entropy
-from spacy_luke.pretraining.luke import LukePretraining, idle_patterns
-from spacy_luke.pretraining.windows import LukeBatch
+from spacy_luke.pretraining.luke.task import LukePretraining, idle_patterns
+from spacy_luke.pretraining.luke.windows import LukeBatch
 
 CASES = ("luke_pretraining", "luke_pretraining_bert")
 HEADS = {  # two parameters of one shape each

@@ -4,8 +4,8 @@ anew."""
 import random
 from collections import Counter
 
-from spacy_luke.pretraining.instances import InstanceSettings, Sentence, pair_documents
-from spacy_luke.pretraining.sources import make_piece_documents
+from spacy_luke.pretraining.ernie.instances import InstanceSettings, Sentence, pair_documents
+from spacy_luke.pretraining.ernie.sources import make_piece_documents
 
 DOCUMENTS = 11  # sample.bin was made of the first ones of wiki_token
 SEED = 53  # what random.Random(12345).randint(0, 100), the original's default, gives

@@ -5,9 +5,9 @@ from tiny import make_checkpoint
 
 from spacy_luke.corpus.shard_writer import write_shards
 from spacy_luke.corpus.shards import Example, Page, Shards
-from spacy_luke.entities import EntityVocab
-from spacy_luke.pretraining.masking import MaskingSettings
-from spacy_luke.pretraining.windows import LukeWindows
+from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.pretraining.luke.masking import MaskingSettings
+from spacy_luke.pretraining.luke.windows import LukeWindows
 
 ENTITIES = 20
 FIRST = 3  # row of the first entity after [PAD], [UNK] and [MASK]

@@ -8,7 +8,7 @@ from torch import nn
 
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.masked import MaskedEntityHead, summed_cross_entropy
-from spacy_luke.pretraining.candidates import DISTRIBUTIONS, EntitySampler, SamplingSettings
+from spacy_luke.pretraining.luke.negatives import DISTRIBUTIONS, EntitySampler, SamplingSettings
 
 ROWS = 60
 

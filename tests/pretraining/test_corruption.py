@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from spacy_luke.pretraining.corruption import KINDS, collate, corrupt
-from spacy_luke.pretraining.instances import Instance
-from spacy_luke.pretraining.records import from_record
+from spacy_luke.pretraining.ernie.corruption import KINDS, collate, corrupt
+from spacy_luke.pretraining.ernie.instances import Instance
+from spacy_luke.pretraining.ernie.records import from_record
 
 
 @pytest.fixture(scope="module")

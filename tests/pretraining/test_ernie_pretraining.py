@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
-from spacy_luke.pretraining.corruption import collate
-from spacy_luke.pretraining.ernie import load_pretraining, to_checkpoint
+from spacy_luke.pretraining.ernie.corruption import collate
+from spacy_luke.pretraining.ernie.records import from_record
+from spacy_luke.pretraining.ernie.task import load_pretraining, to_checkpoint
 from spacy_luke.pretraining.loop import average
-from spacy_luke.pretraining.records import from_record
 
 LOSSES = ("mlm", "nsp", "dea")
 

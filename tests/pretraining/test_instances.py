@@ -9,7 +9,7 @@ import pytest
 from published import BERT, remake
 from tiny import make_wordpiece
 
-from spacy_luke.pretraining.instances import (
+from spacy_luke.pretraining.ernie.instances import (
     Document,
     InstanceSettings,
     Sentence,
@@ -17,7 +17,7 @@ from spacy_luke.pretraining.instances import (
     pair_documents,
     report_counts,
 )
-from spacy_luke.pretraining.records import Records, to_record
+from spacy_luke.pretraining.ernie.records import Records, to_record
 
 SETTINGS = InstanceSettings(cls_id=2, sep_id=3, mask_id=4, random_pieces=1000, max_pieces=64, min_entities=0)
 

@@ -6,10 +6,10 @@ from shards import NAMES, make_shards, make_vocab, make_windows
 from tiny import ENTITIES, make_checkpoint
 
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
-from spacy_luke.entities import EntityVocab
-from spacy_luke.pretraining.luke import TABLE, idle_patterns, load_luke_pretraining, to_luke_checkpoint
+from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.pretraining.luke.task import TABLE, idle_patterns, load_luke_pretraining, to_luke_checkpoint
+from spacy_luke.pretraining.luke.windows import Drawn
 from spacy_luke.pretraining.optimizer import OptimizerSettings, make_optimizer
-from spacy_luke.pretraining.windows import Drawn
 
 BOTH = {"words": True, "entities": True, "pages": False}
 

@@ -8,15 +8,15 @@ import torch
 from sealing import reseal
 from shards import FIRST, TOKENIZER, make_shards, make_vocab, make_windows
 
-from spacy_luke.pretraining.candidates import EntitySampler, SamplingSettings
-from spacy_luke.pretraining.stream import Position
-from spacy_luke.pretraining.windows import (
+from spacy_luke.pretraining.luke.negatives import EntitySampler, SamplingSettings
+from spacy_luke.pretraining.luke.windows import (
     Drawn,
     ShardSource,
     held_out_windows,
     luke_stream,
     make_shard_reader,
 )
+from spacy_luke.pretraining.stream import Position
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.pretraining.masking import HIDDEN, MaskingSettings, Vocabularies, mask_entities, mask_words
+from spacy_luke.pretraining.luke.masking import HIDDEN, MaskingSettings, Vocabularies, mask_entities, mask_words
 
 VOCABULARIES = Vocabularies(mask_piece=4, mask_entity=2, pieces_P=np.arange(100, 1000), first_entity=3, entities=50)
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from spacy_luke.checkpoint.ernie import ErnieCheckpoint, fresh_tensors, read_ernie, write_ernie
 from spacy_luke.checkpoint.ernie_names import ernie_shapes
 from spacy_luke.cli.pretrain_ernie import run
-from spacy_luke.knowledge.vectors import EntityVectors
 from spacy_luke.model.ernie import ErnieConfig
+from spacy_luke.vectors.store import EntityVectors
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL, LARGE = CONFIGS / "ernie_pretrain_small.cfg", CONFIGS / "ernie_pretrain.cfg"

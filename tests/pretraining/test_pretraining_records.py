@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.pretraining.instances import Instance
-from spacy_luke.pretraining.records import Records, RecordWriter, from_record, to_record
+from spacy_luke.pretraining.ernie.instances import Instance
+from spacy_luke.pretraining.ernie.records import Records, RecordWriter, from_record, to_record
 
 SAMPLE = "data/ernie_pretrain_sample"
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.model.luke import Mentions, Windows
-from spacy_luke.pretraining.luke import load_luke_pretraining, to_luke_checkpoint
-from spacy_luke.pretraining.probe import Probe, find_mentions
+from spacy_luke.pretraining.luke.probe import Probe, find_mentions
+from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_checkpoint
 
 TEXT = "Ada Lovelace lived in London near the Royal Society ."
 TASKS = {"words": True, "entities": True, "pages": False}

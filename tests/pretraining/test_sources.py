@@ -8,9 +8,9 @@ import pytest
 from published import SEED
 from tiny import make_wordpiece
 
-from spacy_luke.pretraining.instances import Document
-from spacy_luke.pretraining.records import RecordWriter, to_record
-from spacy_luke.pretraining.sources import (
+from spacy_luke.pretraining.ernie.instances import Document
+from spacy_luke.pretraining.ernie.records import RecordWriter, to_record
+from spacy_luke.pretraining.ernie.sources import (
     make_document_source,
     make_piece_documents,
     make_record_source,

@@ -13,16 +13,16 @@ import pytest
 from linking.kbs import small_kb, write_entities
 from spacy.vocab import Vocab
 
-from spacy_luke.components.kb import LinkedKB
+from spacy_luke.components.linker.spacy_kb import LinkedKB
 from spacy_luke.corpus.linked import LinkedCorpus, Paragraph, write_corpus
 from spacy_luke.corpus.shards import Shards
-from spacy_luke.knowledge.build import build_vectors
-from spacy_luke.knowledge.vectors import EntityVectors
-from spacy_luke.linking.build import build_store
-from spacy_luke.linking.kb import EntityKB
-from spacy_luke.linking.kb_build import add_to_kb
-from spacy_luke.linking.store import MentionStore
+from spacy_luke.kb.base import EntityKB
+from spacy_luke.kb.build import add_to_kb
+from spacy_luke.mentions.build import build_store
+from spacy_luke.mentions.store import MentionStore
 from spacy_luke.stores import digests
+from spacy_luke.vectors.build import build_vectors
+from spacy_luke.vectors.store import EntityVectors
 
 FLIPS = 200
 NAMES = ["Q1", "Q22", "Berlin (Ohio)", "東京", "q1", "Q5"]

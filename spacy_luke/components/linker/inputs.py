@@ -1,0 +1,147 @@
+"""From mentions of a Doc with their candidates to the windows in which they are decided, or learned from.
+
+M mentions of a Doc, E entity tokens of a window.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...batch.linking import MASKED, LinkItem, LinkWindow, plan_link_windows
+from ...batch.windows import Document
+from .candidates import Candidates, EntityTable
+from .decisions import LinkTask
+
+OTHERS = ("masked", "pseudo", "none")
+
+
+@dataclass(frozen=True)
+class LinkInput:
+    """Settings of a linker's input; see `LukeLinker`. cls, sep: pieces around a window of at most `room` others."""
+
+    cls: int
+    sep: int
+    room: int
+    split: str
+    overlap: int
+    max_mentions: int
+    others: str
+    pseudo_prior: float
+    masked_share: float
+
+
+def place_mentions(document: Document, mentions: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Pieces [first, last) of mentions, words [start, end)."""
+    places_M2 = np.array(mentions, dtype=np.int64).reshape(-1, 2)
+    return document.pieces.first_W[places_M2[:, 0]], document.pieces.last_W[places_M2[:, 1] - 1]
+
+
+def link_tasks(
+    task: LinkInput,
+    document: Document,
+    mentions: Sequence[tuple[int, int]],
+    found: Sequence[Candidates],
+    table: EntityTable,
+) -> Iterator[tuple[LinkTask, np.ndarray]]:
+    """Windows to be decided, and of each window's entity tokens the mentions (-1 of pseudo annotations). A mention
+    without pieces, or longer than a window, is decided in none."""
+    first_M, last_M = place_mentions(document, mentions)
+    real = np.flatnonzero(last_M > first_M)
+    if not len(real):
+        return
+    windows = plan_link_windows(
+        document,
+        first_M[real],
+        last_M[real],
+        room=task.room,
+        split=task.split,
+        overlap=task.overlap,
+        most=task.max_mentions,
+        alone=task.others != "masked",
+    )
+    for window in windows:
+        numbers_E = real[window.mentions_E]
+        yield _make_task(task, document, window, numbers_E, (first_M, last_M), found, table)
+
+
+def _make_task(
+    task: LinkInput,
+    document: Document,
+    window: LinkWindow,
+    numbers_E: np.ndarray,
+    places: tuple[np.ndarray, np.ndarray],
+    found: Sequence[Candidates],
+    table: EntityTable,
+) -> tuple[LinkTask, np.ndarray]:
+    none = np.empty(0, np.int64)
+    decided_E, known_E = window.decided_E, np.full(len(numbers_E), MASKED)
+    mention_E = numbers_E
+    if task.others != "masked":
+        target = int(numbers_E[0])
+        pseudo = _pseudo(task, target, numbers_E[1:], places[0], found, table) if task.others == "pseudo" else []
+        numbers_E = np.array([target, *(mention for mention, _ in pseudo)], dtype=np.int64)
+        known_E = np.array([MASKED, *(entity for _, entity in pseudo)], dtype=np.int64)
+        decided_E = np.arange(len(numbers_E)) == 0
+        mention_E = np.where(decided_E, numbers_E, -1)
+    offset = 1 - window.start  # [CLS] is 0
+    empty_KF = np.empty((0, 2), np.float32)
+    ids = document.pieces.ids_N[window.start : window.end]
+    asked = [known == MASKED for known in known_E.tolist()]
+    return LinkTask(
+        pieces=np.concatenate([[task.cls], ids, [task.sep]]),
+        first_E=places[0][numbers_E] + offset,
+        last_E=places[1][numbers_E] - 1 + offset,
+        decided_E=decided_E,
+        rows=[found[m].numbers_K if yes else none for m, yes in zip(numbers_E.tolist(), asked)],
+        features=[found[m].features_KF if yes else empty_KF for m, yes in zip(numbers_E.tolist(), asked)],
+        entities_E=known_E,
+    ), mention_E
+
+
+def _pseudo(
+    task: LinkInput,
+    target: int,
+    others: np.ndarray,
+    first_M: np.ndarray,
+    found: Sequence[Candidates],
+    table: EntityTable,
+) -> list[tuple[int, int]]:
+    """Candidates of the other mentions that are likely by their prior alone, each an entity at its mention (2019 paper,
+    section 4.2): (mention, entity). Where there are more than a window takes, those of the nearest mentions."""
+    near = others[np.argsort(np.abs(first_M[others] - first_M[target]), kind="stable")]
+    pairs = [
+        (int(mention), table.number(entity))
+        for mention in near.tolist()
+        for entity, prior in found[mention].named
+        if prior >= task.pseudo_prior
+    ]
+    return pairs[: task.max_mentions - 1]
+
+
+def training_items(
+    task: LinkInput,
+    document: Document,
+    mentions: Sequence[tuple[int, int]],
+    found: Sequence[Candidates],
+    golds: Sequence[int],
+    table: EntityTable,
+    *,
+    owner: int,
+) -> Iterator[LinkItem]:
+    """Windows to learn from. golds: of each mention the number of its entity, which is among its candidates.
+
+    Of n mentions of a window max(1, round(n * masked_share)) are masked and learned, the others are given their gold
+    entities (train.py of the reference code). Which ones is drawn from numpy's global generator.
+    """
+    for window, mention_E in link_tasks(task, document, mentions, found, table):
+        real = np.flatnonzero(mention_E >= 0)
+        shuffled = np.random.permutation(len(real))
+        masked = np.zeros(len(mention_E), bool)
+        masked[real[shuffled[: max(1, round(len(real) * task.masked_share))]]] = True
+        for e in real[~masked[real]].tolist():
+            window.entities_E[e] = golds[int(mention_E[e])]
+        scored = np.flatnonzero(masked & window.decided_E)
+        if len(scored):
+            gold_S = [int(np.flatnonzero(window.rows[e] == golds[int(mention_E[e])])[0]) for e in scored.tolist()]
+            yield window.item(scored.tolist(), owner=owner, gold=np.array(gold_S, dtype=np.int64))

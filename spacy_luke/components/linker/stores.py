@@ -1,0 +1,116 @@
+"""Where a linker's entities come from, and how they go into a bytestring."""
+
+import weakref
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from spacy.util import registry
+
+from ...checkpoint.checkpoint import Checkpoint
+from ...entity_vocab import EntityVocab
+from ...kb.base import EntityKB
+from ...stores.atomic import HeldFolder
+from ...vectors.build import build_vectors
+from ...vectors.store import EntityVectors
+
+TABLE = "encoder.entities.table.weight"
+SPECIAL = ("[PAD]", "[UNK]", "[MASK]")  # the original's rows 0, 1 and 2
+
+
+@registry.misc("spacy-luke.entity_kb.v1")
+def make_kb_loader(path: str) -> Callable[[], EntityKB]:
+    """A function that opens the knowledge base in a folder (see `spacy luke build-kb`)."""
+
+    def load_kb() -> EntityKB:
+        return EntityKB.open(path)
+
+    return load_kb
+
+
+def has_table(checkpoint: Checkpoint) -> bool:
+    return len(checkpoint.entities) > len(checkpoint.entities.special_rows())
+
+
+def without_table(checkpoint: Checkpoint) -> Checkpoint:
+    """A checkpoint whose entity table has the special entities only."""
+    rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
+    if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
+        return checkpoint
+    return replace(
+        checkpoint,
+        config=replace(checkpoint.config, entity_vocab_size=len(rows)),
+        tensors={**checkpoint.tensors, TABLE: checkpoint.tensors[TABLE][rows].clone()},
+        entities=checkpoint.entities.restricted(rows),
+    )
+
+
+def with_table(checkpoint: Checkpoint, store: EntityVectors) -> Checkpoint:
+    """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases
+    (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
+    size = checkpoint.config.entity_size
+    names = [name for name in store.names_of(np.arange(len(store))) if name not in SPECIAL]
+    both = np.zeros((len(SPECIAL) + len(names), size + 1), dtype=np.float32)
+    if (unknown := store.row("[UNK]")) >= 0:
+        both[SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
+    both[len(SPECIAL) :, : store.size] = store.gather(store.rows(names))
+    table = torch.from_numpy(np.ascontiguousarray(both[:, :size]))
+    table[SPECIAL.index("[MASK]")] = checkpoint.tensors[TABLE][checkpoint.entities.mask_row].float().cpu()
+    return replace(
+        checkpoint,
+        config=replace(checkpoint.config, entity_vocab_size=len(table)),
+        tensors={**checkpoint.tensors, TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
+        entities=EntityVocab((name, row) for row, name in enumerate([*SPECIAL, *names])),
+    )
+
+
+def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
+    """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and
+    [MASK], and rows without a name, are left out."""
+    table = checkpoint.tensors[TABLE].float().numpy()
+    bias = checkpoint.tensors.get("entity_head.bias")
+    if bias is not None:
+        table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)
+    left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
+    titles = checkpoint.entities.titles()
+    rows = [i for i, title in enumerate(titles) if title is not None and i not in left_out]
+    if not has_table(checkpoint):
+        raise ValueError(
+            'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
+        )
+    held = HeldFolder.temporary()
+    store = build_vectors(table[rows], held.path, names=[titles[i] for i in rows]).store
+    weakref.finalize(store, held.close)
+    return store
+
+
+def unpack_kb(files: dict[str, bytes]) -> EntityKB:
+    """A knowledge base from its files. They lie in a temporary folder for as long as it is used."""
+    held = HeldFolder.temporary()
+    new = held.path
+    for name, data in files.items():
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ValueError(f"A saved knowledge base has the file {name!r}, which lies outside of it.")
+        (new / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / name).write_bytes(data)
+    kb = EntityKB.open(new)
+    weakref.finalize(kb, held.close)
+    return kb
+
+
+def pack_kb(kb: EntityKB, *, most: int) -> dict[str, bytes]:
+    """The files of a knowledge base by their path in its folder. Raises ValueError for more than `most` bytes."""
+    size = sum(x.stat().st_size for x in kb.path.rglob("*") if x.is_file())
+    if size > most:
+        raise ValueError(
+            f"The knowledge base in {kb.path} has {size:,} bytes, more than a bytestring in spaCy's format can hold. "
+            f"Use "
+            "nlp.to_disk, which has no limit."
+        )
+    with closing(HeldFolder.temporary()) as held:
+        new = held.path
+        kb.save(new)
+        return {x.relative_to(new).as_posix(): x.read_bytes() for x in sorted(new.rglob("*")) if x.is_file()}

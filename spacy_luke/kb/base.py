@@ -1,0 +1,222 @@
+"""A knowledge base in a folder: names and the entities that they may mean, memory-mapped, opened at once.
+
+Entities have ids (a Wikipedia title, a Wikidata id, or what a file says) and rows, from 0 on, which stay as they are
+when entities are added. See `kb_files` for the files and `kb_build` for making them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..mentions.store import Candidate
+from ..stores.atomic import hold, write_folder_atomically
+from ..stores.folder import MANIFEST, StoreFolder
+from ..text.forms import key_of, letters_of, title_case_of, without_possessive
+from ..vectors.store import EntityVectors
+from .files import KB, VECTORS
+from .segment import Segment
+
+
+@contextmanager
+def hold_kb(path: Path) -> Iterator[None]:
+    """Keep others from changing the knowledge base in a folder. ValueError where another process does."""
+    busy = (
+        f"{path} is being changed by another process (build-kb --add-to, embed-entities). "
+        "Run this again when it is done."
+    )
+    with hold(path / MANIFEST, busy=busy):
+        yield
+
+
+def _check_top(top: int | None) -> None:
+    if top is not None and top < 1:
+        raise ValueError(f"top must be at least 1, or None for all candidates, but it is {top}.")
+
+
+class EntityKB:
+    """A knowledge base. Nothing in it changes; `kb_build.build_kb` makes new ones, `add_to_kb` larger ones.
+
+    A pickle or a deepcopy of it holds the path alone: the folder must be there where it is read. Processes share what
+    the system keeps of the files.
+    """
+
+    def __init__(self, store: StoreFolder) -> None:
+        path, manifest = store.path, store.manifest
+        self.path = path
+        self._store, self._manifest = store, manifest
+        self._segments: list[Segment] = []
+        for number, entry in enumerate(manifest["segments"]):
+            segment = Segment(path / str(number), base=len(self), entities=entry["entities"])
+            self._segments.append(segment)
+        vectors = path / VECTORS
+        self.vectors: EntityVectors | None = EntityVectors.open(vectors) if vectors.is_dir() else None
+
+    @classmethod
+    def open(cls, path: str | Path) -> "EntityKB":
+        """A knowledge base in a folder. ValueError for what is none, one of another version, or one that is not whole
+        or damaged (see `stores.digests` for what is read)."""
+        return cls(KB.open(Path(path).absolute()))
+
+    def __len__(self) -> int:
+        """Number of entities."""
+        return sum(segment.entities for segment in self._segments)
+
+    def __contains__(self, entity: object) -> bool:
+        return isinstance(entity, str) and self.row(entity) >= 0
+
+    def __repr__(self) -> str:
+        return f"EntityKB({str(self.path)!r}, {len(self):,} entities, {self.n_names:,} names)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).open, (self.path,)
+
+    @property
+    def n_names(self) -> int:
+        """Number of names; one to which candidates were added later counts again."""
+        return sum(len(segment.store) for segment in self._segments)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the builder noted: the sources, and what was read from them."""
+        return dict(self._manifest["info"])
+
+    def candidates(self, name: str, *, top: int | None = None) -> list[Candidate]:
+        """The entities that a name may mean, with p(entity | name), the best first; [] where nothing is found.
+
+        A name that is not known is looked for as `find_name` says. top: so many at most, None: all.
+        """
+        _check_top(top)
+        key = self.find_name(name)
+        if key is None:
+            return []
+        if len(self._segments) == 1:  # the same, faster
+            store = self._segments[0].store
+            number = store.number_of_key(key)
+            assert number is not None
+            return store.candidates_of(number, top=top)
+        return [Candidate(self.name_of(row), prior) for row, prior in self._exact(key)[:top]]
+
+    def candidate_rows(self, name: str, *, top: int | None = None) -> list[tuple[int, float]]:
+        """As `candidates`, with the rows of the entities in place of their ids."""
+        _check_top(top)
+        key = self.find_name(name)
+        return [] if key is None else self._exact(key)[:top]
+
+    def find_name(self, name: str) -> str | None:
+        """The name in the knowledge base that stands for `name`, None where there is none.
+
+        The first that is found of: the name itself (blanks beside punctuation and Unicode forms make no difference); in
+        capitals, with one at the beginning of each word alone ("JAPAN": "Japan", as deep-ed does); another case
+        ("japan"); the same for the name without a possessive's ending ("Japan's"); without punctuation and blanks
+        ("U.S.": "US"), of the same case if possible. Of several names the most frequent.
+        """
+        try:
+            return self._find(key_of(name, case="exact"))
+        except UnicodeEncodeError:
+            return None  # half of a character, which no name has
+
+    def row(self, entity: str) -> int:
+        """The row of an entity, by its id or one that redirects to it; -1 where it is not known."""
+        try:
+            return next((row for segment in self._segments if (row := segment.row_of(entity)) >= 0), -1)
+        except UnicodeEncodeError:
+            return -1  # as in `find_name`
+
+    def name_of(self, row: int) -> str:
+        """The id of the entity in a row."""
+        segment = self._segment_of(row)
+        return segment.store.entity_of(segment.number_of_row(row))
+
+    def description(self, row: int) -> str:
+        """What the entity is, in a sentence; "" where no source told."""
+        segment = self._segment_of(row)
+        return segment.description(segment.number_of_row(row))
+
+    def count(self, row: int) -> int:
+        """Links to the entity (or what its source gave as its count); 0 where no source told."""
+        segment = self._segment_of(row)
+        return segment.count(segment.number_of_row(row))
+
+    def is_person(self, row: int) -> bool:
+        """Whether the entity is known to be a person; False for row -1."""
+        if row == -1:
+            return False
+        segment = self._segment_of(row)
+        return segment.is_person(segment.number_of_row(row))
+
+    def entities(self) -> Iterator[str]:
+        """All ids, by row."""
+        return map(self.name_of, range(len(self)))
+
+    def names(self) -> Iterator[str]:
+        """All names, in the form of keys (see `linking.names`); one to which candidates were added later comes
+        again."""
+        for segment in self._segments:
+            yield from segment.store
+
+    def verify(self, *, progress: bool = False) -> None:
+        """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
+        self._store.check(progress=progress)
+        if self.vectors is not None:
+            self.vectors.verify(progress=progress)
+
+    def save(self, folder: str | Path) -> None:
+        """The same knowledge base in another folder, atomically: hard links on the same disk, else copies."""
+        folder = Path(folder)
+        KB.check_replaceable(folder)
+        with write_folder_atomically(folder) as new:
+            self._store.link_to(new)
+            if self.vectors is not None:
+                self.vectors.save(new / VECTORS)
+
+    def _segment_of(self, row: int) -> Segment:
+        for segment in self._segments:
+            if 0 <= row - segment.base < segment.entities:
+                return segment
+        raise ValueError(
+            f"Expected a row from 0 to {len(self) - 1:,}, but got {row}. An entity that is not known (-1) has no row."
+        )
+
+    def _find(self, key: str) -> str | None:
+        if self._knows(key):
+            return key
+        forms = list(dict.fromkeys([key, without_possessive(key)]))
+        for form in forms:
+            for other in (form, title_case_of(form)):
+                if self._knows(other):
+                    return other
+            if (found := self._loose(form, 1)) is not None:
+                return found
+        return next((found for form in forms if (found := self._loose(form, 3)) is not None), None)
+
+    def _knows(self, key: str) -> bool:
+        for segment in self._segments:
+            if segment.store.number_of_key(key) is not None:
+                return True
+        return False
+
+    def _exact(self, key: str) -> list[tuple[int, float]]:
+        """Candidates of a name that is known; those of several segments are combined as sources are (see
+        `kb_build`)."""
+        numbers = [(segment, segment.store.number_of_key(key)) for segment in self._segments]
+        found = [segment.candidates(number) for segment, number in numbers if number is not None]
+        if len(found) == 1:
+            return found[0]
+        priors: dict[int, float] = {}
+        for row, prior in (pair for pairs in found for pair in pairs):
+            priors[row] = min(1.0, priors.get(row, 0.0) + prior)
+        return sorted(priors.items(), key=lambda pair: (-pair[1], self.name_of(pair[0])))
+
+    def _loose(self, form: str, levels: int) -> str | None:
+        """levels: 1 takes names that differ in case alone, 3 all that differ in case and punctuation alone."""
+        letters, folded = letters_of(form), form.casefold()
+        if not letters:
+            return None
+        best, best_level = None, levels
+        for segment in self._segments:
+            for name in segment.loose_names(letters_of(folded)):
+                level = 0 if name.casefold() == folded else 1 if letters_of(name) == letters else 2
+                if level < best_level:
+                    best, best_level = name, level
+        return best

@@ -1,0 +1,211 @@
+"""A knowledge base from tables, dumps and lists, and adding to one that is there."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..mentions.counts import Limits
+from ..mentions.store import MentionStore, new_trie
+from ..mentions.tables import read_table, table_kind
+from ..stores.atomic import write_folder_atomically
+from ..stores.folder import MANIFEST
+from ..stores.opening import is_dump, open_source
+from ..stores.sorting import MOST
+from .base import EntityKB, hold_kb
+from .files import KB, VECTORS, write_manifest
+from .parts import NO_LIMITS, UNKNOWN, Parts
+from .sources import Wikidata, read_entities, read_names, read_persons, read_ppr, read_wikidata
+from .wikipedia import read_dump
+from .write import write_segment
+
+FORMATS = ("dump", "wikidata", "entities", "names", "ppr")
+WITHOUT_ENTITIES = ("names", "ppr")  # formats that only mention them
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How sources are read.
+
+    columns: of tables of names that have no first line with them (.tsv, .csv). unknown: what becomes of an id that a
+    name means, but no source of entities has: "error", "add" it, or "drop" the name; None: "error", but "drop" for
+    links in dumps, and "add" where no source is one of entities. persons: a file of ids of persons, one a line.
+    templates: further names of templates of disambiguation pages.
+    """
+
+    limits: Limits = NO_LIMITS
+    columns: Sequence[str] | None = None
+    unknown: str | None = None
+    wikidata: Wikidata = Wikidata()  # noqa: RUF009
+    persons: Path | None = None
+    templates: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.unknown is not None and self.unknown not in UNKNOWN:
+            raise ValueError(f"unknown must be one of {UNKNOWN} or None, but it is {self.unknown!r}.")
+        if self.limits.min_link_probability:
+            raise ValueError("A knowledge base has no link probabilities; leave min_link_probability at 0.")
+
+
+DEFAULTS = Settings()
+
+
+@dataclass(frozen=True)
+class BuiltKB:
+    """A new knowledge base; what was read from the sources and what was left out, in words."""
+
+    kb: EntityKB
+    read: dict[str, int]
+    left_out: list[str]
+
+
+def build_kb(
+    sources: Sequence[str | Path],
+    folder: str | Path,
+    *,
+    settings: Settings = DEFAULTS,
+    progress: bool = False,
+    most: int = MOST,
+) -> BuiltKB:
+    """Build a knowledge base; an older one in `folder` is replaced when all went well. The same sources, in the same
+    order, give the same files. The first source that describes an entity gives its description.
+
+    sources: see `find_format`; all dumps among them are parts of one. most: entities or names in memory, before they go
+    to temporary files beside `folder`. ValueError for bad sources, and where no entity or no name is left.
+    """
+    folder = Path(folder)
+    KB.check_replaceable(folder)
+    new_trie()  # a missing library is told before the work
+    with write_folder_atomically(folder) as new, _parts(new.parent, settings, None, most) as parts:
+        _read_sources(sources, parts, settings, progress)
+        (new / "0").mkdir()
+        info = {"sources": [Path(source).name for source in sources], **parts.read}
+        sizes = write_segment(parts, new / "0", info={}, progress=progress)
+        if not sizes["names"]:
+            left = "; ".join(parts.left_out.lines()) or "the sources have none"
+            raise ValueError(f"No name with an entity is left for a knowledge base: {left}.")
+        write_manifest(new, {"segments": [sizes], "info": info})
+        told = parts.left_out.lines()
+    return BuiltKB(EntityKB.open(folder), parts.read, told)
+
+
+def add_to_kb(
+    kb: EntityKB,
+    sources: Sequence[str | Path],
+    folder: str | Path | None = None,
+    *,
+    settings: Settings = DEFAULTS,
+    progress: bool = False,
+    most: int = MOST,
+) -> BuiltKB:
+    """Add entities, and names of entities that are there. What is there stays as it is and is not read: its files are
+    linked, rows and vectors stay, and the vectors of new entities are to be made.
+
+    folder: of the larger knowledge base; None: it takes the place of `kb`. An entity that is there already is an error.
+    The priors of a name that is there are combined as those of sources are. Raises ValueError where another process
+    changes the knowledge base at the same time.
+    """
+    folder = kb.path if folder is None else Path(folder)
+    KB.check_replaceable(folder)
+    with hold_kb(kb.path):
+        return _add_to(EntityKB.open(kb.path), sources, folder, settings, progress, most)  # others may have added to it
+
+
+def _add_to(
+    kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: Settings, progress: bool, most: int
+) -> BuiltKB:
+    store = KB.open(kb.path)
+    manifest = store.manifest
+    number, base = len(manifest["segments"]), len(kb)
+    with write_folder_atomically(folder) as new, _parts(new.parent, settings, kb, most) as parts:
+        _read_sources(sources, parts, settings, progress)
+        store.link_to(new)
+        (new / MANIFEST).unlink()
+        segment = new / str(number)
+        segment.mkdir()
+        sizes = write_segment(parts, segment, info={}, progress=progress)
+        if not sizes["entities"]:
+            raise ValueError("Expected sources with entities or names to add, but there are none.")
+        rows = _write_rows(segment, kb, base)
+        sizes["entities"] = int((rows >= base).sum())
+        added = {"sources": [Path(source).name for source in sources], **parts.read}
+        info = {**manifest["info"], "added": [*manifest["info"].get("added", []), added]}
+        write_manifest(new, {**manifest, "segments": [*manifest["segments"], sizes], "info": info})
+        if kb.vectors is not None:
+            kb.vectors.save(new / VECTORS)
+        told = parts.left_out.lines()
+        if KB.open(kb.path).manifest != manifest:  # where the disk knows no locks
+            raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
+    return BuiltKB(EntityKB.open(folder), parts.read, told)
+
+
+def find_format(path: Path) -> str:
+    """What a source is, by its name and its first lines: a dump of Wikipedia (XML), items of Wikidata (.json, or .jsonl
+    with labels), a table of entities (with the columns id and names), one of names, or a folder with PPRforNED."""
+    if path.is_dir():
+        return "ppr"
+    if is_dump(path):
+        return "dump"
+    kind = path.name.lower().removesuffix(".gz").removesuffix(".bz2")
+    if kind.endswith(".json"):
+        return "wikidata"
+    if table_kind(path) == ".jsonl":
+        _, row = next(read_table(path), (0, {}))
+        columns = set(row)
+        return "wikidata" if "labels" in columns else "entities" if "names" in columns else "names"
+    with open_source(path) as file:
+        first = file.readline().decode("utf-8-sig").strip()
+    columns = {column.strip('" ') for separator in "\t," for column in first.split(separator)}
+    return "entities" if {"id", "names"} <= columns else "names"
+
+
+def _read_sources(sources: Sequence[str | Path], parts: Parts, settings: Settings, progress: bool) -> None:
+    paths = [Path(source) for source in sources]
+    if not paths:
+        raise ValueError("Expected one or more sources of entities and names, but got nothing.")
+    for path in paths:
+        if not path.exists():
+            raise ValueError(f"Expected a source of entities or names at {path}, but there is nothing.")
+    formats = [find_format(path) for path in paths]
+    mentions_only = parts.existing is None and all(format in WITHOUT_ENTITIES for format in formats)
+    unknown = settings.unknown or ("add" if mentions_only else "error")
+    dumps = [path for path, format in zip(paths, formats, strict=True) if format == "dump"]
+    for path, format in zip(paths, formats, strict=True):
+        if format == "dump" and path == dumps[0]:
+            read_dump(dumps, parts, templates=settings.templates, unknown=settings.unknown or "drop", progress=progress)
+        elif format == "wikidata":
+            read_wikidata(path, parts, wikidata=settings.wikidata, unknown=unknown, progress=progress)
+        elif format == "entities":
+            read_entities(path, parts, unknown=unknown, progress=progress)
+        elif format == "names":
+            read_names(path, parts, columns=settings.columns, unknown=unknown, progress=progress)
+        elif format == "ppr":
+            read_ppr(path, parts, unknown=unknown, progress=progress)
+    if settings.persons is not None:
+        read_persons(settings.persons, parts)
+
+
+@contextmanager
+def _parts(beside: Path, settings: Settings, existing: EntityKB | None, most: int) -> Iterator[Parts]:
+    """Temporary files in the hidden folder around the new knowledge base, so that a kill leaves none for ever."""
+    folder = beside / ".parts"
+    folder.mkdir()
+    try:
+        yield Parts(folder, settings.limits, existing, most)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_rows(segment: Path, kb: EntityKB, base: int) -> np.ndarray:
+    """rows.npy: uint32 (E,), by the numbers of the segment's store."""
+    store = MentionStore.open(segment / "names")
+    rows, new = np.zeros(store.header["entities"], "<u4"), base
+    for number in range(len(rows)):
+        row = kb.row(store.entity_of(number))
+        rows[number] = new if row < 0 else row
+        new += row < 0
+    np.save(segment / "rows.npy", rows)
+    return rows

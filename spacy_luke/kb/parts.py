@@ -1,0 +1,147 @@
+"""What the sources of a knowledge base have: entities, redirects and names in any order, and more than memory holds.
+
+They go to sorted runs in temporary files (see `runs`), from which `kb_write` makes a segment.
+
+p(entity | name) is min(1, sum over the groups of sources of p), as deep-ed combines its lists (data_gen/indexes/
+yago_crosswikis_wiki.lua). Within a group it is the entity's share of the name's weights ("count"), the weight itself
+("probability") or the same for all entities of the name ("uniform").
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ..mentions.counts import LeftOut, Limits
+from ..stores.sorting import MOST, SortedLines, SortedSums
+from ..text.forms import key_of, units
+from .base import EntityKB
+
+KINDS = ("count", "probability", "uniform")
+UNKNOWN = ("error", "add", "drop")
+NO_LIMITS = Limits(max_words=None)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Group(NamedTuple):
+    """Weights that make up one p(entity | name). links: they are links in texts, which entities are counted by too.
+    unknown: what becomes of an id that no source of entities has: "error", "add" it, or "drop" its name. part_of:
+    another group whose weights these belong to."""
+
+    title: str
+    kind: str
+    links: bool = False
+    unknown: str = "error"
+    part_of: int | None = None
+
+
+@dataclass
+class KBLeftOut(LeftOut):
+    """What a knowledge base does not have of what its sources have."""
+
+    unknown: int = 0
+    repeated: int = 0
+    redirects: int = 0
+    nameless: int = 0
+    persons: int = 0
+
+    def lines(self) -> list[str]:
+        told = [
+            (self.unknown, "names and their ids that no source of entities has"),
+            (self.repeated, "entities that came again (their names are there)"),
+            (self.nameless, "items without a name in the language, or without a title in the wiki"),
+            (self.redirects, "redirects to nothing"),
+            (self.persons, "persons that are no entities"),
+        ]
+        return [*super().lines(), *(f"{count:,} {what}" for count, what in told if count)]
+
+
+@dataclass
+class Parts:
+    """What the sources of a knowledge base have. existing: what it will be added to."""
+
+    folder: Path
+    limits: Limits = NO_LIMITS
+    existing: EntityKB | None = None
+    most: int = MOST
+    left_out: KBLeftOut = field(default_factory=KBLeftOut)
+    read: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.groups: list[Group] = []
+        self.sources: list[str] = []
+        self.persons: list[str] = []
+        self.entities = SortedLines(self.folder / "entities", most=self.most)
+        self.redirects = SortedLines(self.folder / "redirects", most=self.most)
+        self.names = SortedSums(self.folder / "names", most=self.most)
+        self.mentioned = SortedSums(self.folder / "mentioned", most=self.most)
+        self._mentions_of: list[bool] = []
+
+    def add_group(self, group: Group) -> int:
+        """The number of a group, which names are added by."""
+        assert group.kind in KINDS, group
+        assert group.unknown in UNKNOWN, group
+        self.groups.append(group)
+        self._mentions_of.append(group.unknown == "add" or self.existing is not None)
+        return len(self.groups) - 1
+
+    def add_source(self, title: str) -> int:
+        """The number of a source; the lower, the more its descriptions count."""
+        self.sources.append(title)
+        return len(self.sources) - 1
+
+    def add_entity(
+        self, entity: str, *, source: int, line: int, text: str = "", count: float = 0, person: bool = False,
+        once: bool = False,
+    ) -> None:  # fmt: skip
+        """once: an id that comes again in the source is an error, which names its line."""
+        entity = check_id(entity)
+        text = check_unicode(" ".join(text.split()), "description")
+        self.entities.add(f"{entity}\t{source:04d}\t{line:012d}\t{int(once)}\t{count!r}\t{int(person)}\t{text}\n")
+
+    def add_redirect(self, title: str, target: str) -> None:
+        self.redirects.add(f"{check_id(title)}\t{check_id(target)}\n")
+
+    def add_name(self, name: str, entity: str, *, group: int, weight: float = 1) -> None:
+        """ValueError for an id or a name that is no text; a name without letters or with too many words is left out."""
+        key = key_of(name, case="exact")
+        if not key:
+            self.left_out.blank += 1
+            return
+        longest = self.limits.max_words
+        if longest is not None and len(key) > longest and sum(1 for _ in units(key)) > longest:
+            self.left_out.too_long += 1
+            return
+        entity = check_id(entity)
+        self.names.add(f"{check_text(key, 'name')}\t{entity}\t{group}", weight)
+        if self._mentions_of[group]:
+            self.mentioned.add(entity, 1)
+
+    def count(self, what: str, number: int = 1) -> None:
+        self.read[what] = self.read.get(what, 0) + number
+
+
+def check_id(entity: str) -> str:
+    """An id with single blanks. ValueError for one without text."""
+    plain = " ".join(entity.split())
+    if not plain:
+        raise ValueError(f"Expected an id with some text for an entity, but got {entity!r}.")
+    return check_text(plain, "id")
+
+
+def check_text(text: str, what: str) -> str:
+    """ValueError for halves of characters and for control characters, which tries and lines cannot hold."""
+    if text.isascii() and text.isprintable():
+        return text
+    if _CONTROL.search(check_unicode(text, what)):
+        raise ValueError(f"Expected no control characters in the {what} {text!r}; remove them.")
+    return text
+
+
+def check_unicode(text: str, what: str) -> str:
+    """ValueError for halves of characters."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"Expected Unicode for the {what} {text!r}, but {error.reason}; repair it.") from error
+    return text

@@ -1,0 +1,218 @@
+"""Sources of a knowledge base: tables of entities, tables of names, Wikidata, PPRforNED. `kb_dumps` reads Wikipedia.
+
+Entities, .csv, .tsv or .jsonl, plain, .gz or .bz2; further columns are errors:
+
+    id              any text
+    names           .jsonl: a list; .csv and .tsv: separated by |
+    description     optional: what the entity is, best in one sentence
+    count           optional: how often it is linked, or another measure of how often names mean it; below 1 counts as 1
+    prior           optional: p(entity | name) for each of its names, which must not sum up to more than 1 for a name
+    person          optional: 1, true or yes for a person; 0, false, no or nothing for another entity
+
+Names: the columns name, entity, and count or probability (see `tables`); without both all entities of a name are equal.
+Persons: a file with an id a line.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from tqdm import tqdm
+
+from ..mentions.tables import WEIGHTS, read_number, read_table, table_kind
+from ..stores.opening import open_source
+from ..wikipedia.wikidata import id_of_claim, read_items, text_of
+from .parts import Group, Parts
+
+ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person")
+_PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+_HUMAN = "Q5"  # Wikidata's item, which persons are an instance (P31) of
+_TITLE = "http://en.wikipedia.org/wiki/"
+
+
+@dataclass(frozen=True)
+class Wikidata:
+    """Whose labels, aliases and descriptions are taken; site: whose titles ("enwiki") become the ids, None: Q
+    numbers."""
+
+    language: str = "en"
+    site: str | None = None
+
+
+def read_entities(path: Path, parts: Parts, *, unknown: str = "error", progress: bool = False) -> None:
+    """A table of entities. ValueError names the line that is not as expected."""
+    source, group, loose = parts.add_source(path.name), None, table_kind(path) == ".jsonl"
+    for line, row in read_table(path, progress=progress):
+        try:
+            if group is None:
+                columns = _check_columns(row)
+                group = parts.add_group(Group(path.name, "probability" if "prior" in row else "count", False, unknown))
+            if _check_columns(row) != columns and (not loose or ("prior" in row) != ("prior" in columns)):
+                raise ValueError(f"expected the columns {sorted(columns)}, as before, but got {sorted(row)}.")
+            count = read_number(row, "count", zero=True) if row.get("count") not in (None, "") else 0.0
+            weight = read_number(row, "prior", zero=False, most=1) if "prior" in columns else max(count, 1.0)
+            entity, person = _text(row, "id"), _PERSON.get(str(row.get("person") or "").strip().lower())
+            if person is None:
+                raise ValueError(f"expected 1 or 0, true or false, yes or no for person, but got {row['person']!r}.")
+            text = row.get("description") or ""
+            if not isinstance(text, str):
+                raise ValueError(f"expected a text for description, but got {text!r}.")
+            parts.add_entity(entity, source=source, line=line, text=text, count=count, person=person, once=True)
+            for name in dict.fromkeys(_names(row["names"])):
+                parts.add_name(name, entity, group=group, weight=weight)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error}") from error
+        parts.count("entities read")
+    if group is None:
+        raise ValueError(f"{path} has no entities: expected lines with the columns {ENTITY_COLUMNS}.")
+
+
+def read_names(
+    path: Path, parts: Parts, *, columns: Sequence[str] | None = None, unknown: str = "error", progress: bool = False
+) -> None:
+    """A table of names. ValueError names the line that is not as expected."""
+    group, weighted = None, ""
+    for line, row in read_table(path, columns=columns, progress=progress):
+        try:
+            if group is None:
+                weights = [column for column in WEIGHTS if column in row]
+                if not {"name", "entity"} <= set(row) <= {"name", "entity", *weights} or len(weights) > 1:
+                    raise ValueError(
+                        f"expected the columns name, entity and one of {WEIGHTS} or none, but got {list(row)}."
+                    )
+                weighted = weights[0] if weights else ""
+                group = parts.add_group(Group(path.name, weighted or "uniform", False, unknown))
+            if set(row) != {"name", "entity", *([weighted] if weighted else [])}:
+                raise ValueError(f"expected the columns of the first line, but got {sorted(row)}.")
+            name, entity = _text(row, "name"), _text(row, "entity")
+            parts.add_name(name, entity, group=group, weight=read_number(row, weighted, zero=False) if weighted else 1)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error}") from error
+        parts.count("rows of names")
+    if group is None:
+        raise ValueError(f"{path} has no names: expected lines with name, entity and, if known, one of {WEIGHTS}.")
+
+
+def read_wikidata(
+    path: Path, parts: Parts, *, wikidata: Wikidata = Wikidata(), unknown: str = "error", progress: bool = False
+) -> None:
+    """Items of a Wikidata dump, an item a line. Weights are numbers of sitelinks, and so are counts of Q numbers."""
+    source, group = parts.add_source(path.name), parts.add_group(Group(path.name, "count", False, unknown))
+    found = False
+    for line, item in read_items(path, progress):
+        try:
+            found = True
+            if item.get("type", "item") != "item":
+                continue  # properties
+            labels, sitelinks = item["labels"] or {}, item.get("sitelinks") or {}
+            label = labels.get(wikidata.language)
+            title = sitelinks.get(wikidata.site, {}).get("title") if wikidata.site else item["id"]
+            parts.count("items")
+            if label is None or not title:
+                parts.left_out.nameless += 1
+                continue
+            aliases = (item.get("aliases") or {}).get(wikidata.language, [])
+            text = (item.get("descriptions") or {}).get(wikidata.language, {}).get("value", "")
+            count = 0 if wikidata.site else len(sitelinks)
+            human = any(id_of_claim(claim) == _HUMAN for claim in (item.get("claims") or {}).get("P31", []))
+            parts.add_entity(title, source=source, line=line, text=text, count=count, person=human)
+            names = [label["value"], *(alias["value"] for alias in aliases)]
+            for name in dict.fromkeys(names):
+                parts.add_name(name, title, group=group, weight=max(len(sitelinks), 1))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path}, line {line}: expected an item of Wikidata, but {error!r} is missing or odd."
+            ) from error
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error}") from error
+    if not found:
+        raise ValueError(f"{path} has no items: expected JSON of Wikidata, an item a line.")
+
+
+def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool = False) -> None:
+    """The candidates of PPRforNED (Pershina et al., NAACL 2015), a folder of files, one for each document of AIDA.
+    Their order tells the answer, and is not used: p(entity | name) is the entity's share of Wikipedia's links
+    (`inCount`) to all candidates of the name, as the reader of these files has it, and `inCount` is the entity's count.
+    Names are the mentions' `origText`, as it stands in the document, and the longer `text` that they were looked up
+    by."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.isdigit())
+    if not files:
+        raise ValueError(f"Expected the files of PPRforNED, named 1, 2, ..., in {folder}, but there is none.")
+    source, group = parts.add_source(folder.name), parts.add_group(Group(folder.name, "count", False, unknown))
+    known: dict[str, int] = {}
+    named: set[tuple[str, str]] = set()
+    for path in tqdm(files, desc="reading PPRforNED", leave=False, disable=None if progress else True):
+        names: list[str] = []
+        for line, fields in _read_ppr_lines(path):
+            if fields["kind"] == "ENTITY":
+                names = list(dict.fromkeys([fields["text"], fields.get("origText") or fields["text"]]))
+                parts.count("mentions")
+                continue
+            title = title_of_url(fields["url"])
+            if title is None:
+                raise ValueError(f"{path}, line {line}: expected a url {_TITLE}..., but got {fields['url']!r}.")
+            count = int(fields["inCount"])
+            if known.get(title) != count:
+                parts.add_entity(title, source=source, line=line, count=count)
+                known[title] = count
+            for name in names:
+                if (name, title) not in named:  # a list comes again in other documents
+                    parts.add_name(name, title, group=group, weight=max(count, 1))
+                    named.add((name, title))
+
+
+def read_persons(path: Path, parts: Parts) -> None:
+    """Ids of entities that are persons, one a line."""
+    with open_source(path) as file:
+        for line in file.read().decode("utf-8-sig").splitlines():
+            if line.strip():
+                parts.persons.append(" ".join(line.split()))
+
+
+def title_of_url(url: str) -> str | None:
+    """The title of an English Wikipedia page, None for another address."""
+    if not url.startswith(_TITLE):
+        return None
+    title = url[len(_TITLE) :]
+    return (unquote(title) if "%" in title else title).replace("_", " ")
+
+
+def _check_columns(row: dict[str, Any]) -> set:
+    unknown = [column for column in row if column not in ENTITY_COLUMNS]
+    if unknown or not {"id", "names"} <= set(row):
+        raise ValueError(f"expected the columns id, names and some of {ENTITY_COLUMNS[2:]}, but got {list(row)}.")
+    return set(row)
+
+
+def _text(row: dict[str, Any], column: str) -> str:
+    value = row[column]
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected a text for {column}, but got {value!r}.")
+    return value
+
+
+def _names(value: Any) -> list[str]:
+    names = value.split("|") if isinstance(value, str) else value
+    if not isinstance(names, list) or not names:
+        raise ValueError(f"expected one or more names, but got {value!r}.")
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"expected names that have some text, but got {name!r} among {value!r}.")
+    return names
+
+
+def _read_ppr_lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    wanted = {"ENTITY": ("text",), "CANDIDATE": ("inCount", "url")}
+    with open_source(path) as file, text_of(file) as lines:
+        for line, data in enumerate(lines, 1):
+            kind, *fields = data.rstrip("\r\n").split("\t")
+            pairs = dict(field.split(":", 1) for field in fields if ":" in field)
+            if (
+                kind not in wanted
+                or any(what not in pairs for what in wanted[kind])
+                or (line == 1 and kind != "ENTITY")
+            ):
+                raise ValueError(f"{path}, line {line}: expected a line of PPRforNED, but got {data[:80]!r}.")
+            yield line, {"kind": kind, **pairs}

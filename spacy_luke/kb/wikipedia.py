@@ -1,0 +1,116 @@
+"""A Wikipedia dump as a source of a knowledge base: articles, redirects, links and disambiguation pages, in one pass.
+
+An article is an entity. It is meant by the texts of the links to it (each counts), and, each as one link more, by its
+title, also without what is in brackets, by titles that redirect to it, and by the titles of the disambiguation pages
+that have it first in an item of a list. Its description is its first sentence; it is a person where its category says
+so, which the English Wikipedia's do.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..wikipedia.dumps import Page, names_of_title, read_pages
+from ..wikipedia.wikitext import read_article
+from .parts import Group, Parts
+
+# The names of templates of disambiguation pages in large Wikipedias; `templates` adds others.
+TEMPLATES = (
+    "disambig",
+    "disambiguation",
+    "dab",
+    "hndis",
+    "geodis",
+    "disamb",
+    "begriffsklärung",
+    "homonymie",
+    "desambiguación",
+    "desambiguação",
+    "disambigua",
+    "dp",
+    "ujednoznacznienie",
+    "неоднозначность",
+    "曖昧さ回避",
+    "消歧义",
+)
+_TEMPLATE = re.compile(r"\{\{\s*([^{}|\n]+?)\s*(?:\||\}\})")
+_ITEM = re.compile(r"^\s*[*#]+(.*\[\[.*)$", re.MULTILINE)
+_QUALIFIED = re.compile(r"(.+) \(disambiguation\)")
+_PERSON = re.compile(r"\[\[\s*Category\s*:\s*(?:Living people|[^\]|\n]*\b(?:births|deaths)\s*[\]|])", re.IGNORECASE)
+_SENTENCE = re.compile(r".*?(?:[^\s.(][^\s.(]{2,}|\d|\))[.!?](?=\s+[^a-z\s]|\s*$)|.*?[。！？]", re.DOTALL)
+_EMPTY_BRACKETS = re.compile(r"\(\s*[,;:\s]*\)")
+_LED_BRACKETS = re.compile(r"\(\s*[,;:][,;:\s]*")
+LONGEST = 400  # characters of a description; the last word is not cut
+
+
+def read_dump(
+    paths: Sequence[Path],
+    parts: Parts,
+    *,
+    templates: Sequence[str] = (),
+    unknown: str = "drop",
+    progress: bool = False,
+) -> None:
+    """All parts of one dump. unknown: "drop" leaves links to articles that are not there out, and counts them.
+    ValueError where there is no link, and where a file is damaged."""
+    title = ", ".join(path.name for path in paths)
+    source = parts.add_source(title)
+    links = parts.add_group(Group(title, "count", True, unknown))
+    others = parts.add_group(Group(title, "count", False, "drop", links))
+    wanted = {name.casefold() for name in (*TEMPLATES, *templates)}
+    found, number = False, 0
+    for path in paths:
+        for page in read_pages(path, progress=progress, task="reading"):
+            number += 1
+            if page.redirect is not None:
+                parts.count("redirects")
+                parts.add_redirect(page.title, page.redirect)
+                for name in names_of_title(page.title):
+                    parts.add_name(name, page.redirect, group=others)
+            elif is_disambiguation(page, wanted):
+                parts.count("disambiguation pages")
+                name = match[1] if (match := _QUALIFIED.fullmatch(page.title)) else page.title
+                for meaning in _meanings(page):
+                    parts.add_name(name, meaning, group=others)
+            else:
+                parts.count("articles")
+                found |= _add_article(page, parts, source, number, links, others)
+    if not found:
+        raise ValueError(f"Expected articles with links in {title}, but there is no link.")
+
+
+def is_disambiguation(page: Page, templates: set) -> bool:
+    """templates: names in lower case; also those that begin with such a name and a blank, and English titles."""
+    if _QUALIFIED.fullmatch(page.title):
+        return True
+    names = (match[1].casefold().replace("_", " ") for match in _TEMPLATE.finditer(page.text))
+    return any(name in templates or name.partition(" ")[0] in ("disambiguation", "disambig") for name in names)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of an article's text, without what empty templates left in brackets."""
+    paragraph = next((line.strip() for line in text.splitlines() if len(line.split()) > 2), "")
+    paragraph = _LED_BRACKETS.sub("(", _EMPTY_BRACKETS.sub("", paragraph))
+    paragraph = " ".join(paragraph.split()).replace(" ,", ",").replace(" .", ".")
+    match = _SENTENCE.match(paragraph)
+    sentence = match[0] if match else paragraph
+    return sentence if len(sentence) <= LONGEST else sentence[:LONGEST].rpartition(" ")[0]
+
+
+def _add_article(page: Page, parts: Parts, source: int, number: int, links: int, others: int) -> bool:
+    article = read_article(page.text, page.wiki)
+    person = _PERSON.search(page.text) is not None
+    parts.add_entity(page.title, source=source, line=number, text=first_sentence(article.text), person=person)
+    for name in names_of_title(page.title):
+        parts.add_name(name, page.title, group=others)
+    for link in article.links:
+        parts.add_name(link.text, link.title, group=links)
+    parts.count("links", len(article.links))
+    return bool(article.links)
+
+
+def _meanings(page: Page) -> Iterator[str]:
+    for match in _ITEM.finditer(page.text):
+        first: str | None = next((link.title for link in read_article(match[1], page.wiki).links), None)
+        if first is not None:
+            yield first

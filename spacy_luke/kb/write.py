@@ -1,0 +1,307 @@
+"""The files of a segment of a knowledge base, from what its sources have (see `kb_parts`).
+
+Entities and names stream through once, in order. Memory is that of the tries while they are built, and of some numbers
+for each name, candidate and entity.
+"""
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ..mentions.store import new_trie, write_store
+from ..mentions.tables import SLACK
+from ..stores.names import hash_names
+from ..text.forms import letters_of
+from .base import EntityKB
+from .files import NONE
+from .parts import Group, Parts
+
+_BLOCK = 1 << 14  # names that are hashed at once
+
+
+def write_segment(parts: Parts, folder: Path, *, info: dict[str, Any], progress: bool = False) -> dict[str, int]:
+    """The files of a segment but rows.npy; says how many entities, names and candidates there are."""
+    redirects = new_trie(_write_redirects(parts))
+    records = parts.folder / "records"
+    titles = new_trie(_write_records(parts, records, redirects, progress))
+    target_R = _follow(parts, redirects, titles)
+    (folder / "redirects.trie").write_bytes(redirects.tobytes())
+    np.save(folder / "redirect_numbers.npy", target_R.astype("<u4"))
+    count_T = _write_entities(parts, records, folder, titles, redirects, target_R)
+    sizes = _write_names(parts, folder, titles, redirects, target_R, count_T, info, progress)
+    np.save(folder / "counts.npy", np.minimum(np.rint(count_T), NONE).astype("<u4"))
+    return {"entities": len(titles), **sizes}
+
+
+def _write_redirects(parts: Parts) -> Iterator[str]:
+    """The titles of redirects in order, each once; they go to a file together with where they lead."""
+    last = None
+    with (parts.folder / "targets").open("w", encoding="utf8", newline="\n") as file:
+        for line in parts.redirects:
+            title = line[: line.index("\t")]
+            if title != last:
+                file.write(line)
+                yield title
+            last = title
+
+
+def _write_records(parts: Parts, records: Path, redirects: Any, progress: bool) -> Iterator[str]:
+    """The ids of all entities in order, each once; a record of each goes to a file."""
+    mentioned = _missing(parts, redirects)
+    stub = next(mentioned, None)
+    with records.open("w", encoding="utf8", newline="\n") as file:
+        for entity, count, person, text in tqdm(
+            _merge_records(parts), desc="entities", unit="", leave=False, disable=None if progress else True
+        ):
+            while stub is not None and stub < entity:
+                yield stub
+                stub = next(mentioned, None)
+            if stub == entity:
+                stub = next(mentioned, None)
+            if parts.existing is not None and parts.existing.row(entity) >= 0:
+                raise ValueError(
+                    f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of "
+                    f"it "
+                    "can be added with a table of names; to change it, build the knowledge base again."
+                )
+            file.write(f"{entity}\t{count!r}\t{person}\t{text}\n")
+            yield entity
+        while stub is not None:
+            yield stub
+            stub = next(mentioned, None)
+
+
+def _missing(parts: Parts, redirects: Any) -> Iterator[str]:
+    """In order: ids that names have, where these become entities, and those of the knowledge base that is added to."""
+    if parts.existing is None:
+        yield from (entity for entity, _ in parts.mentioned if entity not in redirects)
+        return
+    found = set()
+    add = all(group.unknown == "add" for group in parts.groups)
+    for entity, _ in parts.mentioned:
+        row = parts.existing.row(entity)
+        if row >= 0:
+            found.add(parts.existing.name_of(row))
+        elif add and entity not in redirects:
+            found.add(entity)
+    yield from sorted(found)
+
+
+def _merge_records(parts: Parts) -> Iterator[tuple[str, float, int, str]]:
+    """Each entity once: the greatest count, a person if one source says so, the first description."""
+    last: tuple[str, float, int, str] | None = None
+    before = ("", 0, 0)
+    for record in parts.entities:
+        entity, source, line, once, count, person, text = record[:-1].split("\t", 6)
+        place = (entity, int(source), int(line))
+        if last is None or last[0] != entity:
+            if last is not None:
+                yield last
+            last = (entity, float(count), int(person), text)
+        else:
+            if before[1] == place[1]:
+                if once == "1":
+                    raise ValueError(
+                        f"{parts.sources[place[1]]}: the id {entity!r} is in line {before[2]} and again in line "
+                        f"{place[2]}; expected each id once."
+                    )
+                parts.left_out.repeated += 1
+            last = (entity, max(last[1], float(count)), max(last[2], int(person)), last[3] or text)
+        before = place
+    if last is not None:
+        yield last
+
+
+def _follow(parts: Parts, redirects: Any, titles: Any) -> np.ndarray:
+    """int64 (R,): the numbers of the entities that redirects lead to, NONE where they lead nowhere or in a circle."""
+    row_R = np.full(len(redirects), NONE, np.int64)
+    next_R = np.full(len(redirects), -1, np.int64)
+    with (parts.folder / "targets").open(encoding="utf8", newline="\n") as file:
+        for line in file:
+            title, _, target = line[:-1].partition("\t")
+            if (row := titles.get(target)) is not None:
+                row_R[redirects[title]] = row
+            elif (hop := redirects.get(target)) is not None:
+                next_R[redirects[title]] = hop
+    while True:
+        open_R = np.flatnonzero((row_R == NONE) & (next_R >= 0))
+        known = open_R[row_R[next_R[open_R]] != NONE]
+        if not len(known):
+            break
+        row_R[known] = row_R[next_R[known]]
+    parts.left_out.redirects = int((row_R == NONE).sum())
+    return row_R
+
+
+def _write_entities(
+    parts: Parts, records: Path, folder: Path, titles: Any, redirects: Any, target_R: np.ndarray
+) -> np.ndarray:
+    """Descriptions and persons; float64 (T,): the counts that sources gave."""
+    starts_T, persons_T = np.full(len(titles), -1, "<i8"), np.zeros(len(titles), "|u1")
+    count_T, end = np.zeros(len(titles), np.float64), 0
+    with records.open(encoding="utf8", newline="\n") as file, (folder / "descriptions.txt").open("wb") as texts:
+        for record in file:
+            entity, count, person, text = record[:-1].split("\t", 3)
+            number = titles[entity]
+            count_T[number], persons_T[number] = float(count), int(person)
+            if text:
+                starts_T[number] = end
+                end += texts.write(text.encode("utf8") + b"\n")
+    for person in parts.persons:
+        number = _number_of(person, titles, redirects, target_R, None)
+        if number < 0:
+            parts.left_out.persons += 1
+        else:
+            persons_T[number] = 1
+    np.save(folder / "description_starts.npy", starts_T)
+    np.save(folder / "persons.npy", persons_T)
+    return count_T
+
+
+def _number_of(entity: str, titles: Any, redirects: Any, target_R: np.ndarray, existing: EntityKB | None) -> int:
+    number = titles.get(entity)
+    if number is None and (place := redirects.get(entity)) is not None and target_R[place] != NONE:
+        number = int(target_R[place])
+    if number is None and existing is not None and (row := existing.row(entity)) >= 0:
+        number = titles.get(existing.name_of(row))
+    return -1 if number is None else number
+
+
+class _Name(NamedTuple):
+    key: str
+    weight: float
+    numbers: list[int]
+    priors: list[float]
+
+
+def _write_names(
+    parts: Parts, folder: Path, titles: Any, redirects: Any, target_R: np.ndarray, count_T: np.ndarray,
+    info: dict[str, Any], progress: bool,
+) -> dict[str, int]:  # fmt: skip
+    """The store of names and the index of loose names. count_T (T,) gets the links, where they are more."""
+    count_N, weight_N, entity_C, prior_C = array("I"), array("f"), array("I"), array("f")
+    links_T = np.zeros(len(titles), np.float64)
+    keys, longest = parts.folder / "keys", 0
+
+    def keep_names() -> Iterator[str]:
+        nonlocal longest
+        with keys.open("w", encoding="utf8", newline="\n") as file:
+            for name in tqdm(names, desc="names", unit="", leave=False, disable=None if progress else True):
+                count_N.append(len(name.numbers))
+                weight_N.append(name.weight)
+                entity_C.extend(name.numbers)
+                prior_C.extend(name.priors)
+                longest = max(longest, len(name.key))
+                file.write(name.key + "\n")
+                yield name.key
+
+    names = _merge_names(parts, titles, redirects, target_R, links_T)
+    trie = new_trie(keep_names())
+    number_N, hashes_L, loose_L = _hash_names(keys, trie, len(count_N), progress)
+    order = np.lexsort((loose_L, -np.frombuffer(weight_N, np.float32)[loose_L], hashes_L))
+    np.save(folder / "loose_hashes.npy", hashes_L[order].astype("<u8"))
+    np.save(folder / "loose_names.npy", number_N[loose_L[order]].astype("<u4"))
+    with (folder / "names").open("wb") as file:
+        write_store(
+            file, trie, titles, number_N=number_N, link_N=np.ones(len(count_N), np.float32),
+            count_N=np.frombuffer(count_N, np.uint32), entity_C=np.frombuffer(entity_C, np.uint32),
+            prior_C=np.frombuffer(prior_C, np.float32), case="exact", longest=longest, info=info,
+        )  # fmt: skip
+    np.maximum(count_T, links_T, out=count_T)
+    return {"names": len(count_N), "candidates": len(entity_C)}
+
+
+def _hash_names(keys: Path, trie: Any, names: int, progress: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """int64 (N,): the number of each name in the trie, in order of the names; uint64 (L,) and int64 (L,): digests of
+    the names that have letters, and which names these are."""
+    number_N, digests, loose = np.zeros(names, np.int64), [np.zeros(0, np.uint64)], array("q")
+    waiting: list[bytes] = []
+    with keys.open(encoding="utf8", newline="\n") as file:
+        for i, line in enumerate(
+            tqdm(file, desc="index", total=names, leave=False, disable=None if progress else True)
+        ):
+            key = line[:-1]
+            number_N[i] = trie[key]
+            if letters := letters_of(key.casefold()):
+                loose.append(i)
+                waiting.append(letters.encode("utf8"))
+            if len(waiting) == _BLOCK:
+                digests.append(hash_names(waiting))
+                waiting = []
+    digests.append(hash_names(waiting))
+    return number_N, np.concatenate(digests), np.array(loose, np.int64)
+
+
+def _merge_names(
+    parts: Parts, titles: Any, redirects: Any, target_R: np.ndarray, links_T: np.ndarray
+) -> Iterator[_Name]:
+    """The names in order, each once, with their candidates, the best first. links_T (T,) gets the links."""
+    groups, last = parts.groups, ""
+    found: list[tuple[int, int, float]] = []
+    is_link = [group.links for group in groups]
+    existing = parts.existing
+    for key, weight in parts.names:
+        name, entity, group_text = key.split("\t")
+        group = int(group_text)
+        number = titles.get(entity)
+        if number is None:
+            number = _number_of(entity, titles, redirects, target_R, existing)
+            if number < 0:
+                if groups[group].unknown == "error":
+                    raise ValueError(
+                        f"{groups[group].title}: the name {name!r} means {entity!r}, which no source of entities has. "
+                        'Add it to one, or say what becomes of such ids: unknown="add" or "drop" (--unknown).'
+                    )
+                parts.left_out.unknown += 1
+                continue
+        if is_link[group]:
+            links_T[number] += weight
+        if name != last:
+            if found and (merged := _merge_name(last, found, parts, titles)):
+                yield merged
+            last, found = name, []
+        found.append((group, number, weight))
+    if found and (merged := _merge_name(last, found, parts, titles)):
+        yield merged
+
+
+def _merge_name(name: str, found: list[tuple[int, int, float]], parts: Parts, titles: Any) -> _Name | None:
+    """found: group, entity and weight, one or more."""
+    limits, weight = parts.limits, sum(row[2] for row in found)
+    groups = parts.groups
+    if len(found) == 1 and groups[found[0][0]].kind != "probability" and found[0][2] >= limits.min_count:
+        return _Name(name, weight, [found[0][1]], [1.0])
+    priors: dict[int, float] = {}
+    weights_of: dict[int, dict[int, float]] = {}
+    for of, number, one in found:
+        whole = groups[of].part_of
+        weights = weights_of.setdefault(of if whole is None else whole, {})
+        weights[number] = weights.get(number, 0) + one
+    for group in sorted(weights_of):
+        _add_shares(priors, name, weights_of[group], groups[group], parts)
+    if not priors:
+        return None
+    best = sorted(priors.items(), key=lambda pair: (-pair[1], titles.restore_key(pair[0])))
+    if limits.max_candidates is not None and len(best) > limits.max_candidates:
+        parts.left_out.extra_candidates += len(best) - limits.max_candidates
+        best = best[: limits.max_candidates]
+    return _Name(name, weight, [number for number, _ in best], [prior for _, prior in best])
+
+
+def _add_shares(priors: dict[int, float], name: str, weights: dict[int, float], group: Group, parts: Parts) -> None:
+    """min(1, what is there + this group's p(entity | name))."""
+    total = sum(weights.values())
+    if group.kind == "probability" and total > 1 + SLACK:
+        raise ValueError(f"{group.title}: the priors of the name {name!r} sum up to {total:g}; expected 1 at most.")
+    for number, weight in weights.items():
+        if group.kind == "count" and weight < parts.limits.min_count:
+            parts.left_out.rare_candidates += 1
+            continue
+        share = (
+            weight if group.kind == "probability" else 1 / len(weights) if group.kind == "uniform" else weight / total
+        )
+        priors[number] = min(1.0, priors.get(number, 0.0) + share)

@@ -1,0 +1,260 @@
+"""Names with their link probabilities and candidate entities: millions of them in one file that is memory-mapped.
+
+Opening checks the file (see `store_file`, which describes it); a lookup reads the pages of the file that it needs,
+which all processes share.
+"""
+
+import io
+import mmap
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from ..stores.atomic import write_atomically
+from ..text.forms import check_case, key_of
+from .file import check_sections, damaged, read_header, write_sections
+
+
+class Candidate(NamedTuple):
+    """An entity that a name may mean, and p(entity | name)."""
+
+    entity: str
+    prior: float
+
+
+class MentionStore:
+    """Reads a store: a file (`open`), or its bytes. Nothing in it can be changed; `linking.build` makes new ones.
+
+    Raises ValueError for what is no store, not a whole one or one of another version, and ImportError without
+    marisa-trie.
+    """
+
+    def __init__(
+        self,
+        data: bytes | mmap.mmap,
+        *,
+        source: str = "the bytes",
+        file: Path | None = None,
+        vouched: bool = False,
+    ) -> None:
+        """file: that data is mapped from; vouched: the caller has compared a digest of all of it."""
+        self._data = memoryview(data)
+        self.header, places = read_header(self._data, source, vouched=vouched)
+        if not vouched:
+            check_sections(self._data, places, source=source, file=file)
+        sections = {name: self._data[place.start : place.end] for name, place in places.items()}
+        try:
+            self._names, self._titles = (new_trie().map(sections[name]) for name in ("names", "titles"))
+            self._link, self._priors = sections["link"].cast("f"), sections["priors"].cast("f")
+            self._first, self._entities = sections["first"].cast("I"), sections["entities"].cast("I")
+            sizes = (len(self._names), len(self._titles), len(self._link), len(self._first) - 1, self._first[-1])
+        except (RuntimeError, TypeError, IndexError) as error:
+            raise damaged(source, str(error)) from error
+        names, candidates = self.header["names"], self.header["candidates"]
+        if sizes != (names, self.header["entities"], names, names, candidates) or {
+            len(self._entities),
+            len(self._priors),
+        } != {candidates}:
+            raise damaged(source, "its parts disagree in size")
+
+    @classmethod
+    def open(cls, path: str | Path, *, vouched: bool = False) -> "MentionStore":
+        """A store in a file, memory-mapped: the file must not be written to, but it may be replaced or removed."""
+        path = Path(path)
+        if not path.is_file():
+            raise ValueError(f"Expected a store of names at {path}, but there is no such file.")
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise ValueError(f"{path} is empty; expected a store of names.")
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return cls(data, source=str(path), file=path, vouched=vouched)
+
+    def to_bytes(self) -> bytes:
+        """What `open` reads; the same store gives the same bytes."""
+        return self._data.tobytes()
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, atomically: also over the one that this store is mapped from."""
+        with write_atomically(Path(path)) as temporary, temporary.open("wb") as file:
+            file.write(self._data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with all it holds, so that it can be read on another machine."""
+        return type(self), (self.to_bytes(),)
+
+    @property
+    def case(self) -> str:
+        """Whether names are compared as they are ("exact") or without case ("casefold")."""
+        return self.header["case"]
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest name."""
+        return self.header["longest"]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the builder noted: sources, numbers of pages and links."""
+        return dict(self.header["info"])
+
+    def __len__(self) -> int:
+        """Number of names."""
+        return self.header["names"]
+
+    def __iter__(self) -> Iterator[str]:
+        """All names in the form of keys (see `linking.names`), in an order that depends on the names alone."""
+        return iter(self._names.iterkeys())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.number_of(name) is not None
+
+    def __repr__(self) -> str:
+        return f"MentionStore({len(self):,} names, {self.header['entities']:,} entities, case={self.case!r})"
+
+    def candidates(self, name: str) -> list[Candidate]:
+        """The entities that a name may mean, the most frequent first; [] for an unknown name."""
+        number = self.number_of(name)
+        return [] if number is None else self.candidates_of(number)
+
+    def link_probability(self, name: str) -> float:
+        """Times linked / times occurring (LUKE paper, appendix C); 0.0 for an unknown name."""
+        number = self.number_of(name)
+        return 0.0 if number is None else self._link[number]
+
+    def entities(self) -> Iterator[str]:
+        """All titles, in an order that depends on the titles alone."""
+        return iter(self._titles.iterkeys())
+
+    # ---- by a name's number, for those that look up many
+
+    def number_of(self, name: str) -> int | None:
+        return self._names.get(key_of(name, case=self.case))
+
+    def number_of_key(self, key: str) -> int | None:
+        """As `number_of`, of a name that is in the form of keys already."""
+        return self._names.get(key)
+
+    def numbers_of_prefixes(self, key: str) -> Iterator[tuple[str, int]]:
+        """Names that a key begins with, and their numbers, the shortest first."""
+        return self._names.iter_prefixes_with_ids(key)
+
+    def link_probability_of(self, number: int) -> float:
+        return self._link[number]
+
+    def best_prior_of(self, number: int) -> float:
+        """p(entity | name) of the first candidate."""
+        return self._priors[self._first[number]]
+
+    def name_of(self, number: int) -> str:
+        """The key of a name."""
+        return self._names.restore_key(number)
+
+    def entity_number_of(self, entity: str) -> int | None:
+        """The number of an entity: from 0, and as many as there are titles."""
+        return self._titles.get(entity)
+
+    def entity_of(self, number: int) -> str:
+        return self._titles.restore_key(number)
+
+    def numbers_of(self, number: int) -> list[tuple[int, float]]:
+        """The candidates of a name as numbers of entities and p(entity | name), the best first."""
+        start, end = self._first[number], self._first[number + 1]
+        return list(zip(self._entities[start:end].tolist(), self._priors[start:end].tolist(), strict=True))
+
+    def candidates_of(self, number: int, *, top: int | None = None) -> list[Candidate]:
+        """The candidates of a name, the best first; top: so many at most."""
+        start, end, restore = self._first[number], self._first[number + 1], self._titles.restore_key
+        end = end if top is None else min(end, start + top)
+        pairs = zip(self._entities[start:end].tolist(), self._priors[start:end].tolist(), strict=True)
+        return [Candidate(restore(entity), prior) for entity, prior in pairs]
+
+
+def pack_store(
+    keys: Sequence[str],
+    titles: Sequence[str],
+    *,
+    link_N: np.ndarray,
+    count_N: np.ndarray,
+    entity_C: np.ndarray,
+    prior_C: np.ndarray,
+    case: str,
+    info: dict[str, Any],
+) -> bytes:
+    """The bytes of a store. keys: names in the form of `key_of`, in order and each once; titles: the same of entities.
+
+    link_N, count_N: link probability and number of candidates (one at least) of each name; entity_C, prior_C: index
+    among `titles` and p(entity | name) of each candidate, name after name, the best first.
+    """
+    names, entities = new_trie(keys), new_trie(titles)
+    number_N = np.fromiter((names[key] for key in keys), np.int64, len(keys))
+    number_T = np.fromiter((entities[title] for title in titles), np.int64, len(titles))
+    file = io.BytesIO()
+    write_store(
+        file, names, entities, number_N=number_N, link_N=link_N, count_N=count_N, entity_C=number_T[entity_C],
+        prior_C=prior_C, case=case, longest=max(map(len, keys), default=0), info=info,
+    )  # fmt: skip
+    return file.getvalue()
+
+
+def write_store(
+    file: BinaryIO,
+    names: Any,
+    entities: Any,
+    *,
+    number_N: np.ndarray,
+    link_N: np.ndarray,
+    count_N: np.ndarray,
+    entity_C: np.ndarray,
+    prior_C: np.ndarray,
+    case: str,
+    longest: int,
+    info: dict[str, Any],
+) -> None:
+    """As `pack_store`, to an open file, of tries that are there: number_N (N,) is the number of each name in `names`,
+    and entity_C (C,) are numbers of `entities`. longest: characters of the longest name."""
+    if len(entity_C) >= 2**32:
+        raise ValueError(
+            f"A store holds fewer than 2 ** 32 candidates, but there are {len(entity_C):,}; drop rare ones."
+        )
+    order_N = np.argsort(number_N)  # the trie numbers names in an order of its own
+    first_N = np.cumsum(count_N, dtype=np.int64) - count_N
+    sizes_N = count_N[order_N]
+    new_first = np.concatenate([[0], np.cumsum(sizes_N, dtype=np.int64)])
+    source_C = np.repeat(first_N[order_N] - new_first[:-1], sizes_N) + np.arange(len(entity_C))
+    sections = {
+        "names": names.tobytes(),
+        "titles": entities.tobytes(),
+        "link": link_N[order_N].astype(np.float32).data,
+        "first": new_first.astype(np.uint32).data,
+        "entities": entity_C[source_C].astype(np.uint32).data,
+        "priors": prior_C[source_C].astype(np.float32).data,
+    }
+    header = {
+        "candidates": len(entity_C),
+        "case": check_case(case),
+        "entities": len(entities),
+        "info": info,
+        "longest": longest,
+        "names": len(names),
+    }
+    write_sections(file, header, {name: memoryview(data).cast("B") for name, data in sections.items()})
+
+
+def float32(x: float) -> float:
+    """The number that a store holds for x: a threshold must be rounded as what it is compared with."""
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+
+def new_trie(keys: Iterable[str] = ()) -> Any:
+    """A trie of marisa-trie. Raises ImportError, with what to install, where the library is missing."""
+    try:
+        from marisa_trie import Trie
+    except ImportError as error:
+        raise ImportError(
+            'Stores of names need the library marisa-trie: pip install "spacy-luke[annotator]", or '
+            "pip install marisa-trie."
+        ) from error
+    return Trie(keys)

@@ -1,0 +1,234 @@
+"""Windows of LUKE's pretraining: examples of shards in an order that changes with each epoch, masked and packed.
+
+N packed pieces of B windows; K pieces that are asked, E entity tokens, A of them asked, C sampled entities.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...corpus.shards import Example, Shards
+from ...model.luke import Mentions, Windows
+from ...text.tokenizer import PieceTokenizer
+from ..stream import Position, Stream, batch_instances, move
+from .masking import MaskingSettings, Vocabularies, mask_entities, mask_words
+from .negatives import EntitySampler
+
+PARTS = ("all", "train", "dev")
+
+
+class Examples(Protocol):
+    """What is asked of `corpus.shards.Shards`."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int) -> Example: ...
+
+
+class Drawn(NamedTuple):
+    """An example of an epoch: its number, the epoch, and its place in the epoch's order, which is what masking draws
+    by."""
+
+    number: int
+    epoch: int
+    place: int
+
+
+class ShardSource:
+    """All examples once an epoch, each time in another order. seed: of the orders."""
+
+    def __init__(self, examples: Examples, *, seed: int):
+        if not len(examples):
+            raise ValueError("The shards have no examples: expected at least one.")
+        self.examples, self.seed = examples, seed
+        self.counts: Counter = Counter()
+
+    def instances(self, position: Position) -> Iterator[tuple[Drawn, Position]]:
+        while True:
+            order = np.random.default_rng([self.seed, position.epoch]).permutation(len(self.examples))
+            for place in range(position.used, len(order)):
+                drawn = Drawn(int(order[place]), position.epoch, place)
+                yield drawn, replace(position, used=place + 1)
+            position = replace(position, epoch=position.epoch + 1, used=0)
+
+
+@dataclass(frozen=True)
+class LukeBatch:
+    """Windows after masking, and what is asked of them.
+
+    masked_K: rows of the packed pieces that are asked, pieces_K: their pieces; asked_A: rows of the packed entity
+        tokens,
+    gold_A: their entities; pages_B: entities of the pages; candidates_C, log_weight_C: sampled entities, see
+    `EntitySampler`, None: all; name: for messages.
+    """
+
+    windows: Windows
+    mentions: Mentions
+    masked_K: Tensor
+    pieces_K: Tensor
+    asked_A: Tensor
+    gold_A: Tensor
+    pages_B: Tensor
+    candidates_C: Tensor | None
+    log_weight_C: Tensor | None
+    name: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"words": len(self.pieces_K), "entities": len(self.gold_A), "pages": len(self.pages_B)}
+
+    def to(self, device: torch.device) -> "LukeBatch":
+        return move(self, device)
+
+
+class LukeWindows:
+    """Makes batches of drawn examples.
+
+    sampler: None: the softmax is over all entities. max_window: pieces that the encoder reads at once.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        *,
+        tokenizer: PieceTokenizer,
+        mask_entity: int,
+        first_entity: int,
+        entities: int,
+        settings: MaskingSettings,
+        seed: int,
+        max_window: int,
+        sampler: EntitySampler | None = None,
+    ):
+        special = {*tokenizer.backend.get_added_tokens_decoder(), tokenizer.cls_id, tokenizer.sep_id}
+        special |= {tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
+        pieces_P = np.setdiff1d(np.arange(len(tokenizer)), sorted(special))
+        self.vocabularies = Vocabularies(tokenizer.mask_id, mask_entity, pieces_P, first_entity, entities)
+        self.examples, self.tokenizer, self.settings = examples, tokenizer, settings
+        self.seed, self.max_window, self.sampler = seed, max_window, sampler
+
+    def collate(self, drawn: Sequence[Drawn], *, name: str = "") -> LukeBatch:
+        """Read and mask these examples; the masks are a function of seed, epoch and place alone."""
+        windows = [self._mask(x) for x in drawn]
+        pieces, labels, entities, asked, first, last, pages = zip(*windows, strict=True)
+        entity_labels_E, labels_N = np.concatenate(asked), np.concatenate(labels)
+        masked_K, asked_A = np.flatnonzero(labels_N >= 0), np.flatnonzero(entity_labels_E >= 0)
+        gold_A = entity_labels_E[asked_A]
+        sampled: tuple[Tensor | None, Tensor | None] = (None, None)
+        if self.sampler is not None:
+            rng = np.random.default_rng([self.seed, drawn[0].epoch, drawn[0].place, 1])
+            rows_C, weights_C = self.sampler.sample(gold_A, rng)
+            sampled = (torch.from_numpy(rows_C), torch.from_numpy(weights_C))
+        return LukeBatch(
+            windows=Windows(torch.from_numpy(np.concatenate(pieces)), [len(x) for x in pieces]),
+            mentions=Mentions(
+                *(torch.from_numpy(np.concatenate(x)) for x in (entities, first, last)), [len(x) for x in entities]
+            ),
+            masked_K=torch.from_numpy(masked_K),
+            pieces_K=torch.from_numpy(labels_N[masked_K]),
+            asked_A=torch.from_numpy(asked_A),
+            gold_A=torch.from_numpy(gold_A),
+            pages_B=torch.tensor(pages),
+            candidates_C=sampled[0],
+            log_weight_C=sampled[1],
+            name=name or f"examples {', '.join(str(x.number) for x in drawn)}",
+        )
+
+    def _mask(self, drawn: Drawn) -> tuple:
+        example = self.examples[drawn.number]
+        if len(example.pieces) + 2 > self.max_window:
+            raise ValueError(
+                f"Example {drawn.number} has {len(example.pieces) + 2} pieces with [CLS] and [SEP], but the encoder "
+                f"reads "
+                f"{self.max_window}. Build shards with a smaller max_pieces."
+            )
+        rng = np.random.default_rng([self.seed, drawn.epoch, drawn.place])
+        shared: dict[str, Any] = {"settings": self.settings, "vocabularies": self.vocabularies, "rng": rng}
+        entities_M = example.entities if self.settings.entities is not None else example.entities[:0]
+        entities_M, asked_M = mask_entities(entities_M, **shared)
+        pieces, labels = mask_words(example.pieces, example.word_starts, **shared)
+        ends = ([self.tokenizer.cls_id], [self.tokenizer.sep_id])
+        n = len(entities_M)
+        return (
+            np.concatenate([ends[0], pieces, ends[1]]),
+            np.concatenate([[-1], labels, [-1]]),
+            entities_M,
+            asked_M,
+            example.starts[:n].astype(np.int64) + 1,
+            example.ends[:n].astype(np.int64),  # the last piece of the mention, counted with [CLS]
+            example.page_id,
+        )
+
+
+def luke_stream(source: ShardSource, windows: LukeWindows, size: int, *, rank: int = 0, world_size: int = 1) -> Stream:
+    """Batches of `size` windows for one of `world_size` processes, from a position on."""
+
+    def stream(position: Position) -> Iterator[tuple[LukeBatch, Position]]:
+        for drawn, after in batch_instances(source, position, size=size, rank=rank, world_size=world_size):
+            numbers = ", ".join(str(x.number) for x in drawn[:8]) + (", ..." if len(drawn) > 8 else "")
+            yield windows.collate(drawn, name=f"{after.batches} (epoch {after.epoch}, examples {numbers})"), after
+
+    return stream
+
+
+def held_out_windows(examples: Examples, windows: LukeWindows, size: int, limit: int) -> list[LukeBatch]:
+    """The first `limit` batches of held-out examples in their order, with masks that stay the same."""
+    numbers = range(min(len(examples), size * limit))
+    return [windows.collate([Drawn(i, 0, i) for i in numbers[a : a + size]]) for a in range(0, len(numbers), size)]
+
+
+class Pages:
+    """The examples of some pages of shards."""
+
+    def __init__(self, shards: Shards, chosen_N: np.ndarray):
+        self.shards, self.numbers = shards, np.flatnonzero(chosen_N)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, i: int) -> Example:
+        return self.shards[int(self.numbers[i])]
+
+
+@dataclass(frozen=True)
+class ShardPart:
+    """shards: as they are; examples: those of them that belong to the part."""
+
+    shards: Shards
+    examples: Examples
+
+
+def make_shard_reader(
+    path: str, part: str = "all", held_out: int | None = None, verify: bool = True
+) -> Callable[[], ShardPart]:
+    """`spacy-luke.Shards.v1`: examples that `spacy luke build-shards` has made.
+
+    part: "all", or "train" and "dev", where each page whose number is a multiple of `held_out` is of the second.
+    verify: compare the digests of all files, also of those that are remembered to be right.
+    """
+    if part not in PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):
+        raise ValueError(
+            f'Expected part = "all" and held_out = null, or one of {PARTS[1:]} and held_out from 2, but got {part!r} '
+            f"and "
+            f"{held_out}."
+        )
+
+    def read() -> ShardPart:
+        shards = Shards.open(path, verify=verify, progress=True)
+        if held_out is None:
+            return ShardPart(shards, shards)
+        examples = Pages(shards, (shards.example_pages() % held_out == 0) == (part == "dev"))
+        if not len(examples):
+            raise ValueError(
+                f"The shards in {path} have {shards.manifest['pages']} pages, of which none is in the part {part!r}: "
+                f"change "
+                "held_out, or take all."
+            )
+        return ShardPart(shards, examples)
+
+    return read

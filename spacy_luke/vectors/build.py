@@ -1,0 +1,249 @@
+"""A store of vectors from the files of other programs, or from an array.
+
+Names are read first, then the rows, which go to the new store block by block; memory is that of the names, some 70
+bytes and their text for each. Rows that are damaged are named in one error, or left out and listed in the store's
+`dropped.tsv`; none is repaired.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from ..stores.atomic import write_folder_atomically
+from ..stores.names import NameIndex, NameList
+from .matrices import BLOCK, Block, Matrix, Report, matrix_of, open_matrix, open_word2vec, read_word2vec_names
+from .sources import Source, check_text, find_source, read_names, read_titles
+from .store import EntityVectors
+from .writer import VECTORS, RowWriter, check_dtype, encode, finish_store
+
+SHOWN = 5
+ON_DAMAGE = ("error", "drop")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A new store; how many entities and titles were left out, and the first of them in words."""
+
+    store: EntityVectors
+    dropped: int
+    first: list[str]
+
+
+def build_vectors(
+    source: str | Path | np.ndarray,
+    folder: str | Path,
+    *,
+    format: str = "auto",
+    dtype: str = "float32",
+    names: str | Path | Sequence[str] | None = None,
+    titles: str | Path | None = None,
+    size: int | None = None,
+    on_damage: str = "error",
+    progress: bool = False,
+) -> Built:
+    """source: a file or folder (see `sources` for the formats), or float (rows, size). names: the file that names the
+    rows, or the names; titles: a file `title TAB id` of further names. size: of the vectors, where most of the file's
+    first rows do not tell it. on_damage: "error" raises ValueError for damaged entities, "drop" leaves them out and
+    lists them.
+
+    An entity is damaged whose row has too few or too many numbers, one that is none or not finite or too large for the
+    dtype, or that is missing; a row without a name; a name that comes again (the first one stays); a title whose id has
+    no row. Files that are not whole are errors always.
+    """
+    check_dtype(dtype)
+    if on_damage not in ON_DAMAGE:
+        raise ValueError(f"on_damage must be one of {ON_DAMAGE}, but it is {on_damage!r}.")
+    folder = Path(folder)
+    VECTORS.check_replaceable(folder)
+    found, matrix, named, noted = _open(source, format, names, titles, size, progress)
+    with write_folder_atomically(folder) as new:
+        with Damage(new / "dropped.tsv", noted["source"], on_damage) as damage:
+            keep = _unique(named, damage, progress)
+            with RowWriter(new, matrix.size, dtype) as writer:
+                _copy_rows(matrix, named, keep, writer, damage, progress)
+            kept = named if keep.all() else NameList(named[i] for i in np.flatnonzero(keep).tolist())
+            title_file = found.titles if found else (Path(titles) if titles is not None else None)
+            index, further_rows = _add_titles(kept, title_file, damage, progress)
+        damage.check()
+        if not writer.rows:
+            raise ValueError(f"{noted['source']} has no entity that can be stored: {damage.summary()}")
+        info = {**noted, "dropped": damage.count}
+        finish_store(new, writer, index, further_rows, info=info, progress=progress)
+    return Built(EntityVectors.open(folder), damage.count, damage.first)
+
+
+class Damage:
+    """What is wrong with single entities: raised together when all is read, or written down and left out."""
+
+    def __init__(self, path: Path, source: str, on_damage: str) -> None:
+        self.count = 0
+        self.first: list[str] = []
+        self._path, self._source, self._drop = path, source, on_damage == "drop"
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> "Damage":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, place: str, name: bytes, what: str) -> None:
+        text = name.decode("utf8")
+        self.count += 1
+        if len(self.first) < SHOWN:
+            self.first.append(f"{place}, {repr(text) if text else 'without a name'}: {what}")
+        if self._drop:
+            if self._file is None:
+                self._file = self._path.open("w", encoding="utf8", newline="\n")
+                self._file.write("place\tentity\tdamage\n")
+            self._file.write(f"{place}\t{text}\t{what}\n")
+
+    def summary(self) -> str:
+        more = f"; and {self.count - len(self.first):,} more" if self.count > len(self.first) else ""
+        return "; ".join(self.first) + more
+
+    def check(self) -> None:
+        if self.count and not self._drop:
+            raise ValueError(
+                f"{self._source}: {self.count:,} entities or titles are damaged. {self.summary()}. Repair the source, "
+                f"or "
+                'leave them out with on_damage="drop" (--on-damage drop).'
+            )
+
+
+def _open(
+    source: str | Path | np.ndarray,
+    format: str,
+    names: str | Path | Sequence[str] | None,
+    titles: str | Path | None,
+    size: int | None,
+    progress: bool,
+) -> tuple[Source | None, Matrix, NameList, dict[str, Any]]:
+    if isinstance(source, np.ndarray):
+        if names is None:
+            raise ValueError("Expected names for the rows of an array, but got none.")
+        named = _given_names(names, progress)
+        return None, matrix_of(source, size=size, source="the array"), named, {"source": "array", "format": "numpy"}
+    given = names if names is None or isinstance(names, (str, Path)) else None
+    if names is not None and given is None:
+        source, named = Path(source), _given_names(names, progress)
+        matrix = open_matrix(source, names=len(named), size=size)
+        return None, matrix, named, {"source": source.name, "format": "numpy"}
+    found = find_source(source, format=format, names=given, titles=titles)
+    noted = {"source": found.vectors.name, "format": found.format}
+    if found.format == "word2vec":
+        matrix, separator = open_word2vec(found.vectors, size=size)
+        named = NameList()
+        for line, name in read_word2vec_names(found.vectors, separator, progress=progress):
+            named.append(check_text(found.vectors, line, name))
+        if matrix.rows is not None and matrix.rows != len(named):
+            raise ValueError(
+                f"{found.vectors}: the first line says {matrix.rows:,} rows, but {len(named):,} follow. The file may "
+                f"be "
+                "truncated: copy it again, or correct its first line."
+            )
+        return found, matrix, named, noted
+    assert found.names is not None
+    named = read_names(found.names, progress=progress)
+    if not len(named):
+        raise ValueError(f"{found.names} has no names.")
+    return found, open_matrix(found.vectors, names=len(named), size=size), named, noted
+
+
+def _given_names(names: str | Path | Sequence[str], progress: bool) -> NameList:
+    if isinstance(names, (str, Path)):
+        return read_names(Path(names), progress=progress)
+    for i, name in enumerate(names):
+        if not isinstance(name, str) or name != name.strip() or "\n" in name:
+            raise ValueError(f"Expected a line of text without blank ends as the name of row {i}, but got {name!r}.")
+    return NameList(name.encode("utf8") for name in names)
+
+
+def _unique(names: NameList, damage: Damage, progress: bool) -> np.ndarray:
+    """bool (rows,): False for a name that an earlier row has. Rows without a name are found when they are read."""
+    keep = np.ones(len(names), bool)
+    for number, first in sorted(NameIndex.of(names, progress=progress).repeated()):
+        keep[number] = False
+        damage.add(f"row {number}", names[number], f"expected each name once, but row {first} has it too")
+    return keep
+
+
+def _copy_rows(
+    matrix: Matrix, names: NameList, keep: np.ndarray, writer: RowWriter, damage: Damage, progress: bool
+) -> None:
+    """keep: becomes False for rows that are damaged, missing or without a name."""
+    seen, has_name = np.zeros(len(names), bool), np.diff(names.starts()) > 1
+
+    def report(row: int, place: str, what: str) -> None:
+        if row >= len(names):
+            damage.add(place, b"", what)
+            return
+        seen[row] = True
+        if keep[row]:  # else reported before
+            damage.add(place, names[row], what)
+        keep[row] = False
+
+    for block in matrix.blocks(report, progress):
+        numbers, scales = encode(block.values, writer.dtype)
+        _report_numbers(block, numbers, writer.dtype, report)
+        inside = np.flatnonzero(block.rows < len(names))
+        rows = block.rows[inside]
+        seen[rows] = True
+        nameless = [*inside[~has_name[rows]].tolist(), *np.flatnonzero(block.rows >= len(names)).tolist()]
+        for i in nameless:
+            report(int(block.rows[i]), block.places(i), "the names do not tell whose row it is")
+        good = inside[keep[rows]]
+        writer.write(numbers[good], None if scales is None else scales[good])
+    for row in np.flatnonzero(~seen & keep).tolist():
+        keep[row] = False
+        if has_name[row]:
+            damage.add(f"row {row}", names[row], f"its row is missing: the vectors end after row {int(seen.sum()) - 1}")
+
+
+def _report_numbers(block: Block, numbers_RS: np.ndarray, dtype: str, report: Report) -> None:
+    """Rows that are not finite, as they came or in the dtype."""
+    bad = ~np.isfinite(block.values) if dtype == "int8" else ~np.isfinite(numbers_RS)
+    for i in np.flatnonzero(bad.any(axis=1)).tolist():
+        at = int(bad[i].argmax())
+        value = block.values[i, at]
+        what = f"number {at + 1} is {value}"
+        report(
+            int(block.rows[i]), block.places(i), what if not np.isfinite(value) else f"{what}, too large for {dtype}"
+        )
+
+
+def _add_titles(names: NameList, path: Path | None, damage: Damage, progress: bool) -> tuple[NameIndex, np.ndarray]:
+    """An index of the names of the rows and of the titles in a file, whose rows (uint32) it gives too."""
+    index, rows = NameIndex.of(names, progress=progress), len(names)
+    if path is None:
+        return index, np.zeros(0, np.uint32)
+    row_T, line_T = array("q"), array("q")
+    lines = read_titles(path, progress=progress)
+    while block := list(islice(lines, BLOCK)):
+        found = index.find([name for _, _, name in block]).tolist()
+        for (line, title, name), row in zip(block, found, strict=True):
+            if row < 0:
+                what = f"its id {name.decode('utf8')} has no vector"
+                damage.add(f"{path.name}, line {line}", title, what)
+                continue
+            names.append(title)
+            row_T.append(row)
+            line_T.append(line)
+    both, again = NameIndex.of(names, progress=progress), set()
+    for number, first in sorted(both.repeated()):
+        again.add(number)
+        old, new = (x if x < rows else row_T[x - rows] for x in (first, number))
+        if old != new:
+            what = f"stands for {names[new].decode('utf8')}, but before for {names[old].decode('utf8')}"
+            damage.add(f"{path.name}, line {line_T[number - rows]}", names[number], what)
+    if again:
+        kept = [i for i in range(len(names)) if i not in again]
+        both = NameIndex.of(NameList(names[i] for i in kept), progress=progress)
+        return both, np.array([row_T[i - rows] for i in kept[rows:]], np.uint32)
+    return both, np.array(row_T, np.uint32)

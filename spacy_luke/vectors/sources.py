@@ -1,0 +1,292 @@
+"""What stores of vectors are built from: which files there are, and the names in them.
+
+| format | vectors | names |
+|---|---|---|
+| ernie | `entity2vec.vec`: a line a row, numbers and tabs | `entity2id.txt`; more of them in `entity_map.txt` |
+| openke | `.json` with `ent_embeddings.weight`, `.npy`, `.safetensors`, or `.bin` (float32, row after row) |
+    `entity2id.txt` |
+| pykeen | `.npy` or `.safetensors` | `entity_to_id.tsv.gz`, `entity_to_id.tsv`, also in `training_triples/` |
+| word2vec | text: a line a row, its name first; the first line may be `rows size` | in the same file |
+| numpy | `.npy` or `.safetensors` | `names.txt`: a name a line, in the order of the rows |
+
+`entity2id.txt`: the number of entities, then `name id` lines in any order. `entity_to_id.tsv`: with a line of headings.
+`entity_map.txt`: `title TAB id`. Text files are UTF-8 and may be packed with gzip.
+"""
+
+import csv
+import gzip
+import io
+import zlib
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from tqdm import tqdm
+
+from ..stores.names import NameList
+from ..stores.plain_text import not_utf8
+
+FORMATS = ("ernie", "openke", "pykeen", "word2vec", "numpy")
+ARRAYS = (".npy", ".safetensors")
+NAMES = {
+    "ernie": ("entity2id.txt",),
+    "openke": ("entity2id.txt",),
+    "pykeen": tuple(f"{folder}entity_to_id.tsv{end}" for folder in ("", "training_triples/") for end in (".gz", "")),
+    "numpy": ("names.txt",),
+}
+VECTORS = {"ernie": (".vec",), "openke": (".json", *ARRAYS, ".bin"), "pykeen": ARRAYS, "numpy": ARRAYS}
+BOM = b"\xef\xbb\xbf"
+LARGEST = 2**62  # number of an entity in a file
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a source. names: None where they are in the file of the vectors; titles: further names."""
+
+    format: str
+    vectors: Path
+    names: Path | None
+    titles: Path | None
+
+
+def find_source(
+    path: str | Path,
+    *,
+    format: str = "auto",
+    names: str | Path | None = None,
+    titles: str | Path | None = None,
+) -> Source:
+    """The files in a folder, or those that belong to a file. What is given is taken, and what is not is looked for.
+
+    Raises ValueError where the format cannot be told or a file is missing.
+    """
+    path, named = Path(path), None if names is None else Path(names)
+    if not path.exists():
+        raise ValueError(f"Expected entity vectors at {path}, but there is no such file or folder.")
+    folder = path if path.is_dir() else path.parent
+    if format == "auto":
+        format = _guess_format(path, named)
+    elif format not in FORMATS:
+        raise ValueError(f"format must be one of {('auto', *FORMATS)}, but it is {format!r}.")
+    vectors = _only_file(path, format) if path.is_dir() else path
+    if format == "word2vec":
+        if named is not None:
+            raise ValueError(f"word2vec files hold the names themselves; names={str(named)!r} would not be used.")
+    elif named is None:
+        named = next((folder / x for x in NAMES[format] if (folder / x).is_file()), None)
+        if named is None:
+            raise ValueError(
+                f"Expected the names of the rows in {folder}: {' or '.join(NAMES[format])}; or give names."
+            )
+    if titles is None and format == "ernie" and (folder / "entity_map.txt").is_file():
+        titles = folder / "entity_map.txt"
+    return Source(format, vectors, named, None if titles is None else Path(titles))
+
+
+def find_names(folder: Path) -> Path:
+    """The file of names in a folder, of whichever format."""
+    for files in NAMES.values():
+        for file in files:
+            if (folder / file).is_file():
+                return folder / file
+    raise ValueError(f"Expected the names of the rows in {folder} (see `knowledge.sources`), or given; there are none.")
+
+
+def _guess_format(path: Path, names: Path | None) -> str:
+    folder = path if path.is_dir() else path.parent
+    kind = path.suffix.lower() if path.is_file() else ""
+    if kind == ".pkl":
+        raise ValueError(
+            f"{path} is a pickle, which can run code when it is opened. Save the model's state instead, "
+            'torch.save(model.state_dict(), "model.pt"), or its vectors as .npy.'
+        )
+    for format in ("ernie", "openke", "pykeen", "numpy"):
+        has_names = names is not None or any((folder / x).is_file() for x in NAMES[format])
+        if has_names and (kind in VECTORS[format] if path.is_file() else _candidates(path, format)):
+            return format
+    if path.is_file() and kind not in (".json", ".bin", *ARRAYS):
+        return "word2vec"
+    pickled = " trained_model.pkl is a pickle and is not opened." if (folder / "trained_model.pkl").exists() else ""
+    raise ValueError(
+        f"{path} is no source of vectors that can be told: expected the files of one of {FORMATS} (see "
+        f"`knowledge.sources`), among them the names of the rows.{pickled} Give format or names."
+    )
+
+
+def _candidates(folder: Path, format: str) -> list[Path]:
+    files = sorted(x for x in folder.iterdir() if x.suffix.lower() in VECTORS.get(format, ()))
+    return [x for x in files if not x.name.lower().startswith("rel")]
+
+
+def _only_file(folder: Path, format: str) -> Path:
+    found = _candidates(folder, format)
+    if len(found) != 1:
+        what = ", ".join(x.name for x in found) or "none"
+        kinds = " or ".join(VECTORS.get(format, ("a text file",)))
+        raise ValueError(f"Expected one file of vectors in {folder} ({kinds}), but found {what}. Give the file itself.")
+    return found[0]
+
+
+# ---- reading
+
+
+@contextmanager
+def open_source(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked where it is gzip. ValueError, also from the block, where that is damaged."""
+    if not path.is_file():
+        raise ValueError(f"Expected a file at {path}, but there is none.")
+    show = {"total": path.stat().st_size, "desc": f"{task} {path.name}", "unit": "B", "unit_scale": True}
+    with (
+        path.open("rb") as raw,
+        tqdm.wrapattr(raw, "read", leave=False, disable=None if progress else True, **show) as counted,
+    ):
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        try:
+            yield cast(
+                BinaryIO, gzip.GzipFile(fileobj=counted) if packed else io.BufferedReader(_Raw(counted), 1 << 20)
+            )
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path} is not a whole gzip file ({error}). Copy or download it again.") from error
+
+
+class _Raw(io.RawIOBase):
+    """A file whose reads are counted for the progress bar, line by line reads too."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def read_lines(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Number (from 1) and text of each line, without blank ends; blank lines at the end of the file do not count."""
+    blank: list[int] = []
+    with open_source(path, task=task, progress=progress) as file:
+        for number, line in enumerate(file, 1):
+            line = line.removeprefix(BOM).strip() if number == 1 else line.strip()
+            if not line:
+                blank.append(number)
+                continue
+            for before in blank:
+                yield before, b""
+            blank.clear()
+            yield number, line
+
+
+def read_names(path: Path, *, progress: bool = False) -> NameList:
+    """The name of each row; an empty one where a number was left out. Raises ValueError with the line that is
+    damaged."""
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".tsv"):
+        pairs = _read_headed(path)
+        return _in_order(path, pairs, None)
+    if name.startswith("entity2id"):
+        lines = read_lines(path, progress=progress)
+        _, first = next(lines, (0, b""))
+        if not first.isdigit():
+            raise ValueError(f"{path}, line 1: expected the number of entities, but got {first[:60]!r}.")
+        return _in_order(path, _read_pairs(path, lines), int(first))
+    names = NameList()
+    for number, line in read_lines(path, progress=progress):
+        names.append(check_text(path, number, line))
+    return names
+
+
+def read_titles(path: Path, *, progress: bool = False) -> Iterator[tuple[int, bytes, bytes]]:
+    """Line, title and id of each line of an `entity_map.txt`."""
+    for number, line in read_lines(path, progress=progress):
+        title, _, name = line.partition(b"\t")
+        if not title.strip() or not name.strip() or b"\t" in name:
+            raise ValueError(f"{path}, line {number}: expected a title, a tab and an id, but got {_shown(line)}.")
+        yield number, check_text(path, number, title.strip()), check_text(path, number, name.strip())
+
+
+def check_text(path: Path, number: int, text: bytes) -> bytes:
+    """A name as it is. ValueError where it is not UTF-8."""
+    try:
+        if not text.isascii():
+            text.decode("utf8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, line {number}: {not_utf8(error, path)}") from error
+    return text
+
+
+def _read_pairs(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, int]]:
+    for number, line in lines:
+        name, _, row = line.rpartition(b"\t") if b"\t" in line else line.rpartition(b" ")
+        if not name.strip() or not row.strip().isdigit():
+            raise ValueError(
+                f"{path}, line {number}: expected an entity, a tab and its number, but got {_shown(line)}."
+            )
+        yield number, check_text(path, number, name.strip()), int(row)
+
+
+def _read_headed(path: Path) -> Iterator[tuple[int, bytes, int]]:
+    """A table with a line of headings, as pandas writes it: the columns label and id, in any order."""
+    with open_source(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        rows = csv.reader(text, delimiter="\t")
+        try:
+            heading = next(rows, [])
+            if sorted(heading) != ["id", "label"]:
+                raise ValueError(f"{path}, line 1: expected the columns id and label, but got {heading}.")
+            label, number = heading.index("label"), heading.index("id")
+            for row in rows:
+                line = rows.line_num
+                if len(row) != 2 or not row[label].strip() or "\n" in row[label] or not row[number].isdecimal():
+                    raise ValueError(f"{path}, line {line}: expected an entity and its number, but got {row}.")
+                yield line, row[label].strip().encode("utf8"), int(row[number])
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: {not_utf8(error, path)}") from error
+
+
+def _in_order(path: Path, pairs: Iterator[tuple[int, bytes, int]], expected: int | None) -> NameList:
+    """Names by their number, from numbers in any order, each at most once."""
+    found, rows, lines = NameList(), array("q"), array("q")
+    for line, name, row in pairs:
+        if row > LARGEST:
+            raise ValueError(f"{path}, line {line}: {row} is too large a number for an entity.")
+        found.append(name)
+        rows.append(row)
+        lines.append(line)
+    if expected is not None and len(found) != expected:
+        raise ValueError(
+            f"{path}: the first line says {expected:,} entities, but {len(found):,} follow. The file may be truncated: "
+            "copy it again, or correct its first line."
+        )
+    row_N = np.array(rows, np.int64)
+    if np.array_equal(row_N, np.arange(len(row_N))):
+        return found
+    order_N = np.argsort(row_N, kind="stable")
+    same = np.flatnonzero(np.diff(row_N[order_N]) == 0)
+    if same.size:
+        a, b = order_N[same[0]], order_N[same[0] + 1]
+        raise ValueError(
+            f"{path}, line {lines[b]}: {found[b].decode()!r} has the number {row_N[b]}, which {found[a].decode()!r} in "
+            f"line {lines[a]} has too ({same.size:,} such numbers). Expected each number once."
+        )
+    most = 2 * len(row_N) + 1000
+    if row_N.max() > most:
+        i = int(row_N.argmax())
+        raise ValueError(f"{path}, line {lines[i]}: {row_N[i]:,} is too large a number for {len(row_N):,} entities.")
+    ordered, next_row = NameList(), 0
+    for i in order_N.tolist():
+        for _ in range(next_row, rows[i]):
+            ordered.append(b"")
+        ordered.append(found[i])
+        next_row = rows[i] + 1
+    return ordered
+
+
+def _shown(line: bytes) -> str:
+    return repr(line[:60].decode("utf8", "replace"))

@@ -1,0 +1,74 @@
+"""Which pages of several languages are one entity.
+
+Sources: `.tsv`, plain, .gz or .bz2: language, title, language, title a line, as `interwiki.tsv` of a corpus, which
+holds the links to other languages that articles had until 2013; or Wikidata's dump of items (`.json`), whose sitelinks
+say it since.
+"""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..stores.opening import open_source
+from .wikidata import read_items
+
+Name = tuple[str, str]  # language, title
+NOT_LANGUAGES = ("commonswiki", "specieswiki", "metawiki", "wikidatawiki", "mediawikiwiki", "sourceswiki")
+
+
+def read_interwiki(path: Path, *, progress: bool = False) -> Iterator[list[Name]]:
+    """Pages that are one entity, two or more. ValueError names the line that is not as expected."""
+    if path.name.removesuffix(".gz").removesuffix(".bz2").endswith(".json"):
+        for number, item in read_items(path, progress):
+            if len(names := _sitelinks(path, number, item)) > 1:
+                yield names
+    else:
+        yield from _pairs(path, progress)
+
+
+def _pairs(path: Path, progress: bool) -> Iterator[list[Name]]:
+    with (
+        open_source(path, progress=progress, task="interwiki links of") as file,
+        io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines,
+    ):
+        for number, line in enumerate(lines, 1):
+            fields = line.strip("\r\n").split("\t")
+            if len(fields) != 4 or not all(fields):
+                raise ValueError(
+                    f"{path}, line {number}: expected language, title, language, title with tabs, but got "
+                    f"{line[:80]!r}."
+                )
+            yield [(fields[0], fields[1]), (fields[2], fields[3])]
+
+
+def _sitelinks(path: Path, number: int, item: dict[str, Any]) -> list[Name]:
+    """Pages of an item, by their wikis: "enwiki" is that of "en"."""
+    try:
+        links = item.get("sitelinks") or {}
+        wikis = [wiki for wiki in sorted(links) if wiki.endswith("wiki") and wiki not in NOT_LANGUAGES]
+        return [(wiki.removesuffix("wiki").replace("_", "-"), links[wiki]["title"]) for wiki in wikis]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}, line {number}: expected an item of Wikidata, but {error!r}.") from error
+
+
+class Groups:
+    """Names that are one entity because a chain of links joins them (a union-find)."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Name, Name] = {}
+
+    def join(self, names: list[Name]) -> None:
+        roots = sorted({self.find(name) for name in names})
+        for root in roots[1:]:
+            self._parents[root] = roots[0]
+
+    def find(self, name: Name) -> Name:
+        """One name of the entity, the same for all of its names."""
+        path = []
+        while (parent := self._parents.get(name, name)) != name:
+            path.append(name)
+            name = parent
+        for passed in path:
+            self._parents[passed] = name
+        return name

@@ -1,0 +1,39 @@
+"""Items of a dump of Wikidata: JSON, an item a line, plain or packed."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from ..stores.opening import open_source
+from ..stores.plain_text import parse_json
+
+
+def read_items(path: Path, progress: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Lines and items of a dump of Wikidata. ValueError names the line that is none."""
+    with open_source(path, progress=progress) as file, text_of(file) as lines:
+        for line, data in enumerate(lines, 1):
+            text = data.strip().rstrip(",")
+            if not text or text in ("[", "]"):
+                continue
+            try:
+                item = parse_json(text)
+            except ValueError as error:
+                raise ValueError(
+                    f"{path}, line {line}: not JSON ({error}). Expected an item a line, as Wikidata's dumps have them; "
+                    "the file may be truncated."
+                ) from error
+            if not isinstance(item, dict):
+                raise ValueError(f"{path}, line {line}: expected an item, but got {text[:80]!r}.")
+            yield line, item
+
+
+def text_of(file: BinaryIO) -> TextIO:
+    """The lines of an open file as text."""
+    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
+
+
+def id_of_claim(claim: dict[str, Any]) -> str | None:
+    """The id of the item that a claim leads to; None where its value is no item."""
+    value = (claim.get("mainsnak") or {}).get("datavalue") or {}
+    return value["value"].get("id") if isinstance(value.get("value"), dict) else None
