@@ -63,7 +63,7 @@ harness: $(VENV)/.dev
 test-matrix: $(MATRIX:=/.dev)
 	set -e; for venv in $(MATRIX); do echo "== $$venv"; $$venv/bin/python $(PYTEST); done
 
-$(VENV)/.run: requirements.lock requirements-encoder.lock setup.py setup.cfg
+$(VENV)/.run: requirements.lock requirements-encoder.lock setup.py pyproject.toml
 	@echo "Building the environment $(VENV): once, a few minutes ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -r requirements.lock
@@ -76,7 +76,7 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	touch $@
 
 # One environment for each world that the package must live in.
-.venv-transformers-%/.dev: requirements-dev.lock requirements.lock setup.cfg
+.venv-transformers-%/.dev: requirements-dev.lock requirements.lock pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --use-pep517 -r requirements-dev.lock
 	$(@D)/bin/python -m pip install --no-deps -r requirements-encoder.lock

@@ -1,3 +1,3 @@
 from setuptools import setup
 
-setup()
+setup()  # all metadata is in pyproject.toml

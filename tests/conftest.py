@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from products import beyond_each_value
 from spacy.util import fix_random_seed
+
+from tests.products import beyond_each_value
 
 # A machine under load is slow: no example fails for its time. What an example may cost is what its test's counts allow.
 settings.register_profile("no deadline", deadline=None)

@@ -4,10 +4,10 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.annotations import set_queries, set_questions
 from spacy_luke.rows import get_rows, set_rows
+from tests.tiny import SENTENCES, make_checkpoint
 
 QUESTION, QUERY = "Who left Berlin?", "The village @placeholder was empty."
 COMPONENTS = ("luke_ner", "luke_typer", "luke_relation", "luke_qa", "luke_cloze")

@@ -11,7 +11,6 @@ from spacy.cli.train import train
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import load_config, load_model_from_config
-from tiny import make_checkpoint, make_ernie
 from typer.testing import CliRunner
 
 from spacy_luke.annotations import (
@@ -30,6 +29,7 @@ from spacy_luke.readers.jsonl import JsonlCorpus
 from spacy_luke.rows import get_rows
 from spacy_luke.training.steps import plan_training
 from spacy_luke.vectors.build import build_vectors
+from tests.tiny import make_checkpoint, make_ernie
 
 ROOT = Path(__file__).parents[1]
 ASSEMBLED = ROOT / "configs/all_small.cfg"

@@ -3,7 +3,8 @@
 from itertools import product
 
 import pytest
-from products import beyond_each_value
+
+from tests.products import beyond_each_value
 
 
 @pytest.mark.parametrize("sizes", [(1,), (4,), (2, 3), (3, 3, 3), (5, 1, 2), (2, 2, 2, 2)])

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import spacy
 from spacy.util import registry
-from test_project import find_command
-from tiny import make_checkpoint, make_ernie
 
 from spacy_luke.architectures.entity_classifier import build_entity_classifier
 from spacy_luke.architectures.entity_linker import build_entity_linker
@@ -32,6 +30,8 @@ from spacy_luke.components.qa import make_luke_qa
 from spacy_luke.components.relation import make_luke_relation
 from spacy_luke.components.typer import make_luke_typer
 from spacy_luke.vectors.build import build_vectors
+from tests.test_project import find_command
+from tests.tiny import make_checkpoint, make_ernie
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-from pipelines import COMPONENTS, QUERY, QUESTION, annotate, as_gold, make_gold, make_pipeline
 from spacy.cli._util import app as spacy_app
 from spacy.cli.find_threshold import find_threshold
 from spacy.tokens import DocBin, Span
 from spacy.training import Corpus, Example
 from spacy.util import load_config, load_model_from_config
-from tiny import SENTENCES, make_checkpoint
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
@@ -22,6 +20,8 @@ from spacy_luke.annotations import register_extensions, set_candidates_given, se
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.vectors.build import build_vectors
+from tests.pipelines import COMPONENTS, QUERY, QUESTION, annotate, as_gold, make_gold, make_pipeline
+from tests.tiny import SENTENCES, make_checkpoint
 
 LABELLED = ("luke_ner", "luke_typer", "luke_relation")
 

@@ -25,7 +25,7 @@ from .mentions import blocked_words, write_entities
 
 FILE = "mentions"
 STORE = "store"  # its name in `exclude`
-REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of setup.cfg
+REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of pyproject.toml
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
 

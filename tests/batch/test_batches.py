@@ -5,12 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from documents import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.batch.batches import Item, batch_items, make_batch, split_spans
 from spacy_luke.batch.windows import enumerate_spans, plan_windows
+from tests.batch.documents import documents
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -84,7 +84,7 @@ def test_passes_of_a_window_join_to_the_whole(document, most):
 
 def test_reading_ahead_is_bounded():
     """With a buffer of two batches, no more than about two batches' items are taken before one is given."""
-    from documents import simple_document
+    from tests.batch.documents import simple_document
 
     taken = []
 
@@ -102,7 +102,7 @@ def test_reading_ahead_is_bounded():
 
 
 def test_cost_counts_spans_within_the_budget():
-    from documents import simple_document
+    from tests.batch.documents import simple_document
 
     (item,) = all_items([simple_document([[1] * 4])])
     assert item.cost == 6 + 10
@@ -130,7 +130,7 @@ def test_split_spans_without_limit():
 
 
 def test_make_batch_checks_itself():
-    from documents import simple_document
+    from tests.batch.documents import simple_document
 
     item = all_items([simple_document([[1, 2]])])[0]
     batch = make_batch([item, item])

@@ -5,11 +5,11 @@ import random
 
 import numpy as np
 import pytest
-from documents import documents, make_document, rows, simple_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.batch.windows import Document, Windows, budgets, enumerate_spans, place_spans, plan_windows
+from tests.batch.documents import documents, make_document, rows, simple_document
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=250)
 ROOMS = st.sampled_from([(4, 1), (5, 2), (8, 3), (9, 8), (16, 6), (40, 10), (500, 100)])  # room, overlap

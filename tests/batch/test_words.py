@@ -1,12 +1,12 @@
 """Where the pieces of words stand in windows, against a plain loop."""
 
 import numpy as np
-from documents import documents, simple_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.batch.windows import plan_windows
 from spacy_luke.batch.words import place_words
+from tests.batch.documents import documents, simple_document
 
 ROOMS = st.sampled_from([(4, 1), (5, 2), (8, 3), (9, 8), (16, 6), (40, 10)])  # room, overlap
 

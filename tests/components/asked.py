@@ -4,10 +4,10 @@ import functools
 
 import spacy
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.rows import get_rows
+from tests.tiny import SENTENCES, make_checkpoint
 
 QUESTIONS = [
     [("Who lived in London?", ["Ada Lovelace"]), ("Where did Ada live?", ["London", "London near"])],

@@ -6,10 +6,10 @@ import pytest
 import spacy
 import torch
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint
-from trained import write_config
 
 from spacy_luke.bridge.optimizer import make_adamw
+from tests.components.trained import write_config
+from tests.tiny import SENTENCES, make_checkpoint
 
 FLAT = [
     [("Ada Lovelace", "PER"), ("London", "LOC"), ("Royal Society", "ORG")],

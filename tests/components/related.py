@@ -7,10 +7,10 @@ import spacy
 import torch
 from spacy.tokens import Span
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.rows import get_rows
+from tests.tiny import SENTENCES, make_checkpoint
 
 TYPES = [  # of each entity; "Ghana" lies inside another one, "Berlin" has none
     {"Ada Lovelace": ["person", "scientist"], "London": ["place"], "Royal Society": ["group"]},

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from asked import asked_doc, gold_doc, make_examples, make_pipeline, trained
 from spacy.tokens import Span
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 from spacy_luke.annotations import set_queries
 from spacy_luke.batch.entities import make_entity_batch
@@ -16,6 +14,8 @@ from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.components.queries import query_items
 from spacy_luke.rows import get_rows
 from spacy_luke.text.passages import encode_query
+from tests.components.asked import asked_doc, gold_doc, make_examples, make_pipeline, trained
+from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 QUERY = "@placeholder lived there"
 LONG = " ".join([*SENTENCES[1:], *SENTENCES[1:], SENTENCES[0]])

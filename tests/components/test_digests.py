@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from pipelines import annotate, make_gold, make_pipeline
 from spacy.training import Example
-from test_linker import ENTITIES, SIZE, make_linker
-from test_linker import store as store
-from tiny import SENTENCES
 
 from spacy_luke.bridge.digests import digest_tensors, digest_values, shim_digest
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.vectors.build import build_vectors
+from tests.components.linker.test_component import ENTITIES, SIZE, make_linker
+from tests.components.linker.test_component import store as store
+from tests.pipelines import annotate, make_gold, make_pipeline
+from tests.tiny import SENTENCES
 
 NAMES = ("luke_ner", "luke_typer")
 MIXTURE = "was saved with another encoder than the one in 'luke_encoder'"

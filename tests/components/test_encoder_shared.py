@@ -6,12 +6,12 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 import torch
-from related import KEY, docs_of, gold_doc, make_examples, relations_of, settings_of, types_of
 from spacy.cli.init_config import fill_config
 from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc, DocBin, Span
@@ -19,11 +19,12 @@ from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Adam
-from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.training import loop
+from tests.components.related import KEY, docs_of, gold_doc, make_examples, relations_of, settings_of, types_of
+from tests.tiny import SENTENCES, make_checkpoint
 
 SHARED = {"@architectures": "spacy-luke.SharedEncoder.v1"}
 NAMES = ["luke_ner", "luke_typer", "luke_relation"]
@@ -466,7 +467,7 @@ def test_sourced_components(tmp_path):
 PROCESSES = """
     import multiprocessing, os, sys
     import spacy
-    from related import docs_of, relations_of, types_of
+    from tests.components.related import docs_of, relations_of, types_of
 
     def read(docs):
         return [({(e.start, e.end) for e in doc.ents}, types_of(doc), relations_of(doc)) for doc in docs]
@@ -490,8 +491,7 @@ def test_processes(tmp_path):
     """After a prediction in the parent, whose threads a forked child does not have."""
     noise(make_shared()).to_disk(tmp_path / "pipeline")
     (tmp_path / "run.py").write_text(textwrap.dedent(PROCESSES))
-    folder = os.path.dirname(__file__)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, os.path.dirname(folder)])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(
         [sys.executable, "run.py"],
         cwd=tmp_path,

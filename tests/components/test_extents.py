@@ -6,15 +6,15 @@ import warnings
 import numpy as np
 import pytest
 import spacy
-from pipelines import make_gold
 from spacy.tokens import Span
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint, make_ernie
 
 from spacy_luke.batch.windows import enumerate_spans, plan_windows
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.checkpoint.files import read_declared
 from spacy_luke.components.extents import SEEN, STEP, fit_overlap, known_window, learned_window, record_windows
+from tests.pipelines import make_gold
+from tests.tiny import SENTENCES, make_checkpoint, make_ernie
 
 POSITIONS = 514  # windows of 512 pieces
 LONG = " ".join(SENTENCES * 20)

@@ -7,11 +7,11 @@ import spacy
 import torch
 from spacy.tokens import Span
 from spacy.training import Example
-from test_threads import KEY, MAKERS, asked, facts, make_all
-from tiny import SENTENCES
 
 from spacy_luke.annotations import set_queries, set_questions
 from spacy_luke.bridge.optimizer import make_adamw
+from tests.components.test_threads import KEY, MAKERS, asked, facts, make_all
+from tests.tiny import SENTENCES
 
 NAMES = ["luke_ner", "luke_typer", "luke_relation", "luke_qa", "luke_cloze", "luke_linker"]
 ERNIE = ["ernie_typer", "ernie_relation"]

@@ -10,13 +10,13 @@ from spacy.cli.train import train
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Adam
-from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 from spacy_luke.batch.windows import plan_windows
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.model.luke import LukeEncoder, Windows
+from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 WIDTH = 32  # of the tiny encoder
 SHARED = {"encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}

@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from pipelines import make_pipeline
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
 from spacy.util import registry
 from thinc.api import Adam
-from tiny import SENTENCES, make_checkpoint
 from torch import nn
 
 from spacy_luke.batch.batches import make_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import shims_of
+from tests.pipelines import make_pipeline
+from tests.tiny import SENTENCES, make_checkpoint
 
 MODES = ["full", "one_way"]
 TEXTS = [*SENTENCES, "", " ", "Accra", " ".join(SENTENCES), "\n\n", "Ada Lovelace joined the Bank of Ghana ."]

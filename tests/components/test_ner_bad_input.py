@@ -8,10 +8,10 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.readers.jsonl import JsonlCorpus
+from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 ROOM = 62  # pieces of a window, [CLS] and [SEP] not counted
 

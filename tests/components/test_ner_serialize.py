@@ -14,10 +14,10 @@ import pytest
 import spacy
 import torch
 from spacy.tokens import Doc, DocBin
-from tiny import ENTITIES, SENTENCES, make_checkpoint
 
 from spacy_luke.components import storage
 from spacy_luke.entity_vocab import EntityVocab
+from tests.tiny import ENTITIES, SENTENCES, make_checkpoint
 
 TEXTS = [*SENTENCES, "", "Accra and London", " ".join(SENTENCES)]
 FILE = "luke_ner/model.safetensors"

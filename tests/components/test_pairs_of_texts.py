@@ -7,12 +7,12 @@ import pytest
 import spacy
 import torch
 from spacy.training import Example
-from test_ernie_components import annotate
-from tiny import ENTITY_SIZE, make_checkpoint, make_ernie
 
 from spacy_luke.model.ernie import Knowledge
 from spacy_luke.model.luke import Windows
 from spacy_luke.vectors.build import build_vectors
+from tests.components.test_ernie import annotate
+from tests.tiny import ENTITY_SIZE, make_checkpoint, make_ernie
 
 FIRST, SECOND = "ada m b i london .", "b f ada h london ."  # each word is a piece
 WIDTH = 32

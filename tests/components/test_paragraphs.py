@@ -6,7 +6,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from tiny import make_checkpoint
+
+from tests.tiny import make_checkpoint
 
 TEXT = "Early life\nAda was born in London. She wrote.\n\n- milk\n- bread\r\n\r\nThe end"
 SENTENCES = ["Early life\n", "Ada was born in London.", "She wrote.\n\n", "- milk\n", "- bread\r\n\r\n", "The end"]

@@ -6,14 +6,23 @@ import pickle
 import pytest
 import spacy
 import torch
-from asked import QUERIES, QUESTIONS, SETTINGS, asked_doc, gold_doc, make_examples, make_pipeline, trained
 from spacy.tokens import DocBin
 from spacy.training import Example
 from thinc.api import SGD
-from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.rows import get_rows, set_rows
+from tests.components.asked import (
+    QUERIES,
+    QUESTIONS,
+    SETTINGS,
+    asked_doc,
+    gold_doc,
+    make_examples,
+    make_pipeline,
+    trained,
+)
+from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 BOTH = ["luke_qa", "luke_cloze"]
 GOLD = {"luke_qa": QUESTIONS, "luke_cloze": QUERIES}

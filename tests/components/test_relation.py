@@ -7,17 +7,27 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from related import KEY, LABELS, docs_of, make_examples, make_pipeline, noisy, place, relations_of, trained
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Adam
-from tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 from spacy_luke.batch import entities
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.mentions import Pairs, make_pairs
 from spacy_luke.rows import get_rows
+from tests.components.related import (
+    KEY,
+    LABELS,
+    docs_of,
+    make_examples,
+    make_pipeline,
+    noisy,
+    place,
+    relations_of,
+    trained,
+)
+from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 MODES = {"full": ("full", {}), "pair": ("one_way", {"tokens": "pair"}), "mention": ("one_way", {"tokens": "mention"})}
 SPANS = {"@misc": "spacy-luke.span_group.v1", "key": KEY}

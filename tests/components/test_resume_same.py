@@ -8,10 +8,10 @@ import spacy
 from spacy.cli._util import app as spacy_app
 from spacy.tokens import DocBin
 from spacy.util import load_config
-from trained import quiet, start
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from tests.components.trained import quiet, start
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ import sys
 import pytest
 import spacy
 import torch
-from pipelines import annotate, make_pipeline
 from safetensors.torch import load_file
-from test_digests import answers, other_weights
-from tiny import SENTENCES
 
 import spacy_luke
 from spacy_luke.bridge.digests import shim_digest
 from spacy_luke.components import storage
+from tests.components.test_digests import answers, other_weights
+from tests.pipelines import annotate, make_pipeline
+from tests.tiny import SENTENCES
 
 NAMES = ("luke_ner", "luke_typer")
 ABSENT = r"'luke_ner' listens to an encoder, 'luke_encoder', that is not in the pipeline.*replace_listeners"

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 import spacy
-from pipelines import annotate, make_pipeline
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from spacy.training import Example
-from test_ernie_components import make as make_ernie_pipeline
-from test_ernie_components import vectors as vectors
-from test_linker import make_linker
-from test_linker import store as store
-from tiny import SENTENCES
 
 from spacy_luke.components.storage import METADATA
 from spacy_luke.mentions.build import build_store
+from tests.components.linker.test_component import make_linker
+from tests.components.linker.test_component import store as store
+from tests.components.test_ernie import make as make_ernie_pipeline
+from tests.components.test_ernie import vectors as vectors
+from tests.pipelines import annotate, make_pipeline
+from tests.tiny import SENTENCES
 
 # Of each component: settings of its config, and other values of them.
 SETTINGS = {

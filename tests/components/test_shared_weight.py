@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from related import make_examples as related_examples
 from spacy.training import Example
-from test_encoder_shared import make_shared, settings_for, state
 from thinc.api import Adam
-from tiny import make_checkpoint
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.shares import gather_shares
+from tests.components.related import make_examples as related_examples
+from tests.components.test_encoder_shared import make_shared, settings_for, state
+from tests.tiny import make_checkpoint
 
 
 def make_pipeline(docs, **weights):

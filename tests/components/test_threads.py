@@ -4,19 +4,19 @@ import sys
 import threading
 
 import numpy as np
-import pipelines
 import pytest
 import spacy
-import test_ernie_components as ernie
 from spacy.tokens import Span
 from spacy.training import Example
-from test_listeners import textcat_model
-from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.annotations import set_candidates_given, set_queries, set_questions
 from spacy_luke.mentions.build import build_store
 from spacy_luke.rows import get_rows
 from spacy_luke.vectors.build import build_vectors
+from tests import pipelines
+from tests.components import test_ernie as ernie
+from tests.components.test_listeners import textcat_model
+from tests.tiny import SENTENCES, make_checkpoint
 
 THREADS = 8
 ENTITIES = [f"Entity {i}" for i in range(9)]

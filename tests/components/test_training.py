@@ -15,12 +15,12 @@ from spacy.cli.debug_config import debug_config
 from spacy.cli.train import train as spacy_train
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
-from trained import quiet, start
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.components import storage
 from spacy_luke.training import loop
+from tests.components.trained import quiet, start
 
 PARTS = ["model-best", "model-last", "resume"]
 

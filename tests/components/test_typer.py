@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from related import KEY, LABELS, docs_of, make_examples, make_pipeline, noisy, trained, types_of
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Adam
-from tiny import SENTENCES, make_checkpoint
 
 from spacy_luke.bridge.optimizer import make_adamw
+from tests.components.related import KEY, LABELS, docs_of, make_examples, make_pipeline, noisy, trained, types_of
+from tests.tiny import SENTENCES, make_checkpoint
 
 MODES = ["full", "one_way"]
 LONG = " ".join(SENTENCES * 3)  # several windows
@@ -502,7 +502,7 @@ def test_wrong_settings(config, message):
 
 
 def test_a_tokenizer_without_markers():
-    from tiny import make_wordpiece
+    from tests.tiny import make_wordpiece
 
     checkpoint = make_checkpoint(tokenizer=make_wordpiece(), position_offset=0)
     with pytest.raises(ValueError, match=r"marks mentions by the piece '<ent>'.*set attention to one_way"):

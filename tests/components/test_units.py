@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc
-from tiny import SENTENCES, make_wordpiece, tokenizer_json
 
 from spacy_luke.components.units import Input, unit_items
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.tiny import SENTENCES, make_wordpiece, tokenizer_json
 
 TEXT = " ".join(SENTENCES)
 MENTIONS = [(0, 2), (4, 5), (7, 9), (10, 12), (17, 18), (26, 29), (0, 5), (1, 3)]

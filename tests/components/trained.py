@@ -7,10 +7,10 @@ from spacy.cli.init_config import fill_config
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
-from tiny import make_checkpoint
 
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.training import loop
+from tests.tiny import make_checkpoint
 
 CONFIG = """
 [paths]

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny import make_wordpiece
 
 from spacy_luke.corpus.build import build_shards
 from spacy_luke.corpus.engines import Engine
@@ -13,6 +12,7 @@ from spacy_luke.corpus.examples import ExampleSettings
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from spacy_luke.corpus.wikipedia import build_from_dumps
 from spacy_luke.readers.sentences import RuleSentences
+from tests.tiny import make_wordpiece
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
 ENGINES = [Engine(workers=1), Engine(workers=2)]

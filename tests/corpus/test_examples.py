@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import make_wordpiece, tokenizer_json
 
 from spacy_luke.corpus.examples import ExampleMaker, ExampleSettings, single_blanks
 from spacy_luke.corpus.linked import Paragraph
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.tiny import make_wordpiece, tokenizer_json
 
 VOCAB = EntityVocab([("[PAD]", 0), ("[UNK]", 1), ("[MASK]", 2), ("Ada", 3), ("London", 4), ("ltg:Reiga", 5)])
 WORDPIECE = make_wordpiece()

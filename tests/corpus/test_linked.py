@@ -5,10 +5,10 @@ import json
 import shutil
 
 import pytest
-from sealing import change_manifest
 
 from spacy_luke.corpus import linked as module
 from spacy_luke.corpus.linked import LinkedCorpus, Paragraph, read_part, write_corpus
+from tests.sealing import change_manifest
 
 PARAGRAPHS = [
     Paragraph("A", "Ada lives in London.", [(0, 3, "Ada Lovelace"), (13, 19, "London")]),

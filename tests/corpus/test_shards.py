@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from sealing import reseal
-from tiny import make_wordpiece, tokenizer_json
 
 from spacy_luke.corpus import build, shard_writer
 from spacy_luke.corpus.engines import Engine
@@ -19,6 +17,8 @@ from spacy_luke.corpus.shards import (
 )
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.sealing import reseal
+from tests.tiny import make_wordpiece, tokenizer_json
 
 VOCAB = EntityVocab([("[PAD]", 0), ("[UNK]", 1), ("[MASK]", 2), ("Ada", 3)])
 

@@ -4,10 +4,3 @@
 a `Kind` (runner.py), whose cases are numbered, and what a case does follows from the seed and its number alone. A share
 of a few minutes runs with the tests (test_harness.py).
 """
-
-import sys
-from pathlib import Path
-
-TESTS = Path(__file__).parents[1]
-if str(TESTS) not in sys.path:  # where pytest has not done it: `tiny` and others are beside this package
-    sys.path.insert(0, str(TESTS))

@@ -8,9 +8,9 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
-from tiny import SENTENCES
 
 from spacy_luke.annotations import set_candidates_given, set_knowledge, set_pairs, set_queries, set_questions
+from tests.tiny import SENTENCES
 
 from .stand import NAMES
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import make_checkpoint
 
 from spacy_luke.checkpoint.checkpoint import write_huggingface
+from tests.tiny import make_checkpoint
 
 from .hostile import Attack, Make
 

@@ -13,7 +13,6 @@ import torch
 from spacy.language import Language
 from spacy.tokens import DocBin, Span
 from spacy.training import Example
-from tiny import SENTENCES, make_checkpoint, make_ernie, make_wordpiece
 
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import ErnieCheckpoint, fresh_tensors, write_ernie
@@ -29,6 +28,7 @@ from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_chec
 from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.rows import set_rows
 from spacy_luke.vectors.store import EntityVectors
+from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_wordpiece
 
 from .docs import read
 from .stand import NAMES, make_examples, make_gold, make_stores
@@ -147,7 +147,7 @@ def _write_checkpoints(folder: Path) -> None:
 
 
 def _write_corpora(folder: Path) -> None:
-    from pretraining.shards import make_shards, make_vocab
+    from tests.pretraining.luke.shards import make_shards, make_vocab
 
     make_shards(folder / "shards", pages=6)
     started, vocab = make_checkpoint(entity_aware=False), make_vocab()

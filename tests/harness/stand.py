@@ -11,7 +11,6 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from tiny import ENTITY_SIZE, SENTENCES, make_checkpoint, make_ernie
 
 from spacy_luke.annotations import set_queries, set_questions
 from spacy_luke.components.linker.entity_texts import TextEncoder, embed_entities
@@ -20,6 +19,7 @@ from spacy_luke.kb.base import EntityKB
 from spacy_luke.kb.build import build_kb
 from spacy_luke.mentions.build import build_store
 from spacy_luke.vectors.build import build_vectors
+from tests.tiny import ENTITY_SIZE, SENTENCES, make_checkpoint, make_ernie
 
 NAMES = ["Ada Lovelace", "London", "Royal Society", "Nadia Haddad", "Bank of Ghana", "Accra", "Kofi Mensah", "Berlin"]
 NAMES += ["University of Lagos", "Lagos", "Ghana", "ada", "London near", "東京", "\U0001f984"]

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from golden import Case, read_case
 
 from spacy_luke.model.answers import AnswerHead, start_end_cross_entropy
 from spacy_luke.model.heads import EntityHead, binary_cross_entropy
+from tests.model.golden import Case, read_case
 
 QA = ["luke_squad", "hf_luke_question_answering"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from noise import COUNTS, LENGTHS, add_noise
 from torch import Tensor
 
 from spacy_luke.model.attention import FEW, PLAIN_KEYS, Attention
 from spacy_luke.model.packing import entity_rows, pack, pack_pairs
+from tests.model.noise import COUNTS, LENGTHS, add_noise
 
 CPU = torch.device("cpu")
 D, H = 12, 3

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from golden import Case, read_case
 
 from spacy_luke.model.heads import EntityHead, cross_entropy, multi_label_cross_entropy
+from tests.model.golden import Case, read_case
 
 STATES = {  # entity tokens that each logit reads
     "luke_typing": 1,

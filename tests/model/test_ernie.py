@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from noise import add_noise, make_windows
 
 from spacy_luke.bridge.wrapper import TorchShim
 from spacy_luke.model.ernie import (
@@ -19,6 +18,7 @@ from spacy_luke.model.ernie import (
 )
 from spacy_luke.model.ernie_heads import EntityDenoiser, PooledHead, mean_cross_entropy, pretraining_losses
 from spacy_luke.model.luke import Windows, activate
+from tests.model.noise import add_noise, make_windows
 
 LENGTHS = (9, 4, 4, 7, 1, 12, 4, 30)
 COUNTS = (5, 0, 3, 3, 0, 1, 0, 29)  # none, some, and every piece but [CLS]

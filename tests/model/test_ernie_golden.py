@@ -8,13 +8,13 @@ from itertools import combinations
 import pytest
 import torch
 import torch.nn.functional as F
-from ernie_golden import ErnieCase, difference, read_ernie_case, rolled, swapped
 
 from spacy_luke.model.answers import AnswerHead, start_end_cross_entropy
 from spacy_luke.model.ernie import ErnieEncoder, place_slots, run_layer
 from spacy_luke.model.ernie_heads import PooledHead, PretrainingHeads, pretraining_losses
 from spacy_luke.model.heads import cross_entropy, multi_label_cross_entropy
 from spacy_luke.model.packing import pack
+from tests.model.ernie_golden import ErnieCase, difference, read_ernie_case, rolled, swapped
 
 CPU = torch.device("cpu")
 LOOKING = re.compile(r"layers\.\d+\.entity_attention\.(query\.|key\.weight)")

@@ -5,10 +5,10 @@ from itertools import combinations, permutations
 
 import pytest
 import torch
-from golden import Case, padded_loss, read_case
 
 from spacy_luke.model.heads import SpanHead, cross_entropy
 from spacy_luke.model.packing import pack, pack_pairs
+from tests.model.golden import Case, padded_loss, read_case
 
 ENCODERS = {  # the names of the last states in each case
     "luke_encoder": ("word_last_hidden", "entity_last_hidden"),

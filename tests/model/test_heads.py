@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from noise import add_noise
 
 from spacy_luke.model.heads import (
     LENGTHS,
@@ -19,6 +18,7 @@ from spacy_luke.model.heads import (
     keep_best,
     multi_label_cross_entropy,
 )
+from tests.model.noise import add_noise
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=150)
 FIRST, LAST = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 2, 6, 9])

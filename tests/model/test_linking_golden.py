@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from golden import padded_loss, read_case
 from safetensors.torch import load_file
 
 from spacy_luke.model.linking import CandidateHead, candidate_cross_entropy, segment_softmax
 from spacy_luke.model.luke import Mentions
+from tests.model.golden import padded_loss, read_case
 
 CASES = ("luke_entity_disambiguation", "luke_entity_disambiguation_proj")
 PREFIX = "weights/entity_predictions."

@@ -3,10 +3,10 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from noise import COUNTS, LENGTHS, make_encoder, make_mentions, make_windows, pick
 
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, activate, initialize
+from tests.model.noise import COUNTS, LENGTHS, make_encoder, make_mentions, make_windows, pick
 
 MODES = ["full", "one_way"]
 EACH = range(len(LENGTHS))

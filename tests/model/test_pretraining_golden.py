@@ -6,11 +6,11 @@ from itertools import combinations
 
 import pytest
 import torch
-from golden import Case, read_case
 
 from spacy_luke.model.masked import mean_cross_entropy
 from spacy_luke.pretraining.luke.task import LukePretraining, idle_patterns
 from spacy_luke.pretraining.luke.windows import LukeBatch
+from tests.model.golden import Case, read_case
 
 CASES = ("luke_pretraining", "luke_pretraining_bert")
 HEADS = {  # two parameters of one shape each

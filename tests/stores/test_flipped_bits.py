@@ -10,7 +10,6 @@ import warnings
 
 import numpy as np
 import pytest
-from linking.kbs import small_kb, write_entities
 from spacy.vocab import Vocab
 
 from spacy_luke.components.linker.spacy_kb import LinkedKB
@@ -23,6 +22,7 @@ from spacy_luke.mentions.store import MentionStore
 from spacy_luke.stores import digests
 from spacy_luke.vectors.build import build_vectors
 from spacy_luke.vectors.store import EntityVectors
+from tests.kb.kbs import small_kb, write_entities
 
 FLIPS = 200
 NAMES = ["Q1", "Q22", "Berlin (Ohio)", "東京", "q1", "Q5"]
@@ -82,7 +82,7 @@ def read_linked_kb(path):
 
 
 def make_small_shards(folder):
-    from pretraining.shards import make_shards
+    from tests.pretraining.luke.shards import make_shards
 
     return make_shards(folder / "store").folder
 

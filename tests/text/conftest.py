@@ -4,9 +4,9 @@ import shutil
 import string
 
 import pytest
-from hard_texts import HARD
 
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.text.hard_texts import HARD
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from hard_texts import HARD, texts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.text import tokenizer as tokenizer_module
 from spacy_luke.text.align import align_text, align_words, has_blank, is_punctuation
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.text.hard_texts import HARD, texts
 
 same_tokenizer = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -7,10 +7,10 @@ import shutil
 import unicodedata
 
 import pytest
-from hard_texts import HARD, texts
 from hypothesis import HealthCheck, assume, given, settings
 
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.text.hard_texts import HARD, texts
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 SLOW = int(transformers.__version__.split(".")[0]) < 5

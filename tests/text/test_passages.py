@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import SENTENCES, make_wordpiece, tokenizer_json
 
 from spacy_luke.text.passages import encode_passage, encode_query, encode_question, mark_candidates
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.tiny import SENTENCES, make_wordpiece, tokenizer_json
 
 TOKENIZERS = {"byte_bpe": PieceTokenizer.from_json(tokenizer_json()), "wordpiece": make_wordpiece()}
 TEXTS = [

@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
-from hard_texts import HARD, plain_texts, texts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.text.align import align_text, align_words
 from spacy_luke.text.segments import Cutter
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.text.hard_texts import HARD, plain_texts, texts
 
 try:
     import transformers

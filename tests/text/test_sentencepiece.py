@@ -1,5 +1,4 @@
 import pytest
-from hard_texts import HARD
 
 from spacy_luke.text.backends import build_unigram
 from spacy_luke.text.charsmap import Charsmap
@@ -12,6 +11,7 @@ from spacy_luke.text.sentencepiece_model import (
     write_sentencepiece,
 )
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.text.hard_texts import HARD
 
 HEAD = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
 SMALL = SentencePieceModel(

@@ -4,13 +4,13 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hard_texts import HARD, plain_texts, texts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 from spacy_luke.text import tokenizer as module
 from spacy_luke.text.tokenizer import PieceTokenizer, safe_cuts
+from tests.text.hard_texts import HARD, plain_texts, texts
 
 same_tokenizer = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BYTES = {chr(b) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b <= 255 else None: b for b in range(256)}

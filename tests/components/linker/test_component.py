@@ -1,0 +1,416 @@
+"""luke_linker: equal decisions in fewer passes, learning by heart, knowledge bases, NIL, other inputs."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from spacy_luke.annotations import set_candidates_given
+from spacy_luke.batch.linking import plan_link_windows
+from spacy_luke.bridge.documents import read_document
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.components.linker.candidates import best_candidates
+from spacy_luke.components.linker.decisions import LinkTask, decide
+from spacy_luke.components.linker.inputs import link_tasks
+from spacy_luke.rows import get_rows
+from spacy_luke.vectors.build import build_vectors
+from tests.tiny import SENTENCES, make_checkpoint
+
+SIZE = 12
+ENTITIES = [f"Entity {i}" for i in range(20)]
+NAMES = ["Ada Lovelace", "London", "Royal Society", "Nadia Haddad", "Bank of Ghana", "Accra", "Kofi Mensah", "Berlin"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Vectors with a bias in the last place."""
+    rows = np.random.default_rng(0).normal(size=(len(ENTITIES), SIZE + 1)).astype(np.float32)
+    return build_vectors(rows, tmp_path_factory.mktemp("store") / "vectors", names=ENTITIES).store
+
+
+def candidates_of(name):
+    """One to five entities, by the name."""
+    first = sum(map(ord, name))
+    return [(ENTITIES[(first + 3 * i) % len(ENTITIES)], 1 / (i + 2)) for i in range(first % 5 + 1)]
+
+
+def make_doc(nlp, text):
+    doc = nlp.make_doc(text)
+    found = [doc.char_span(i, i + len(n)) for n in NAMES for i in range(len(text)) if text.startswith(n, i)]
+    doc.set_ents([Span(doc, x.start, x.end, "X") for x in found])
+    set_candidates_given(doc, [(x.start_char, x.end_char, candidates_of(x.text)) for x in found])
+    return doc
+
+
+def make_example(nlp, text):
+    given, gold = make_doc(nlp, text), make_doc(nlp, text)
+    gold.set_ents([Span(gold, x.start, x.end, "X", kb_id=candidates_of(x.text)[-1][0]) for x in gold.ents])
+    return Example(given, gold)
+
+
+def make_linker(store, *, attention="full", prior=False, weights=make_checkpoint, examples=(), **config):
+    nlp = spacy.blank("en")
+    model = {"attention": attention, "prior": prior, "encoder": {"train_precision": "float32"}}
+    linker = nlp.add_pipe("luke_linker", config={"model": model, "overlap": 16, **config})
+    examples = list(examples) or [make_example(nlp, text) for text in SENTENCES]
+    linker.initialize(lambda: examples, nlp=nlp, weights=weights, vectors=str(store.path))
+    for p in linker.model.shims[0].module.parameters():
+        p.data += 0.3
+    return nlp, linker
+
+
+def make_tasks(linker, docs, table):
+    tasks = []
+    for doc in docs:
+        mentions = [(x.start, x.end) for x in doc.ents]
+        found = [table.candidates(x) for x in linker.candidates(doc, mentions)]
+        tasks += [
+            x for x, _ in link_tasks(linker.input(), read_document(doc, linker.tokenizer), mentions, found, table)
+        ]
+    return tasks
+
+
+def decide_plainly(linker, task: LinkTask, vectors):
+    """The reference's procedure: a pass over one window for each of its mentions; the most confident one is fixed."""
+    from spacy_luke.batch.linking import make_link_batch
+    from spacy_luke.components.linker.decisions import _probabilities
+
+    waiting = [e for e in range(len(task.rows)) if len(task.rows[e])]
+    chosen = {}
+    while waiting:
+        batch = make_link_batch([task.item(waiting)], vectors)
+        probabilities = _probabilities(linker.model, batch)
+        best = max(range(len(waiting)), key=lambda i: (probabilities[i].max(), -i))
+        e = waiting.pop(best)
+        chosen[e] = int(task.rows[e][probabilities[best].argmax()])
+        task.entities_E[e] = chosen[e]
+    return chosen
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("split", ["cores", "simple", "per_mention"])
+@pytest.mark.parametrize("attention", ["full", "one_way"])
+def test_decisions_are_those_of_the_plain_procedure(store, attention, split):
+    nlp, linker = make_linker(store, attention=attention, split=split)
+    docs = [make_doc(nlp, text) for text in [*SENTENCES, " ".join(SENTENCES * 3), ""]]
+    table = linker.table()
+    fast, plain = make_tasks(linker, docs, table), make_tasks(linker, docs, table)
+    assert len(fast) > len(docs)
+    before = [task.entities_E.copy() for task in fast]
+    decide(linker.model, fast, table.vectors(), inference="global", size=150, counts=linker.counts)
+    passes = 0
+    for a, b, masked in zip(fast, plain, before, strict=True):
+        chosen = decide_plainly(linker, b, table.vectors())
+        passes += len(chosen)
+        assert (masked == -1).all()
+        for e in np.flatnonzero(a.decided_E):
+            if len(a.rows[e]):
+                assert a.rows[e][a.probabilities[e].argmax()] == chosen[e]
+    assert linker.counts["windows"] < passes
+    if attention == "one_way":
+        assert linker.counts["word windows"] <= len(fast)
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("others", ["masked", "pseudo", "none"])
+@pytest.mark.parametrize("inference", ["local", "global"])
+@pytest.mark.parametrize("attention", ["full", "one_way"])
+def test_batches_change_nothing(store, attention, inference, others):
+    nlp, linker = make_linker(store, attention=attention, inference=inference, others=others, prior=True)
+    texts = ["", *SENTENCES, " ".join(SENTENCES * 3)]
+    one = [get_rows(linker(make_doc(nlp, text)), "luke_linked") for text in texts]
+    linker.cfg["batch_size"] = 80
+    for size in (1, 7):
+        docs = list(nlp.pipe([make_doc(nlp, text) for text in texts], batch_size=size))
+        for doc, expected in zip(docs, one, strict=True):
+            for a, b in zip(get_rows(doc, "luke_linked"), expected, strict=True):
+                assert a[:2] == b[:2]
+                assert [x[0] for x in a[2]] == [x[0] for x in b[2]]
+                assert [x[2] for x in a[2]] == pytest.approx([x[2] for x in b[2]], abs=1e-4)
+
+
+def test_sure_mentions_are_decided_at_once(store):
+    nlp, linker = make_linker(store, attention="one_way")
+    doc = make_doc(nlp, " ".join(SENTENCES[:3]))
+    steps = {}
+    for sure in (None, 1.0, 0.0):
+        linker.cfg["sure"] = sure
+        linker.counts.clear()
+        linker(doc.copy())
+        steps[sure] = linker.counts["windows"]
+    assert steps[0.0] == 2  # windows, each once
+    assert steps[None] == steps[1.0] > 2
+
+
+def test_annotations(store):
+    nlp, linker = make_linker(store, prior=True)
+    doc = nlp(make_doc(nlp, SENTENCES[0]))
+    assert doc.ents
+    assert all(x.label_ == "X" for x in doc.ents)
+    for ent in doc.ents:
+        found = ent._.luke_candidates
+        assert ent.kb_id_ == found[0].id
+        assert {x.id for x in found} == {x for x, _ in candidates_of(ent.text)}
+        assert sum(x.score for x in found) == pytest.approx(1, abs=1e-5)
+        assert [x.score for x in found] == sorted((x.score for x in found), reverse=True)
+    linker.cfg["threshold"] = 1.0
+    several = [x for x in nlp(make_doc(nlp, SENTENCES[0])).ents if len(x._.luke_candidates) > 1]
+    assert several
+    assert {x.kb_id_ for x in several} == {"NIL"}
+
+
+def test_span_groups_and_unknown_entities(store):
+    """Mentions may overlap; a candidate without a vector is there, and one of an empty list is NIL."""
+    nlp, _ = make_linker(store)
+    nlp, linker = make_linker(store, getter={"@misc": "spacy-luke.span_group.v1", "key": "mentions"})
+    doc = nlp.make_doc(SENTENCES[0])
+    doc.spans["mentions"] = [Span(doc, 0, 2), Span(doc, 0, 1), Span(doc, 4, 5)]
+    given = [(doc[0:2], [("New", 0.5), ("Newer", 0.4)]), (doc[0:1], [("Entity 3", 0.9), ("New", 0.8)])]
+    set_candidates_given(doc, [(x.start_char, x.end_char, named) for x, named in given])
+    doc = nlp(doc)
+    spans = list(doc.spans["mentions"])
+    assert spans[2].kb_id_ == "NIL"
+    assert not spans[2]._.luke_candidates
+    assert {x.id for x in spans[0]._.luke_candidates} == {"New", "Newer"}
+    assert spans[0].kb_id_ in ("New", "Newer")
+    assert not doc.ents
+
+
+@pytest.mark.parametrize(("attention", "others"), [("full", "masked"), ("one_way", "masked"), ("full", "pseudo")])
+def test_learns_by_heart(store, attention, others):
+    nlp, linker = make_linker(store, attention=attention, others=others)
+    np.random.seed(0)
+    examples = [make_example(nlp, text) for text in SENTENCES[:3]]
+    optimizer = make_adamw(learn_rate=4e-3)
+    gold = [[x.kb_id_ for x in example.reference.ents] for example in examples]
+    before = [p.clone() for p in linker.model.shims[0].module.parameters()]
+    for _ in range(150):
+        loss = linker.update(examples, sgd=optimizer)["luke_linker"]
+        found = [[x.kb_id_ for x in doc.ents] for doc in nlp.pipe([make_doc(nlp, text) for text in SENTENCES[:3]])]
+        if found == gold and loss < 0.3:
+            break
+    assert found == gold
+    assert any(not (a == b).all() for a, b in zip(before, linker.model.shims[0].module.parameters()))
+    again = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
+    docs = again.pipe([make_doc(nlp, text) for text in SENTENCES[:3]])
+    assert [[x.kb_id_ for x in doc.ents] for doc in docs] == gold
+
+
+def test_a_step_of_training(store):
+    """Of n mentions round(0.9 n), at least one, are scored, the others are given; gold is the loss's place."""
+    nlp, linker = make_linker(store, masked_share=0.5)
+    batch = next(iter(linker.batches([make_example(nlp, text) for text in SENTENCES[:2]])))
+    assert batch.counts == [3, 3]
+    assert len(batch.scored_S) == 4
+    assert ((batch.entities_E >= 0).sum()) == 2
+    golds = batch.rows_C[batch.gold_C()]
+    names = linker.vectors.names_of(range(len(ENTITIES)))
+    assert len(golds) == 4
+    assert len(names) == 20
+    scores, backprop = linker.model.begin_update(batch)
+    loss, (gradient,) = linker.get_loss(batch, scores)
+    assert loss > 0
+    assert gradient.shape == scores.shape
+    backprop(gradient)
+    assert linker.encoder.module.layers[0].up.weight.grad.abs().max() > 0
+
+
+def test_gold_that_cannot_be_learned(store):
+    nlp = spacy.blank("en")
+    example = make_example(nlp, SENTENCES[0])
+    gold = example.reference
+    ents = list(gold.ents)
+    nil = Span(gold, ents[0].start, ents[0].end, "X", kb_id="NIL")
+    gold.set_ents([nil, ents[1], Span(gold, ents[2].start, ents[2].end, "X", kb_id="Nowhere")])
+    with pytest.warns(UserWarning, match=r"1 of 2 gold mentions .*\(1 have candidates without the gold entity"):
+        make_linker(store, examples=[example])
+    gold.set_ents([Span(gold, x.start, x.end, "X", kb_id="Nowhere") for x in ents])
+    with pytest.raises(ValueError, match="cannot learn from any of 3 gold mentions: 3 have candidates without"):
+        make_linker(store, examples=[example])
+
+
+def test_tune(store):
+    nlp, linker = make_linker(store)
+    linker.cfg["threshold"] = 0.5
+    examples = [make_example(nlp, text) for text in SENTENCES]
+    found = linker.tune(examples, gold_mentions=True)
+    assert 0 <= found["threshold"] < 1
+    assert 0 <= found["links_accuracy"] <= 1
+    assert linker.cfg["threshold"] == found["threshold"]
+    assert 0 <= linker.tune(examples)["links_strict_f"] <= 1
+    for one in examples:
+        one.predicted.set_ents([])
+    with pytest.raises(ValueError, match=r"the pipeline finds no mentions.*--gold-mentions"):
+        linker.tune(examples)
+    with pytest.raises(ValueError, match=r"chosen from \d+ gold mentions with an entity, expected at least 50"):
+        linker.tune(examples, gold_mentions=True, least=50)
+    with pytest.raises(ValueError, match="linked mentions"):
+        linker.tune([Example(nlp.make_doc("x"), nlp.make_doc("x"))])
+
+
+def test_no_vectors_and_wrong_ones(store, tmp_path):
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("luke_linker")
+    with pytest.raises(ValueError, match="needs a checkpoint"):
+        linker.initialize(lambda: [make_example(nlp, SENTENCES[0])], vectors=str(store.path))
+    wrong = build_vectors(np.ones((2, 7), np.float32), tmp_path / "wrong", names=["a", "b"]).store
+    with pytest.raises(ValueError, match="have 7 numbers, but the encoder's entities have 12"):
+        make_linker(wrong)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"inference": "both"}, "inference must be one of"),
+        ({"split": "no"}, "split must be one of"),
+        ({"others": "no"}, "others must be one of"),
+        ({"threshold": 2}, "threshold must be from 0 to 1"),
+        ({"max_candidates": 0}, "max_candidates must be at least 1"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        spacy.blank("en").add_pipe("luke_linker", config=settings)
+
+
+def test_more_candidates_and_mentions_than_fit(store):
+    """10,000 candidates, priors that sum to more than one, more mentions than a window takes, one longer than a
+    window."""
+    nlp, linker = make_linker(store, max_mentions=4)
+    linker.cfg["max_candidates"] = 3
+    doc = nlp.make_doc(" ".join(["London"] * 20 + ["Berlin"] * 60))
+    doc.set_ents([*(Span(doc, i, i + 1, "X") for i in range(12)), Span(doc, 12, 80, "X")])
+    many = [(x, 0.9) for x in ENTITIES] + [(f"Other {i}", 0.1) for i in range(10_000)]
+    set_candidates_given(doc, [(x.start_char, x.end_char, many) for x in doc.ents])
+    with pytest.warns(UserWarning, match="1 of 13 mentions get no score"):
+        doc = nlp(doc)
+    assert [len(x._.luke_candidates) for x in doc.ents] == [3] * 13
+    assert all(x._.luke_candidates[0].score > 0 for x in doc.ents[:12])
+
+
+def test_best_candidates():
+    named = [("b", 0.2), ("a", 0.2), ("c", 0.5), ("a", 0.1)]
+    assert best_candidates(named, most=2) == [("c", 0.5), ("a", 0.2)]
+    assert best_candidates(named[::-1], most=2) == best_candidates(named, most=2)
+    with pytest.raises(ValueError, match="prior of a candidate must be 0 or more"):
+        best_candidates([("a", -1.0)], most=2)
+
+
+@pytest.mark.parametrize("split", ["cores", "simple", "per_mention"])
+@pytest.mark.parametrize("most", [2, 100])
+def test_each_mention_is_decided_once(store, split, most):
+    nlp, linker = make_linker(store)
+    doc = make_doc(nlp, " ".join(SENTENCES * 3))
+    document = read_document(doc, linker.tokenizer)
+    first = np.array([document.pieces.first_W[x.start] for x in doc.ents])
+    last = np.array([document.pieces.last_W[x.end - 1] for x in doc.ents])
+    windows = plan_link_windows(document, first, last, room=40, split=split, overlap=16, most=most)
+    decided = [m for w in windows for m in w.mentions_E[w.decided_E].tolist()]
+    assert sorted(decided) == list(range(len(first)))
+    for w in windows:
+        assert w.end - w.start <= 40
+        assert len(w.mentions_E) <= most
+        assert ((first[w.mentions_E] >= w.start) & (last[w.mentions_E] <= w.end)).all()
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    from spacy_luke.kb.build import build_kb
+
+    folder = tmp_path_factory.mktemp("kb")
+    rows = [
+        {"id": "Q1", "names": ["London"], "description": "capital of England"},
+        {"id": "Q2", "names": ["London", "London, Ontario"], "description": "city in Canada"},
+        {"id": "Q3", "names": ["Berlin"], "description": ""},
+        {"id": "Q4", "names": ["Berlin"], "description": "town in New Hampshire"},
+    ]
+    (folder / "entities.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf8")
+    return build_kb([folder / "entities.jsonl"], folder / "kb").kb
+
+
+def test_a_knowledge_base(kb, tmp_path):
+    """Vectors from texts; links of raw names; saved with the pipeline; an entity is added without training."""
+    from spacy_luke.components.linker.entity_texts import TextEncoder, embed_entities
+    from spacy_luke.kb.build import add_to_kb
+
+    checkpoint = make_checkpoint(entity_size=32)
+    encoder = TextEncoder(checkpoint)
+    kb.save(tmp_path / "kb")
+    found, made = embed_entities(type(kb).open(tmp_path / "kb"), encoder)
+    assert made == len(found) == 4
+    assert np.linalg.norm(found.vectors.gather([0]), axis=1) == pytest.approx(1, abs=1e-5)
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("luke_linker", config={"overlap": 16})
+
+    def example():
+        doc = nlp.make_doc(SENTENCES[0])
+        doc.set_ents([Span(doc, 4, 5, "LOC", kb_id="Q1")])
+        given = nlp.make_doc(SENTENCES[0])
+        given.set_ents([Span(given, 4, 5, "LOC")])
+        return Example(given, doc)
+
+    linker.initialize(lambda: [example()], weights=lambda: checkpoint, kb=lambda: found)
+    doc = nlp(example().predicted)
+    assert doc.ents[0].kb_id_ in ("Q1", "Q2")
+    assert {x.id for x in doc.ents[0]._.luke_candidates} == {"Q1", "Q2"}
+    nlp.to_disk(tmp_path / "pipeline")
+    expected = get_rows(doc, "luke_linked")
+    again = spacy.load(tmp_path / "pipeline")
+    assert get_rows(again(example().predicted), "luke_linked") == expected
+    third = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
+    assert get_rows(third(example().predicted), "luke_linked") == expected
+    again.to_disk(tmp_path / "pipeline")  # over the folder that it reads
+    assert get_rows(again(example().predicted), "luke_linked") == expected
+    assert get_rows(spacy.load(tmp_path / "pipeline")(example().predicted), "luke_linked") == expected
+    assert [x.kb_id_ for doc in again.pipe([example().predicted] * 3, n_process=2) for x in doc.ents] == [
+        expected[0][2][0][0]
+    ] * 3
+    more = tmp_path / "more.jsonl"
+    more.write_text(json.dumps({"id": "Q9", "names": ["London"], "description": "a ship"}) + "\n", encoding="utf8")
+    larger, made = embed_entities(add_to_kb(found, [more], tmp_path / "larger").kb, encoder)
+    assert made == 1
+    assert len(larger.vectors) == 5
+    assert (larger.vectors.gather([larger.vectors.row("Q1")]) == found.vectors.gather([found.vectors.row("Q1")])).all()
+    linker.set_kb(larger)
+    assert {x.id for x in nlp(example().predicted).ents[0]._.luke_candidates} == {"Q1", "Q2", "Q9"}
+
+
+def test_empty_docs(store):
+    nlp, _ = make_linker(store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [get_rows(doc, "luke_linked") for doc in nlp.pipe([Doc(nlp.vocab), nlp.make_doc("Nothing here.")])] == [
+            [],
+            [],
+        ]
+
+
+def test_shares_an_encoder(store):
+    """The linker beside another component: one pass over the words, and what they learn goes into one encoder."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("luke_encoder", config={"model": {"train_precision": "float32"}})
+    shared = {"@architectures": "spacy-luke.SharedEncoder.v1"}
+    linker = nlp.add_pipe("luke_linker", config={"model": {"attention": "one_way", "encoder": shared}, "overlap": 16})
+    examples = [make_example(nlp, text) for text in SENTENCES[:3]]
+    nlp.get_pipe("luke_encoder").initialize(lambda: examples, nlp=nlp, weights=make_checkpoint)
+    linker.initialize(lambda: examples, nlp=nlp, vectors=str(store.path))
+    before = linker.encoder.module.layers[0].up.weight.clone()
+    sgd = make_adamw(learn_rate=4e-3)
+    nlp.update(examples, sgd=sgd)
+    assert not (before == linker.encoder.module.layers[0].up.weight).all()
+    texts = [make_doc(nlp, text) for text in SENTENCES]
+    expected = [get_rows(doc, "luke_linked") for doc in nlp.pipe(x.copy() for x in texts)]
+    again = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
+    assert [get_rows(doc, "luke_linked") for doc in again.pipe(x.copy() for x in texts)] == expected
+
+
+def test_share_names_needs_persons(store):
+    nlp, _ = make_linker(store, share_names=False)
+    linker = nlp.get_pipe("luke_linker")
+    linker.cfg["share_names"] = True
+    with pytest.raises(ValueError, match="needs a knowledge base that knows persons"):
+        nlp(make_doc(nlp, SENTENCES[0]))

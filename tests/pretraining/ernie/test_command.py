@@ -1,0 +1,213 @@
+"""`spacy luke pretrain-ernie`: both configs train, a killed run goes on to the same bits, and what is refused."""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from spacy.cli._util import app
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from spacy_luke.checkpoint.ernie import ErnieCheckpoint, fresh_tensors, read_ernie, write_ernie
+from spacy_luke.checkpoint.ernie_names import ernie_shapes
+from spacy_luke.cli.pretrain_ernie import run
+from spacy_luke.model.ernie import ErnieConfig
+from spacy_luke.vectors.store import EntityVectors
+from tests.pretraining.runs import as_arguments, kill_at, reports
+from tests.tiny import make_wordpiece
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+SMALL, LARGE = CONFIGS / "ernie_pretrain_small.cfg", CONFIGS / "ernie_pretrain.cfg"
+NAMES = [f"Q{i}" for i in range(9)]
+STEPS = 60
+
+
+def write_corpus(path, *, documents, seed=0):
+    """Lines of JSON: words of letters, every third one an entity."""
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf8") as file:
+        for _ in range(documents):
+            words, entities, at = [], [], 0
+            for i in range(rng.randint(6, 40)):
+                word = "." if i % 6 == 5 else "".join(rng.choices("abcdef", k=rng.randint(1, 4)))
+                if i % 3 == 0:
+                    entities.append([at, at + len(word), rng.choice(NAMES)])
+                words.append(word)
+                at += len(word) + 1
+            file.write(json.dumps({"text": " ".join(words), "entities": entities}) + "\n")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, make_vectors):
+    """A tiny ERNIE, vectors, a corpus, and the same words as pieces."""
+    folder = tmp_path_factory.mktemp("pretrain")
+    tokenizer = make_wordpiece()
+    config = ErnieConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_layers=3,
+        num_heads=2,
+        intermediate_size=24,
+        max_positions=64,
+        entity_size=12,
+        entity_heads=2,
+        layer_kinds=("sim", "mix", "norm"),
+    )
+    tensors = fresh_tensors(ernie_shapes(config), std=0.2, dtype=torch.float32, seed=0)
+    write_ernie(ErnieCheckpoint(config, tensors, tokenizer=tokenizer), folder / "tiny")
+    make_vectors(NAMES).save(folder / "vectors")
+    write_corpus(folder / "train.jsonl", documents=12)
+    write_corpus(folder / "dev.jsonl", documents=5, seed=1)
+    rng = random.Random(0)
+    with (folder / "x_token").open("w") as tokens, (folder / "x_entity").open("w") as entities:
+        for _ in range(15):
+            sizes = [rng.randint(2, 9) for _ in range(4)]
+            for file, draw in ((tokens, lambda: rng.randint(5, 31)), (entities, lambda: rng.choice([*NAMES, "#UNK#"]))):
+                parts = [str(x) for size in sizes for x in (size, *(draw() for _ in range(size)))]
+                file.write("\t".join([str(len(sizes)), *parts]) + "\n")
+    return folder
+
+
+def overrides(folder, path=LARGE):
+    settings = {
+        "paths.weights": str(folder / "tiny"),
+        "paths.vectors": str(folder / "vectors"),
+        "model.layer_kinds": None,
+        "training.max_steps": STEPS,
+        "training.batch_size": 4,
+        "training.accumulate": 2,
+        "training.precision": "float32",
+        "training.log_every": 1,
+        "training.save_every": 4,
+        "training.eval_every": 20,
+        "training.optimizer.warmup_steps": 5,
+        "training.optimizer.learn_rate": 0.01,
+        "corpora.train.block": 5,
+    }
+    for part in ("train", "dev"):
+        settings |= {f"corpora.{part}.max_pieces": 24, f"corpora.{part}.min_entities": 1}
+    if path == SMALL:
+        return settings | {"paths.pieces": str(folder / "x")}
+    return settings | {"paths.documents": str(folder / "train.jsonl"), "paths.dev": str(folder / "dev.jsonl")}
+
+
+def read_config(folder, path=LARGE, **changes):
+    return load_config(path, overrides={**overrides(folder, path), **changes}, interpolate=True)
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    """An uninterrupted run."""
+    run(read_config(folder), folder / "whole", progress=False)
+    return folder / "whole"
+
+
+def test_it_learns(whole):
+    """Entities of held-out text: far above chance, since the vectors of those that were kept show through."""
+    *_, last = reports(whole)
+    assert last["step"] == STEPS
+    assert last["dev_dea_acc_kept"] > 0.6 > 3 * last["dev_dea_chance"]
+    assert last["dea"] < 0.7 * reports(whole)[0]["dea"]
+
+
+def test_what_is_written(whole, folder):
+    read = read_ernie(whole / "model")
+    assert (read.task, read.config.layer_kinds) == ("pretraining", ("sim", "mix", "norm"))
+    assert len(read.tokenizer) == len(make_wordpiece())
+    before = read_ernie(folder / "tiny")
+    assert all(not torch.equal(before.tensors[name], x) for name, x in read.tensors.items() if "piece" in name)
+
+
+def test_kill_at_a_random_step(whole, folder, tmp_path):
+    """kill -9, then --resume: the same parameters and reports as without, to the last bit."""
+    step = random.SystemRandom().randint(3, STEPS - 15)
+    command = [sys.executable, "-m", "spacy", "luke", "pretrain-ernie", str(LARGE), "--output", str(tmp_path / "run")]
+    done = kill_at(
+        step, [*command, *as_arguments(overrides(folder))], tmp_path / "run/metrics.jsonl", tmp_path / "errors"
+    )
+    assert not (tmp_path / "run/model").exists()
+    has_state = any((tmp_path / "run" / name).exists() for name in ("resume", ".resume.old"))
+    assert has_state or done <= 4, "the state is saved right after the report of step 4"
+    run(read_config(folder), tmp_path / "run", resume=has_state, progress=False)
+    assert reports(tmp_path / "run") == reports(whole), f"killed after step {done}"
+    name = "resume/model.safetensors"
+    assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes(), f"killed after step {done}"
+    ours, theirs = read_ernie(tmp_path / "run/model"), read_ernie(whole / "model")
+    assert all(torch.equal(x, theirs.tensors[key]) for key, x in ours.tensors.items())
+
+
+def test_the_small_config(folder, tmp_path):
+    command = ["luke", "pretrain-ernie", str(SMALL), "-o", str(tmp_path / "run")]
+    settings = {**overrides(folder, SMALL), "training.max_steps": 2, "training.eval_every": 1}
+    del settings["training.precision"]
+    settings["training.optimizer.group_rates"] = {}
+    settings["model.layer_kinds"] = ["sim", "mix", "norm"]
+    result = CliRunner().invoke(app, [*command, *as_arguments(settings)])
+    assert result.exit_code == 0, result.output
+    assert "entity mentions read" in result.output
+    assert (tmp_path / "run/model/ernie_config.json").is_file()
+
+
+@pytest.mark.parametrize("path", [SMALL, LARGE], ids=lambda path: path.stem)
+def test_the_head_names_the_file(path):
+    text = path.read_text(encoding="utf8")
+    assert f"pretrain-ernie configs/{path.name}" in text.split("\n\n[")[0]
+    assert sum(line.startswith("#") for line in text.splitlines()) > 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training.max_steps": 0}, "max_steps must be a whole number from 1"),
+        ({"training.optimizer.schedule": "cosine"}, "schedule must be one of"),
+        ({"task.candidates": "corpus"}, "candidates must be one of"),
+        ({"corpora.train.max_pieces": 65, "corpora.dev.max_pieces": 65}, "windows of 65 pieces, but the encoder reads"),
+        ({"paths.vectors": None}, "needs a checkpoint with its tokenizer's files, and entity vectors"),
+    ],
+)
+def test_what_is_refused(folder, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        run(read_config(folder, **changes), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_unknown_settings_and_sections(folder, tmp_path):
+    config = read_config(folder)
+    config["training"]["max_step"] = 3
+    with pytest.raises(ValueError, match=r"training\.max_step: there is no such setting\. Is max_steps meant\?"):
+        run(config, tmp_path / "run", progress=False)
+    config = read_config(folder)
+    config["pretraining"] = config.pop("training")
+    with pytest.raises(ValueError, match=r"must have the sections .* but this one has"):
+        run(config, tmp_path / "run", progress=False)
+
+
+def test_vectors_of_another_width(folder, tmp_path, make_vectors):
+    make_vectors(NAMES, size=10).save(tmp_path / "narrow")
+    assert EntityVectors.open(tmp_path / "narrow").size == 10
+    with pytest.raises(ValueError, match=r"takes entity vectors of 12 numbers, but those in .*narrow have 10"):
+        run(read_config(folder, **{"paths.vectors": str(tmp_path / "narrow")}), tmp_path / "run", progress=False)
+
+
+def test_a_corpus_without_known_entities(folder, tmp_path, make_vectors):
+    make_vectors(["other"]).save(tmp_path / "other")
+    with pytest.raises(ValueError, match=r"gives no instance.*\(100.0%\) without a vector"):
+        run(read_config(folder, **{"paths.vectors": str(tmp_path / "other")}), tmp_path / "run", progress=False)
+
+
+def test_the_command_says_what_is_wrong(folder, tmp_path):
+    result = CliRunner().invoke(
+        app, ["luke", "pretrain-ernie", str(LARGE), "-o", str(tmp_path), *as_arguments(overrides(folder)), "--resume"]
+    )
+    assert result.exit_code == 1
+    assert "nothing to resume" in " ".join(result.output.split())
+
+
+def test_several_processes_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="trains in one process, but WORLD_SIZE says that there are 2"):
+        run(load_config(SMALL, interpolate=False), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
