@@ -12,8 +12,6 @@ from spacy.util import registry
 from spacy_luke.architectures.entity_classifier import build_entity_classifier
 from spacy_luke.architectures.entity_linker import build_entity_linker
 from spacy_luke.architectures.span_classifier import build_span_classifier
-from spacy_luke.bridge.encoders import build_luke_encoder, build_shared_encoder
-from spacy_luke.bridge.ernie import build_pooled_classifier
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
@@ -29,6 +27,8 @@ from spacy_luke.components.ner import make_luke_ner
 from spacy_luke.components.qa import make_luke_qa
 from spacy_luke.components.relation import make_luke_relation
 from spacy_luke.components.typer import make_luke_typer
+from spacy_luke.encoders.ernie import build_pooled_classifier
+from spacy_luke.encoders.nodes import build_luke_encoder, build_shared_encoder
 from spacy_luke.vectors.build import build_vectors
 from tests.test_project import find_command
 from tests.tiny import make_checkpoint, make_ernie

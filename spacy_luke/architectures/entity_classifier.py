@@ -13,10 +13,10 @@ from thinc.api import Model
 from torch import Tensor
 
 from ..batch.entities import EntityBatch
-from ..bridge.cache import encode_words
 from ..bridge.documents import refuse_docs
-from ..bridge.encoders import init_with_example, number_format
 from ..bridge.wrapper import TorchShim, to_tensor
+from ..encoders.cache import encode_words
+from ..encoders.nodes import init_with_example, number_format
 from ..model.config import EncoderConfig
 from ..model.heads import FEATURES, EntityHead
 from ..model.luke import Mentions, Windows, WordStates, initialize

@@ -16,10 +16,10 @@ from thinc.types import Floats2d, Ints1d
 from torch import Tensor
 
 from ..batch.batches import SpanBatch
-from ..bridge.cache import encode_words
 from ..bridge.documents import refuse_docs
-from ..bridge.encoders import init_with_example, number_format
 from ..bridge.wrapper import TorchShim, to_tensor
+from ..encoders.cache import encode_words
+from ..encoders.nodes import init_with_example, number_format
 from ..model.config import EncoderConfig
 from ..model.heads import FEATURES, SpanHead, keep_best
 from ..model.luke import Mentions, Windows, initialize

@@ -8,8 +8,8 @@ from spacy.language import Language
 from thinc.api import Model
 
 from ..bridge.digests import check_digest
-from ..bridge.encoders import is_linked, is_shared
 from ..bridge.wrapper import TorchShim
+from ..encoders.nodes import is_linked, is_shared
 
 SAVING = (Language.to_disk.__code__, Language.to_bytes.__code__)
 

@@ -18,12 +18,12 @@ from spacy.training import Example, validate_examples
 from thinc.api import ConfigValidationError, Optimizer
 
 from ..bridge.documents import read_document
-from ..bridge.encoders import ENCODER, is_linked, number_format
 from ..bridge.finite import check_loss
 from ..bridge.optimizer import AdamW
-from ..bridge.shares import Share, gather_shares, teaching
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.checkpoint import Checkpoint
+from ..encoders.nodes import ENCODER, is_linked, number_format
+from ..encoders.shares import Share, gather_shares, teaching
 from ..text.tokenizer import PieceTokenizer
 from .attached import check_encoder
 from .extents import WindowedComponent, forget_limits, record_windows

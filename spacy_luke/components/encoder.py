@@ -11,10 +11,10 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model, Optimizer
 
 from ..batch.windows import Document
-from ..bridge.cache import WordCache
-from ..bridge.encoders import ENCODER, is_shared, share_encoder
 from ..bridge.finite import check_scores
-from ..bridge.listeners import (
+from ..checkpoint.checkpoint import Checkpoint
+from ..encoders.cache import WordCache
+from ..encoders.listeners import (
     DocWindows,
     WordPass,
     encode_docs,
@@ -28,7 +28,7 @@ from ..bridge.listeners import (
     wants_pieces,
     wants_words,
 )
-from ..checkpoint.checkpoint import Checkpoint
+from ..encoders.nodes import ENCODER, is_shared, share_encoder
 from .attached import check_encoder
 from .base import LukeComponent, check_alignment, check_limits, step_shared
 from .extents import check_window, record_windows

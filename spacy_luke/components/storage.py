@@ -15,9 +15,9 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_digest
-from ..bridge.encoders import ENCODER, is_shared
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.files import check_finite, read_tensors, write_atomically
+from ..encoders.nodes import ENCODER, is_shared
 from ..stores.digests import digest_bytes
 from ..vectors.store import EntityVectors
 from .attached import check_encoder, check_owner

@@ -8,9 +8,9 @@ from spacy.util import registry
 from spacy_luke.architectures import entity_classifier as entities
 from spacy_luke.architectures.entity_classifier import MAX_MENTION, build_entity_classifier, create_entity_head
 from spacy_luke.batch.entities import EntityItem, make_entity_batch
-from spacy_luke.bridge.cache import WordCache
-from spacy_luke.bridge.encoders import build_luke_encoder
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.encoders.cache import WordCache
+from spacy_luke.encoders.nodes import build_luke_encoder
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.heads import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows

@@ -8,7 +8,7 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.bridge.shares import gather_shares
+from spacy_luke.encoders.shares import gather_shares
 from tests.components.related import make_examples as related_examples
 from tests.components.test_encoder_shared import make_shared, settings_for, state
 from tests.tiny import make_checkpoint

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .wrapper import TorchShim
+from ..bridge.wrapper import TorchShim
 
 
 @dataclass

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinc.api import Adam
 
-from spacy_luke.bridge.cache import WordCache, encode_words
-from spacy_luke.bridge.encoders import build_luke_encoder, number_format
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.encoders.cache import WordCache, encode_words
+from spacy_luke.encoders.nodes import build_luke_encoder, number_format
 from spacy_luke.model.config import EncoderConfig
 from spacy_luke.model.luke import Windows
 

@@ -10,10 +10,10 @@ from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
 from thinc.util import torch2xp, xp2torch
 
+from ..bridge.wrapper import TorchShim
 from ..model.config import EncoderConfig
 from ..model.luke import LukeEncoder, Windows
 from ..model.precision import choose_precision
-from .wrapper import TorchShim
 
 ENCODER = "luke_encoder"  # name of the encoder's node in every model
 NOT_LINKED = (

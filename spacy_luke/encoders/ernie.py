@@ -15,13 +15,13 @@ from thinc.types import Floats2d, Ints1d
 from torch import Tensor
 
 from ..batch.entities import EntityBatch
+from ..bridge.documents import refuse_docs
+from ..bridge.wrapper import TorchShim, to_tensor
 from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge
 from ..model.ernie_heads import PooledHead
 from ..model.luke import Windows
 from ..model.precision import choose_precision
-from .documents import refuse_docs
-from .encoders import ENCODER, encode_windows, init_with_example, number_format
-from .wrapper import TorchShim, to_tensor
+from .nodes import ENCODER, encode_windows, init_with_example, number_format
 
 
 @registry.architectures("spacy-luke.ErnieEncoder.v1")

@@ -25,14 +25,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..batch.windows import Document, plan_windows
 from ..batch.words import WordPlaces, place_words
+from ..bridge.documents import read_document
+from ..bridge.finite import check_squares
+from ..bridge.wrapper import TorchShim, to_tensor
 from ..rows import get_second
 from ..text.tokenizer import PieceTokenizer
 from .cache import encode_words
-from .documents import read_document
-from .encoders import number_format, unshare
 from .ernie import encode_known
-from .finite import check_squares
-from .wrapper import TorchShim, to_tensor
+from .nodes import number_format, unshare
 
 
 @dataclass(frozen=True)

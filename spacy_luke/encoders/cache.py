@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..bridge.wrapper import TorchShim, to_tensor
 from ..model.luke import LukeEncoder, Windows, WordStates
 from ..model.packing import pack
-from .wrapper import TorchShim, to_tensor
 
 
 @dataclass(frozen=True)
