@@ -22,7 +22,7 @@ from machine import describe_machine
 from products import Products, Shapes
 
 from spacy_luke.corpus.shards import Example
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import initialize
 from spacy_luke.pretraining.luke.masking import MaskingSettings
 from spacy_luke.pretraining.luke.task import LukePretraining
@@ -45,7 +45,7 @@ class StepProducts(Products):
 
     def __init__(
         self,
-        config: EncoderConfig,
+        config: LukeConfig,
         shapes: Sequence[Shapes],
         asked: Sequence[dict[str, int]],
         *,
@@ -164,7 +164,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     if options.threads:
         torch.set_num_threads(options.threads)
     device = torch.device(options.device)
-    config = EncoderConfig(
+    config = LukeConfig(
         vocab_size=options.vocabulary,
         entity_vocab_size=options.entities,
         max_positions=options.pieces + 2,
@@ -234,7 +234,7 @@ def timed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def count_flops(config: EncoderConfig, shape: Shapes, asked: dict[str, int], *, entities: int) -> int:
+def count_flops(config: LukeConfig, shape: Shapes, asked: dict[str, int], *, entities: int) -> int:
     """Of the products of a step, forward and backward."""
     d, f, e = config.hidden_size, config.intermediate_size, config.entity_size
     rows = shape.words + shape.entities

@@ -24,7 +24,7 @@ from runs import describe_machines
 
 from spacy_luke.model import attention as attention_module
 from spacy_luke.model import dropout as dropout_module
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows, initialize
 
 RESULTS = Path(__file__).parent / "results"
@@ -42,7 +42,7 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     rows: list[dict[str, Any]] = []
     for aware, rate in product((True, False), (0.1, 0.0)):
-        config = EncoderConfig(
+        config = LukeConfig(
             vocab_size=1000,
             entity_vocab_size=1000,
             entity_aware=aware,

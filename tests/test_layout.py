@@ -111,7 +111,7 @@ def test_imports_point_down(module):
 @pytest.mark.parametrize(
     ("module", "source", "expected"),
     [
-        ("model.luke", "from ..batch.batches import Batch\nfrom .config import EncoderConfig\nimport torch", 0),
+        ("model.luke", "from ..batch.batches import Batch\nfrom .config import LukeConfig\nimport torch", 0),
         ("model.luke", "from ..checkpoint import names", 1),
         ("model.luke", "from .. import bridge", 1),
         ("text.align", "def f():\n    import spacy_luke.entity_vocab", 1),

@@ -4,10 +4,10 @@ import functools
 
 import torch
 
-from spacy_luke.checkpoint.checkpoint import Checkpoint
-from spacy_luke.checkpoint.ernie import ErnieCheckpoint, ernie_shapes
+from spacy_luke.checkpoint.contents import ErnieCheckpoint, LukeCheckpoint
+from spacy_luke.checkpoint.ernie import ernie_shapes
 from spacy_luke.entity_vocab import EntityVocab
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.ernie import ErnieConfig
 from spacy_luke.model.luke import LukeEncoder
 from spacy_luke.text.tokenizer import PieceTokenizer
@@ -53,7 +53,7 @@ def make_wordpiece() -> PieceTokenizer:
     return PieceTokenizer(backend, special=("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"))
 
 
-def make_checkpoint(*, labels=None, seed=0, std=0.2, tokenizer=None, **changes) -> Checkpoint:
+def make_checkpoint(*, labels=None, seed=0, std=0.2, tokenizer=None, **changes) -> LukeCheckpoint:
     """A LUKE of two layers that reads 62 pieces at once. labels: of a span classifier, the first meaning no entity."""
     tokenizer = tokenizer or PieceTokenizer.from_json(tokenizer_json())
     settings = {
@@ -65,7 +65,7 @@ def make_checkpoint(*, labels=None, seed=0, std=0.2, tokenizer=None, **changes) 
         "max_positions": 66,
         **changes,
     }
-    config = EncoderConfig(vocab_size=len(tokenizer), entity_vocab_size=len(ENTITIES), **settings)
+    config = LukeConfig(vocab_size=len(tokenizer), entity_vocab_size=len(ENTITIES), **settings)
     generator = torch.Generator().manual_seed(seed)
     tensors = {
         # Gains of LayerNorms scatter around 1, or next to nothing would get through to be learned.
@@ -76,7 +76,7 @@ def make_checkpoint(*, labels=None, seed=0, std=0.2, tokenizer=None, **changes) 
         wide = 3 * config.hidden_size
         tensors["head.classifier.weight"] = torch.randn(len(labels), wide, generator=generator) * std
         tensors["head.classifier.bias"] = torch.randn(len(labels), generator=generator) * std
-    return Checkpoint(
+    return LukeCheckpoint(
         config=config,
         tensors=tensors,
         tokenizer=tokenizer,

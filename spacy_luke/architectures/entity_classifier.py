@@ -17,7 +17,7 @@ from ..bridge.documents import refuse_docs
 from ..bridge.wrapper import TorchShim, to_tensor
 from ..encoders.cache import encode_words
 from ..encoders.nodes import init_with_example, number_format
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..model.heads import FEATURES, EntityHead
 from ..model.luke import Mentions, Windows, WordStates, initialize
 from .span_classifier import ATTENTION
@@ -57,7 +57,7 @@ def create_entity_head(
     """Fresh head parameters for an encoder that has its sizes. states: entity tokens of a unit; prior_L: biases to
     begin with, such as the log-odds of each label."""
     shim = model.shims[0]
-    config: EncoderConfig = model.layers[0].shims[0].module.config
+    config: LukeConfig = model.layers[0].shims[0].module.config
     settings = {"hidden_size": config.hidden_size, "n_labels": n_labels, "states": states}
     head = shim.create({**settings, "features": model.attrs["features"], "bias": model.attrs["bias"]})
     initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))

@@ -17,7 +17,7 @@ from ..bridge.documents import refuse_docs
 from ..bridge.wrapper import TorchShim, to_tensor
 from ..encoders.cache import encode_words
 from ..encoders.nodes import init_with_example, number_format
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..model.linking import FEATURES, CandidateHead
 from ..model.luke import Mentions, Windows, WordStates, initialize
 from .entity_classifier import MAX_MENTION
@@ -43,7 +43,7 @@ def build_entity_linker(encoder: Model, attention: str = "full", prior: bool = F
 def create_candidate_head(model: Model, *, seed: int = 0) -> CandidateHead:
     """Fresh head parameters for an encoder that has its sizes."""
     shim = model.shims[0]
-    config: EncoderConfig = model.layers[0].shims[0].module.config
+    config: LukeConfig = model.layers[0].shims[0].module.config
     settings = {"hidden_size": config.hidden_size, "entity_size": config.entity_size, "norm_eps": config.norm_eps}
     head = shim.create({**settings, "features": len(FEATURES) if model.attrs["prior"] else 0})
     initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))

@@ -17,7 +17,7 @@ from ..bridge.wrapper import TorchShim, to_tensor
 from ..encoders.cache import encode_words
 from ..encoders.nodes import init_with_example, number_format
 from ..model.answers import AnswerHead
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..model.luke import Mentions, Windows, initialize
 from .entity_classifier import MAX_MENTION
 from .span_classifier import ATTENTION
@@ -40,7 +40,7 @@ def build_extractive_qa(encoder: Model, attention: str = "full") -> Model[Passag
 def create_answer_head(model: Model, *, seed: int = 0) -> None:
     """Fresh head parameters for an encoder that has its sizes."""
     shim = model.shims[0]
-    config: EncoderConfig = model.layers[0].shims[0].module.config
+    config: LukeConfig = model.layers[0].shims[0].module.config
     head = shim.create({"hidden_size": config.hidden_size})
     initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
 

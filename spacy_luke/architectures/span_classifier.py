@@ -20,7 +20,7 @@ from ..bridge.documents import refuse_docs
 from ..bridge.wrapper import TorchShim, to_tensor
 from ..encoders.cache import encode_words
 from ..encoders.nodes import init_with_example, number_format
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..model.heads import FEATURES, SpanHead, keep_best
 from ..model.luke import Mentions, Windows, initialize
 
@@ -83,7 +83,7 @@ def create_span_head(model: Model, n_labels: int, *, seed: int = 0, shares: tupl
     where a head ends up that knows nothing else, so that few steps are not spent on learning that most spans are none.
     """
     shim = model.shims[0]
-    config: EncoderConfig = model.layers[0].shims[0].module.config
+    config: LukeConfig = model.layers[0].shims[0].module.config
     head = shim.create(
         {
             "hidden_size": config.hidden_size,

@@ -1,5 +1,6 @@
 """Checkpoints of others: reading, checking, writing."""
 
-from .checkpoint import Checkpoint, read_checkpoint, write_huggingface
+from .checkpoint import read_checkpoint, write_huggingface
+from .contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
 
-__all__ = ["Checkpoint", "read_checkpoint", "write_huggingface"]
+__all__ = ["Checkpoint", "ErnieCheckpoint", "LukeCheckpoint", "read_checkpoint", "write_huggingface"]

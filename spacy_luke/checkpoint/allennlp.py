@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..stores.plain_text import read_text
-from .assemble import Checkpoint, read_entities, read_tokenizer
+from .assemble import read_entities, read_tokenizer
 from .configs import ARCHITECTURES, check_labels, flag, luke_config
+from .contents import LukeCheckpoint
 from .files import read_json, read_tensors
 from .luke import build_checkpoint, switch_queries
 from .names import ALLENNLP_DROPPED, allennlp_names, find_root, sort_names
@@ -40,7 +41,7 @@ def read_allennlp(
     base: Path | None,
     entities: str,
     entity_aware: bool | None,
-) -> Checkpoint:
+) -> LukeCheckpoint:
     """An AllenNLP model; see `read_checkpoint`. base: folder of the base model in Hugging Face's layout."""
     task, width, embedder = _model_of(data["model"])
     if base is None or not (base / "config.json").is_file():
@@ -119,7 +120,7 @@ def _read_labels(folder: Path, data: dict[str, Any]) -> list[str]:
     return read_text(path).removesuffix("\n").split("\n")
 
 
-def _source(settings: dict[str, Any], task: str, config: EncoderConfig) -> dict[str, Any]:
+def _source(settings: dict[str, Any], task: str, config: LukeConfig) -> dict[str, Any]:
     return {
         **settings,
         "kind": "huggingface",

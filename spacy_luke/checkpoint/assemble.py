@@ -1,16 +1,15 @@
 """From a file's tensors under their names to a checked, complete set under ours."""
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..entity_vocab import FILES as ENTITY_FILES
 from ..entity_vocab import EntityVocab
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..text.tokenizer import PieceTokenizer
 from .configs import CLASSIFIER_WIDTHS
 from .files import check_finite
@@ -47,7 +46,7 @@ def resolve_ties(raw: Mapping[str, Tensor], names: SortedNames, *, rows: list[in
     return report
 
 
-def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig) -> dict[str, tuple[int, ...]]:
+def wanted_shapes(names: Container[str], encoder: Shapes, config: LukeConfig) -> dict[str, tuple[int, ...]]:
     """Shapes of all that must be there: the encoder, and each head of which `names` (ours) has a part."""
     shapes = dict(encoder)
     for head in head_shapes(config).values():
@@ -59,7 +58,7 @@ def wanted_shapes(names: Container[str], encoder: Shapes, config: EncoderConfig)
 
 
 def task_shapes(
-    config: EncoderConfig, task: str, raw: Mapping[str, Tensor], names: SortedNames, *, width: int | None = None
+    config: LukeConfig, task: str, raw: Mapping[str, Tensor], names: SortedNames, *, width: int | None = None
 ) -> dict[str, tuple[int, ...]]:
     """Shapes of the task's own head. The number of labels is the classifier's number of rows (one for cloze questions);
     its bias may be absent.
@@ -108,13 +107,13 @@ def collect(
     return tensors
 
 
-def copy_queries(tensors: dict[str, Tensor], config: EncoderConfig) -> None:
+def copy_queries(tensors: dict[str, Tensor], config: LukeConfig) -> None:
     """Add the extra queries as copies of `query`, as the original does when fine-tuning starts (section 4)."""
     for name, query in extra_queries(config).items():
         tensors[name] = tensors[query].clone()
 
 
-def lacks_queries(names: SortedNames, config: EncoderConfig) -> bool:
+def lacks_queries(names: SortedNames, config: LukeConfig) -> bool:
     """Whether an entity-aware encoder's extra queries are all missing; where only some are, they are an error later."""
     queries = extra_queries(config)
     return bool(queries) and not any(name in names.mapped for name in queries)
@@ -153,24 +152,3 @@ def read_entities(folder: Path, *, rows: int | None = None) -> EntityVocab | Non
 def _list(names: list[str]) -> str:
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return ", ".join(repr(name) for name in names[:10]) + more
-
-
-@dataclass
-class Checkpoint:
-    """An encoder with all that belongs to it.
-
-    tensors: our names ("encoder.*", the state of a LukeEncoder; "pooler.*", "lm_head.*", "entity_head.*", "head.*") ->
-    tensors of the file's own type. tokenizer, entities: None where the source has none. labels: those of a classifier,
-    in order. task: a value of `configs.TASKS`. source: the original config, and "kind": "huggingface", "archive" or
-    "plain". report: what was mapped, dropped (with the reason) and initialised.
-    """
-
-    config: EncoderConfig
-    tensors: dict[str, Tensor]
-    tokenizer: PieceTokenizer | None = None
-    entities: EntityVocab | None = None
-    labels: list[str] | None = None
-    task: str = "encoder"
-    source: dict[str, Any] = field(default_factory=dict)
-    report: list[str] = field(default_factory=list)
-    kind: ClassVar[str] = "luke"

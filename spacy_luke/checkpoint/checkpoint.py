@@ -7,9 +7,9 @@ from typing import Any
 
 from ..text.tokenizer import PieceTokenizer
 from .allennlp import is_allennlp, read_allennlp
-from .assemble import NO_TOKENIZER, Checkpoint
+from .assemble import NO_TOKENIZER
 from .configs import PLAIN_TYPES, check_labels
-from .ernie import ErnieCheckpoint
+from .contents import Checkpoint, LukeCheckpoint
 from .export import write_huggingface
 from .files import WEIGHT_FILES, open_archive, read_json
 from .luke import read_luke
@@ -20,7 +20,7 @@ from .special import add_markers, add_special_entities, name_added_rows
 # Labels that mean "no entity" and "no relation". AllenNLP's vocabularies order labels by frequency.
 NONE_LABELS = {"span_classification": ("NIL", "O"), "entity_pair_classification": ("no_relation", "NA", "Other")}
 
-__all__ = ["Checkpoint", "read_checkpoint", "write_huggingface"]
+__all__ = ["read_checkpoint", "write_huggingface"]
 
 
 def read_checkpoint(
@@ -34,7 +34,7 @@ def read_checkpoint(
     entity_size: int = 256,
     entity_start: str = "fresh",
     seed: int = 0,
-) -> Checkpoint:
+) -> LukeCheckpoint:
     """Read a checkpoint.
 
     source: a folder in the Hugging Face layout of LUKE, mLUKE or luke-japanese; a folder or tar archive in the layout
@@ -88,7 +88,7 @@ def read_checkpoint(
 
 def _read(
     folder: Path, weights: Path | None, base: Path | None, settings: dict[str, Any], plain: dict[str, Any]
-) -> tuple[Checkpoint, bool]:
+) -> tuple[LukeCheckpoint, bool]:
     """The checkpoint in a folder, by the files that it has, and whether it is of the original code.
 
     plain: settings for plain models.
@@ -143,7 +143,7 @@ def _nothing(folder: Path) -> str:
     return message
 
 
-def _complete(checkpoint: Checkpoint) -> None:
+def _complete(checkpoint: LukeCheckpoint) -> None:
     """The original's tables have no rows for markers and for some special entities; fine-tuned word tables have rows
     that no tokenizer knows."""
     assert checkpoint.tokenizer is not None
@@ -157,7 +157,7 @@ def _complete(checkpoint: Checkpoint) -> None:
         add_special_entities(checkpoint)
 
 
-def put_none_first(checkpoint: Checkpoint | ErnieCheckpoint, *, task: str) -> None:
+def put_none_first(checkpoint: Checkpoint, *, task: str) -> None:
     """Move a label that means "none" in a task, and its part of the classifier, to the front."""
     labels, known = checkpoint.labels or [], NONE_LABELS.get(task, ())
     if not labels or labels[0] in known or not (found := [label for label in known if label in labels]):

@@ -1,10 +1,10 @@
-"""Others' config.json, metadata.json and ernie_config.json <-> EncoderConfig and ErnieConfig."""
+"""Others' config.json, metadata.json and ernie_config.json <-> LukeConfig and ErnieConfig."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..model.ernie import ErnieConfig
 
 PLAIN_TYPES = ("roberta", "xlm-roberta", "bert")
@@ -38,9 +38,9 @@ MOST_LAYERS = 10_000  # more than any file has tensors for; tables of names are 
 CLASSIFIER_BIASES = {"entity_classification": True, "entity_pair_classification": False}
 
 
-def luke_config(data: dict[str, Any]) -> EncoderConfig:
+def luke_config(data: dict[str, Any]) -> LukeConfig:
     """From a config.json with model_type "luke" (Hugging Face's LukeConfig, whose defaults hold)."""
-    return EncoderConfig(
+    return LukeConfig(
         **_common(data),
         entity_vocab_size=size_of(data, "entity_vocab_size"),
         entity_size=size_of(data, "entity_emb_size"),
@@ -49,7 +49,7 @@ def luke_config(data: dict[str, Any]) -> EncoderConfig:
     )
 
 
-def archive_config(metadata: dict[str, Any]) -> EncoderConfig:
+def archive_config(metadata: dict[str, Any]) -> LukeConfig:
     """From an original archive's metadata.json.
 
     Positions count from the padding index + 1 where the words are RoBERTa's or XLM-R's, from 0 where they are BERT's.
@@ -63,7 +63,7 @@ def archive_config(metadata: dict[str, Any]) -> EncoderConfig:
     if not isinstance(name, str):
         raise ValueError(f"metadata.json must name the word encoder in 'bert_model_name', but it holds {name!r}.")
     roberta = "roberta" in name
-    return EncoderConfig(
+    return LukeConfig(
         **_common(data),
         entity_vocab_size=size_of(data, "entity_vocab_size"),
         entity_size=size_of(data, "entity_emb_size" if data.get("entity_emb_size") is not None else "hidden_size"),
@@ -72,13 +72,11 @@ def archive_config(metadata: dict[str, Any]) -> EncoderConfig:
     )
 
 
-def plain_config(
-    data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool
-) -> EncoderConfig:
+def plain_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool) -> LukeConfig:
     """From the config.json of a plain RoBERTa, XLM-R or BERT."""
     kind = data.get("model_type")
     _check_positions(data)
-    return EncoderConfig(
+    return LukeConfig(
         **_common(data),
         entity_vocab_size=entity_vocab_size,
         entity_size=entity_size,
@@ -88,7 +86,7 @@ def plain_config(
 
 
 def huggingface_config(
-    config: EncoderConfig,
+    config: LukeConfig,
     *,
     task: str,
     labels: list[str] | None,

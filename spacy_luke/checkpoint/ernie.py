@@ -5,9 +5,7 @@ import json
 import tarfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +14,7 @@ from ..model.ernie import ErnieConfig, default_layer_kinds
 from ..text.tokenizer import PieceTokenizer
 from .assemble import NO_TOKENIZER, collect, read_tokenizer, resolve_ties
 from .configs import check_labels, ernie_config, find_labels, original_ernie_config, size_of
+from .contents import ErnieCheckpoint
 from .ernie_names import (
     DECODER,
     Shapes,
@@ -43,29 +42,6 @@ ROOTS = ("bert.", "")
 # The original's tokenizer is BERT's, but leaves Chinese characters together.
 TOKENIZER_DEFAULTS = {"do_lower_case": True, "tokenize_chinese_chars": False}
 TASKS = ("encoder", "pretraining", "entity_classification", "pair_classification", "question_answering")
-
-
-@dataclass
-class ErnieCheckpoint:
-    """An encoder with all that belongs to it.
-
-    tensors: our names ("encoder.*", the state of an ErnieEncoder; "lm_head.*", "nsp_head.*" and "entity_head.*", the
-    state of PretrainingHeads; "head.classifier.*" of a PooledHead; "head.qa_outputs.*" of an AnswerHead) -> tensors of
-    the file's own type. tokenizer: None where the source has none. labels: those of a classifier in order, None where
-    the source does not name them, as the original never does. task: one of `TASKS`. source: the original config, and
-    "kind": "ernie" or "bert". report: what was mapped, dropped (with the reason) and initialised. vectors: folder of
-    the entity vectors (an EntityVectors store), which no checkpoint has itself.
-    """
-
-    config: ErnieConfig
-    tensors: dict[str, Tensor]
-    tokenizer: PieceTokenizer | None = None
-    labels: list[str] | None = None
-    task: str = "encoder"
-    source: dict[str, Any] = field(default_factory=dict)
-    report: list[str] = field(default_factory=list)
-    vectors: Path | None = None
-    kind: ClassVar[str] = "ernie"
 
 
 def read_ernie(

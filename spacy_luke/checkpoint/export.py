@@ -7,13 +7,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .assemble import Checkpoint, wanted_shapes
+from .assemble import wanted_shapes
 from .configs import CLASSIFIER_BIASES, find_labels, huggingface_config
+from .contents import LukeCheckpoint
 from .files import check_finite, save_tensors, write_folder_atomically
 from .names import encoder_shapes, luke_names
 
 
-def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
+def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
     """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json (or, for entity disambiguation,
     which has the original's layout, entity_vocab.jsonl).
 
@@ -60,7 +61,7 @@ def write_huggingface(checkpoint: Checkpoint, folder: Path) -> None:
                 checkpoint.entities.save_huggingface(new)
 
 
-def _labels(checkpoint: Checkpoint) -> list[str] | None:
+def _labels(checkpoint: LukeCheckpoint) -> list[str] | None:
     """The classifier's labels; where they are not known, as Hugging Face names them."""
     matrix = checkpoint.tensors.get("head.classifier.weight")
     if checkpoint.labels is not None or matrix is None or checkpoint.task == "cloze":
@@ -68,7 +69,7 @@ def _labels(checkpoint: Checkpoint) -> list[str] | None:
     return find_labels({}, len(matrix))
 
 
-def _their_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
+def _their_tensors(checkpoint: LukeCheckpoint) -> dict[str, Tensor]:
     """All tensors under Hugging Face's names, checked."""
     config, tensors = checkpoint.config, checkpoint.tensors
     disambiguation = checkpoint.task == "entity_disambiguation"
@@ -93,7 +94,7 @@ def _their_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     return result
 
 
-def _take_out_mask(checkpoint: Checkpoint) -> Checkpoint:
+def _take_out_mask(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
     """The vector of [MASK] as a parameter of its own, as in the original's entity disambiguation."""
     if checkpoint.config.position_offset:
         raise ValueError(
@@ -106,7 +107,7 @@ def _take_out_mask(checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, tensors={**checkpoint.tensors, "entity_mask": mask})
 
 
-def _shift_positions(checkpoint: Checkpoint) -> Checkpoint:
+def _shift_positions(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
     """The same encoder with word positions that count from the padding piece's id + 1.
 
     The word position table gets rows in front; the entity position table, which Hugging Face looks up from row 0 on,

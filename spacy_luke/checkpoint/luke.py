@@ -8,11 +8,10 @@ from typing import Any
 from torch import Tensor
 
 from ..entity_vocab import EntityVocab
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..text.tokenizer import PieceTokenizer
 from .assemble import (
     NO_TOKENIZER,
-    Checkpoint,
     collect,
     copy_queries,
     lacks_queries,
@@ -23,13 +22,14 @@ from .assemble import (
     wanted_shapes,
 )
 from .configs import find_labels, find_task, luke_config, named_task
+from .contents import LukeCheckpoint
 from .files import find_weights, read_tensors
 from .names import SortedNames, encoder_shapes, extra_queries, find_root, luke_names, sort_names
 
 LUKE_ROOTS = ("luke.", "")
 
 
-def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> Checkpoint:
+def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> LukeCheckpoint:
     """Hugging Face's layout; see `read_checkpoint`. The original's entity disambiguation has it too, with BERT's
     words."""
     config = switch_queries(luke_config(data), entity_aware)
@@ -64,7 +64,7 @@ def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware
     return checkpoint
 
 
-def _move_mask(checkpoint: Checkpoint) -> None:
+def _move_mask(checkpoint: LukeCheckpoint) -> None:
     """Put the parameter that stands for [MASK] into the table's row, which the original never reads."""
     vector = checkpoint.tensors.pop("entity_mask")
     if checkpoint.entities is None:
@@ -73,14 +73,14 @@ def _move_mask(checkpoint: Checkpoint) -> None:
     checkpoint.report.append("moved mask_embedding to the row of [MASK]")
 
 
-def switch_queries(config: EncoderConfig, entity_aware: bool | None) -> EncoderConfig:
+def switch_queries(config: LukeConfig, entity_aware: bool | None) -> LukeConfig:
     return config if entity_aware is None else replace(config, entity_aware=entity_aware)
 
 
 def build_checkpoint(
     raw: Mapping[str, Tensor],
     names: SortedNames,
-    config: EncoderConfig,
+    config: LukeConfig,
     *,
     task: str,
     labels: list[str] | None,
@@ -89,7 +89,7 @@ def build_checkpoint(
     source: dict[str, Any],
     entities: str,
     width: int | None = None,
-) -> Checkpoint:
+) -> LukeCheckpoint:
     """Check and copy the tensors of a LUKE checkpoint whose config, task and vocabularies are known.
 
     entities: "all" rows of the entity table, or the "special" ones, renumbered. width: of the classifier's features, in
@@ -117,4 +117,13 @@ def build_checkpoint(
         config = replace(config, entity_vocab_size=len(rows))
     if tokenizer is None:
         report.append(NO_TOKENIZER)
-    return Checkpoint(config, tensors, tokenizer, vocab, labels, task, source, report)
+    return LukeCheckpoint(
+        config,
+        tensors,
+        tokenizer=tokenizer,
+        entities=vocab,
+        labels=labels,
+        task=task,
+        source=source,
+        report=report,
+    )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 
 Table = tuple[tuple[str, str], ...]
 Patterns = tuple[tuple[str, str], ...]  # (pattern, reason); a pattern must match the whole name
@@ -90,24 +90,24 @@ PLAIN_DROPPED = ((r"(classifier|qa_outputs)\..*", "a task head of a plain model"
 QUERIES_DROPPED = ((r".*\.(w2e|e2w|e2e)_query\.(weight|bias)", "an extra query, and entity-aware attention is off"),)
 
 
-def luke_names(config: EncoderConfig, *, root: str, disambiguation: bool = False) -> dict[str, str]:
+def luke_names(config: LukeConfig, *, root: str, disambiguation: bool = False) -> dict[str, str]:
     """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or "". disambiguation: whether it is of
     the original's entity disambiguation."""
     rooted = _encoder_table(config) + POOLER + (MASK_VECTOR if disambiguation else ())
     return {**_expand(rooted, config, root=root), **_expand(LM_HEAD + ENTITY_HEAD + TASK_HEADS, config)}
 
 
-def archive_names(config: EncoderConfig) -> dict[str, str]:
+def archive_names(config: LukeConfig) -> dict[str, str]:
     """The same for the original archives, which may also have BERT's masked-word head, and heads of their own."""
     return {**luke_names(config, root=""), **_expand(BERT_LM_HEAD + ORIGINAL_HEADS, config)}
 
 
-def allennlp_names(config: EncoderConfig, *, root: str) -> dict[str, str]:
+def allennlp_names(config: LukeConfig, *, root: str) -> dict[str, str]:
     """The same for the authors' AllenNLP models. root: where their embedder is, with a dot at its end."""
     return {**_expand(_encoder_table(config) + POOLER, config, root=root), **_expand(ALLENNLP_HEADS, config)}
 
 
-def plain_names(config: EncoderConfig, *, root: str) -> dict[str, str]:
+def plain_names(config: LukeConfig, *, root: str) -> dict[str, str]:
     """The same for plain RoBERTa, XLM-R (root "roberta." or "") and BERT ("bert." or ""): no entities."""
     return {**_expand(WORDS + LAYER + POOLER, config, root=root), **_expand(LM_HEAD + BERT_LM_HEAD, config)}
 
@@ -125,7 +125,7 @@ def find_root(names: Iterable[str], roots: tuple[str, ...]) -> str:
     return found[0]
 
 
-def encoder_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
+def encoder_shapes(config: LukeConfig) -> dict[str, tuple[int, ...]]:
     """Our names and shapes of all parameters of an encoder."""
     d, f, e = config.hidden_size, config.intermediate_size, config.entity_size
     ends = {
@@ -145,7 +145,7 @@ def encoder_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def head_shapes(config: EncoderConfig) -> dict[str, dict[str, tuple[int, ...]]]:
+def head_shapes(config: LukeConfig) -> dict[str, dict[str, tuple[int, ...]]]:
     """Our names and shapes of the heads that every checkpoint may have, by head; a head is whole or absent."""
     d, e = config.hidden_size, config.entity_size
     vectors = ("dense.bias", "norm.weight", "norm.bias")
@@ -164,7 +164,7 @@ def head_shapes(config: EncoderConfig) -> dict[str, dict[str, tuple[int, ...]]]:
     }
 
 
-def extra_queries(config: EncoderConfig) -> dict[str, str]:
+def extra_queries(config: LukeConfig) -> dict[str, str]:
     """Our names of the extra queries -> the name of the query that they are copied from where they are missing.
     Empty where entity-aware attention is off."""
     pairs: dict[str, str] = {}
@@ -209,14 +209,14 @@ def sort_names(
     return result
 
 
-def _encoder_table(config: EncoderConfig) -> Table:
+def _encoder_table(config: LukeConfig) -> Table:
     table = WORDS + ENTITIES
     if config.entity_size != config.hidden_size:
         table += ENTITY_DENSE
     return table + LAYER + (EXTRA_QUERIES if config.entity_aware else ())
 
 
-def _expand(table: Table, config: EncoderConfig, *, root: str = "") -> dict[str, str]:
+def _expand(table: Table, config: LukeConfig, *, root: str = "") -> dict[str, str]:
     return expand(table, layers=range(config.num_layers), root=root)
 
 

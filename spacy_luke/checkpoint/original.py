@@ -12,10 +12,11 @@ from typing import Any
 from torch import Tensor
 
 from ..entity_vocab import EntityVocab
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..stores.plain_text import read_text
-from .assemble import Checkpoint, read_entities, read_tokenizer
+from .assemble import read_entities, read_tokenizer
 from .configs import archive_config, check_labels, luke_config
+from .contents import LukeCheckpoint
 from .files import find_weights, read_json, read_tensors
 from .luke import build_checkpoint, switch_queries
 from .names import SortedNames, archive_names, sort_names
@@ -45,7 +46,7 @@ def read_original(
     base: Path | None = None,
     entities: str,
     entity_aware: bool | None,
-) -> Checkpoint:
+) -> LukeCheckpoint:
     """The original code's layout; see `read_checkpoint`.
 
     weights: the file with them, where it is not one of the usual names. base: folder with metadata.json (or, in Hugging
@@ -79,7 +80,7 @@ def read_original(
     return checkpoint
 
 
-def _settings(places: list[Path]) -> tuple[dict[str, Any], EncoderConfig]:
+def _settings(places: list[Path]) -> tuple[dict[str, Any], LukeConfig]:
     for folder in places:
         if (folder / "metadata.json").is_file():
             metadata = read_json(folder / "metadata.json")
@@ -97,7 +98,7 @@ def _settings(places: list[Path]) -> tuple[dict[str, Any], EncoderConfig]:
     return source, replace(luke_config(data), entity_aware=True)
 
 
-def _task(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig) -> tuple[str, int | None]:
+def _task(raw: Mapping[str, Tensor], names: SortedNames, config: LukeConfig) -> tuple[str, int | None]:
     """The task, and its classifier's width in hidden sizes."""
     if "head.qa_outputs.weight" in names.mapped:
         return "question_answering", None
@@ -121,7 +122,7 @@ def _task(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig) 
     )
 
 
-def _word_rows(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderConfig, task: str, *, known: bool) -> int:
+def _word_rows(raw: Mapping[str, Tensor], names: SortedNames, config: LukeConfig, task: str, *, known: bool) -> int:
     """Rows of the word table, which fine-tuning has made longer. known: a tokenizer will say what they are."""
     theirs = names.mapped.get("encoder.words.piece.weight")
     if theirs is None or not raw[theirs].dim():
@@ -133,10 +134,10 @@ def _word_rows(raw: Mapping[str, Tensor], names: SortedNames, config: EncoderCon
 def _entity_rows(
     raw: Mapping[str, Tensor],
     names: SortedNames,
-    config: EncoderConfig,
+    config: LukeConfig,
     task: str,
     vocab: EntityVocab | None,
-) -> tuple[EncoderConfig, EntityVocab | None, bool]:
+) -> tuple[LukeConfig, EntityVocab | None, bool]:
     """Sizes and vocabulary of the entity table, and whether it was cut down by fine-tuning."""
     theirs = names.mapped.get("encoder.entities.table.weight")
     rows = raw[theirs].shape[0] if theirs is not None and raw[theirs].dim() else 0

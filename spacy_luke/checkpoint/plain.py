@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from ..entity_vocab import SPECIAL, EntityVocab
-from ..model.config import EncoderConfig
-from .assemble import NO_TOKENIZER, Checkpoint, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
+from ..model.config import LukeConfig
+from .assemble import NO_TOKENIZER, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
 from .configs import plain_config
+from .contents import LukeCheckpoint
 from .files import find_weights, read_declared, read_tensors
 from .names import PLAIN_DROPPED, encoder_shapes, extra_queries, find_root, plain_names, sort_names
 from .special import add_markers
@@ -25,7 +26,7 @@ def read_plain(
     entity_start: str,
     entity_aware: bool,
     seed: int,
-) -> Checkpoint:
+) -> LukeCheckpoint:
     """See `read_checkpoint`.
 
     As in the pretraining code (luke/model.py, init_weights): matrices and tables of entities are normal with standard
@@ -51,7 +52,7 @@ def read_plain(
     tensors.update(_fresh_entities(fresh, config, dtype=dtype, seed=seed))
     if entity_start == "fresh":
         report.append(f"initialised {sorted(fresh)}: fresh, seed {seed}")
-    checkpoint = Checkpoint(
+    checkpoint = LukeCheckpoint(
         config=config,
         tensors=tensors,
         tokenizer=None,
@@ -70,7 +71,7 @@ def read_plain(
     return checkpoint
 
 
-def _start_from_words(checkpoint: Checkpoint) -> None:
+def _start_from_words(checkpoint: LukeCheckpoint) -> None:
     """Let entities begin as words do: the special ones as the pieces of the same use, at the words' positions.
 
     A [MASK] entity is then what the word model knows as a masked piece that stands at the mention's mean position, so
@@ -91,7 +92,7 @@ def _start_from_words(checkpoint: Checkpoint) -> None:
 
 
 def _fresh_entities(
-    shapes: dict[str, tuple[int, ...]], config: EncoderConfig, *, dtype: torch.dtype, seed: int
+    shapes: dict[str, tuple[int, ...]], config: LukeConfig, *, dtype: torch.dtype, seed: int
 ) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     tensors = {}

@@ -8,8 +8,9 @@ from pathlib import Path
 from spacy.util import registry
 
 from ..vectors.store import EntityVectors
-from .checkpoint import Checkpoint, read_checkpoint
-from .ernie import ErnieCheckpoint, read_ernie
+from .checkpoint import read_checkpoint
+from .contents import ErnieCheckpoint, LukeCheckpoint
+from .ernie import read_ernie
 
 PACKAGE = "package:"
 ERNIE_SIZE = 100  # numbers of an entity vector in the paper
@@ -45,14 +46,14 @@ def make_checkpoint_loader(
     entity_size: int = 256,
     entity_start: str = "fresh",
     seed: int = 0,
-) -> Callable[[], Checkpoint]:
+) -> Callable[[], LukeCheckpoint]:
     """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
 
     path: see `find_source`. tokenizer: the same, for a folder with a tokenizer's files; base: the same, for the model
     that a fine-tuning began with. The rest: see `read_checkpoint`.
     """
 
-    def load_checkpoint() -> Checkpoint:
+    def load_checkpoint() -> LukeCheckpoint:
         return read_checkpoint(
             find_source(path),
             entities=entities,

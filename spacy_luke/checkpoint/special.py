@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..entity_vocab import SPECIAL
-from .assemble import Checkpoint
+from .contents import LukeCheckpoint
 
 MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from
 CLOZE_PIECES = (("[HIGHLIGHT]", "@"), ("[PLACEHOLDER]", "#"), ("<ent>", "*"))
@@ -15,12 +15,12 @@ WORD_TABLE = "encoder.words.piece.weight"
 ENTITY_TABLE = "encoder.entities.table.weight"
 
 
-def add_markers(checkpoint: Checkpoint) -> None:
+def add_markers(checkpoint: LukeCheckpoint) -> None:
     """Give the tokenizer the word markers that it lacks, and the word table (and the masked-word bias) their rows."""
     add_pieces(checkpoint, MARKERS)
 
 
-def add_cloze_pieces(checkpoint: Checkpoint) -> None:
+def add_cloze_pieces(checkpoint: LukeCheckpoint) -> None:
     """Give a model the pieces of cloze questions as the original code does (entity_span_qa/main.py): [HIGHLIGHT] begins
     as "@", [PLACEHOLDER] as "#" and the marker of candidates as "*". That is <ent>, which stays as it is where it is
     not the copy of "@" that it begins as. Nothing is done where the pieces are there."""
@@ -36,7 +36,7 @@ def add_cloze_pieces(checkpoint: Checkpoint) -> None:
         checkpoint.report.append("initialised the word <ent>: a copy of *")
 
 
-def add_pieces(checkpoint: Checkpoint, pieces: Sequence[tuple[str, str]]) -> None:
+def add_pieces(checkpoint: LukeCheckpoint, pieces: Sequence[tuple[str, str]]) -> None:
     """The same for any pieces. pieces: names and the pieces that they begin as."""
     tokenizer, table = checkpoint.tokenizer, checkpoint.tensors[WORD_TABLE]
     assert tokenizer is not None
@@ -53,7 +53,7 @@ def add_pieces(checkpoint: Checkpoint, pieces: Sequence[tuple[str, str]]) -> Non
     checkpoint.config = replace(checkpoint.config, vocab_size=len(checkpoint.tensors[WORD_TABLE]))
 
 
-def name_added_rows(checkpoint: Checkpoint, added: Sequence[tuple[str, str]]) -> None:
+def name_added_rows(checkpoint: LukeCheckpoint, added: Sequence[tuple[str, str]]) -> None:
     """Tell the tokenizer which pieces the last rows of the word table are, which a fine-tuning has added.
 
     added: our name and the original's name of each of these rows, in their order. The rows go where the tokenizer has
@@ -89,7 +89,7 @@ def name_added_rows(checkpoint: Checkpoint, added: Sequence[tuple[str, str]]) ->
     checkpoint.config = replace(checkpoint.config, vocab_size=len(checkpoint.tensors[WORD_TABLE]))
 
 
-def add_special_entities(checkpoint: Checkpoint) -> None:
+def add_special_entities(checkpoint: LukeCheckpoint) -> None:
     """Give the vocabulary the special entities that it lacks, copies of [MASK], as the authors' conversion does it
     (luke/utils/convert_luke_to_huggingface_model.py); Hugging Face's tokenizers ask for all four."""
     vocab = checkpoint.entities
@@ -107,7 +107,7 @@ def add_special_entities(checkpoint: Checkpoint) -> None:
     checkpoint.config = replace(checkpoint.config, entity_vocab_size=len(checkpoint.tensors[ENTITY_TABLE]))
 
 
-def _start_of(checkpoint: Checkpoint, marker: str, model: str) -> int:
+def _start_of(checkpoint: LukeCheckpoint, marker: str, model: str) -> int:
     """Row that a fresh marker starts from: that of the piece `model`, which it looks like."""
     assert checkpoint.tokenizer is not None
     start = _find(checkpoint, model)
@@ -116,7 +116,7 @@ def _start_of(checkpoint: Checkpoint, marker: str, model: str) -> int:
     return start
 
 
-def _find(checkpoint: Checkpoint, piece: str) -> int:
+def _find(checkpoint: LukeCheckpoint, piece: str) -> int:
     """Row of a piece, at the beginning of a word where there is only that, or of the unknown piece."""
     tokenizer = checkpoint.tokenizer
     assert tokenizer is not None

@@ -10,13 +10,13 @@ import typer
 from spacy.language import Language
 from wasabi import msg
 
-from ..checkpoint.checkpoint import NONE_LABELS, Checkpoint, put_none_first, read_checkpoint
-from ..checkpoint.ernie import ErnieCheckpoint, is_ernie, read_ernie
+from ..checkpoint.checkpoint import NONE_LABELS, put_none_first, read_checkpoint
+from ..checkpoint.contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
+from ..checkpoint.ernie import is_ernie, read_ernie
 from ..checkpoint.sources import find_source
 from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
 from ..components.linker.settings import DEFAULT_MODEL as LINKER_MODEL
-from ..components.loading import AnyCheckpoint
 from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL
 from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
@@ -27,32 +27,32 @@ from ..stores.plain_text import read_text
 FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
 
 
-def ner_settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def ner_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     width = checkpoint.tensors["head.classifier.weight"].shape[1] // checkpoint.config.hidden_size
     model = {**NER_MODEL, "attention": "full", "features": FEATURES[width], "spans_per_word": None}
     return {"model": model, "max_span_pieces": 16, "max_span_words": None, **_context(checkpoint)}
 
 
-def typer_settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def typer_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     return {"model": _entity_model(checkpoint, TYPER_MODEL), "threshold": 0.5, **_context(checkpoint)}
 
 
-def relation_settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
     none = checkpoint.labels[0]  # which `load_head` takes
     model = _entity_model(checkpoint, RELATION_MODEL)
     return {"model": model, "suggester": pairs, "none": none, **_context(checkpoint)}
 
 
-def qa_settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def qa_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     return {"model": {**QA_MODEL, "attention": "full"}}
 
 
-def cloze_settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def cloze_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     return {"model": _entity_model(checkpoint, CLOZE_MODEL)}
 
 
-def linker_settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def linker_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     overlap = min(128, checkpoint.config.max_window // 2)
     return {"model": {**LINKER_MODEL, "attention": "full", "prior": False}, "split": "simple", "overlap": overlap}
 
@@ -75,12 +75,12 @@ def _ernie_input(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
     return {"context": "document", **({"knowledge": None} if checkpoint.vectors is None else {})}
 
 
-def _entity_model(checkpoint: Checkpoint, default: dict[str, Any]) -> dict[str, Any]:
+def _entity_model(checkpoint: LukeCheckpoint, default: dict[str, Any]) -> dict[str, Any]:
     bias = "head.classifier.bias" in checkpoint.tensors
     return {**default, "attention": "full", "features": "entity", "bias": bias}
 
 
-def _context(checkpoint: Checkpoint) -> dict[str, Any]:
+def _context(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     # some models read short texts only
     return {"context": "document", "overlap": min(128, checkpoint.config.max_window // 2)}
 
@@ -109,7 +109,7 @@ ERNIE: dict[str, tuple[str, Callable[[Any], dict[str, Any]], str]] = {
 }
 
 
-def build_pipeline(checkpoint: AnyCheckpoint, *, language: str = "en", config: dict[str, Any] = {}) -> Language:  # noqa: B006
+def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict[str, Any] = {}) -> Language:  # noqa: B006
     """A pipeline that predicts what the checkpoint's own code predicts: sentence boundaries, then the task.
 
     config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
@@ -165,7 +165,7 @@ def convert_cli(
     found = find_source(source)
     names = None if labels is None else read_label_list(labels)
     if is_ernie(found):
-        checkpoint: AnyCheckpoint = read_ernie(found, labels=names)
+        checkpoint: Checkpoint = read_ernie(found, labels=names)
         checkpoint.vectors = vectors
         put_none_first(checkpoint, task="entity_pair_classification")
     elif vectors is not None:
@@ -188,7 +188,7 @@ def convert_cli(
     msg.text(f"{uses} python -c \"import spacy; nlp = spacy.load('{output}')\"")
 
 
-def _with_labels(checkpoint: AnyCheckpoint, *, most: int = 50) -> str:
+def _with_labels(checkpoint: Checkpoint, *, most: int = 50) -> str:
     labels = checkpoint.labels or []
     if checkpoint.kind == "luke" and checkpoint.task in ("span_classification", "entity_pair_classification"):
         labels = labels[1:]

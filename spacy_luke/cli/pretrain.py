@@ -14,7 +14,7 @@ from spacy.util import fix_random_seed, registry
 from wasabi import msg
 
 from ..bridge.identity import Identity, identify
-from ..checkpoint.assemble import Checkpoint
+from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.export import write_huggingface
 from ..checkpoint.files import read_tensors
 from ..components.linker.entity_texts import TextEncoder
@@ -68,7 +68,7 @@ def pretrain_cli(
 
 def run(
     config: dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
-) -> Checkpoint | None:
+) -> LukeCheckpoint | None:
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, None in processes that write
     nothing."""
     check_sections(config, SECTIONS)
@@ -163,7 +163,7 @@ class _Job:
         fix_random_seed(self.seed)
         T = registry.resolve({name: config[name] for name in ("model", "corpora")})
         self.logger = registry.resolve({"logger": config["training"]["logger"]})["logger"]
-        self.checkpoint: Checkpoint = T["model"]()
+        self.checkpoint: LukeCheckpoint = T["model"]()
         if self.checkpoint.tokenizer is None:
             raise ValueError("Pretraining needs a checkpoint with its tokenizer's files beside the weights.")
         self.train: ShardPart = T["corpora"]["train"]()
@@ -298,7 +298,7 @@ class _Job:
         finally:
             finish()
 
-    def write(self, folder: Path, model_folder: Path) -> Checkpoint:
+    def write(self, folder: Path, model_folder: Path) -> LukeCheckpoint:
         """The last stage's model as a checkpoint."""
         trained = to_luke_checkpoint(
             read_tensors(folder / RESUME / "model.safetensors"),

@@ -11,7 +11,8 @@ from spacy.util import fix_random_seed, registry
 from wasabi import msg
 
 from ..bridge.identity import Identity, identify, with_contents
-from ..checkpoint.ernie import ErnieCheckpoint, write_ernie
+from ..checkpoint.contents import ErnieCheckpoint
+from ..checkpoint.ernie import write_ernie
 from ..pretraining.ernie.corruption import ernie_stream, held_out_batches
 from ..pretraining.ernie.instances import report_counts
 from ..pretraining.ernie.task import load_pretraining, to_checkpoint

@@ -21,7 +21,7 @@ from ..bridge.documents import read_document
 from ..bridge.finite import check_loss
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shims_of
-from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.contents import Checkpoint, LukeCheckpoint
 from ..encoders.nodes import ENCODER, is_linked, number_format
 from ..encoders.shares import Share, gather_shares, teaching
 from ..text.tokenizer import PieceTokenizer
@@ -29,7 +29,7 @@ from .attached import check_encoder
 from .extents import WindowedComponent, forget_limits, record_windows
 from .knowledge import ALIGNMENTS, KnownGetter
 from .known import KnownEntities
-from .loading import AnyCheckpoint, load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint
+from .loading import load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint
 
 logger = logging.getLogger("spacy")
 KINDS = {"luke": "LUKE's (spacy-luke.LukeEncoder.v1)", "ernie": "ERNIE's (spacy-luke.ErnieEncoder.v1)"}
@@ -44,7 +44,7 @@ class LukeComponent(WindowedComponent):
     learned = ("labels",)
     entity_rows = "special"  # or "all": rows of the entity table that the model needs
     special_entities: tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
-    prepare: tuple[Callable[[Checkpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
+    prepare: tuple[Callable[[LukeCheckpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
     knowledge: KnownGetter | None = None  # entities of a Doc that an ERNIE encoder knows
     _tokenizer: tuple[str, PieceTokenizer] | None = None  # read from the encoder's texts when it is needed
     _divisor = 0.0  # of the gradients since the last step
@@ -64,7 +64,7 @@ class LukeComponent(WindowedComponent):
         _ = self.encoder.module  # raises where nothing is loaded
         return self.encoder.settings["specials"][name]
 
-    def load_weights(self, weights: Callable[[], Checkpoint] | None) -> Checkpoint | None:
+    def load_weights(self, weights: Callable[[], LukeCheckpoint] | None) -> LukeCheckpoint | None:
         """Load what the config names, at initialisation. RETURNS: the checkpoint, None where the encoder is there
         already. Raises ValueError where neither is the case."""
         if self.shared and not is_linked(self.encoder_node):
@@ -95,7 +95,7 @@ class LukeComponent(WindowedComponent):
             )
         return None
 
-    def load_encoder(self, checkpoint: AnyCheckpoint) -> None:
+    def load_encoder(self, checkpoint: Checkpoint) -> None:
         """Take over a checkpoint's encoder, tokenizer and entities, or vectors of entities: see `load_luke`,
         `load_ernie`."""
         kind = self.encoder_node.attrs["kind"]
@@ -112,7 +112,7 @@ class LukeComponent(WindowedComponent):
             add(checkpoint)
         load_luke(self.encoder, checkpoint, special=self.special_entities, every_row=self.entity_rows == "all")
 
-    def to_checkpoint(self) -> AnyCheckpoint:
+    def to_checkpoint(self) -> Checkpoint:
         """The reverse of `load_encoder`, for export."""
         make = make_ernie_checkpoint if self.encoder_node.attrs["kind"] == "ernie" else make_luke_checkpoint
         return make(self.encoder, self.tokenizer)
@@ -245,7 +245,7 @@ class LukeComponent(WindowedComponent):
 
     # ---- heads that come from elsewhere, and go there
 
-    def fill_classifier(self, checkpoint: Checkpoint) -> None:
+    def fill_classifier(self, checkpoint: LukeCheckpoint) -> None:
         """Put a checkpoint's classifier in the place of the head's."""
         head = self.model.shims[0]
         forget_limits(self.encoder)
@@ -261,7 +261,7 @@ class LukeComponent(WindowedComponent):
                 )
         head.fill(state)
 
-    def with_classifier(self, checkpoint: Checkpoint) -> Checkpoint:
+    def with_classifier(self, checkpoint: LukeCheckpoint) -> LukeCheckpoint:
         """Add the head's classifier to a checkpoint that is to be exported."""
         for name, x in self.model.shims[0].module.classifier.state_dict().items():
             checkpoint.tensors[f"head.classifier.{name}"] = x.detach().cpu()

@@ -18,7 +18,7 @@ from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
 from ..model.heads import binary_cross_entropy
 from ..rows import get_rows
@@ -224,7 +224,7 @@ class LukeCloze(LukeComponent):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
+        weights: Callable[[], LukeCheckpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint and make the head.
@@ -260,12 +260,12 @@ class LukeCloze(LukeComponent):
                 stacklevel=2,
             )
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
+    def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a fine-tuned checkpoint's head."""
         create_entity_head(self.model, 1, states=2)
         self.fill_classifier(checkpoint)
 
-    def to_checkpoint(self) -> Checkpoint:
+    def to_checkpoint(self) -> LukeCheckpoint:
         self.check_exportable()
         checkpoint = self.with_classifier(super().to_checkpoint())
         checkpoint.task = "cloze"

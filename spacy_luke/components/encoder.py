@@ -12,7 +12,7 @@ from thinc.api import Config, Model, Optimizer
 
 from ..batch.windows import Document
 from ..bridge.finite import check_scores
-from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.contents import LukeCheckpoint
 from ..encoders.cache import WordCache
 from ..encoders.listeners import (
     DocWindows,
@@ -311,7 +311,7 @@ class LukeEncoderOwner(LukeComponent):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
+        weights: Callable[[], LukeCheckpoint] | None = None,
     ) -> None:
         """Load the checkpoint. weights: a loader of one, such as spacy-luke.checkpoint.v1; null keeps what is there."""
         validate_get_examples(get_examples, "LukeEncoderOwner.initialize")

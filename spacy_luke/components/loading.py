@@ -8,21 +8,19 @@ from typing import Any
 import torch
 
 from ..bridge.wrapper import TorchShim
-from ..checkpoint.checkpoint import Checkpoint
-from ..checkpoint.ernie import ErnieCheckpoint
+from ..checkpoint.contents import ErnieCheckpoint, LukeCheckpoint
 from ..entity_vocab import EntityVocab
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..model.ernie import ErnieConfig
 from ..stores.atomic import HeldFolder
 from ..text.tokenizer import PieceTokenizer
 from ..vectors.store import EntityVectors
 
-AnyCheckpoint = Checkpoint | ErnieCheckpoint
 PREFIX = "encoder."
 TABLE = "entities.table.weight"
 
 
-def load_luke(shim: TorchShim, checkpoint: Checkpoint, *, special: Sequence[str], every_row: bool) -> None:
+def load_luke(shim: TorchShim, checkpoint: LukeCheckpoint, *, special: Sequence[str], every_row: bool) -> None:
     """Take over a checkpoint's encoder, tokenizer and entity vocabulary.
 
     special: entities that the task's inputs have. The module gets the special rows of the entity table, or `every_row`.
@@ -45,7 +43,7 @@ def load_luke(shim: TorchShim, checkpoint: Checkpoint, *, special: Sequence[str]
     if len(rows) < len(table):
         kept[TABLE] = table
         tensors[PREFIX + TABLE] = table[rows].clone()
-    small = EncoderConfig.from_dict({**config.to_dict(), "entity_vocab_size": len(rows)})
+    small = LukeConfig.from_dict({**config.to_dict(), "entity_vocab_size": len(rows)})
     shim.create(
         {
             "config": small.to_dict(),
@@ -60,7 +58,7 @@ def load_luke(shim: TorchShim, checkpoint: Checkpoint, *, special: Sequence[str]
     shim.texts = {"tokenizer": checkpoint.tokenizer.to_json(), "entities": entities.to_json()}
 
 
-def make_luke_checkpoint(shim: TorchShim, tokenizer: PieceTokenizer) -> Checkpoint:
+def make_luke_checkpoint(shim: TorchShim, tokenizer: PieceTokenizer) -> LukeCheckpoint:
     """The reverse of `load_luke`: the encoder with the whole entity table that is there."""
     tensors = _tensors(shim)
     kept = dict(shim.kept)
@@ -70,8 +68,8 @@ def make_luke_checkpoint(shim: TorchShim, tokenizer: PieceTokenizer) -> Checkpoi
         table[shim.settings["special_rows"]] = tensors[PREFIX + TABLE]
         tensors[PREFIX + TABLE] = table
         config["entity_vocab_size"] = len(table)
-    return Checkpoint(
-        config=EncoderConfig.from_dict(config),
+    return LukeCheckpoint(
+        config=LukeConfig.from_dict(config),
         tensors={**tensors, **kept},
         tokenizer=tokenizer,
         entities=EntityVocab.from_json(shim.texts["entities"]),

@@ -23,7 +23,7 @@ from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumera
 from ..bridge.documents import read_document
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.contents import LukeCheckpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
 from .base import LukeComponent, check_limits
 from .extents import check_window
@@ -401,7 +401,7 @@ class LukeNER(LukeComponent):
         *,
         nlp: Language | None = None,
         labels: list[str] | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
+        weights: Callable[[], LukeCheckpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, fix the labels and make the head.
@@ -424,20 +424,20 @@ class LukeNER(LukeComponent):
         advice = "Raise max_span_pieces or max_span_words, change the suggester, or correct the data."
         self.warn_missing(unreachable, seen.total(), what="gold spans", advice=advice)
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
+    def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no entity."""
         self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
         self.create_head()
         self.fill_classifier(checkpoint)
 
-    def to_checkpoint(self) -> Checkpoint:
+    def to_checkpoint(self) -> LukeCheckpoint:
         self.check_exportable("all")
         checkpoint = self.with_classifier(super().to_checkpoint())
         checkpoint.labels = [self.cfg["none"], *self.cfg["labels"]]
         checkpoint.task = "span_classification"
         return checkpoint
 
-    def _fits(self, checkpoint: Checkpoint, labels: Sequence[str]) -> bool:
+    def _fits(self, checkpoint: LukeCheckpoint, labels: Sequence[str]) -> bool:
         known = checkpoint.labels or []
         return (
             checkpoint.task == "span_classification"

@@ -19,7 +19,7 @@ from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.contents import LukeCheckpoint
 from ..entity_vocab import EntityVocab
 from ..model.answers import start_end_cross_entropy
 from ..rows import get_rows, set_rows
@@ -195,7 +195,7 @@ class LukeQA(LukeComponent):
 
     # ---- the encoder, whose entity table is known and stays as it is
 
-    def load_encoder(self, checkpoint: Checkpoint) -> None:
+    def load_encoder(self, checkpoint: LukeCheckpoint) -> None:
         super().load_encoder(checkpoint)
         self._freeze_entities()
 
@@ -353,7 +353,7 @@ class LukeQA(LukeComponent):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
+        weights: Callable[[], LukeCheckpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint and make the head.
@@ -405,13 +405,13 @@ class LukeQA(LukeComponent):
         if advice:
             warnings.warn(f"'{self.name}': {'. And: '.join(advice)}.", stacklevel=3)
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
+    def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a fine-tuned checkpoint's head."""
         create_answer_head(self.model)
         names = ("qa_outputs.weight", "qa_outputs.bias")
         self.model.shims[0].fill({name: checkpoint.tensors[f"head.{name}"] for name in names})
 
-    def to_checkpoint(self) -> Checkpoint:
+    def to_checkpoint(self) -> LukeCheckpoint:
         checkpoint = super().to_checkpoint()
         for name, x in self.model.shims[0].module.state_dict().items():
             checkpoint.tensors[f"head.{name}"] = x.detach().cpu()

@@ -21,7 +21,7 @@ from ..batch.entities import EntityBatch, batch_entities
 from ..batch.windows import CONTEXTS
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.contents import LukeCheckpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
 from ..rows import get_rows, set_rows
 from .base import LukeComponent, check_alignment, check_limits, check_markers
@@ -382,7 +382,7 @@ class LukeRelation(LukeComponent):
         *,
         nlp: Language | None = None,
         labels: list[str] | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
+        weights: Callable[[], LukeCheckpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, fix the labels and make the head.
@@ -438,7 +438,7 @@ class LukeRelation(LukeComponent):
         share_L = (np.maximum(counts_L, 0) + 1) / (max(pairs, seen.total()) + len(self.classes))
         return np.log(share_L / (1 - share_L)) if self.cfg["multi_label"] else np.log(share_L)
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
+    def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a fine-tuned checkpoint's labels and classifier. Index 0 of its labels means no relation, unless
         `none` is null."""
         if self.classes[:1] == [None]:
@@ -448,7 +448,7 @@ class LukeRelation(LukeComponent):
         self.create_head()
         self.fill_classifier(checkpoint)
 
-    def to_checkpoint(self) -> Checkpoint:
+    def to_checkpoint(self) -> LukeCheckpoint:
         self.check_exportable()
         checkpoint = self.with_classifier(super().to_checkpoint())
         none = [self.cfg["none"] or "no_relation"] if self.classes[0] is None else []

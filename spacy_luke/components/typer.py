@@ -20,7 +20,7 @@ from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..batch.windows import CONTEXTS
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.contents import LukeCheckpoint
 from ..model.heads import multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
@@ -294,7 +294,7 @@ class LukeTyper(LukeComponent):
         *,
         nlp: Language | None = None,
         labels: list[str] | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
+        weights: Callable[[], LukeCheckpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, fix the labels and make the head.
@@ -331,13 +331,13 @@ class LukeTyper(LukeComponent):
             self.create_head(seed=seed, prior_L=np.log(share_L / (1 - share_L)))
         self.warn_missing(missing, total, what="gold mentions")
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
+    def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a fine-tuned checkpoint's labels and classifier."""
         self.cfg["labels"] = list(checkpoint.labels)
         self.create_head()
         self.fill_classifier(checkpoint)
 
-    def to_checkpoint(self) -> Checkpoint:
+    def to_checkpoint(self) -> LukeCheckpoint:
         self.check_exportable()
         checkpoint = self.with_classifier(super().to_checkpoint())
         checkpoint.labels, checkpoint.task = list(self.labels), "entity_classification"

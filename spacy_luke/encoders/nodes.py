@@ -11,7 +11,7 @@ from thinc.types import Floats2d, Ints1d
 from thinc.util import torch2xp, xp2torch
 
 from ..bridge.wrapper import TorchShim
-from ..model.config import EncoderConfig
+from ..model.config import LukeConfig
 from ..model.luke import LukeEncoder, Windows
 from ..model.precision import choose_precision
 
@@ -89,7 +89,7 @@ def unshare(model: Model) -> Model:
 
 
 def _build_encoder(settings: dict[str, Any]) -> LukeEncoder:
-    return LukeEncoder(EncoderConfig.from_dict(settings["config"]))
+    return LukeEncoder(LukeConfig.from_dict(settings["config"]))
 
 
 def encode_windows(

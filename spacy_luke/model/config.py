@@ -1,39 +1,43 @@
-"""Sizes and switches of an encoder, as they come from a checkpoint or from a builder."""
+"""Sizes and switches of encoders, as they come from a checkpoint or from a builder."""
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import KW_ONLY, asdict, dataclass, fields
+from typing import Any, Self
 
 ACTIVATIONS = ("gelu", "relu", "gelu_new")
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
-    """What fixes an encoder's parameters. Defaults are LUKE base's (EMNLP 2020, section 4; RoBERTa base)."""
+class TransformerConfig:
+    """What fixes the words' part of an encoder. Each family adds its own and sets its defaults."""
 
     vocab_size: int  # pieces
-    entity_vocab_size: int  # rows of the entity table
+    _: KW_ONLY
     hidden_size: int = 768
     num_layers: int = 12
     num_heads: int = 12
     intermediate_size: int = 3072
-    entity_size: int = 256  # width of an entity's row; a dense layer follows where it differs from hidden_size
-    max_positions: int = 514  # rows of the position tables
-    position_offset: int = 2  # row of the first word position: 2 for RoBERTa (padding index + 1), 0 for BERT
+    max_positions: int = 512  # rows of the position table
+    position_offset: int = 0  # row of the first word position
     token_types: int = 1
-    norm_eps: float = 1e-5
+    norm_eps: float = 1e-12
     activation: str = "gelu"
-    entity_aware: bool = True  # four query matrices, chosen by the kinds of the two tokens (section 3.2.2)
     dropout: float = 0.1
     attention_dropout: float = 0.1
     initializer_range: float = 0.02
 
     def __post_init__(self) -> None:
-        if self.hidden_size % self.num_heads:
+        self._check_heads("hidden_size", "num_heads")
+        self._check_choice("activation", ACTIVATIONS)
+
+    def _check_heads(self, size: str, heads: str) -> None:
+        if getattr(self, size) % getattr(self, heads):
             raise ValueError(
-                f"hidden_size must be a multiple of num_heads, but {self.hidden_size} % {self.num_heads} is not 0."
+                f"{size} must be a multiple of {heads}, but {getattr(self, size)} % {getattr(self, heads)} is not 0."
             )
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {ACTIVATIONS}, but it is {self.activation!r}.")
+
+    def _check_choice(self, name: str, known: tuple[str, ...]) -> None:
+        if getattr(self, name) not in known:
+            raise ValueError(f"{name} must be one of {known}, but it is {getattr(self, name)!r}.")
 
     @property
     def max_window(self) -> int:
@@ -44,8 +48,21 @@ class EncoderConfig:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "EncoderConfig":
+    def from_dict(cls, data: dict[str, Any]) -> Self:
         known = {f.name for f in fields(cls)}
         if unknown := sorted(set(data) - known):
             raise ValueError(f"Unknown encoder settings {unknown}; known are {sorted(known)}.")
         return cls(**data)
+
+
+@dataclass(frozen=True)
+class LukeConfig(TransformerConfig):
+    """Defaults are LUKE base's (EMNLP 2020, section 4; RoBERTa base)."""
+
+    entity_vocab_size: int  # rows of the entity table
+    _: KW_ONLY
+    max_positions: int = 514  # rows of the position tables
+    position_offset: int = 2  # row of the first word position: 2 for RoBERTa (padding index + 1), 0 for BERT
+    norm_eps: float = 1e-5
+    entity_size: int = 256  # width of an entity's row; a dense layer follows where it differs from hidden_size
+    entity_aware: bool = True  # four query matrices, chosen by the kinds of the two tokens (section 3.2.2)

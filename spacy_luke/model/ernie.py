@@ -7,7 +7,7 @@ slots. Here there are only the slots, which computes the same: a piece without a
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import Attention
-from .config import ACTIVATIONS
+from .config import TransformerConfig
 from .luke import FEED_FORWARD_ROWS, Layer, Windows, WordEmbeddings, activate
 from .packing import Packing, pack
 
@@ -25,19 +25,11 @@ SLOT_WASTE = 1.0  # padding of a call's slots that is tolerated, as a share of t
 
 
 @dataclass(frozen=True)
-class ErnieConfig:
-    """What fixes an encoder's parameters. Defaults are those of the released ERNIE base (BERT base, uncased)."""
+class ErnieConfig(TransformerConfig):
+    """Defaults are those of the released ERNIE base (BERT base, uncased)."""
 
-    vocab_size: int  # pieces
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int = 3072
-    max_positions: int = 512  # rows of the position table
-    position_offset: int = 0  # row of the first position
+    _: KW_ONLY
     token_types: int = 2
-    norm_eps: float = 1e-12
-    activation: str = "gelu"
     entity_size: int = 100  # width of an entity's vector
     entity_heads: int = 4
     # Of each layer: "sim", words alone; "mix", fusion without attention of entities; "norm", both. Further layers are
@@ -46,20 +38,11 @@ class ErnieConfig:
     # "code": the fusion is a feed-forward layer with residuals and LayerNorms; "paper": its activations are the layer's
     # outputs (section 3.4). The two differ, and the released weights want the code's.
     fusion: str = "code"
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    initializer_range: float = 0.02
 
     def __post_init__(self) -> None:
-        for size, heads in (("hidden_size", "num_heads"), ("entity_size", "entity_heads")):
-            if getattr(self, size) % getattr(self, heads):
-                raise ValueError(
-                    f"{size} must be a multiple of {heads}, but {getattr(self, size)} % {getattr(self, heads)} is not "
-                    f"0."
-                )
-        for name, known in (("activation", ACTIVATIONS), ("fusion", FUSIONS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {known}, but it is {getattr(self, name)!r}.")
+        super().__post_init__()
+        self._check_heads("entity_size", "entity_heads")
+        self._check_choice("fusion", FUSIONS)
         kinds = tuple(self.layer_kinds)
         if wrong := [(i, kind) for i, kind in enumerate(kinds) if kind not in KINDS]:
             raise ValueError(f"layer_kinds must be of {KINDS}, but that of layer {wrong[0][0]} is {wrong[0][1]!r}.")
@@ -69,25 +52,8 @@ class ErnieConfig:
             )
         object.__setattr__(self, "layer_kinds", kinds + ("sim",) * (self.num_layers - len(kinds)))
 
-    @property
-    def entity_aware(self) -> bool:
-        """Whether words have extra queries, as in LUKE: never."""
-        return False
-
-    @property
-    def max_window(self) -> int:
-        """Pieces of one window, [CLS] and [SEP] included."""
-        return self.max_positions - self.position_offset
-
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "layer_kinds": list(self.layer_kinds)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "ErnieConfig":
-        known = {f.name for f in fields(cls)}
-        if unknown := sorted(set(data) - known):
-            raise ValueError(f"Unknown encoder settings {unknown}; known are {sorted(known)}.")
-        return cls(**data)
 
 
 def default_layer_kinds(num_layers: int) -> tuple[str, ...]:
@@ -172,7 +138,7 @@ class Aggregator(Layer):
     of a window see one another first, "mix" layers do not (the original's BertLayer and BertLayerMix)."""
 
     def __init__(self, config: ErnieConfig, *, kind: str):
-        super().__init__(config)
+        super().__init__(config, entity_aware=False)
         self.fusion = config.fusion
         self.entity_attention: Attention | None = None
         if kind == "norm":
@@ -230,7 +196,8 @@ class ErnieEncoder(nn.Module):
         self.config = config
         self.words = WordEmbeddings(config)
         self.layers = nn.ModuleList(
-            Layer(config) if kind == "sim" else Aggregator(config, kind=kind) for kind in config.layer_kinds
+            Layer(config, entity_aware=False) if kind == "sim" else Aggregator(config, kind=kind)
+            for kind in config.layer_kinds
         )
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import Attention
-from .config import EncoderConfig
+from .config import LukeConfig, TransformerConfig
 from .dropout import Dropout
 from .packing import Packing, entity_rows, pack, pack_pairs
 
@@ -57,7 +57,7 @@ class WordStates:
 
 
 class WordEmbeddings(nn.Module):
-    def __init__(self, config: EncoderConfig):
+    def __init__(self, config: TransformerConfig):
         super().__init__()
         self.piece = nn.Embedding(config.vocab_size, config.hidden_size)
         self.position = nn.Embedding(config.max_positions, config.hidden_size)
@@ -78,7 +78,7 @@ class WordEmbeddings(nn.Module):
 class EntityEmbeddings(nn.Module):
     """LayerNorm(dense(entity) + mean of the mention's rows of an own position table + type) (section 3.1)."""
 
-    def __init__(self, config: EncoderConfig):
+    def __init__(self, config: LukeConfig):
         super().__init__()
         self.table = nn.Embedding(config.entity_vocab_size, config.entity_size)
         if config.entity_size != config.hidden_size:
@@ -115,10 +115,10 @@ class EntityEmbeddings(nn.Module):
 class Layer(nn.Module):
     """Attention and feed-forward, each followed by residual and LayerNorm, as in BERT."""
 
-    def __init__(self, config: EncoderConfig):
+    def __init__(self, config: TransformerConfig, *, entity_aware: bool):
         super().__init__()
         self.attention = Attention(
-            config.hidden_size, config.num_heads, entity_aware=config.entity_aware, dropout=config.attention_dropout
+            config.hidden_size, config.num_heads, entity_aware=entity_aware, dropout=config.attention_dropout
         )
         self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
         self.up = nn.Linear(config.hidden_size, config.intermediate_size)
@@ -147,12 +147,12 @@ class Layer(nn.Module):
 
 
 class LukeEncoder(nn.Module):
-    def __init__(self, config: EncoderConfig):
+    def __init__(self, config: LukeConfig):
         super().__init__()
         self.config = config
         self.words = WordEmbeddings(config)
         self.entities = EntityEmbeddings(config)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_layers))
+        self.layers = nn.ModuleList(Layer(config, entity_aware=config.entity_aware) for _ in range(config.num_layers))
 
     def forward(self, windows: Windows, mentions: Mentions) -> tuple[Tensor, Tensor]:
         """The paper's encoder: all tokens of a window see one another.

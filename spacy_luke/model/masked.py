@@ -3,38 +3,20 @@
 K chosen rows, D model width, V pieces of the vocabulary; R rows of the entity table, E their width, C sampled entities.
 """
 
-from typing import Protocol
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .config import EncoderConfig
+from .config import LukeConfig, TransformerConfig
 from .luke import activate
 
 IGNORED = -1  # the label of what is not predicted, as in the originals
 
 
-class Sizes(Protocol):
-    """What a masked-word head needs of an encoder's settings."""
-
-    @property
-    def hidden_size(self) -> int: ...
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    @property
-    def norm_eps(self) -> float: ...
-
-    @property
-    def activation(self) -> str: ...
-
-
 class MaskedWordHead(nn.Module):
     """BERT's and RoBERTa's: a transformed state times the word table, which is the encoder's own."""
 
-    def __init__(self, config: Sizes):
+    def __init__(self, config: TransformerConfig):
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
@@ -50,7 +32,7 @@ class MaskedEntityHead(nn.Module):
     """A state, transformed to the width of the entity table, times the table's rows, which are the encoder's own (LUKE,
     section 3.3; EntityPredictionHead of the original)."""
 
-    def __init__(self, config: EncoderConfig):
+    def __init__(self, config: LukeConfig):
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.entity_size)
         self.norm = nn.LayerNorm(config.entity_size, eps=config.norm_eps)
@@ -92,7 +74,7 @@ class MaskedEntityHead(nn.Module):
 class PageEntityHead(nn.Module):
     """The vector of a page's entity from the state of [CLS] (CLSEntityPredictionHead of the original)."""
 
-    def __init__(self, config: EncoderConfig):
+    def __init__(self, config: LukeConfig):
         super().__init__()
         self.decoder = nn.Linear(config.hidden_size, config.entity_size)
 

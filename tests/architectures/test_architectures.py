@@ -11,11 +11,11 @@ from spacy_luke.batch.batches import Item, make_batch
 from spacy_luke.batch.windows import Spans
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.nodes import build_luke_encoder
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.heads import cross_entropy, keep_best
 from spacy_luke.model.luke import Mentions, Windows
 
-CONFIG = EncoderConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
+CONFIG = LukeConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
 LENGTHS, COUNTS, LABELS, MASK = (9, 6, 6), (5, 1, 4), 4, 1
 MODES = {
     "full": {"attention": "full"},

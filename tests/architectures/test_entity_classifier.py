@@ -11,11 +11,11 @@ from spacy_luke.batch.entities import EntityItem, make_entity_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.cache import WordCache
 from spacy_luke.encoders.nodes import build_luke_encoder
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.heads import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows
 
-CONFIG = EncoderConfig(
+CONFIG = LukeConfig(
     30,
     4,
     hidden_size=16,

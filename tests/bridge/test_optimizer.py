@@ -13,13 +13,13 @@ from thinc.api import Adam, Config, Linear, warmup_linear
 from torch import nn
 
 from spacy_luke.bridge.optimizer import AdamW, make_adamw
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, initialize
 
 
 def make_parameters(seed=0):
     """A small encoder and head, with the names that components give."""
-    config = EncoderConfig(20, 4, hidden_size=8, num_layers=3, num_heads=2, intermediate_size=12, entity_size=4)
+    config = LukeConfig(20, 4, hidden_size=8, num_layers=3, num_heads=2, intermediate_size=12, entity_size=4)
     encoder, head = LukeEncoder(config), nn.Linear(8, 3)
     for module in (encoder, head):
         initialize(module, std=0.2, generator=torch.Generator().manual_seed(seed))

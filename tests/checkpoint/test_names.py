@@ -12,7 +12,7 @@ from spacy_luke.checkpoint.names import (
     plain_names,
     sort_names,
 )
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder
 
 SIZES = {
@@ -25,7 +25,7 @@ SIZES = {
     "max_positions": 12,
 }
 CONFIGS = [
-    EncoderConfig(**SIZES, entity_size=entity_size, entity_aware=entity_aware)
+    LukeConfig(**SIZES, entity_size=entity_size, entity_aware=entity_aware)
     for entity_size in (6, 8)
     for entity_aware in (True, False)
 ]
@@ -102,7 +102,7 @@ def test_plain_tables_are_hugging_face(name):
     kind = getattr(transformers, name)
     sizes = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
     state = kind(kind.config_class(**sizes, intermediate_size=10, max_position_embeddings=12)).state_dict()
-    config = EncoderConfig(**SIZES)
+    config = LukeConfig(**SIZES)
     table = plain_names(config, root=find_root(state, ("roberta.", "bert.", "")))
     names = sort_names(state, table, entity_aware=True, dropped=PLAIN_DROPPED)
     words = {ours for ours in encoder_shapes(config) if ".entities." not in ours} - set(extra_queries(config))
@@ -113,7 +113,7 @@ def test_plain_tables_are_hugging_face(name):
 
 
 def test_old_names_of_layer_norm():
-    table = plain_names(EncoderConfig(**SIZES), root="")
+    table = plain_names(LukeConfig(**SIZES), root="")
     names = sort_names(["embeddings.LayerNorm.gamma", "embeddings.LayerNorm.beta"], table, entity_aware=True)
     assert names.mapped["encoder.words.norm.weight"] == "embeddings.LayerNorm.gamma"
     with pytest.raises(ValueError, match="names of one tensor"):

@@ -16,11 +16,11 @@ from thinc.api import Adam
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.cache import WordCache, encode_words
 from spacy_luke.encoders.nodes import build_luke_encoder, number_format
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import Windows
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
-CONFIG = EncoderConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
+CONFIG = LukeConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
 
 
 def make_shim(capacity=1000, seed=0):

@@ -15,7 +15,8 @@ from spacy.tokens import DocBin, Span
 from spacy.training import Example
 
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.checkpoint.ernie import ErnieCheckpoint, fresh_tensors, write_ernie
+from spacy_luke.checkpoint.contents import ErnieCheckpoint
+from spacy_luke.checkpoint.ernie import fresh_tensors, write_ernie
 from spacy_luke.checkpoint.ernie_names import ernie_shapes
 from spacy_luke.corpus.build import build_shards
 from spacy_luke.corpus.engines import Engine

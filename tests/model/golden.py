@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spacy_luke.checkpoint.configs import archive_config, luke_config
 from spacy_luke.checkpoint.names import archive_names, luke_names
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
 # Pairs of parameters that are easily taken for one another; of the last layer too.
@@ -67,7 +67,7 @@ class Case:
     """state: parameters of the encoder, head: of the classifier, pretraining: of its heads, by our names; tolerance:
     greatest absolute error."""
 
-    config: EncoderConfig
+    config: LukeConfig
     state: dict[str, Tensor]
     head: dict[str, Tensor]
     pretraining: dict[str, Tensor]

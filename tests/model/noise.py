@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
 LENGTHS = (9, 4, 4, 7, 1, 12, 4)  # pieces and mentions of some windows: equal and unequal neighbours, and none
@@ -27,7 +27,7 @@ def add_noise(module: nn.Module, *, seed: int = 0) -> nn.Module:
 def make_encoder(*, seed: int = 0, **settings: Any) -> LukeEncoder:
     sizes = {"vocab_size": 50, "entity_vocab_size": 9, "hidden_size": 24, "num_layers": 3, "num_heads": 4}
     sizes |= {"intermediate_size": 40, "entity_size": 8, "max_positions": 40, **settings}
-    return add_noise(LukeEncoder(EncoderConfig(**sizes)), seed=seed)
+    return add_noise(LukeEncoder(LukeConfig(**sizes)), seed=seed)
 
 
 def make_windows(lengths: Sequence[int] = LENGTHS, *, seed: int = 1, types: int = 0) -> Windows:

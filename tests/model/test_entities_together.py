@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from spacy_luke.model.attention import Attention
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
 LENGTHS, COUNTS = [5, 3, 7], [2, 0, 4]
@@ -54,7 +54,7 @@ def test_no_entities():
 
 @pytest.fixture
 def encoder():
-    config = EncoderConfig(
+    config = LukeConfig(
         vocab_size=30,
         hidden_size=16,
         num_layers=2,

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, activate, initialize
 from tests.model.noise import COUNTS, LENGTHS, make_encoder, make_mentions, make_windows, pick
 
@@ -239,16 +239,16 @@ def test_fresh_parameters():
 
 
 def test_config_round_trip_and_errors():
-    config = EncoderConfig(vocab_size=7, entity_vocab_size=3, max_positions=40, position_offset=0, entity_aware=False)
-    assert EncoderConfig.from_dict(config.to_dict()) == config
+    config = LukeConfig(vocab_size=7, entity_vocab_size=3, max_positions=40, position_offset=0, entity_aware=False)
+    assert LukeConfig.from_dict(config.to_dict()) == config
     assert config.max_window == 40
-    assert EncoderConfig(vocab_size=7, entity_vocab_size=3).max_window == 512
+    assert LukeConfig(vocab_size=7, entity_vocab_size=3).max_window == 512
     with pytest.raises(ValueError, match="hidden_size must be a multiple of num_heads, but 10 % 4"):
-        EncoderConfig(vocab_size=7, entity_vocab_size=3, hidden_size=10, num_heads=4)
+        LukeConfig(vocab_size=7, entity_vocab_size=3, hidden_size=10, num_heads=4)
     with pytest.raises(ValueError, match=r"activation must be one of .* but it is 'swish'"):
-        EncoderConfig(vocab_size=7, entity_vocab_size=3, activation="swish")
+        LukeConfig(vocab_size=7, entity_vocab_size=3, activation="swish")
     with pytest.raises(ValueError, match=r"Unknown encoder settings \['colour'\]"):
-        EncoderConfig.from_dict({**config.to_dict(), "colour": 1})
+        LukeConfig.from_dict({**config.to_dict(), "colour": 1})
 
 
 def test_parameter_names():

@@ -23,7 +23,7 @@ from ...batch.linking import LinkBatch, make_link_batch
 from ...bridge.documents import read_document
 from ...bridge.finite import check_scores
 from ...bridge.wrapper import to_tensor
-from ...checkpoint.checkpoint import Checkpoint
+from ...checkpoint.contents import LukeCheckpoint
 from ...kb.base import EntityKB
 from ...model.linking import candidate_cross_entropy
 from ...vectors.store import EntityVectors
@@ -337,7 +337,7 @@ class LukeLinker(LukeComponent):
         nlp: Language | None = None,
         kb: Callable[[], EntityKB] | None = None,
         vectors: str | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
+        weights: Callable[[], LukeCheckpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, the knowledge base or the vectors, and make the head.
@@ -381,13 +381,13 @@ class LukeLinker(LukeComponent):
             )
         super().load_encoder(without_table(checkpoint))
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
+    def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a disambiguation checkpoint's head, entity table and biases."""
         create_candidate_head(self.model)
         fill_candidate_head(self.model, checkpoint.tensors)
         self.kb, self._vectors = None, table_vectors(checkpoint)
 
-    def to_checkpoint(self) -> Checkpoint:
+    def to_checkpoint(self) -> LukeCheckpoint:
         """In the original's layout: the entities' vectors are the entity table. Raises ValueError for a head that adds
         a share of the prior, for which the original has no place."""
         head = self.model.shims[0].module

@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from ...batch.batches import batch_items
-from ...checkpoint.checkpoint import Checkpoint
+from ...checkpoint.contents import LukeCheckpoint
 from ...kb.base import EntityKB, hold_kb
 from ...kb.files import VECTORS
 from ...model.luke import LukeEncoder, Windows
@@ -43,7 +43,7 @@ class TextEncoder:
     """The mean of an encoder's last word states over all pieces of a text, [CLS] and [SEP] among them; of a long text
     over its first window. normalise: to length 1."""
 
-    def __init__(self, checkpoint: Checkpoint, *, normalise: bool = True):
+    def __init__(self, checkpoint: LukeCheckpoint, *, normalise: bool = True):
         if checkpoint.tokenizer is None:
             raise ValueError("The checkpoint has no tokenizer. Expected its files beside the weights.")
         self.tokenizer, self.normalise = checkpoint.tokenizer, normalise

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from spacy.util import registry
 
-from ...checkpoint.checkpoint import Checkpoint
+from ...checkpoint.contents import LukeCheckpoint
 from ...entity_vocab import EntityVocab
 from ...kb.base import EntityKB
 from ...stores.atomic import HeldFolder
@@ -31,11 +31,11 @@ def make_kb_loader(path: str) -> Callable[[], EntityKB]:
     return load_kb
 
 
-def has_table(checkpoint: Checkpoint) -> bool:
+def has_table(checkpoint: LukeCheckpoint) -> bool:
     return len(checkpoint.entities) > len(checkpoint.entities.special_rows())
 
 
-def without_table(checkpoint: Checkpoint) -> Checkpoint:
+def without_table(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
     """A checkpoint whose entity table has the special entities only."""
     rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
     if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
@@ -48,7 +48,7 @@ def without_table(checkpoint: Checkpoint) -> Checkpoint:
     )
 
 
-def with_table(checkpoint: Checkpoint, store: EntityVectors) -> Checkpoint:
+def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoint:
     """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases
     (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
     size = checkpoint.config.entity_size
@@ -67,7 +67,7 @@ def with_table(checkpoint: Checkpoint, store: EntityVectors) -> Checkpoint:
     )
 
 
-def table_vectors(checkpoint: Checkpoint) -> EntityVectors:
+def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
     """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and
     [MASK], and rows without a name, are left out."""
     table = checkpoint.tensors[TABLE].float().numpy()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from ...checkpoint.assemble import Checkpoint
+from ...checkpoint.contents import LukeCheckpoint
 from ...model.luke import LukeEncoder, Mentions, Windows
 from ...model.masked import MaskedEntityHead
 from .task import TABLE
@@ -47,7 +47,7 @@ def find_mentions(text: str) -> tuple[str, list[tuple[int, int]]]:
 class Probe:
     """Asks a checkpoint with an entity table, a masked-entity head and a tokenizer."""
 
-    def __init__(self, checkpoint: Checkpoint):
+    def __init__(self, checkpoint: LukeCheckpoint):
         vocab = checkpoint.entities
         if checkpoint.tokenizer is None or vocab is None or "entity_head.bias" not in checkpoint.tensors:
             raise ValueError(

@@ -17,10 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...checkpoint.assemble import Checkpoint, copy_queries
+from ...checkpoint.assemble import copy_queries
+from ...checkpoint.contents import LukeCheckpoint
 from ...checkpoint.special import add_special_entities
 from ...entity_vocab import EntityVocab
-from ...model.config import EncoderConfig
+from ...model.config import LukeConfig
 from ...model.luke import LukeEncoder, initialize
 from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead, summed_cross_entropy
 from ...vectors.store import EntityVectors
@@ -43,7 +44,7 @@ class LukePretraining(nn.Module):
 
     def __init__(
         self,
-        config: EncoderConfig,
+        config: LukeConfig,
         *,
         words: bool = True,
         entities: bool = True,
@@ -125,7 +126,7 @@ def _starts(lengths: object, *, device: torch.device) -> Tensor:
 
 
 def load_luke_pretraining(
-    checkpoint: Checkpoint,
+    checkpoint: LukeCheckpoint,
     vocab: EntityVocab,
     *,
     seed: int,
@@ -160,7 +161,7 @@ def load_luke_pretraining(
 
 
 def _fill_rows(
-    state: dict[str, Tensor], checkpoint: Checkpoint, vocab: EntityVocab, vectors: EntityVectors | None
+    state: dict[str, Tensor], checkpoint: LukeCheckpoint, vocab: EntityVocab, vectors: EntityVectors | None
 ) -> None:
     """Rows of entities that are known by name."""
     names = vocab.names()
@@ -188,12 +189,12 @@ def _fill_rows(
 
 def to_luke_checkpoint(
     tensors: dict[str, Tensor],
-    started: Checkpoint,
+    started: LukeCheckpoint,
     vocab: EntityVocab,
     *,
     tasks: Mapping[str, bool],
     entity_aware: bool = False,
-) -> Checkpoint:
+) -> LukeCheckpoint:
     """What `write_huggingface` writes and `read_checkpoint` reads: encoder, and the heads that were trained or that the
     model began with. The page's head, for which the layout has no place, is left out.
 

@@ -11,7 +11,8 @@ from spacy.cli._util import app
 from spacy.util import load_config
 from typer.testing import CliRunner
 
-from spacy_luke.checkpoint.ernie import ErnieCheckpoint, fresh_tensors, read_ernie, write_ernie
+from spacy_luke.checkpoint.contents import ErnieCheckpoint
+from spacy_luke.checkpoint.ernie import fresh_tensors, read_ernie, write_ernie
 from spacy_luke.checkpoint.ernie_names import ernie_shapes
 from spacy_luke.cli.pretrain_ernie import run
 from spacy_luke.model.ernie import ErnieConfig

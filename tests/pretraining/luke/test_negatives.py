@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_luke.model.config import EncoderConfig
+from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.masked import MaskedEntityHead, summed_cross_entropy
 from spacy_luke.pretraining.luke.negatives import DISTRIBUTIONS, EntitySampler, SamplingSettings
 
@@ -16,7 +16,7 @@ ROWS = 60
 @pytest.fixture
 def head():
     torch.manual_seed(0)
-    config = EncoderConfig(vocab_size=9, entity_vocab_size=ROWS, hidden_size=16, num_heads=2, entity_size=8)
+    config = LukeConfig(vocab_size=9, entity_vocab_size=ROWS, hidden_size=16, num_heads=2, entity_size=8)
     head = MaskedEntityHead(config)
     for p in head.parameters():
         nn.init.normal_(p, std=0.4)
