@@ -5,8 +5,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_luke.annotations import set_queries, set_questions
-from spacy_luke.rows import get_rows, set_rows
+from spacy_luke.annotations import get_rows, set_queries, set_questions, set_rows
 from tests.tiny import SENTENCES, make_checkpoint
 
 QUESTION, QUERY = "Who left Berlin?", "The village @placeholder was empty."

@@ -14,6 +14,7 @@ from spacy.util import load_config, load_model_from_config
 from typer.testing import CliRunner
 
 from spacy_luke.annotations import (
+    get_rows,
     set_candidates_given,
     set_knowledge,
     set_pairs,
@@ -26,7 +27,6 @@ from spacy_luke.checkpoint.ernie import write_ernie
 from spacy_luke.kb.build import build_kb
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.jsonl import JsonlCorpus
-from spacy_luke.rows import get_rows
 from spacy_luke.training.steps import plan_training
 from spacy_luke.vectors.build import build_vectors
 from tests.tiny import make_checkpoint, make_ernie

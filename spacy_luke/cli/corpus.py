@@ -12,6 +12,7 @@ import typer
 from spacy.tokens import Doc
 from wasabi import msg
 
+from ..annotations import NIL, get_rows, get_second
 from ..readers.columns import ColumnCorpus
 from ..readers.datasets import DATASETS, read_dataset
 from ..readers.docbin import write_docbin
@@ -19,8 +20,6 @@ from ..readers.formats import FORMATS, layout_of
 from ..readers.jsonl import JsonlCorpus
 from ..readers.records import Record, make_doc
 from ..readers.splits import PARTS, divide_records, write_pair_ids
-from ..readers.wned import NIL
-from ..rows import get_rows, get_second
 
 FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
 LONGEST_TABLE = 50  # labels

@@ -15,6 +15,7 @@ from spacy.training import Example
 from tqdm import tqdm
 from wasabi import msg
 
+from ..annotations import get_rows
 from ..components.base import LukeComponent, find_component
 from ..components.cloze import LukeCloze
 from ..components.linker.component import LukeLinker
@@ -23,7 +24,6 @@ from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
-from ..rows import get_rows
 from ..scorers.linking import link_rows
 from ..stores.atomic import write_atomically
 from .errors import use_gpu

@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import Answer, ScoredSpan, get_queries, register_extensions, set_found
+from ..annotations import Answer, ScoredSpan, get_queries, get_rows, register_extensions, set_found
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..bridge.finite import check_scores
@@ -21,7 +21,6 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
 from ..model.heads import binary_cross_entropy
-from ..rows import get_rows
 from .base import LukeComponent, check_limits
 from .queries import ClozeInput, Place, Query, query_items
 

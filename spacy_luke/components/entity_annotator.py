@@ -12,12 +12,11 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from ..annotations import get_questions, register_extensions
+from ..annotations import get_questions, register_extensions, set_rows
 from ..mentions.build import build_store
 from ..mentions.file import MAGIC
 from ..mentions.match import Filter, find_names, join_words
 from ..mentions.store import MentionStore, float32
-from ..rows import set_rows
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
 from ..text.forms import check_case, units

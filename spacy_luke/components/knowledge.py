@@ -14,13 +14,12 @@ from typing import NamedTuple
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from ..rows import get_rows
+from ..annotations import NIL, get_rows
 from ..text.align import is_punctuation
 
 ALIGNMENTS = ("characters", "whitespace")
 NO_WORD = "no word begins there"
 DISPLACED = "another entity at the same word"
-NIL = "NIL"  # what spaCy's entity_linker gives where it finds no entity
 
 
 @dataclass(frozen=True)

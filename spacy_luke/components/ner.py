@@ -46,7 +46,7 @@ trainable = true
 train_precision = "auto"
 predict_precision = "float32"
 """)["model"]
-NO_LABEL = "NIL"
+NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the original has it
 BIAS_LIMIT = 6.0  # of the biases that `tune` tries, in steps of a quarter
 WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
@@ -190,7 +190,7 @@ class LukeNER(LukeComponent):
             overwrite=overwrite,
             batch_size=batch_size,
             labels=[],
-            none=NO_LABEL,
+            none=NONE_LABEL,
         )
         self.suggester = suggester
         self.scorer = scorer

@@ -8,7 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..rows import get_rows
+from ..annotations import get_rows
 from .mentions import Mention, align_mention
 
 

@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import Answer, ScoredSpan, get_questions, register_extensions, set_found
+from ..annotations import Answer, ScoredSpan, get_questions, get_rows, register_extensions, set_found, set_rows
 from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.finite import check_scores
@@ -22,7 +22,6 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import LukeCheckpoint
 from ..entity_vocab import EntityVocab
 from ..model.answers import start_end_cross_entropy
-from ..rows import get_rows, set_rows
 from .base import LukeComponent, check_limits
 from .questions import (
     Found,

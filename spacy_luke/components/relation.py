@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import register_extensions
+from ..annotations import get_rows, register_extensions, set_rows
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, batch_entities
 from ..batch.windows import CONTEXTS
@@ -23,7 +23,6 @@ from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import LukeCheckpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
-from ..rows import get_rows, set_rows
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
 from .knowledge import KnownGetter

@@ -12,6 +12,7 @@ from spacy.training import Corpus
 from spacy.training.corpus import walk_corpus
 from spacy.util import filter_spans
 
+from ..annotations import NIL
 from .engines import Engine
 from .linked import (
     LINKED_CORPUS,
@@ -24,7 +25,6 @@ from .linked import (
 )
 from .work import WorkFolder
 
-NIL = "NIL"  # the id of mentions of what is in no knowledge base
 PART_BYTES = 1 << 22  # of .spacy files in a part, at least
 
 

@@ -23,12 +23,12 @@ from thinc.util import torch2xp, xp2torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from ..annotations import get_second
 from ..batch.windows import Document, plan_windows
 from ..batch.words import WordPlaces, place_words
 from ..bridge.documents import read_document
 from ..bridge.finite import check_squares
 from ..bridge.wrapper import TorchShim, to_tensor
-from ..rows import get_second
 from ..text.tokenizer import PieceTokenizer
 from .cache import encode_words
 from .ernie import encode_known

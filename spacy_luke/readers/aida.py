@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..annotations import NIL
 from .columns import ColumnDocument, read_columns
 from .pprforned import ListedMention, read_pprforned
 from .records import Mention, Record
 from .relation_pairs import ENTITY
-from .wned import NIL, WnedDocument, WnedMention, read_wned_xml
+from .wned import WnedDocument, WnedMention, read_wned_xml
 
 # Costs of a place for a mention, in characters that it stands off
 LOST = 10_000.0  # not found at all

@@ -11,8 +11,7 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from ..annotations import get_candidates_given, set_candidates_given, set_second
-from ..rows import get_rows, get_second, set_rows
+from ..annotations import get_candidates_given, get_rows, get_second, set_candidates_given, set_rows, set_second
 from ..stores.atomic import write_atomically, write_folder_atomically
 
 Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)

@@ -8,7 +8,7 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from ..rows import KINDS, set_rows
+from ..annotations import KINDS, set_rows
 from ..text.lines import sentence_starts
 from .docbin import Lengths
 from .parts import cut_doc, free_starts, is_carried, join_docs, kind_of

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..annotations import NIL
 from .json_files import read_json_lines, take, take_strings
 from .records import Mention, Record
 from .relation_pairs import ENTITY
-from .wned import NIL, title_of
+from .wned import title_of
 
 WIKIDATA_ID = re.compile(r"[QPL]\d+")
 NO_ENTITIES = ("DATETIME", "QUANTITY", "QANTITY", "")  # ELEVANT: values, which are no entities; as it is spelt there

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from ..annotations import NIL
 from .records import Mention, Record
 from .relation_pairs import ENTITY
-from .wned import NIL, find_near, title_of
+from .wned import find_near, title_of
 
 TOKEN = re.compile(
     r'\s+|#[^\n]*|(?P<uri><[^<>"{}|^`\\\s]*>)|(?P<string>"""(?:[^\\]|\\.)*?"""|"(?:[^"\\\n]|\\.)*")'

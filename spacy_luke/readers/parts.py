@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
 
-from ..annotations import get_all_rows
-from ..rows import names_of, set_rows
+from ..annotations import get_all_rows, names_of, set_rows
 
 PLACES = {  # columns of rows (see `spacy_luke.rows`) that are places, characters [start, end) of the text
     "luke_relations": ((0, 1), (2, 3)),

@@ -12,8 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
-from ..annotations import set_candidates_given, set_knowledge, set_queries, set_questions, set_second
-from ..rows import set_rows
+from ..annotations import set_candidates_given, set_knowledge, set_queries, set_questions, set_rows, set_second
 
 ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ..annotations import NIL
 from .records import Mention, Record
 from .relation_pairs import ENTITY
 
-NIL = "NIL"  # the id of mentions whose entity the knowledge base lacks
 REACH = 40  # characters that a mention may stand away from its offset
 
 

@@ -9,10 +9,9 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..rows import get_rows, set_rows
+from ..annotations import NIL, get_rows, set_rows
 from .places import Place, gold_place_finder
 
-NIL = "NIL"
 KEYS = (
     *("links_accuracy", "links_macro_accuracy", "links_p", "links_r", "links_f", "links_macro_f"),
     *("links_strict_p", "links_strict_r", "links_strict_f", "links_strict_macro_f", "links_candidate_recall"),

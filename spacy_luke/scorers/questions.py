@@ -10,8 +10,7 @@ from typing import Any
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import get_found
-from ..rows import get_rows
+from ..annotations import get_found, get_rows
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)

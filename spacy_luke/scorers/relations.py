@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..rows import get_rows
+from ..annotations import get_rows
 from .places import Place, gold_place_finder
 
 DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")

@@ -4,8 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_luke.annotations import Relation, register_extensions
-from spacy_luke.rows import get_rows
+from spacy_luke.annotations import Relation, get_rows, register_extensions
 
 TEXT = "Ada Lovelace lived in London"
 

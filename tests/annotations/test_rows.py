@@ -12,8 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_luke.annotations import get_all_rows, get_found, register_extensions, set_found, settle
-from spacy_luke.rows import KINDS, get_rows, get_second, set_rows
+from spacy_luke.annotations import (
+    KINDS,
+    get_all_rows,
+    get_found,
+    get_rows,
+    get_second,
+    register_extensions,
+    set_found,
+    set_rows,
+    settle,
+)
 
 NLP = spacy.blank("en")
 TEXT = "Ada met Bo. Bo met Cy in Dover. Eve slept."

@@ -9,7 +9,7 @@ from spacy.training import Corpus
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.rows import get_rows, get_second
+from spacy_luke.annotations import get_rows, get_second
 
 WNUT = "Bonn\tB-location\nis\tO\n\nMary\tB-person\nJane\tI-person\n\n!\tO\n"
 

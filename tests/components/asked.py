@@ -5,8 +5,8 @@ import functools
 import spacy
 from spacy.training import Example
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.rows import get_rows
 from tests.tiny import SENTENCES, make_checkpoint
 
 QUESTIONS = [

@@ -8,8 +8,8 @@ import torch
 from spacy.tokens import Span
 from spacy.training import Example
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.rows import get_rows
 from tests.tiny import SENTENCES, make_checkpoint
 
 TYPES = [  # of each entity; "Ghana" lies inside another one, "Berlin" has none

@@ -10,13 +10,13 @@ from safetensors.torch import load_file
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.batch.passages import PassageItem, make_passage_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.components import qa as qa_module
 from spacy_luke.components.questions import Found, Places, different, ranked
 from spacy_luke.entity_vocab import EntityVocab
-from spacy_luke.rows import get_rows
 from tests.components.asked import asked_doc, gold_doc, make_examples, make_pipeline, trained
 from tests.tiny import ENTITIES, SENTENCES, make_checkpoint
 

@@ -10,8 +10,8 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 from thinc.api import SGD
 
+from spacy_luke.annotations import get_rows, set_rows
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.rows import get_rows, set_rows
 from tests.components.asked import (
     QUERIES,
     QUESTIONS,

@@ -12,10 +12,10 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Adam
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.batch import entities
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.mentions import Pairs, make_pairs
-from spacy_luke.rows import get_rows
 from tests.components.related import (
     KEY,
     LABELS,

@@ -15,8 +15,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_luke.annotations import get_all_rows
-from spacy_luke.rows import get_rows
+from spacy_luke.annotations import get_all_rows, get_rows
 
 from .documents import Asked, draw_doc, draw_junk
 from .refusals import is_documented

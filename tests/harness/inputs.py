@@ -14,6 +14,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin, Span
 from spacy.training import Example
 
+from spacy_luke.annotations import set_rows
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.contents import ErnieCheckpoint
 from spacy_luke.checkpoint.ernie import fresh_tensors, write_ernie
@@ -27,7 +28,6 @@ from spacy_luke.kb.base import EntityKB
 from spacy_luke.model.ernie import ErnieConfig
 from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.readers.sentences import RuleSentences
-from spacy_luke.rows import set_rows
 from spacy_luke.vectors.store import EntityVectors
 from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_wordpiece
 

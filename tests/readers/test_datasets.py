@@ -5,8 +5,8 @@ import json
 import pytest
 import spacy
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.readers.datasets import DATASETS, dataset_docs, read_dataset
-from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 

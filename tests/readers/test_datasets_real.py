@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import spacy
 
-from spacy_luke.annotations import register_extensions
+from spacy_luke.annotations import get_rows, register_extensions
 from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.jsonl import JsonlCorpus
-from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample" / "dev.jsonl"

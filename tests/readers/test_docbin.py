@@ -3,9 +3,8 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus
 
-from spacy_luke.annotations import get_all_rows
+from spacy_luke.annotations import get_all_rows, get_rows
 from spacy_luke.readers.docbin import make_gold_corpus, write_docbin
-from spacy_luke.rows import get_rows
 
 
 @pytest.fixture(scope="module")

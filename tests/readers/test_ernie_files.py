@@ -7,10 +7,9 @@ import pytest
 import spacy
 from spacy.training import Example
 
-from spacy_luke.annotations import get_all_rows
+from spacy_luke.annotations import get_all_rows, get_rows
 from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.docbin import copy_given, make_gold_corpus, write_docbin
-from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 TEXT = '"Bonn" -LRB- or Berlin -RRB- is near Köln'

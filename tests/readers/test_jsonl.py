@@ -4,9 +4,9 @@ import pytest
 import spacy
 from spacy.util import registry
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.readers.jsonl import make_jsonl_corpus, read_jsonl
 from spacy_luke.readers.records import Mention
-from spacy_luke.rows import get_rows
 
 TEXT = "Angela Merkel visited New York."
 NESTED = [[0, 13, "PER"], [0, 6, "FIRST"], [22, 30, "LOC"]]

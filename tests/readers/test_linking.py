@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
 
-from spacy_luke.annotations import get_candidates, get_candidates_given, register_extensions, set_candidates_given
+from spacy_luke.annotations import (
+    get_candidates,
+    get_candidates_given,
+    get_rows,
+    register_extensions,
+    set_candidates_given,
+)
 from spacy_luke.readers.aida import align_mentions
 from spacy_luke.readers.datasets import dataset_docs
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.readers.pprforned import read_pprforned
 from spacy_luke.readers.wned import WnedMention, find_near, read_wned_xml
-from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 CONLL = """-DOCSTART- -X- -X- O

@@ -6,10 +6,10 @@ import pytest
 import spacy
 from spacy.training import Example
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.readers.datasets import dataset_docs, read_dataset
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.readers.json_files import read_json_lines
-from spacy_luke.rows import get_rows
 from spacy_luke.scorers.linking import link_by_prior, score_links
 
 NLP = spacy.blank("en")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
+from spacy_luke.annotations import get_rows
 from spacy_luke.readers.records import Mention, Record, blanks_between, make_doc
-from spacy_luke.rows import get_rows
 
 NLP = spacy.blank("en")
 TEXT = "The co-founder's don't-care  attitude."

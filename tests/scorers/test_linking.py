@@ -6,7 +6,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_luke.rows import get_rows
+from spacy_luke.annotations import get_rows
 from spacy_luke.scorers.linking import KEYS, link_by_prior, link_rows, make_linking_scorer, score_links, set_table
 
 VOCAB = spacy.blank("en").vocab

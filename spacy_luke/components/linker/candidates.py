@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc
 
+from ...annotations import get_rows
 from ...batch.linking import LinkVectors
 from ...kb.persons import share_person_names
 from ...mentions.store import Candidate
-from ...rows import get_rows
 from ...vectors.store import EntityVectors
 from ..mentions import Mention
 

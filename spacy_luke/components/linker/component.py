@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from torch import Tensor
 
-from ...annotations import register_extensions
+from ...annotations import NIL, register_extensions
 from ...architectures.entity_linker import create_candidate_head, fill_candidate_head
 from ...batch.batches import batch_items
 from ...batch.linking import LinkBatch, make_link_batch
@@ -33,7 +33,7 @@ from ..storage import BYTES_LIMIT
 from ..thresholds import best_by_score, check_positives
 from .candidates import EntityTable, Named, check_store, find_candidates
 from .decisions import LinkTask, decide
-from .gold import NIL, SCORE_THRESHOLDS, best_threshold, check_learnable, gold_links, learnable_links
+from .gold import SCORE_THRESHOLDS, best_threshold, check_learnable, gold_links, learnable_links
 from .inputs import LinkInput, link_tasks, training_items
 from .outputs import Linked, rank, warn_unreached, write_links
 from .settings import DEFAULT_CONFIG, SCORE_WEIGHTS, check_settings

@@ -7,10 +7,10 @@ import numpy as np
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from ...annotations import NIL
 from ..mentions import Mention, align_mention
 from .candidates import Candidates, EntityTable, Named
 
-NIL = "NIL"
 GOLD_KEY = "luke_links"
 SCORE_THRESHOLDS = np.arange(0.0, 1.0, 0.01).round(2).tolist()  # that `tune` tries
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ...rows import set_rows
+from ...annotations import NIL, set_rows
 from ..mentions import Mention
 from .candidates import Candidates
-from .gold import NIL
 
 Linked = list[tuple[str, float, float]]  # id, prior, score, the best first
 

@@ -9,14 +9,13 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_luke.annotations import set_candidates_given
+from spacy_luke.annotations import get_rows, set_candidates_given
 from spacy_luke.batch.linking import plan_link_windows
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.linker.candidates import best_candidates
 from spacy_luke.components.linker.decisions import LinkTask, decide
 from spacy_luke.components.linker.inputs import link_tasks
-from spacy_luke.rows import get_rows
 from spacy_luke.vectors.build import build_vectors
 from tests.tiny import SENTENCES, make_checkpoint
 

@@ -1,6 +1,6 @@
 """What components write on Docs beside entities: relations, questions, answers.
 
-Everything lies in `Doc.user_data` as rows of numbers and strings, in the forms of `spacy_luke.rows`, so that it
+Everything lies in `Doc.user_data` as rows of numbers and strings, in the forms of `annotations.rows`, so that it
 survives `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`. The extensions
 `doc._.luke_...` read it as Spans: the words that hold the characters. What they give is made anew each time: to change
 it, write it back.
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
+from .names import PLACEHOLDER
 from .rows import KINDS, find_row, get_parts, get_rows, get_second, set_rows
 
-PLACEHOLDER = "@placeholder"  # what a query asks for, as in ReCoRD
 FOUND = {"luke_questions": "luke_answers", "luke_queries": "luke_fillers"}
 SPAN_VALUES = ("luke_score", "luke_types")  # of `span._`, by the characters of the span, whoever wrote it last
 
@@ -122,7 +122,7 @@ def get_questions(doc: Doc) -> list[dict[str, Any]]:
 
 
 def set_questions(doc: Doc, questions: Iterable[Any]) -> None:
-    """questions: strings, or dicts as in `spacy_luke.rows`, of which only "question" must be there. Answers to other
+    """questions: strings, or dicts as in `annotations.rows`, of which only "question" must be there. Answers to other
     questions are taken away."""
     _ask(doc, "luke_questions", _asked(doc, questions, "question"))
 
@@ -132,7 +132,7 @@ def get_queries(doc: Doc) -> list[dict[str, Any]]:
 
 
 def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
-    """queries: strings, or dicts as in `spacy_luke.rows`, of which only "query" must be there. Each has @placeholder
+    """queries: strings, or dicts as in `annotations.rows`, of which only "query" must be there. Each has @placeholder
     once."""
     asked = _asked(doc, queries, "query")
     for i, query in enumerate(asked):
@@ -213,7 +213,7 @@ def set_found(doc: Doc, asked: str, rows: list[list[list[Any]]]) -> None:
 
 
 def get_all_rows(doc: Doc) -> dict[str, list[Any]]:
-    """All that the Doc has, by kind, in the forms of `spacy_luke.rows`: `doc._.luke_rows`, which is JSON."""
+    """All that the Doc has, by kind, in the forms of `annotations.rows`: `doc._.luke_rows`, which is JSON."""
     rows = {name: get_rows(doc, name) for name in KINDS if name != "luke_second"}
     second = get_second(doc)
     rows["luke_second"] = None if second is None else [second]
