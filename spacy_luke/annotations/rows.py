@@ -21,8 +21,7 @@ its places count from the Doc's first character, whatever became of the Doc sinc
     luke_candidates [start, end, [[id, prior], ...]]: entities that a data set proposes for a mention; input, not gold,
                     in an order that says nothing
     luke_linked     [start, end, [[id, prior, score], ...]]: what a linker considered, best first
-    luke_second     the character where the second of two texts begins that one Doc holds, as in GLUE's pairs; one
-    number
+    luke_second     the character where the second of two texts begins that one Doc holds, as in GLUE's pairs; a number
 """
 
 from collections.abc import Callable, Iterable

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from ..stores.atomic import write_atomically
 from .engines import Engine
 
+PLAN = "plan.json"
+
 
 class WorkTask(NamedTuple):
     """function(folder, name, argument): makes files in the folder whose names begin with `name`, and returns what json
@@ -46,10 +48,10 @@ class WorkFolder:
     def __init__(self, output: Path, plan: dict[str, Any]) -> None:
         output = Path(output).resolve()
         self.path = output.with_name(f".{output.name}.work")
-        file = self.path / "plan.json"
+        file = self.path / PLAN
         if file.is_file():
             if json.loads(file.read_text(encoding="utf8")) != json.loads(json.dumps(plan)):
-                shutil.rmtree(self.path)
+                self.remove()
         elif self.path.exists() and any(not path.name.startswith(".") for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is in the way: it is no folder of work. Move it, or choose another output.")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -76,4 +78,13 @@ class WorkFolder:
         return sorted(self.path.glob(pattern))
 
     def remove(self) -> None:
-        shutil.rmtree(self.path)
+        """Killed anywhere, it leaves what the next run knows: results go before their files, `plan.json` goes last."""
+        plan = self.path / PLAN
+        results = [path for path in self.path.glob("*.json") if path != plan]
+        others = [path for path in self.path.iterdir() if path != plan and path not in results]
+        for path in [*results, *others, plan]:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        self.path.rmdir()

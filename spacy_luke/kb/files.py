@@ -3,8 +3,8 @@
     manifest.json              {"segments": [{"entities", "names", "candidates"}, ...], "info"}, and what all manifests
                                have (see `stores.folder`)
     0/names                    a store of names (see `linking.store`): names, ids of entities, candidates with priors
-    0/counts.npy               uint32 (E,): links to each entity; E: the ids of the segment's store, by their number in
-    it 0/persons.npy              uint8 (E,): 1 for a person
+    0/counts.npy               uint32 (E,): links to each entity; E: the ids of the segment's store, by number
+    0/persons.npy              uint8 (E,): 1 for a person
     0/descriptions.txt         UTF-8, a line a description, in no special order
     0/description_starts.npy   int64 (E,): the byte where the description of each begins, -1 where there is none
     0/redirects.trie           further ids of entities (marisa-trie)

@@ -3,11 +3,10 @@
     spacy_luke mentions 2                                  first line: what it is, and the version
     {"case": "exact", "names": 3, ..., "sections": {...}}  second line: sizes; [first byte, bytes, BLAKE2b] of each
                                                            section; and a digest of the line itself
-    names, titles                                          two tries (marisa-trie), which number the names and the
-    entities link                                                   float32, for each name: times linked / times
-    occurring first                                                  uint32, for each name and one more: where its
-    candidates begin entities, priors                                       uint32 and float32, for each candidate, the
-    best first
+    names, titles       two tries (marisa-trie), which number the names and the entities
+    link                float32, for each name: times linked / times occurring
+    first               uint32, for each name and one more: where its candidates begin
+    entities, priors    uint32 and float32, for each candidate, the best first
 
 Version 1 had no digests. A trie with a wrong byte can end the process, so such a file is read only where something else
 vouches for its bytes, as the manifest of a knowledge base does.

@@ -4,8 +4,10 @@ A model takes a batch and what its losses' sums are divided by, and returns its 
 gives batches from a `Position` on. The loss of a step is the mean over all that its batches, in all processes, are
 asked, however these are divided among them. FOLDER gets
     metrics.jsonl       a line for each report
-    resume/             model.safetensors and state.pt: optimizer, random states, place in the data; replaced as one
-folder A run that was killed and resumed computes what an uninterrupted one does, bit for bit, on the same machine and
+    resume/             model.safetensors and state.pt: optimizer, random states, place in the data; replaced
+                        as one folder
+
+A run that was killed and resumed computes what an uninterrupted one does, bit for bit, on the same machine and
 threads.
 """
 

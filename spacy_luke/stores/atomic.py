@@ -2,8 +2,9 @@
 
 What is written lies in a hidden folder beside its place until it is whole:
 
-    .NAME.RANDOM.new/.lock_of_spacy_luke    held (flock) by the process that writes, until it ends; says on which
-    machine .NAME.RANDOM.new/NAME                   the new file or folder
+    .NAME.RANDOM.new/.lock_of_spacy_luke    held (flock) by the process that writes, until it ends; says on
+                                            which machine
+    .NAME.RANDOM.new/NAME                   the new file or folder
 
 The next write beside it removes such folders that no living process holds: the lock is free, and was taken on this
 machine since it started (containers on it share its kernel, and so its locks). Of one that was taken elsewhere, on a
