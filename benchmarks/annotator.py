@@ -93,8 +93,8 @@ def build(options: argparse.Namespace) -> dict[str, Any]:
     size = (options.folder / "store").stat().st_size
     return {
         "names": len(store),
-        "entities": store.header["entities"],
-        "candidates": store.header["candidates"],
+        "entities": store.header.entities,
+        "candidates": store.header.candidates,
         "file_mb": mb(size),
         "bytes_per_name": round(size / len(store), 1),
         "packing_s": round(time.process_time() - start, 1),
@@ -105,7 +105,8 @@ def build(options: argparse.Namespace) -> dict[str, Any]:
 
 def annotate(options: argparse.Namespace) -> dict[str, Any]:
     from spacy_luke.mentions.match import Match, find_names, join_words
-    from spacy_luke.mentions.store import MentionStore, new_trie
+    from spacy_luke.mentions.store import MentionStore
+    from spacy_luke.mentions.trie import new_trie
 
     new_trie()  # imports the library
 

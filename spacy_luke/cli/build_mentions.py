@@ -36,7 +36,7 @@ def build_mentions_cli(
     store = built.store
     msg.good(f"{output}: {output.stat().st_size:,} bytes in {perf_counter() - start:.0f} s")
     read = [(what, f"{count:,}") for what, count in store.info.items() if what != "sources"]
-    held = [(what, f"{store.header[what]:,}") for what in ("names", "entities", "candidates")]
+    held = [(what, f"{getattr(store.header, what):,}") for what in ("names", "entities", "candidates")]
     msg.table([*read, *held], aligns=("l", "r"))
     for line in built.left_out.lines():
         msg.text(f"Left out: {line}")

@@ -162,7 +162,7 @@ class EntityAnnotator(Pipe):
         register_extensions()
 
     @property
-    def labels(self) -> tuple:
+    def labels(self) -> tuple[str, ...]:
         return (self.label,)
 
     @property
@@ -305,7 +305,8 @@ class EntityAnnotator(Pipe):
                 f"'{self.name}' holds {len(data):,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
                 "Use nlp.to_disk, which has no limit."
             )
-        return srsly.msgpack_dumps({} if STORE in exclude else {STORE: data})
+        message: bytes = srsly.msgpack_dumps({} if STORE in exclude else {STORE: data})
+        return message
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
         if STORE in exclude:

@@ -81,4 +81,5 @@ class ParagraphSentencizer(Sentencizer):
     def set_annotations(self, docs: Iterable[Doc], batch_tag_ids: Sequence[np.ndarray]) -> None:
         for doc, found_W in zip(docs, batch_tag_ids):
             if len(doc):
-                doc.from_array([SENT_START], found_W.astype(np.int64).view(np.uint64).reshape(-1, 1))
+                values_W1 = found_W.astype(np.int64).view(np.uint64).reshape(-1, 1)
+                doc.from_array([SENT_START], values_W1)  # type: ignore[arg-type]  # spaCy's stub knows thinc's arrays alone

@@ -17,7 +17,7 @@ from .engines import Engine
 from .examples import ExampleMaker, ExampleSettings, Sentences
 from .linked import LinkedCorpus, group_pages, read_part
 from .shard_writer import ShardWriter, make_block
-from .shards import SHARDS, Shards, entity_vocab_sha256, tokenizer_fingerprint
+from .shards import SHARDS, Example, Shards, entity_vocab_sha256, tokenizer_fingerprint
 from .work import WorkFolder
 
 LIMITS = ("max_pieces", "max_entities", "max_mention_pieces")
@@ -55,7 +55,7 @@ def build_shards(
         with write_atomically(work.path / f"{name}.txt") as temporary:
             temporary.write_bytes(text.encode("utf8"))
     tasks = [(corpus.language, str(part), sentences, settings) for corpus in corpora for part in corpus.parts]
-    counts: Counter = Counter()
+    counts: Counter[str] = Counter()
     limits = {name: getattr(settings, name) for name in LIMITS}
     with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
         results = work.run(make_shard_part, tasks, name="block", engine=engine, progress=progress)
@@ -74,13 +74,14 @@ def make_shard_part(folder: Path, name: str, task: tuple[Any, str, Sentences, Ex
     language, part, sentences, settings = task
     tokenizer, vocab = _load(folder)
     maker = ExampleMaker(tokenizer, vocab, sentences, settings, language)
-    counts: Counter = Counter(examples=0, pages=0)
-    examples, pages = [], []  # type: ignore[var-annotated]
+    counts: Counter[str] = Counter(examples=0, pages=0)
+    examples: list[Example] = []
+    pages: list[tuple[str, int]] = []
     for title, paragraphs in group_pages(read_part(Path(part))):
         page = maker.page(title, paragraphs, counts)
         if page.examples:
             examples += [example._replace(page=len(pages)) for example in page.examples]
-            pages.append([page.title, page.page_id])
+            pages.append((page.title, page.page_id))
     with write_atomically(folder / f"{name}.npz") as temporary, temporary.open("wb") as file:
         np.savez(file, **make_block(examples))  # type: ignore[arg-type]
     return {"counts": dict(counts), "pages": pages}

@@ -59,7 +59,7 @@ def build_from_docs(
         groups[-1].append(file)
         size += file.stat().st_size
     tasks = [{"files": [str(file) for file in group], "language": language, "spans_key": spans_key} for group in groups]
-    counts: Counter = Counter()
+    counts: Counter[str] = Counter()
     for found in work.run(make_doc_part, tasks, name="part", engine=engine, progress=progress):
         counts.update(found)
     parts = work.files("part-*.jsonl.gz")
@@ -83,7 +83,7 @@ def find_docbins(paths: Sequence[str | Path]) -> list[Path]:
 
 def make_doc_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
     """The task that makes a part of the corpus from .spacy files; says what it found and left out."""
-    counts: Counter = Counter(pages=0, paragraphs=0, links=0)
+    counts: Counter[str] = Counter(pages=0, paragraphs=0, links=0)
     nlp = spacy.blank(task["language"])
 
     def paragraphs() -> Iterator[Paragraph]:
@@ -100,7 +100,7 @@ def make_doc_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, in
 
 
 def read_doc_paragraphs(
-    docs: Iterable[Doc], counts: Counter, *, spans_key: str | None = None, source: str = "docs"
+    docs: Iterable[Doc], counts: Counter[str], *, spans_key: str | None = None, source: str = "docs"
 ) -> Iterator[Paragraph]:
     """The lines of each Doc that are not blank; links are the mentions with a kb_id, which is the entity's title.
 
@@ -126,7 +126,7 @@ def read_doc_paragraphs(
         counts["documents without text"] += not found
 
 
-def _links(doc: Doc, spans_key: str | None, counts: Counter) -> list[tuple[int, int, str]]:
+def _links(doc: Doc, spans_key: str | None, counts: Counter[str]) -> list[tuple[int, int, str]]:
     spans: list[Span] = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
     linked = [span for span in spans if span.kb_id_ not in ("", NIL) and span.text.strip()]
     counts["mentions without an entity, left out"] += len(spans) - len(linked)

@@ -75,7 +75,7 @@ class ExampleMaker:
     settings: ExampleSettings
     language: str | None = None
 
-    def page(self, title: str, paragraphs: Iterable[Paragraph], counts: Counter) -> Page:
+    def page(self, title: str, paragraphs: Iterable[Paragraph], counts: Counter[str]) -> Page:
         """The examples of a page, which are numbered 0 here."""
         row = self._row(title)
         row = self._unknown if row is None else row
@@ -107,7 +107,7 @@ class ExampleMaker:
         row = self.vocab.row(title)
         return row if row is not None or self.language is None else self.vocab.row(title, language=self.language)
 
-    def _read_paragraph(self, paragraph: Paragraph, counts: Counter) -> Iterator[Sentence]:
+    def _read_paragraph(self, paragraph: Paragraph, counts: Counter[str]) -> Iterator[Sentence]:
         counts["paragraphs"] += 1
         counts["links"] += len(paragraph.links)
         if self.settings.abstract_only and not paragraph.lead:
@@ -148,7 +148,9 @@ class ExampleMaker:
             else:
                 yield from self._split(sentence, counts)
 
-    def _mentions(self, places: Sequence[tuple[int, int]], titles: Sequence[str], counts: Counter) -> list[Mention]:
+    def _mentions(
+        self, places: Sequence[tuple[int, int]], titles: Sequence[str], counts: Counter[str]
+    ) -> list[Mention]:
         mentions = []
         for (first, last), title in zip(places, titles):
             row = self._row(title)
@@ -165,7 +167,7 @@ class ExampleMaker:
                 mentions.append((first, last, row))
         return mentions
 
-    def _split(self, sentence: Sentence, counts: Counter) -> Iterator[Sentence]:
+    def _split(self, sentence: Sentence, counts: Counter[str]) -> Iterator[Sentence]:
         """Parts that fit an example, which begin with a word and not inside of a mention, where that is possible."""
         most = self.settings.max_pieces - 2
         if len(sentence.pieces) <= most:
@@ -186,7 +188,7 @@ class ExampleMaker:
             start = end
         counts["mentions across the parts of a long sentence, left out"] += len(sentence.mentions) - taken
 
-    def _fill(self, sentences: Iterable[Sentence], counts: Counter) -> Iterator[list[Sentence]]:
+    def _fill(self, sentences: Iterable[Sentence], counts: Counter[str]) -> Iterator[list[Sentence]]:
         """Sentences of one example after the other."""
         most, most_mentions = self.settings.max_pieces - 2, self.settings.max_entities
         group: list[Sentence] = []

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -107,14 +107,14 @@ def write_part(path: Path, paragraphs: Iterable[Paragraph]) -> None:
 
 
 @contextmanager
-def open_gzip(path: Path, *, level: int = 6) -> Iterator[BinaryIO]:
+def open_gzip(path: Path, *, level: int = 6) -> Iterator[gzip.GzipFile]:
     """For writing, without a name and a time in the file."""
     with path.open("wb") as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as file:
-        yield file  # type: ignore[misc]
+        yield file
 
 
 def write_corpus(
-    paragraphs: Callable[[Counter], Iterable[Paragraph]],
+    paragraphs: Callable[[Counter[str]], Iterable[Paragraph]],
     output: Path,
     *,
     language: str | None,
@@ -127,7 +127,7 @@ def write_corpus(
     written where it fails. ValueError for a link outside of its text, and where there is no paragraph.
     """
     LINKED_CORPUS.check_replaceable(Path(output))
-    counts: Counter = Counter(pages=0, paragraphs=0, links=0)
+    counts: Counter[str] = Counter(pages=0, paragraphs=0, links=0)
     with write_folder_atomically(Path(output)) as folder:
         part: list[Paragraph] = []
         size = number = 0
@@ -161,7 +161,7 @@ def check_links(paragraph: Paragraph) -> None:
         last = end
 
 
-def counted(paragraphs: Iterable[Paragraph], counts: Counter) -> Iterator[Paragraph]:
+def counted(paragraphs: Iterable[Paragraph], counts: Counter[str]) -> Iterator[Paragraph]:
     """Paragraphs as they come, each checked (`check_links`) and counted with its links."""
     for paragraph in paragraphs:
         check_links(paragraph)

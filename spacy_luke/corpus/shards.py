@@ -112,7 +112,7 @@ class Shards:
         return cls(SHARDS.open(Path(folder).absolute(), verify=verify, progress=progress))
 
     def __len__(self) -> int:
-        return self.manifest["examples"]
+        return len(self._piece_starts) - 1
 
     def __getitem__(self, i: int) -> Example:
         """Example i, from 0, copied. ValueError where a number in it is out of its range, so that the shards are

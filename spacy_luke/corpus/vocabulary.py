@@ -63,8 +63,8 @@ def build_entity_vocab(
     """
     multilingual = len(corpora) > 1 or bool(interwiki) if multilingual is None else multilingual
     languages = _check_corpora(corpora, multilingual, min_languages)
-    counts: Counter = Counter()
-    found: Counter = Counter()
+    counts: Counter[str] = Counter()
+    found: Counter[Name] = Counter()
     pages: set[Name] = set()
     for corpus, language in zip(corpora, languages):
         for links, titles in engine.run(
@@ -101,7 +101,7 @@ def build_entity_vocab(
 
 def count_part(path: Path) -> tuple[dict[str, int], list[str]]:
     """Links to each title in a part of a corpus, and the titles of its pages."""
-    links: Counter = Counter()
+    links: Counter[str] = Counter()
     pages: dict[str, None] = {}
     for paragraph in read_part(path):
         links.update(title for _, _, title in paragraph.links)
@@ -172,7 +172,7 @@ def _join(
     return groups
 
 
-def _merge(found: Counter, groups: Groups, pages: set[Name] | None, counts: Counter) -> list[EntityRow]:
+def _merge(found: Counter[Name], groups: Groups, pages: set[Name] | None, counts: Counter[str]) -> list[EntityRow]:
     """Names of one entity together, the most linked one first. pages: names that may be in the vocabulary."""
     merged: dict[Name, list[Name]] = {}
     for name in sorted(found):
@@ -189,7 +189,7 @@ def _merge(found: Counter, groups: Groups, pages: set[Name] | None, counts: Coun
 
 
 def _white_list(
-    titles: Iterable[str], rows: list[EntityRow], multilingual: bool, counts: Counter
+    titles: Iterable[str], rows: list[EntityRow], multilingual: bool, counts: Counter[str]
 ) -> list[EntityRow | None]:
     """The rows of a white list, each once, None where none has the title."""
     wanted = list(dict.fromkeys(titles))

@@ -10,8 +10,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from gzip import GzipFile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..stores.atomic import write_atomically
 from ..stores.opening import open_source
@@ -61,7 +62,7 @@ def build_from_dumps(
     work = WorkFolder(output, plan)
     stage = {"paths": [str(path) for path in files], "part_chars": part_chars, "progress": progress}
     staged = work.run_one(stage_pages, stage, name="stage")
-    counts: Counter = Counter(staged["counts"])
+    counts: Counter[str] = Counter(staged["counts"])
     language = language or staged["wikis"][0]["language"]
     tasks = [{**staged["wikis"][chunk["wiki"]], "file": chunk["file"], "own": language} for chunk in staged["chunks"]]
     for found in work.run(make_part, tasks, name="part", engine=engine, progress=progress):
@@ -79,7 +80,7 @@ def build_from_dumps(
 
 def stage_pages(folder: Path, name: str, stage: dict[str, Any]) -> dict[str, Any]:
     """The task that reads dumps: files of pages, the table of redirects, and what the dumps say of their wikis."""
-    counts: Counter = Counter(pages=0, redirects=0)
+    counts: Counter[str] = Counter(pages=0, redirects=0)
     chunks: list[dict[str, Any]] = []
     wikis: list[dict[str, Any]] = []
     (folder / REDIRECTS).unlink(missing_ok=True)
@@ -101,7 +102,7 @@ def stage_pages(folder: Path, name: str, stage: dict[str, Any]) -> dict[str, Any
     return {"chunks": chunks, "wikis": wikis, "counts": dict(counts)}
 
 
-def _keep_redirects(pages: Iterator[Page], database: sqlite3.Connection, counts: Counter) -> Iterator[Page]:
+def _keep_redirects(pages: Iterator[Page], database: sqlite3.Connection, counts: Counter[str]) -> Iterator[Page]:
     """The articles; redirects go to the table."""
     for page in pages:
         if page.redirect is None:
@@ -129,13 +130,13 @@ def _write_chunks(pages: Iterator[Page], folder: Path, first: int, chars: int) -
         number += 1
 
 
-def _write_page(chunk: BinaryIO, page: Page) -> None:
+def _write_page(chunk: GzipFile, page: Page) -> None:
     chunk.write(json.dumps([page.title, page.text], ensure_ascii=False).encode("utf8") + b"\n")
 
 
 def make_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
     """The task that makes a part of the corpus from a file of pages; says what it found and left out."""
-    counts: Counter = Counter(dict.fromkeys(("paragraphs", "links"), 0))
+    counts: Counter[str] = Counter(dict.fromkeys(("paragraphs", "links"), 0))
     wiki = Wiki(frozenset(task["namespaces"]), task["capital"], task["language"])
     others: list[str] = []
     with closing(sqlite3.connect(f"{(folder / REDIRECTS).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
@@ -158,7 +159,7 @@ def make_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
 
 
 def read_paragraphs(
-    title: str, article: Article, *, follow: Callable[[str, Counter], str | None], counts: Counter
+    title: str, article: Article, *, follow: Callable[[str, Counter[str]], str | None], counts: Counter[str]
 ) -> Iterator[Paragraph]:
     """Lines of an article that are not blank. follow(title, counts): where a link leads; None: it is left out."""
     start = number = 0
@@ -181,11 +182,11 @@ def read_paragraphs(
         start += len(line) + 1
 
 
-def follow_redirects(database: sqlite3.Connection, wiki: Wiki) -> Callable[[str, Counter], str | None]:
+def follow_redirects(database: sqlite3.Connection, wiki: Wiki) -> Callable[[str, Counter[str]], str | None]:
     """A function that says where a title leads, and counts what is left out."""
     known: dict[str, tuple[str | None, str | None]] = {}
 
-    def follow(title: str, counts: Counter) -> str | None:
+    def follow(title: str, counts: Counter[str]) -> str | None:
         found = known.get(title)
         if found is None:
             found = known[title] = _resolve(title, database, wiki)

@@ -61,6 +61,13 @@ class SparseEngine:
 
     def evaluate(self, triples_T3: np.ndarray, *, progress: bool) -> dict[str, float]:
         settings, (entities_ND, relations_RD) = self.settings, self.vectors()
-        ways = {"norm": settings.norm, "reciprocal": settings.reciprocal}
-        ranks = rank_triples(entities_ND, relations_RD, triples_T3, self._known_T3, **ways, progress=progress)
+        ranks = rank_triples(
+            entities_ND,
+            relations_RD,
+            triples_T3,
+            self._known_T3,
+            norm=settings.norm,
+            reciprocal=settings.reciprocal,
+            progress=progress,
+        )
         return metrics_of(ranks)

@@ -85,7 +85,7 @@ class PykeenEngine:
             )
         if progress is not None:
             progress.update(self._factory.num_triples)
-        return losses[-1]
+        return float(losses[-1])
 
     def state(self) -> dict[str, Tensor]:
         optimizer = self.optimizer.state_dict()["state"]

@@ -180,10 +180,15 @@ def _load_state(path: Path, engine: Engine, identity: dict[str, Any]) -> dict[st
     for key, wanted in identity.items():
         if about.get(key) != wanted:
             was, now = about.get(key), wanted
-            if key == "settings":
-                was, now = ({k: v for k, v in a.items() if a.get(k) != b.get(k)} for a, b in ((was, now), (now, was)))
+            if isinstance(was, dict) and isinstance(now, dict):
+                was, now = _without_same(was, now), _without_same(now, was)
             raise ValueError(
                 f"{path} is of another run: its {key} is {was}, but now {now}. Resume with what it began with."
             )
     engine.load(state)
-    return about["record"]
+    record: dict[str, Any] = about["record"]
+    return record
+
+
+def _without_same(values: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value != others.get(key)}

@@ -6,7 +6,6 @@ train2id.txt   OpenKE and ERNIE: the number of triples, then `head tail relation
                entity2id.txt and relation2id.txt beside it (their number, then name TAB number), where they are there
 """
 
-import gzip
 import warnings
 from array import array
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from tqdm import tqdm
 
+from ..stores.opening import open_source
 from ..stores.plain_text import not_utf8, read_text
 
 SPLITS = ("train", "valid", "test")
@@ -53,13 +52,13 @@ def read_graph(
 ) -> Graph:
     """Files of triples. exclude: `entity TAB entity` a line; triples of these two, in both directions, are removed from
     all files. ValueError for lines that are no triples, with file and line, and where nothing is left to learn from."""
-    files = {"train": list(train), "valid": [valid] * (valid is not None), "test": [test] * (test is not None)}
+    files = {"train": list(train), "valid": [valid] if valid else [], "test": [test] if test else []}
     names = _Names()
     triples = {}
     for split in SPLITS:
         parts = [_read_triples(Path(path), names, progress=progress) for path in files[split]]
         triples[split] = np.concatenate([np.empty((0, 3), np.int32), *parts])
-    excluded = {}
+    excluded: dict[str, int] = {}
     if exclude is not None:
         pairs_P2, excluded = _read_pairs(Path(exclude), names)
         for split in SPLITS:
@@ -131,12 +130,7 @@ def _read_table(path: Path) -> dict[str, int]:
 def _read_triples(path: Path, names: _Names, *, progress: bool) -> np.ndarray:
     if not path.is_file():
         raise ValueError(f"There is no file of triples {path}.")
-    total = path.stat().st_size
-    with (
-        path.open("rb") as raw,
-        tqdm.wrapattr(raw, "read", total, desc=path.name, disable=None if progress else True, leave=False) as read,
-    ):
-        file = gzip.GzipFile(fileobj=read) if path.name.endswith(".gz") else read
+    with open_source(path, progress=progress) as file:
         first = file.readline()
         if first.strip().isdigit():
             return _read_openke(file, path, int(first), names)

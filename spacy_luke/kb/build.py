@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from ..mentions.counts import Limits
-from ..mentions.store import MentionStore, new_trie
+from ..mentions.store import MentionStore
 from ..mentions.tables import read_table, table_kind
+from ..mentions.trie import new_trie
 from ..stores.atomic import write_folder_atomically
 from ..stores.folder import MANIFEST
 from ..stores.opening import is_dump, open_source
@@ -202,7 +203,7 @@ def _parts(beside: Path, settings: Settings, existing: EntityKB | None, most: in
 def _write_rows(segment: Path, kb: EntityKB, base: int) -> np.ndarray:
     """rows.npy: uint32 (E,), by the numbers of the segment's store."""
     store = MentionStore.open(segment / "names")
-    rows, new = np.zeros(store.header["entities"], "<u4"), base
+    rows, new = np.zeros(store.header.entities, "<u4"), base
     for number in range(len(rows)):
         row = kb.row(store.entity_of(number))
         rows[number] = new if row < 0 else row

@@ -35,7 +35,7 @@ def _is_person(candidate: Candidate, kb: EntityKB) -> bool:
     return kb.is_person(kb.row(candidate.entity))
 
 
-def _average(full: Sequence[tuple]) -> list[Candidate]:
+def _average(full: Sequence[tuple[tuple[Candidate, ...], int]]) -> list[Candidate]:
     """full: candidates, and how many mentions have them."""
     total = sum(n for _, n in full)
     priors: dict[str, float] = defaultdict(float)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..mentions.store import MentionStore, new_trie
+from ..mentions.store import MentionStore
+from ..mentions.trie import new_trie
 from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.names import hash_names
 from ..text.forms import letters_of
@@ -20,7 +21,7 @@ class Segment:
     def __init__(self, folder: Path, *, base: int, entities: int) -> None:
         self.store = MentionStore.open(folder / "names", vouched=True)
         self.base, self.entities = base, entities
-        n = self.store.header["entities"]
+        n = self.store.header.entities
         self._counts = map_array(folder / "counts.npy", "<u4", (n,)).data
         self._persons = map_array(folder / "persons.npy", "|u1", (n,)).data
         self._starts = map_array(folder / "description_starts.npy", "<i8", (n,)).data

@@ -179,7 +179,7 @@ def title_of_url(url: str) -> str | None:
     return (unquote(title) if "%" in title else title).replace("_", " ")
 
 
-def _check_columns(row: dict[str, Any]) -> set:
+def _check_columns(row: dict[str, Any]) -> set[str]:
     unknown = [column for column in row if column not in ENTITY_COLUMNS]
     if unknown or not {"id", "names"} <= set(row):
         raise ValueError(f"expected the columns id, names and some of {ENTITY_COLUMNS[2:]}, but got {list(row)}.")

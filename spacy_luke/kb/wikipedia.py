@@ -79,7 +79,7 @@ def read_dump(
         raise ValueError(f"Expected articles with links in {title}, but there is no link.")
 
 
-def is_disambiguation(page: Page, templates: set) -> bool:
+def is_disambiguation(page: Page, templates: set[str]) -> bool:
     """templates: names in lower case; also those that begin with such a name and a blank, and English titles."""
     if _QUALIFIED.fullmatch(page.title):
         return True

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from ..mentions.store import new_trie, write_store
+from ..mentions.store import write_store
 from ..mentions.tables import SLACK
+from ..mentions.trie import Trie, new_trie
 from ..stores.names import hash_names
 from ..text.forms import letters_of
 from .base import EntityKB
@@ -49,7 +50,7 @@ def _write_redirects(parts: Parts) -> Iterator[str]:
             last = title
 
 
-def _write_records(parts: Parts, records: Path, redirects: Any, progress: bool) -> Iterator[str]:
+def _write_records(parts: Parts, records: Path, redirects: Trie, progress: bool) -> Iterator[str]:
     """The ids of all entities in order, each once; a record of each goes to a file."""
     mentioned = _missing(parts, redirects)
     stub = next(mentioned, None)
@@ -75,7 +76,7 @@ def _write_records(parts: Parts, records: Path, redirects: Any, progress: bool) 
             stub = next(mentioned, None)
 
 
-def _missing(parts: Parts, redirects: Any) -> Iterator[str]:
+def _missing(parts: Parts, redirects: Trie) -> Iterator[str]:
     """In order: ids that names have, where these become entities, and those of the knowledge base that is added to."""
     if parts.existing is None:
         yield from (entity for entity, _ in parts.mentioned if entity not in redirects)
@@ -116,7 +117,7 @@ def _merge_records(parts: Parts) -> Iterator[tuple[str, float, int, str]]:
         yield last
 
 
-def _follow(parts: Parts, redirects: Any, titles: Any) -> np.ndarray:
+def _follow(parts: Parts, redirects: Trie, titles: Trie) -> np.ndarray:
     """int64 (R,): the numbers of the entities that redirects lead to, NONE where they lead nowhere or in a circle."""
     row_R = np.full(len(redirects), NONE, np.int64)
     next_R = np.full(len(redirects), -1, np.int64)
@@ -138,7 +139,7 @@ def _follow(parts: Parts, redirects: Any, titles: Any) -> np.ndarray:
 
 
 def _write_entities(
-    parts: Parts, records: Path, folder: Path, titles: Any, redirects: Any, target_R: np.ndarray
+    parts: Parts, records: Path, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray
 ) -> np.ndarray:
     """Descriptions and persons; float64 (T,): the counts that sources gave."""
     starts_T, persons_T = np.full(len(titles), -1, "<i8"), np.zeros(len(titles), "|u1")
@@ -162,7 +163,7 @@ def _write_entities(
     return count_T
 
 
-def _number_of(entity: str, titles: Any, redirects: Any, target_R: np.ndarray, existing: EntityKB | None) -> int:
+def _number_of(entity: str, titles: Trie, redirects: Trie, target_R: np.ndarray, existing: EntityKB | None) -> int:
     number = titles.get(entity)
     if number is None and (place := redirects.get(entity)) is not None and target_R[place] != NONE:
         number = int(target_R[place])
@@ -179,7 +180,7 @@ class _Name(NamedTuple):
 
 
 def _write_names(
-    parts: Parts, folder: Path, titles: Any, redirects: Any, target_R: np.ndarray, count_T: np.ndarray,
+    parts: Parts, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray, count_T: np.ndarray,
     info: dict[str, Any], progress: bool,
 ) -> dict[str, int]:  # fmt: skip
     """The store of names and the index of loose names. count_T (T,) gets the links, where they are more."""
@@ -215,7 +216,7 @@ def _write_names(
     return {"names": len(count_N), "candidates": len(entity_C)}
 
 
-def _hash_names(keys: Path, trie: Any, names: int, progress: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _hash_names(keys: Path, trie: Trie, names: int, progress: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """int64 (N,): the number of each name in the trie, in order of the names; uint64 (L,) and int64 (L,): digests of
     the names that have letters, and which names these are."""
     number_N, digests, loose = np.zeros(names, np.int64), [np.zeros(0, np.uint64)], array("q")
@@ -237,7 +238,7 @@ def _hash_names(keys: Path, trie: Any, names: int, progress: bool) -> tuple[np.n
 
 
 def _merge_names(
-    parts: Parts, titles: Any, redirects: Any, target_R: np.ndarray, links_T: np.ndarray
+    parts: Parts, titles: Trie, redirects: Trie, target_R: np.ndarray, links_T: np.ndarray
 ) -> Iterator[_Name]:
     """The names in order, each once, with their candidates, the best first. links_T (T,) gets the links."""
     groups, last = parts.groups, ""
@@ -269,7 +270,7 @@ def _merge_names(
         yield merged
 
 
-def _merge_name(name: str, found: list[tuple[int, int, float]], parts: Parts, titles: Any) -> _Name | None:
+def _merge_name(name: str, found: list[tuple[int, int, float]], parts: Parts, titles: Trie) -> _Name | None:
     """found: group, entity and weight, one or more."""
     limits, weight = parts.limits, sum(row[2] for row in found)
     groups = parts.groups

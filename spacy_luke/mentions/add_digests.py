@@ -42,7 +42,6 @@ def add_digests(path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         with memoryview(mapped) as data:
             header, places = read_header(data, str(path), vouched=True)
-            del header["sections"]
             sections = {name: data[place.start : place.end] for name, place in places.items()}
             with write_atomically(path) as temporary, temporary.open("wb") as new:
                 write_sections(new, header, sections)

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..stores.opening import is_dump
 from .counts import LeftOut, Limits, MentionCounts
-from .store import MentionStore, new_trie
+from .store import MentionStore
 from .tables import count_table
+from .trie import new_trie
 from .wikipedia import count_dumps
 
 

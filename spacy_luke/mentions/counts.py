@@ -182,4 +182,5 @@ def _ranks(texts: list[str]) -> np.ndarray:
 def _places(name_C: np.ndarray) -> np.ndarray:
     """0, 1, ... within each run of one name."""
     new = np.concatenate([[True], name_C[1:] != name_C[:-1]]) if len(name_C) else np.zeros(0, bool)
-    return np.arange(len(name_C)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    places_C: np.ndarray = np.arange(len(name_C)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    return places_C

@@ -28,6 +28,17 @@ SECTIONS = ("names", "titles", "link", "first", "entities", "priors")
 AGAIN = "Copy it again, or build it again."
 
 
+class Header(NamedTuple):
+    """What the second line says beside the places of the sections. longest: characters of the longest name."""
+
+    candidates: int
+    case: str
+    entities: int
+    info: dict[str, Any]
+    longest: int
+    names: int
+
+
 class Place(NamedTuple):
     """Bytes [start, start + size) of the file; digest: "" in a file of version 1."""
 
@@ -40,16 +51,16 @@ class Place(NamedTuple):
         return self.start + self.size
 
 
-def write_sections(file: BinaryIO, header: dict[str, Any], sections: dict[str, memoryview]) -> None:
-    """header: what the second line says beside the places of the sections."""
-    header = {"byteorder": sys.byteorder, **header}
-    room = len(json.dumps(header, ensure_ascii=False).encode("utf8")) + 150 * (len(sections) + 1)
+def write_sections(file: BinaryIO, header: Header, sections: dict[str, memoryview]) -> None:
+    """The two lines and the sections of a store."""
+    values = {"byteorder": sys.byteorder, **header._asdict()}
+    room = len(json.dumps(values, ensure_ascii=False).encode("utf8")) + 150 * (len(sections) + 1)
     start = _aligned(len(MAGIC) + room)
     places, end = {}, start
     for name, data in sections.items():
         begin = _aligned(end)
         places[name], end = Place(begin, data.nbytes, digest_bytes(data)), begin + data.nbytes
-    line = json.dumps(seal({**header, "sections": places}), ensure_ascii=False).encode("utf8")
+    line = json.dumps(seal({**values, "sections": places}), ensure_ascii=False).encode("utf8")
     file.write(MAGIC + line.ljust(start - len(MAGIC) - 1) + b"\n")
     end = start
     for name, place in places.items():
@@ -58,7 +69,7 @@ def write_sections(file: BinaryIO, header: dict[str, Any], sections: dict[str, m
         end = place.end
 
 
-def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[dict[str, Any], dict[str, Place]]:
+def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[Header, dict[str, Place]]:
     """What the second line says, and the places of the sections, all of them inside of the file. Raises ValueError for
     what is no store, one of another version, not a whole one, and one without digests that nobody vouches for."""
     begin = bytes(data[:100]).split(b"\n")[0]
@@ -67,20 +78,21 @@ def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[dict[s
     while b"\n" not in (line := bytes(data[len(begin) + 1 : size])) and size < len(data):
         size *= 2
     try:
-        header = json.loads(line.split(b"\n")[0])
-        if header["byteorder"] != sys.byteorder:
-            raise ValueError(f"it was built on a {header['byteorder']}-endian machine")
-        if any(type(header[key]) is not int for key in ("candidates", "entities", "longest", "names")):
+        values = json.loads(line.split(b"\n")[0])
+        if values["byteorder"] != sys.byteorder:
+            raise ValueError(f"it was built on a {values['byteorder']}-endian machine")
+        header = Header(*(values[key] for key in Header._fields))
+        if any(type(x) is not int for x in (header.candidates, header.entities, header.longest, header.names)):
             raise ValueError("its sizes are no whole numbers")
-        if not isinstance(header["info"], dict):
+        if not isinstance(header.info, dict):
             raise ValueError("its notes are none")
-        check_case(header["case"])
-        if set(header["sections"]) != set(SECTIONS):
-            raise ValueError(f"it has the parts {sorted(header['sections'])}")
-        if begin + b"\n" == MAGIC and not is_sealed(header):
+        check_case(header.case)
+        if set(values["sections"]) != set(SECTIONS):
+            raise ValueError(f"it has the parts {sorted(values['sections'])}")
+        if begin + b"\n" == MAGIC and not is_sealed(values):
             raise ValueError("its second line is not as it was written")
         places = {
-            name: Place(*(place if len(place) == 3 else (*place, ""))) for name, place in header["sections"].items()
+            name: Place(*(place if len(place) == 3 else (*place, ""))) for name, place in values["sections"].items()
         }
         if any(type(x) is not int or x < 0 for place in places.values() for x in place[:2]):
             raise ValueError("the places of its parts are no whole numbers")

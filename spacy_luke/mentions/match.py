@@ -3,10 +3,11 @@
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..text.forms import piece_of, units
 from .store import MentionStore, float32
+from .trie import Trie
 
 
 class Match(NamedTuple):
@@ -101,7 +102,7 @@ def find_names(
             i = found.end
 
 
-def count_names(trie: Any, words: Words, counts: array, *, longest: int) -> None:
+def count_names(trie: Trie, words: Words, counts: "array[int]", *, longest: int) -> None:
     """Add to `counts`, for each number of the trie, the places of its key: all of them, also those inside of others."""
     text, ends = words.text, set(words.end_W)
     for start in words.start_W:

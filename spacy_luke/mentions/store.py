@@ -7,7 +7,7 @@ which all processes share.
 import io
 import mmap
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from ..stores.atomic import write_atomically
 from ..text.forms import check_case, key_of
-from .file import check_sections, damaged, read_header, write_sections
+from .file import Header, check_sections, damaged, read_header, write_sections
+from .trie import Trie, new_trie
 
 
 class Candidate(NamedTuple):
@@ -53,8 +54,8 @@ class MentionStore:
             sizes = (len(self._names), len(self._titles), len(self._link), len(self._first) - 1, self._first[-1])
         except (RuntimeError, TypeError, IndexError) as error:
             raise damaged(source, str(error)) from error
-        names, candidates = self.header["names"], self.header["candidates"]
-        if sizes != (names, self.header["entities"], names, names, candidates) or {
+        names, candidates = self.header.names, self.header.candidates
+        if sizes != (names, self.header.entities, names, names, candidates) or {
             len(self._entities),
             len(self._priors),
         } != {candidates}:
@@ -88,21 +89,21 @@ class MentionStore:
     @property
     def case(self) -> str:
         """Whether names are compared as they are ("exact") or without case ("casefold")."""
-        return self.header["case"]
+        return self.header.case
 
     @property
     def longest(self) -> int:
         """Characters of the longest name."""
-        return self.header["longest"]
+        return self.header.longest
 
     @property
     def info(self) -> dict[str, Any]:
         """What the builder noted: sources, numbers of pages and links."""
-        return dict(self.header["info"])
+        return dict(self.header.info)
 
     def __len__(self) -> int:
         """Number of names."""
-        return self.header["names"]
+        return self.header.names
 
     def __iter__(self) -> Iterator[str]:
         """All names in the form of keys (see `linking.names`), in an order that depends on the names alone."""
@@ -112,7 +113,7 @@ class MentionStore:
         return isinstance(name, str) and self.number_of(name) is not None
 
     def __repr__(self) -> str:
-        return f"MentionStore({len(self):,} names, {self.header['entities']:,} entities, case={self.case!r})"
+        return f"MentionStore({len(self):,} names, {self.header.entities:,} entities, case={self.case!r})"
 
     def candidates(self, name: str) -> list[Candidate]:
         """The entities that a name may mean, the most frequent first; [] for an unknown name."""
@@ -201,8 +202,8 @@ def pack_store(
 
 def write_store(
     file: BinaryIO,
-    names: Any,
-    entities: Any,
+    names: Trie,
+    entities: Trie,
     *,
     number_N: np.ndarray,
     link_N: np.ndarray,
@@ -225,36 +226,25 @@ def write_store(
     new_first = np.concatenate([[0], np.cumsum(sizes_N, dtype=np.int64)])
     source_C = np.repeat(first_N[order_N] - new_first[:-1], sizes_N) + np.arange(len(entity_C))
     sections = {
-        "names": names.tobytes(),
-        "titles": entities.tobytes(),
+        "names": memoryview(names.tobytes()),
+        "titles": memoryview(entities.tobytes()),
         "link": link_N[order_N].astype(np.float32).data,
         "first": new_first.astype(np.uint32).data,
         "entities": entity_C[source_C].astype(np.uint32).data,
         "priors": prior_C[source_C].astype(np.float32).data,
     }
-    header = {
-        "candidates": len(entity_C),
-        "case": check_case(case),
-        "entities": len(entities),
-        "info": info,
-        "longest": longest,
-        "names": len(names),
-    }
-    write_sections(file, header, {name: memoryview(data).cast("B") for name, data in sections.items()})
+    header = Header(
+        candidates=len(entity_C),
+        case=check_case(case),
+        entities=len(entities),
+        info=info,
+        longest=longest,
+        names=len(names),
+    )
+    write_sections(file, header, {name: data.cast("B") for name, data in sections.items()})
 
 
 def float32(x: float) -> float:
     """The number that a store holds for x: a threshold must be rounded as what it is compared with."""
-    return struct.unpack("f", struct.pack("f", x))[0]
-
-
-def new_trie(keys: Iterable[str] = ()) -> Any:
-    """A trie of marisa-trie. Raises ImportError, with what to install, where the library is missing."""
-    try:
-        from marisa_trie import Trie
-    except ImportError as error:
-        raise ImportError(
-            'Stores of names need the library marisa-trie: pip install "spacy-luke[annotator]", or '
-            "pip install marisa-trie."
-        ) from error
-    return Trie(keys)
+    rounded: float = struct.unpack("f", struct.pack("f", x))[0]
+    return rounded

@@ -14,7 +14,7 @@ from ..wikipedia.dumps import Page, names_of_title, read_pages
 from ..wikipedia.wikitext import read_article
 from .counts import MentionCounts
 from .match import count_names, split_key
-from .store import new_trie
+from .trie import new_trie
 
 
 def count_dumps(

@@ -37,7 +37,7 @@ class Part(NamedTuple):
     start: int = 0
 
 
-def digest_bytes(data: bytes) -> str:
+def digest_bytes(data: bytes | memoryview) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spacy_luke.mentions.counts import MentionCounts
 from spacy_luke.mentions.match import Filter, count_names, find_names, join_words, split_key
-from spacy_luke.mentions.store import new_trie
+from spacy_luke.mentions.trie import new_trie
 from spacy_luke.text.forms import key_of
 
 WORD = st.sampled_from(["a", "b", "B", "ab", "-", "'s", "ß", "東", " ", "\n\n"])

@@ -6,13 +6,13 @@ M mentions of a Doc, K candidates of a mention, U entities whose vectors are rea
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
 
 from ...annotations import get_rows
 from ...batch.linking import LinkVectors
+from ...kb.base import EntityKB
 from ...kb.persons import share_person_names
 from ...mentions.store import Candidate
 from ...vectors.store import EntityVectors
@@ -42,7 +42,7 @@ class EntityTable:
     without a vector is [UNK] where the store has that, else a vector of zeros.
     """
 
-    def __init__(self, store: EntityVectors, *, size: int, kb: Any | None = None):
+    def __init__(self, store: EntityVectors, *, size: int, kb: EntityKB | None = None):
         self.store, self.size, self.kb = store, size, kb
         self.rows: list[int] = []  # of the store, -1 for zeros
         self.unknown = store.row(UNKNOWN)
@@ -133,7 +133,7 @@ def best_candidates(named: Named, *, most: int) -> Named:
 
 
 def find_candidates(
-    doc: Doc, mentions: Sequence[Mention], *, kb: Any | None, most: int, use_given: bool, share_names: bool
+    doc: Doc, mentions: Sequence[Mention], *, kb: EntityKB | None, most: int, use_given: bool, share_names: bool
 ) -> list[Named]:
     """Of each mention, words [start, end), the candidates that are scored: at most `most`; none without a knowledge
     base where they are not given. share_names: see `LukeLinker`; needs a knowledge base."""
@@ -147,7 +147,7 @@ def find_candidates(
         else:
             named = [] if kb is None else [(x.entity, x.prior) for x in kb.candidates(text, top=most)]
         found.append(best_candidates(named, most=most))
-    if not share_names:
+    if not share_names or kb is None:
         return found
     shared = share_person_names(texts, [[Candidate(*x) for x in named] for named in found], kb)
     return [best_candidates([(x.entity, x.prior) for x in named], most=most) for named in shared]

@@ -19,7 +19,7 @@ from torch import Tensor
 from ...annotations import NIL, register_extensions
 from ...architectures.entity_linker import create_candidate_head, fill_candidate_head
 from ...batch.batches import batch_items
-from ...batch.linking import LinkBatch, make_link_batch
+from ...batch.linking import LinkBatch, LinkItem, make_link_batch
 from ...bridge.documents import read_document
 from ...bridge.finite import check_scores
 from ...bridge.wrapper import to_tensor
@@ -28,6 +28,7 @@ from ...kb.base import EntityKB
 from ...model.linking import candidate_cross_entropy
 from ...vectors.store import EntityVectors
 from ..base import LukeComponent
+from ..loading import make_luke_checkpoint
 from ..mentions import Mention, SpanGroupGetter
 from ..storage import BYTES_LIMIT
 from ..thresholds import best_by_score, check_positives
@@ -168,7 +169,7 @@ class LukeLinker(LukeComponent):
         self.getter = getter
         self.scorer = scorer
         self.kb: EntityKB | None = None
-        self.counts: Counter = Counter()  # what predictions have computed (about, of threads at once); see `decide`
+        self.counts: Counter[str] = Counter()  # about what predictions have computed, see `decide`
         self._vectors: EntityVectors | None = None  # without a knowledge base
         register_extensions()
         check_settings(self.cfg)
@@ -313,7 +314,8 @@ class LukeLinker(LukeComponent):
     # ---- training
 
     def batches(self, examples: list[Example]) -> Iterator[LinkBatch]:
-        table, items = self.table(), []
+        table = self.table()
+        items: list[LinkItem] = []
         for i, example in enumerate(examples):
             mentions, found, golds, _ = learnable_links(example, table, self.candidates)
             if mentions:
@@ -364,7 +366,8 @@ class LukeLinker(LukeComponent):
         create_candidate_head(self.model, seed=seed)
         if checkpoint is not None and "entity_head.dense.weight" in checkpoint.tensors:
             fill_candidate_head(self.model, checkpoint.tensors)
-        table, missing, total = self.table(), Counter(), 0
+        table, total = self.table(), 0
+        missing: Counter[str] = Counter()
         for example in get_examples():
             mentions, _, _, reasons = learnable_links(example, table, self.candidates)
             missing.update(reasons)
@@ -397,7 +400,7 @@ class LukeLinker(LukeComponent):
                 f"original's "
                 "layout has no place. Train with prior = false in [components.luke_linker.model] to export it."
             )
-        checkpoint = with_table(super().to_checkpoint(), self.vectors)
+        checkpoint = with_table(make_luke_checkpoint(self.encoder, self.tokenizer), self.vectors)
         checkpoint.tensors.update({f"entity_head.{n}": x.detach().cpu() for n, x in head.state_dict().items()})
         checkpoint.task = "entity_disambiguation"
         return checkpoint
@@ -475,7 +478,8 @@ class LukeLinker(LukeComponent):
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         data = super().to_bytes(exclude=exclude)
         files = {} if self.kb is None or KB in exclude else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
-        return srsly.msgpack_dumps({"component": data, KB: files})
+        message: bytes = srsly.msgpack_dumps({"component": data, KB: files})
+        return message
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeLinker":
         message = srsly.msgpack_loads(bytes_data)

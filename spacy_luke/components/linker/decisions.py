@@ -87,7 +87,7 @@ def decide(
     inference: str,
     size: int,
     sure: float | None = None,
-    counts: Counter | None = None,
+    counts: Counter[str] | None = None,
 ) -> list[LinkTask]:
     """Fill in the probabilities of the tokens that the windows decide. size: pieces and entity tokens of a batch.
 
@@ -133,10 +133,11 @@ def _undecided(task: LinkTask) -> np.ndarray:
 def _open(task: LinkTask) -> np.ndarray:
     """Undecided tokens that the window must decide."""
     undecided = _undecided(task)
-    return undecided[task.decided_E[undecided]]
+    opened: np.ndarray = undecided[task.decided_E[undecided]]
+    return opened
 
 
-def _run_local(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter) -> None:
+def _run_local(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str]) -> None:
     batch = make_link_batch([task.item(_open(task).tolist()) for task in tasks], vectors)
     counts.update(windows=len(tasks), passes=1)
     tokens = [(task, e) for task in tasks for e in _open(task).tolist()]
@@ -146,7 +147,7 @@ def _run_local(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, co
 
 
 def _run_global(
-    model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter, *, sure: float | None
+    model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str], *, sure: float | None
 ) -> None:
     one_way = model.attrs["attention"] == "one_way"
     words = None

@@ -17,12 +17,12 @@ SCORE_THRESHOLDS = np.arange(0.0, 1.0, 0.01).round(2).tolist()  # that `tune` tr
 FindCandidates = Callable[[Doc, Sequence[Mention]], list[Named]]
 
 
-def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter]:
+def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter[str]]:
     """Mentions of the predicted Doc that have gold entities, these ("NIL" among them), and why others are missing."""
     reference = example.reference
     spans = reference.spans[GOLD_KEY] if GOLD_KEY in reference.spans else reference.ents
     places: dict[Mention, str] = {}
-    missing: Counter = Counter()
+    missing: Counter[str] = Counter()
     for span in spans:
         if not span.kb_id_:
             continue
@@ -36,7 +36,7 @@ def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter]:
 
 def learnable_links(
     example: Example, table: EntityTable, find: FindCandidates
-) -> tuple[list[Mention], list[Candidates], list[int], Counter]:
+) -> tuple[list[Mention], list[Candidates], list[int], Counter[str]]:
     """Gold mentions whose entity has a vector and is among the candidates, as in the reference code; and why not."""
     mentions, golds, missing = gold_links(example)
     kept: list[tuple[Mention, Candidates, int]] = []
@@ -53,7 +53,7 @@ def learnable_links(
     return (*columns, missing)  # type: ignore[return-value]
 
 
-def check_learnable(name: str, missing: Counter, total: int) -> None:
+def check_learnable(name: str, missing: Counter[str], total: int) -> None:
     """Raises ValueError where all of `total` gold mentions of a component are missing, with the reasons."""
     if total and total == missing.total():
         raise ValueError(

@@ -40,7 +40,7 @@ DEFAULT_CONFIG = {
     "batch_size": 4096,
     "scorer": {"@scorers": "spacy-luke.linking_scorer.v1"},
 }
-SCORE_WEIGHTS = {
+SCORE_WEIGHTS: dict[str, float | None] = {
     "links_accuracy": 1.0,
     "links_macro_accuracy": 0.0,
     "links_f": 0.0,

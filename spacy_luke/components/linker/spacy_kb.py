@@ -59,7 +59,7 @@ class LinkedCandidate(Candidate):
 
     @property
     def entity_vector(self) -> list[float]:
-        vector = super().entity_vector
+        vector: list[float] = super().entity_vector
         if not vector:
             raise ValueError(f"The entity {self.entity_!r} has no vector in the knowledge base. {MAKE_VECTORS}")
         return vector
@@ -168,7 +168,8 @@ class LinkedKB(KnowledgeBase):
         folder = self._opened().path
         names = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
         files = {name.as_posix(): (folder / name).read_bytes() for name in names if name.name != SETTINGS}
-        return srsly.msgpack_dumps({"top": self.top, "files": files})
+        data: bytes = srsly.msgpack_dumps({"top": self.top, "files": files})
+        return data
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
         """The files go to a temporary folder, which lives as long as what was read."""

@@ -32,7 +32,7 @@ def make_kb_loader(path: str) -> Callable[[], EntityKB]:
 
 
 def has_table(checkpoint: LukeCheckpoint) -> bool:
-    return len(checkpoint.entities) > len(checkpoint.entities.special_rows())
+    return checkpoint.entities is not None and len(checkpoint.entities) > len(checkpoint.entities.special_rows())
 
 
 def without_table(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
@@ -51,6 +51,7 @@ def without_table(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
 def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoint:
     """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases
     (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
+    assert checkpoint.entities is not None
     size = checkpoint.config.entity_size
     names = [name for name in store.names_of(np.arange(len(store))) if name not in SPECIAL]
     both = np.zeros((len(SPECIAL) + len(names), size + 1), dtype=np.float32)
@@ -74,15 +75,15 @@ def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
     bias = checkpoint.tensors.get("entity_head.bias")
     if bias is not None:
         table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)
-    left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
-    titles = checkpoint.entities.titles()
-    rows = [i for i, title in enumerate(titles) if title is not None and i not in left_out]
-    if not has_table(checkpoint):
+    if checkpoint.entities is None or not has_table(checkpoint):
         raise ValueError(
             'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
         )
+    left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
+    named = enumerate(checkpoint.entities.titles())
+    title_of = {row: title for row, title in named if title is not None and row not in left_out}
     held = HeldFolder.temporary()
-    store = build_vectors(table[rows], held.path, names=[titles[i] for i in rows]).store
+    store = build_vectors(table[list(title_of)], held.path, names=list(title_of.values())).store
     weakref.finalize(store, held.close)
     return store
 
