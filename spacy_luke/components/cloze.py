@@ -187,7 +187,7 @@ class LukeCloze(LukeComponent):
         items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, Counter()))
         return batch_entities(items, size=self.cfg["batch_size"])
 
-    def _gold_items(self, owner: int, example: Example, report: Counter) -> Iterator[EntityItem]:
+    def _gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[EntityItem]:
         """Windows of the queries of the reference that have gold answers. report: counts what is there and what is
         lost."""
         doc = example.predicted
@@ -233,7 +233,7 @@ class LukeCloze(LukeComponent):
         """
         validate_get_examples(get_examples, "LukeCloze.initialize")
         checkpoint = self.load_weights(weights)
-        report: Counter = Counter()
+        report: Counter[str] = Counter()
         for example in get_examples():
             for _ in self._gold_items(0, example, report):
                 pass

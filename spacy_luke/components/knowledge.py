@@ -6,10 +6,10 @@ authors' code (code/knowledge_bert/tokenization.py).
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from spacy.tokens import Doc
 from spacy.util import registry
@@ -32,7 +32,11 @@ class Known:
     score: float = 1.0
 
 
-KnownGetter = Callable[[Doc], list[Known]]
+@runtime_checkable
+class KnownGetter(Protocol):
+    """Gives the entities of a Doc that a knowledge graph has."""
+
+    def __call__(self, doc: Doc, /) -> list[Known]: ...
 
 
 class Aligned(NamedTuple):
@@ -75,8 +79,8 @@ def align_known(
     carried: dict[int, int] = {}
     lost = dict.fromkeys(displaced, DISPLACED)
     for number, place in places:
-        word = None if place is None else bisect_right(starts_W, place) - 1
-        if word is None or word < 0 or place >= starts_W[word] + len(doc[word]):
+        word = -1 if place is None else bisect_right(starts_W, place) - 1
+        if place is None or word < 0 or place >= starts_W[word] + len(doc[word]):
             lost[number] = NO_WORD
             continue
         if word in carried:
@@ -114,9 +118,9 @@ def _by_whitespace(
         at[place] = number
     carriers, entities = _runs([marked_text[i] for i in kept], at, strip_accents=strip_accents)
     found: dict[int, int | None] = dict.fromkeys(set(range(len(known))) - set(displaced))
-    for place, number in zip(carriers, entities):  # as in the original, what has no partner is lost
-        if number is not None and origin[kept[place]] >= 0:
-            found[number] = origin[kept[place]]
+    for place, entity in zip(carriers, entities):  # as in the original, what has no partner is lost
+        if entity is not None and origin[kept[place]] >= 0:
+            found[entity] = origin[kept[place]]
     ordered = sorted(found.items(), key=lambda item: (item[1] is None, item[1] or 0, item[0]))
     return ordered, displaced
 
@@ -228,13 +232,13 @@ class GivenEntities:
 
 
 @registry.misc("spacy-luke.linked_ents.v1")
-def make_linked_ents() -> Callable[[Doc], list[Known]]:
+def make_linked_ents() -> KnownGetter:
     """The entities of doc.ents that any linker has given a `kb_id_`, score 1. "NIL" is none."""
     return LinkedEnts()
 
 
 @registry.misc("spacy-luke.linked_spans.v1")
-def make_linked_spans(key: str = "luke_links", threshold: float = 0.0) -> Callable[[Doc], list[Known]]:
+def make_linked_spans(key: str = "luke_links", threshold: float = 0.0) -> KnownGetter:
     """The spans of doc.spans[key] that have a `kb_id_`, such as those of `entity_annotator`.
 
     threshold: least score; scores are those of attrs["scores"], 1 where the group has none.
@@ -243,7 +247,7 @@ def make_linked_spans(key: str = "luke_links", threshold: float = 0.0) -> Callab
 
 
 @registry.misc("spacy-luke.given_entities.v1")
-def make_given_entities(threshold: float = 0.3) -> Callable[[Doc], list[Known]]:
+def make_given_entities(threshold: float = 0.3) -> KnownGetter:
     """The entities of doc._.luke_knowledge whose score is above the threshold, as in the original: .3 for typing, .4
     for TACRED."""
     return GivenEntities(threshold)

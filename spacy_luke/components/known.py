@@ -61,7 +61,7 @@ class KnownEntities:
         document: Document,
         *,
         marked: Sequence[tuple[int, int]] = (),
-        counts: Counter | None = None,
+        counts: Counter[str] | None = None,
     ) -> KnownPieces:
         """The entities of a Doc. marked: characters of the mentions between marks. counts: gets what becomes of each
         entity, for reports."""

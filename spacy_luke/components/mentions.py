@@ -3,17 +3,31 @@
 M mentions, P pairs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
 Mention = tuple[int, int]  # words [start, end) of a Doc
-Getter = Callable[[Doc], Iterable[Span]]
-PairSuggester = Callable[[Doc, Sequence[Span]], np.ndarray]
+
+
+@runtime_checkable
+class MentionGetter(Protocol):
+    """Gives the mentions of a Doc that a component is asked about."""
+
+    def __call__(self, doc: Doc, /) -> Iterable[Span]: ...
+
+
+@runtime_checkable
+class PairSuggester(Protocol):
+    """Gives the pairs (P, 2) of a Doc's mentions that are related, as numbers of (head, tail)."""
+
+    def __call__(self, doc: Doc, mentions: Sequence[Span], /) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Pairs:
     max_words: int | None
     types: list[list[str]] | None
 
-    def __call__(self, doc: Doc, mentions: Sequence[Span]) -> np.ndarray:
+    def __call__(self, doc: Doc, mentions: Sequence[Span]) -> NDArray[np.int64]:
         """RETURNS: indices of mentions (P, 2), ordered by head, then tail."""
         if len(mentions) < 2:
             return np.empty((0, 2), dtype=np.int64)
@@ -65,13 +79,13 @@ class Pairs:
 
 
 @registry.misc("spacy-luke.doc_ents.v1")
-def make_doc_ents_getter() -> Callable[[Doc], Iterable[Span]]:
+def make_doc_ents_getter() -> MentionGetter:
     """The mentions are doc.ents."""
     return DocEnts()
 
 
 @registry.misc("spacy-luke.span_group.v1")
-def make_span_group_getter(key: str) -> Callable[[Doc], Iterable[Span]]:
+def make_span_group_getter(key: str) -> MentionGetter:
     """The mentions are doc.spans[key]."""
     return SpanGroupGetter(key)
 
@@ -79,7 +93,7 @@ def make_span_group_getter(key: str) -> Callable[[Doc], Iterable[Span]]:
 @registry.misc("spacy-luke.pairs.v1")
 def make_pairs(
     same_sentence: bool = False, max_words: int | None = None, types: list[list[str]] | None = None
-) -> Callable[[Doc, Sequence[Span]], np.ndarray]:
+) -> PairSuggester:
     """All ordered pairs of a Doc's mentions.
 
     same_sentence: only pairs inside one sentence. max_words: most words between the two. types: the allowed labels as
@@ -92,16 +106,16 @@ def make_pairs(
     return Pairs(same_sentence, max_words, types)
 
 
-def align_mention(doc: Doc, start_char: int, end_char: int) -> tuple[int, int] | None:
+def align_mention(doc: Doc, start_char: int, end_char: int) -> Mention | None:
     """Words [start, end) of a Doc with exactly these characters; None where there are none."""
     span = doc.char_span(start_char, end_char)
     return None if span is None else (span.start, span.end)
 
 
-def blocked_words(doc: Doc) -> np.ndarray:
+def blocked_words(doc: Doc) -> NDArray[np.bool_]:
     """Whether each word (W,) was said to be in no entity, by `doc.set_ents(..., blocked=...)`."""
     table_WA = doc.to_array([ENT_IOB, ENT_TYPE]).reshape(-1, 2)
-    return (table_WA[:, 0] == 3) & (table_WA[:, 1] == 0)
+    return np.asarray((table_WA[:, 0] == 3) & (table_WA[:, 1] == 0), dtype=np.bool_)
 
 
 def write_entities(doc: Doc, entities: Sequence[Span]) -> None:

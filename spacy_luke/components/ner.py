@@ -69,8 +69,8 @@ class Survey:
     """What the training data hold: gold spans by label, those that can never be predicted by the reason, and how many
     spans are candidates and how many of them are encoded."""
 
-    labels: Counter
-    unreachable: Counter
+    labels: Counter[str]
+    unreachable: Counter[str]
     candidates: int
     encoded: int
 
@@ -447,8 +447,8 @@ class LukeNER(LukeComponent):
         )
 
     def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> "Survey":
-        seen: Counter = Counter()
-        unreachable: Counter = Counter()
+        seen: Counter[str] = Counter()
+        unreachable: Counter[str] = Counter()
         candidates = encoded = 0
         key, rate = self.cfg["spans_key"], self.model.attrs["spans_per_word"]
         for example in get_examples():

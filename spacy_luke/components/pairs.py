@@ -1,7 +1,7 @@
 """The pairs of mentions that `luke_relation` is asked about, and what is gold of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..annotations import get_rows
-from .mentions import Mention, align_mention
+from .mentions import Mention, MentionGetter, PairSuggester, align_mention
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Pairs:
         return cls(mentions, pairs_P2)
 
     @classmethod
-    def suggested(cls, doc: Doc, spans: Iterable[Span], suggest: Callable[[Doc, list[Span]], np.ndarray]) -> "Pairs":
+    def suggested(cls, doc: Doc, spans: Iterable[Span], suggest: PairSuggester) -> "Pairs":
         """Pairs of spans, each extent once, that `suggest` gives by their numbers."""
         own = {(span.start, span.end): span for span in spans if span.end > span.start}
         return cls(list(own), suggest(doc, list(own.values())))
@@ -39,9 +39,7 @@ class Pairs:
         return {(self.mentions[a], self.mentions[b]): p for p, (a, b) in enumerate(self.pairs_P2.tolist())}
 
 
-def training_pairs(
-    example: Example, getter: Callable[[Doc], Iterable[Span]], suggest: Callable[[Doc, list[Span]], np.ndarray]
-) -> Pairs:
+def training_pairs(example: Example, getter: MentionGetter, suggest: PairSuggester) -> Pairs:
     """Those of the reference, given or of its mentions, in words of the predicted Doc."""
     reference, doc = example.reference, example.predicted
     if (given := get_rows(reference, "luke_pairs")) is not None:
@@ -56,10 +54,11 @@ def training_pairs(
 
 def gold_relations(
     example: Example, asked: Pairs, *, none: str | None, multi_label: bool
-) -> tuple[dict[int, list[str]], Counter]:
+) -> tuple[dict[int, list[str]], Counter[str]]:
     """Gold labels of pairs by their numbers, and why other gold relations have no number."""
     reference, doc = example.reference, example.predicted
-    number, missing = asked.numbers(), Counter()  # type: Tuple[Dict, Counter]
+    number = asked.numbers()
+    missing: Counter[str] = Counter()
     given = get_rows(reference, "luke_pairs") is not None
     relations: dict[int, list[str]] = {}
     for a, b, c, d, label, _ in get_rows(reference, "luke_relations") or []:

@@ -319,7 +319,9 @@ class LukeQA(LukeComponent):
         items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, task, Counter()))
         return batch_passages(items, size=self.cfg["batch_size"])
 
-    def _gold_items(self, owner: int, example: Example, task: QuestionInput, report: Counter) -> Iterator[PassageItem]:
+    def _gold_items(
+        self, owner: int, example: Example, task: QuestionInput, report: Counter[str]
+    ) -> Iterator[PassageItem]:
         """Windows of the questions of the reference that have gold answers, or gold "no answer"."""
         questions = [question for question in asked_questions(example) if "answers" in question]
         if not questions:
@@ -380,7 +382,7 @@ class LukeQA(LukeComponent):
             create_answer_head(self.model, seed=seed)
         self._warn(report, linked)
 
-    def _warn(self, report: Counter, linked: int) -> None:
+    def _warn(self, report: Counter[str], linked: int) -> None:
         """Say what of the training data is lost."""
         known, _ = report.pop("links", 0), report.pop("questions")
         answers, unanswered = report.pop("answers", 0), report.pop("questions without answer")

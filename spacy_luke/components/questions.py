@@ -56,6 +56,11 @@ class ReadDoc:
         last_S = np.maximum(np.searchsorted(self.starts_W, end_S - 1, side="right") - 1, first_S)
         return self.starts_W[first_S], self.ends_W[last_S]
 
+    def holds_words(self, start: int, end: int) -> bool:
+        """Whether the characters [start, end) are whole words."""
+        (begin,), (stop,) = self.words_around(np.array([start]), np.array([end]))
+        return bool(begin == start and stop == end)
+
     def characters(self, first_S: np.ndarray, last_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Characters of the words around pieces [first, last) of S spans; empty where the pieces hold none."""
         start_S, end_S = self.passage.starts_N[first_S], self.passage.ends_N[last_S - 1]
@@ -95,7 +100,7 @@ def question_items(
     *,
     owner: int,
     learn: bool = False,
-    report: Counter | None = None,
+    report: Counter[str] | None = None,
 ) -> list[PassageItem]:
     """The windows of a question; none where the Doc has no pieces.
 
@@ -140,7 +145,7 @@ def question_items(
 
 
 def _read_question(
-    task: QuestionInput, question: Question, report: Counter
+    task: QuestionInput, question: Question, report: Counter[str]
 ) -> tuple[Passage, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Pieces of a question, and rows and pieces [first, last) of its linked entities."""
     text = question["question"]
@@ -175,7 +180,7 @@ def _read_question(
 
 
 def _find_answers(
-    task: QuestionInput, read: ReadDoc, question: Question, windows: Sequence[tuple[int, int]], report: Counter
+    task: QuestionInput, read: ReadDoc, question: Question, windows: Sequence[tuple[int, int]], report: Counter[str]
 ) -> list[tuple[int, int]]:
     """Pieces [first, last) of a question's answers; counts those that are not found as they stand."""
     places = []
@@ -195,7 +200,7 @@ def _find_answers(
             continue
         if last - first > task.max_answer_pieces:
             report["answers are longer than max_answer_pieces"] += 1
-        elif read.words_around(np.int64(start), np.int64(end)) != (start, end):
+        elif not read.holds_words(start, end):
             report["answers do not begin and end with a word"] += 1
         places.append((first, last))
     return places
@@ -270,5 +275,5 @@ def different(text: str, parts: Sequence[Places], most: int) -> list[tuple[int, 
     return list(chosen.values())
 
 
-def listed(report: Counter) -> str:
+def listed(report: Counter[str]) -> str:
     return ", ".join(f"{n} {reason}" for reason, n in report.items())

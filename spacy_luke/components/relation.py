@@ -327,7 +327,7 @@ class LukeRelation(LukeComponent):
 
     # ---- training
 
-    def gold(self, example: Example, asked: Pairs | None = None) -> tuple[Pairs, np.ndarray, Counter]:
+    def gold(self, example: Example, asked: Pairs | None = None) -> tuple[Pairs, np.ndarray, Counter[str]]:
         """What is asked about the predicted Doc, in training where None is given, the gold classes of the pairs ((P,),
         or (P, L) with several labels), and why gold relations are not among them."""
         asked, relations, missing = self._read_gold(example, asked)
@@ -353,7 +353,9 @@ class LukeRelation(LukeComponent):
                 gold[pair] = classes[labels[0]]
         return asked, gold, missing
 
-    def _read_gold(self, example: Example, asked: Pairs | None = None) -> tuple[Pairs, dict[int, list[str]], Counter]:
+    def _read_gold(
+        self, example: Example, asked: Pairs | None = None
+    ) -> tuple[Pairs, dict[int, list[str]], Counter[str]]:
         """What is asked, labels of its pairs by their numbers, and why gold relations have no number."""
         asked = training_pairs(example, self.getter, self._suggest) if asked is None else asked
         return asked, *gold_relations(example, asked, none=self.cfg["none"], multi_label=self.cfg["multi_label"])
@@ -398,8 +400,8 @@ class LukeRelation(LukeComponent):
                 f"out, or "
                 "set none to null, or to another name."
             )
-        seen: Counter = Counter()
-        missing: Counter = Counter()
+        seen: Counter[str] = Counter()
+        missing: Counter[str] = Counter()
         pairs = total = 0
         task = self.input(learning=True)
         for example in get_examples():
@@ -429,7 +431,7 @@ class LukeRelation(LukeComponent):
         advice = "Correct the data, or change getter, suggester or multi_label."
         self.warn_missing(missing, total, what="gold relations", advice=advice)
 
-    def _prior(self, seen: Counter, pairs: int) -> np.ndarray:
+    def _prior(self, seen: Counter[str], pairs: int) -> np.ndarray:
         """Log-odds, or log-shares, of each class."""
         counts_L = np.array(
             [seen[x] if x is not None else pairs - seen.total() for x in self.classes], dtype=np.float64

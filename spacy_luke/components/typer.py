@@ -251,7 +251,7 @@ class LukeTyper(LukeComponent):
 
     # ---- training
 
-    def gold(self, example: Example) -> tuple[list[Mention], np.ndarray, Counter]:
+    def gold(self, example: Example) -> tuple[list[Mention], np.ndarray, Counter[str]]:
         """Mentions of the predicted Doc that have gold types, these as (M, L) of 0 and 1, and why others are
         missing."""
         classes = {label: i for i, label in enumerate(self.cfg["labels"])}
@@ -305,8 +305,8 @@ class LukeTyper(LukeComponent):
         validate_get_examples(get_examples, "LukeTyper.initialize")
         checkpoint = self.load_weights(weights)
         self.check_knowledge(get_examples)
-        seen: Counter = Counter()
-        missing: Counter = Counter()
+        seen: Counter[str] = Counter()
+        missing: Counter[str] = Counter()
         total = 0
         task = self.input(learning=True)
         for example in get_examples():
@@ -405,7 +405,7 @@ class LukeTyper(LukeComponent):
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
 
-def _read_types(example: Example) -> tuple[dict[Mention, list[str]], Counter]:
+def _read_types(example: Example) -> tuple[dict[Mention, list[str]], Counter[str]]:
     """Gold types of each mention, in words of the predicted Doc, and how many mentions have no such place, and why."""
     reference, doc = example.reference, example.predicted
     types: dict[Mention, list[str]] = {}

@@ -159,12 +159,14 @@ def _tokens(task: Input, units_UK: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     if task.pairwise:
         tokens_UK = np.arange(units_UK.size).reshape(units_UK.shape)
         return units_UK.reshape(-1), np.tile(np.array(task.rows), len(units_UK)), tokens_UK
-    mentions, rows, tokens = [], [], []
+    mentions: list[np.ndarray] = []
+    rows, tokens, held = [], [], 0
     for k, row in enumerate(task.rows):
         some, index_U = np.unique(units_UK[:, k], return_inverse=True)
-        tokens.append(index_U.reshape(-1) + sum(len(x) for x in mentions))
+        tokens.append(index_U.reshape(-1) + held)
         mentions.append(some)
         rows.append(np.full(len(some), row))
+        held += len(some)
     return np.concatenate(mentions), np.concatenate(rows), np.stack(tokens, 1)
 
 
