@@ -62,13 +62,13 @@ def read_options() -> argparse.Namespace:
 
 def build(options: argparse.Namespace) -> dict[str, Any]:
     """The store, and the names as a list for the other system."""
-    from spacy_luke.mentions.counts import MentionCounts
-    from spacy_luke.mentions.wikipedia import count_dumps
+    from spacy_luke.aliases.counts import AliasCounts
+    from spacy_luke.aliases.wikipedia import count_dumps
     from spacy_luke.wikipedia.dumps import read_pages
     from spacy_luke.wikipedia.wikitext import read_article
 
     dump = options.data / DUMP
-    counts = MentionCounts("exact")
+    counts = AliasCounts("exact")
     count_dumps([dump], counts)
     texts = [read_article(page.text, page.wiki).text for page in read_pages(dump) if page.redirect is None]
     (options.folder / "texts.json").write_text(json.dumps(texts), encoding="utf8")
@@ -104,9 +104,9 @@ def build(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def annotate(options: argparse.Namespace) -> dict[str, Any]:
-    from spacy_luke.mentions.match import Match, find_names, join_words
-    from spacy_luke.mentions.store import MentionStore
-    from spacy_luke.mentions.trie import new_trie
+    from spacy_luke.aliases.match import Match, find_names, join_words
+    from spacy_luke.aliases.store import AliasStore
+    from spacy_luke.aliases.trie import new_trie
 
     new_trie()  # imports the library
 
@@ -118,7 +118,7 @@ def annotate(options: argparse.Namespace) -> dict[str, Any]:
     annotator = nlp.add_pipe("entity_annotator")
     before = memory()
     start = time.perf_counter()
-    store = MentionStore.open(options.folder / "store")
+    store = AliasStore.open(options.folder / "store")
     opened = time.perf_counter() - start
     annotator.store = store
     after = memory()

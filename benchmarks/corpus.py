@@ -79,7 +79,7 @@ def measure(dump: Path, rounds: int) -> dict[str, Any]:
 
 
 def read_ours(path: Path) -> dict[str, int]:
-    from spacy_luke.corpus.wikipedia import read_paragraphs
+    from spacy_luke.corpus.from_dumps import read_paragraphs
     from spacy_luke.wikipedia.dumps import read_pages
     from spacy_luke.wikipedia.wikitext import read_article
 
@@ -94,8 +94,8 @@ def read_ours(path: Path) -> dict[str, int]:
 
 
 def build_ours(path: Path) -> dict[str, int]:
-    from spacy_luke.corpus.engines import Engine
-    from spacy_luke.corpus.wikipedia import build_from_dumps
+    from spacy_luke.corpus.from_dumps import build_from_dumps
+    from spacy_luke.corpus.parallel import Engine
 
     output = path.parent / "corpus"
     shutil.rmtree(output, ignore_errors=True)

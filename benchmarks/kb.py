@@ -137,7 +137,7 @@ def build(folder: Path, size: int) -> dict[str, Any]:
 
 
 def read(folder: Path, size: int) -> dict[str, Any]:
-    from spacy_luke.kb.base import EntityKB
+    from spacy_luke.kb.knowledge_base import EntityKB
 
     asked, path = asked_names(size), folder / f"kb{size}"
     forget(path)

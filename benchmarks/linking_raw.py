@@ -128,9 +128,9 @@ def aida_kb(data: Path, folder: Path, *, documents: int | None = None) -> Any:
     before training."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.components.linker.entity_texts import TextEncoder, embed_entities
-    from spacy_luke.kb.base import EntityKB
+    from spacy_luke.components.linker.embed_entities import TextEncoder, embed_entities
     from spacy_luke.kb.build import build_kb
+    from spacy_luke.kb.knowledge_base import EntityKB
 
     if (folder / "vectors").is_dir():
         return EntityKB.open(folder)

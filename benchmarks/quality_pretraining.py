@@ -133,11 +133,11 @@ def make_shards(options: argparse.Namespace) -> Path:
     """Examples of the dump and of GUM."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.corpus.build import build_shards
+    from spacy_luke.corpus.build_shards import build_shards
     from spacy_luke.corpus.examples import ExampleSettings
-    from spacy_luke.corpus.linked import write_corpus
+    from spacy_luke.corpus.from_dumps import build_from_dumps
+    from spacy_luke.corpus.linked_corpus import write_corpus
     from spacy_luke.corpus.vocabulary import build_entity_vocab
-    from spacy_luke.corpus.wikipedia import build_from_dumps
     from spacy_luke.readers.sentences import RuleSentences
 
     folder = options.cache / "data"
@@ -164,7 +164,7 @@ def make_shards(options: argparse.Namespace) -> Path:
 
 def read_gum(folder: Path) -> Iterator[Any]:
     """A paragraph for each document: words between blanks, links of its mentions with a title of Wikipedia."""
-    from spacy_luke.corpus.linked import Paragraph
+    from spacy_luke.corpus.linked_corpus import Paragraph
 
     for path in sorted(folder.glob("*.conllu")):
         text, links = "", []

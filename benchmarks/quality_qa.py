@@ -121,7 +121,7 @@ def build(system: System, options: argparse.Namespace) -> tuple[Any, Any]:
     """The pipeline, and the names that its annotator knows, from the dump; None where entities are not read."""
     import spacy
 
-    from spacy_luke.mentions.build import build_store
+    from spacy_luke.aliases.build import build_store
 
     nlp, store = spacy.blank("en"), None
     if system.entities:

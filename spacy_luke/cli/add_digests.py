@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..mentions.add_digests import add_digests, find_unchecked
+from ..aliases.add_digests import add_digests, find_unchecked
 
 
 def add_digests_cli(

@@ -6,10 +6,10 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..corpus.documents import build_from_docs
-from ..corpus.engines import Engine
-from ..corpus.linked import LinkedCorpus
-from ..corpus.wikipedia import build_from_dumps
+from ..corpus.from_docs import build_from_docs
+from ..corpus.from_dumps import build_from_dumps
+from ..corpus.linked_corpus import LinkedCorpus
+from ..corpus.parallel import Engine
 from ..stores.opening import is_dump
 
 ENGINE_HELP = "processes of this machine, or ray: a Ray cluster, whose machines see the same files (pip install ray)"

@@ -6,8 +6,8 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..corpus.engines import Engine
-from ..corpus.linked import LinkedCorpus
+from ..corpus.linked_corpus import LinkedCorpus
+from ..corpus.parallel import Engine
 from ..corpus.vocabulary import build_entity_vocab, read_white_list, save_entity_vocab
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 

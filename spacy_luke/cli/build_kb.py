@@ -6,10 +6,10 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..kb.base import EntityKB
+from ..aliases.counts import Limits
 from ..kb.build import Settings, add_to_kb, build_kb
+from ..kb.knowledge_base import EntityKB
 from ..kb.sources import Wikidata
-from ..mentions.counts import Limits
 from .errors import failing_as
 
 

@@ -6,9 +6,9 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..mentions.build import build_store
-from ..mentions.counts import Limits
-from ..mentions.file import MAGIC
+from ..aliases.build import build_store
+from ..aliases.counts import Limits
+from ..aliases.file import MAGIC
 
 
 def build_mentions_cli(

@@ -8,10 +8,10 @@ from wasabi import msg
 
 from ..checkpoint.assemble import read_tokenizer
 from ..checkpoint.sources import find_source
-from ..corpus.build import build_shards
-from ..corpus.engines import Engine
+from ..corpus.build_shards import build_shards
 from ..corpus.examples import ExampleSettings
-from ..corpus.linked import LinkedCorpus
+from ..corpus.linked_corpus import LinkedCorpus
+from ..corpus.parallel import Engine
 from ..corpus.shards import Shards
 from ..entity_vocab import EntityVocab
 from ..readers.sentences import RuleSentences

@@ -7,8 +7,8 @@ from wasabi import msg
 
 from ..checkpoint.checkpoint import read_checkpoint
 from ..checkpoint.sources import find_source
-from ..components.linker.entity_texts import TextEncoder, embed_entities
-from ..kb.base import EntityKB
+from ..components.linker.embed_entities import TextEncoder, embed_entities
+from ..kb.knowledge_base import EntityKB
 
 
 def embed_entities_cli(

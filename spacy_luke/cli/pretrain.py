@@ -17,7 +17,7 @@ from ..bridge.identity import Identity, identify
 from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.export import write_huggingface
 from ..checkpoint.files import read_tensors
-from ..components.linker.entity_texts import TextEncoder
+from ..components.linker.embed_entities import TextEncoder
 from ..corpus.shards import Shards, tokenizer_fingerprint
 from ..entity_vocab import EntityVocab
 from ..pretraining.loop import LoopSettings, average, pretrain

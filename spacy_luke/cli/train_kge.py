@@ -5,8 +5,8 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..graph.run import METRICS, VECTORS, train_graph
 from ..graph.settings import Settings
+from ..graph.train import METRICS, VECTORS, train_graph
 from ..graph.triples import Graph, read_graph
 
 DEFAULT = Settings()

@@ -12,11 +12,11 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
 
+from ..aliases.build import build_store
+from ..aliases.file import MAGIC
+from ..aliases.match import Filter, find_names, join_words
+from ..aliases.store import AliasStore, float32
 from ..annotations import get_questions, register_extensions, set_rows
-from ..mentions.build import build_store
-from ..mentions.file import MAGIC
-from ..mentions.match import Filter, find_names, join_words
-from ..mentions.store import MentionStore, float32
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
 from ..text.forms import check_case, units
@@ -93,7 +93,7 @@ def make_entity_annotator(
 
 
 class EntityAnnotator(Pipe):
-    """Finds the longest names of a `MentionStore`, from the left, and writes the entities that they mean.
+    """Finds the longest names of a `AliasStore`, from the left, and writes the entities that they mean.
 
     spans_key, label: the spans go to `doc.spans[spans_key]` with this label, the entity's title as `kb_id_`, and
         `attrs["scores"]` (link probabilities) and `attrs["priors"]` (p(entity | name)).
@@ -157,7 +157,7 @@ class EntityAnnotator(Pipe):
         self.annotate_ents = annotate_ents
         self.overwrite = overwrite
         self.questions = questions
-        self._store: MentionStore | None = None
+        self._store: AliasStore | None = None
         vocab.strings.add(label)
         register_extensions()
 
@@ -166,7 +166,7 @@ class EntityAnnotator(Pipe):
         return (self.label,)
 
     @property
-    def store(self) -> MentionStore:
+    def store(self) -> AliasStore:
         """The names. Raises ValueError where there are none yet, and on setting a store built for another case."""
         if self._store is None:
             raise ValueError(
@@ -177,7 +177,7 @@ class EntityAnnotator(Pipe):
         return self._store
 
     @store.setter
-    def store(self, store: MentionStore) -> None:
+    def store(self, store: AliasStore) -> None:
         if store.case != self.case:
             raise ValueError(
                 f"'{self.name}' has case = {self.case!r}, but the names are stored for {store.case!r}. Change the "
@@ -194,7 +194,7 @@ class EntityAnnotator(Pipe):
         store: str | Path | None = None,
     ) -> None:
         """Read the names. store: a file of `spacy luke build-mentions`, or a table (.tsv, .csv, .jsonl; the columns are
-        described in `linking.tables`); None keeps those that are there. Raises ValueError where there are none."""
+        described in `aliases.tables`); None keeps those that are there. Raises ValueError where there are none."""
         if store is not None:
             self.store = self._read(Path(store))
         elif self._store is None:
@@ -203,12 +203,12 @@ class EntityAnnotator(Pipe):
                 "`python -m spacy luke build-mentions`, or to a table (.tsv, .csv, .jsonl)."
             )
 
-    def _read(self, path: Path) -> MentionStore:
+    def _read(self, path: Path) -> AliasStore:
         if path.is_file():
             with path.open("rb") as file:
                 start = file.read(len(MAGIC))
             if start.split(b" ")[0] == MAGIC.split(b" ")[0]:
-                return MentionStore.open(path)
+                return AliasStore.open(path)
             if is_dump(path):
                 raise ValueError(
                     f"{path} is a dump, which takes long to read. Build a store from it, once, with "
@@ -294,7 +294,7 @@ class EntityAnnotator(Pipe):
         if path.is_file() and path.stat().st_size == 0:
             self._store = None
         else:
-            self.store = MentionStore.open(path)
+            self.store = AliasStore.open(path)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -317,7 +317,7 @@ class EntityAnnotator(Pipe):
                 f"The bytestring of '{self.name}' was saved with exclude = ['store']; load it with the same."
             )
         if data:
-            self.store = MentionStore(data, source=f"the bytes of '{self.name}'")
+            self.store = AliasStore(data, source=f"the bytes of '{self.name}'")
         else:
             self._store = None
         return self

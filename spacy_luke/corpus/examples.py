@@ -19,7 +19,7 @@ import numpy as np
 from ..entity_vocab import SPECIAL, EntityVocab
 from ..text.align import place_spans
 from ..text.tokenizer import PieceTokenizer
-from .linked import Paragraph
+from .linked_corpus import Paragraph
 from .shards import Example, Page
 
 _WORD = re.compile(r"\S+")

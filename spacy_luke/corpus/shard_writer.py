@@ -1,4 +1,4 @@
-"""Writing shards (see `shards` for the files): blocks of examples as they come, then the rest; all or nothing."""
+"""Writing shards, whose files `corpus.shards` describes: blocks of examples as they come, all or none."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -47,7 +47,7 @@ def write_shards(
     max_entities: int = 128,
     max_mention_pieces: int = 30,
 ) -> "Shards":
-    """Shards of pages in memory; for those of a corpus see `examples.build_shards`. The page numbers are set here."""
+    """Shards of pages in memory; for those of a corpus see `corpus.build_shards`. The page numbers are set here."""
     limits = {"max_pieces": max_pieces, "max_entities": max_entities, "max_mention_pieces": max_mention_pieces}
     with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
         for page in pages:

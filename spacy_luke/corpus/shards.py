@@ -2,8 +2,9 @@
 
 manifest.json        {"tokenizer", "pieces", "entity_vocab", "entities", "max_pieces", "max_entities",
                      "max_mention_pieces", "examples", "pages", "counts", "info"}, and what all manifests have (see
-`stores.folder`) pieces.npy           uint16, or int32 where there are more kinds: pieces of all examples, one after the
-other word_starts.npy      bool, beside the pieces: the first piece of a word, which is what stands between blanks
+                     `stores.folder`)
+pieces.npy           uint16, or int32 where there are more kinds: pieces of all examples, one after the other
+word_starts.npy      bool, beside the pieces: the first piece of a word, which is what stands between blanks
 piece_starts.npy     int64 (N + 1,): where the pieces of each example begin
 entities.npy         int32: rows of the entity vocabulary, mentions of all examples one after the other
 starts.npy ends.npy  int32, beside the entities: pieces [start, end) of the mention, counted in its example
@@ -11,11 +12,11 @@ mention_starts.npy   int64 (N + 1,): where the mentions of each example begin
 example_pages.npy    int32 (N,): number of the page that an example is of
 page_ids.npy         int32 (pages,): the page's own row of the entity vocabulary, or that of [UNK]
 pages.txt            titles of the pages, one a line; page_starts.npy: int64 (pages + 1,), where each line begins
-tokenizer.json       the tokenizer (`PieceTokenizer.to_json`); entity_vocab.json: the entity vocabulary
-(`EntityVocab.to_json`)
+tokenizer.json       the tokenizer (`PieceTokenizer.to_json`)
+entity_vocab.json    the entity vocabulary (`EntityVocab.to_json`)
 
 The tokenizer is told by its pieces and how it makes them, the entity vocabulary by its names: see
-`tokenizer_fingerprint` and `entity_vocab_sha256`. `shard_writer` writes shards. Shapes: N examples.
+`tokenizer_fingerprint` and `entity_vocab_sha256`. `corpus.shard_writer` writes shards. Shapes: N examples.
 """
 
 import json

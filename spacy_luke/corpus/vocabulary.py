@@ -17,8 +17,8 @@ from ..entity_vocab import SPECIAL, EntityVocab, key_of
 from ..stores.atomic import write_folder_atomically
 from ..stores.opening import open_source
 from ..wikipedia.interwiki import Groups, Name, read_interwiki
-from .engines import Engine
-from .linked import LinkedCorpus, read_part
+from .linked_corpus import LinkedCorpus, read_part
+from .parallel import Engine
 
 FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
 
@@ -57,9 +57,10 @@ def build_entity_vocab(
     size: rows, those of special entities included. min_count: links that an entity of several languages has in all of
     them together. white_list: titles ("language:title" where multilingual) that come first, in their order, if they are
     linked at all, whatever their count. pages_only: entities that have a page in the corpus (the original's rule).
-    interwiki: files that say which pages are one entity, besides those of the corpora (see `interwiki`). multilingual:
-    names have a language, None: where there are several corpora. min_languages: corpora in whose languages an entity
-    has names. Raises ValueError for two corpora of one language or one of none, and where no entity is left.
+    interwiki: files that say which pages are one entity, besides those of the corpora (see `wikipedia.interwiki`).
+    multilingual: names have a language, None: where there are several corpora. min_languages: corpora in whose
+    languages an entity has names. Raises ValueError for two corpora of one language or one of none, and where no
+    entity is left.
     """
     multilingual = len(corpora) > 1 or bool(interwiki) if multilingual is None else multilingual
     languages = _check_corpora(corpora, multilingual, min_languages)

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ..mentions.counts import Limits
-from ..mentions.store import MentionStore
-from ..mentions.tables import read_table, table_kind
-from ..mentions.trie import new_trie
+from ..aliases.counts import Limits
+from ..aliases.store import AliasStore
+from ..aliases.tables import read_table, table_kind
+from ..aliases.trie import new_trie
 from ..stores.atomic import write_folder_atomically
 from ..stores.folder import MANIFEST
 from ..stores.opening import is_dump, open_source
 from ..stores.sorting import MOST
-from .base import EntityKB, hold_kb
 from .files import KB, VECTORS, write_manifest
-from .parts import NO_LIMITS, UNKNOWN, Parts
+from .knowledge_base import EntityKB, hold_kb
 from .sources import Wikidata, read_entities, read_names, read_persons, read_ppr, read_wikidata
+from .staging import NO_LIMITS, UNKNOWN, Parts
 from .wikipedia import read_dump
 from .write import write_segment
 
@@ -202,7 +202,7 @@ def _parts(beside: Path, settings: Settings, existing: EntityKB | None, most: in
 
 def _write_rows(segment: Path, kb: EntityKB, base: int) -> np.ndarray:
     """rows.npy: uint32 (E,), by the numbers of the segment's store."""
-    store = MentionStore.open(segment / "names")
+    store = AliasStore.open(segment / "names")
     rows, new = np.zeros(store.header.entities, "<u4"), base
     for number in range(len(rows)):
         row = kb.row(store.entity_of(number))

@@ -2,7 +2,7 @@
 
     manifest.json              {"segments": [{"entities", "names", "candidates"}, ...], "info"}, and what all manifests
                                have (see `stores.folder`)
-    0/names                    a store of names (see `linking.store`): names, ids of entities, candidates with priors
+    0/names                    a store of names (see `aliases.file`): names, ids of entities, candidates with priors
     0/counts.npy               uint32 (E,): links to each entity; E: the ids of the segment's store, by number
     0/persons.npy              uint8 (E,): 1 for a person
     0/descriptions.txt         UTF-8, a line a description, in no special order
@@ -13,7 +13,7 @@
     0/loose_names.npy          uint32 (L,): their numbers in the store; of one digest the most frequent name first
     1/...                      entities and names that were added later; further
     1/rows.npy                 uint32 (E,): the row of each id; new ones follow those of the segments before
-    vectors/                   vectors of the entities (see `knowledge.vectors`), where there are some
+    vectors/                   vectors of the entities (see `vectors.writer`), where there are some
 
 A row of the first segment is the entity's number in its store.
 """

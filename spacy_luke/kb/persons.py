@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from ..mentions.store import Candidate
-from .base import EntityKB
+from ..aliases.store import Candidate
+from .knowledge_base import EntityKB
 
 
 def share_person_names(

@@ -1,4 +1,4 @@
-"""One segment of a knowledge base, read from memory-mapped files (see `kb_files`), which the caller has checked."""
+"""One segment of a knowledge base, read from memory-mapped files (see `kb.files`), which the caller has checked."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..mentions.store import MentionStore
-from ..mentions.trie import new_trie
+from ..aliases.store import AliasStore
+from ..aliases.trie import new_trie
 from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.names import hash_names
 from ..text.forms import letters_of
@@ -19,7 +19,7 @@ class Segment:
     in the segment's own store, which is its row in the first segment."""
 
     def __init__(self, folder: Path, *, base: int, entities: int) -> None:
-        self.store = MentionStore.open(folder / "names", vouched=True)
+        self.store = AliasStore.open(folder / "names", vouched=True)
         self.base, self.entities = base, entities
         n = self.store.header.entities
         self._counts = map_array(folder / "counts.npy", "<u4", (n,)).data

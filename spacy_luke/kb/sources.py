@@ -1,4 +1,4 @@
-"""Sources of a knowledge base: tables of entities, tables of names, Wikidata, PPRforNED. `kb_dumps` reads Wikipedia.
+"""Sources of a knowledge base: tables of entities, tables of names, Wikidata, PPRforNED (`kb.wikipedia` reads dumps).
 
 Entities, .csv, .tsv or .jsonl, plain, .gz or .bz2; further columns are errors:
 
@@ -9,7 +9,8 @@ Entities, .csv, .tsv or .jsonl, plain, .gz or .bz2; further columns are errors:
     prior           optional: p(entity | name) for each of its names, which must not sum up to more than 1 for a name
     person          optional: 1, true or yes for a person; 0, false, no or nothing for another entity
 
-Names: the columns name, entity, and count or probability (see `tables`); without both all entities of a name are equal.
+Names: the columns name, entity, and count or probability (see `aliases.tables`); without both all entities of a name
+are equal.
 Persons: a file with an id a line.
 """
 
@@ -21,10 +22,10 @@ from urllib.parse import unquote
 
 from tqdm import tqdm
 
-from ..mentions.tables import WEIGHTS, read_number, read_table, table_kind
+from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
 from ..wikipedia.wikidata import id_of_claim, read_items, text_of
-from .parts import Group, Parts
+from .staging import Group, Parts
 
 ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person")
 _PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}

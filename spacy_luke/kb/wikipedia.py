@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..wikipedia.dumps import Page, names_of_title, read_pages
 from ..wikipedia.wikitext import read_article
-from .parts import Group, Parts
+from .staging import Group, Parts
 
 # The names of templates of disambiguation pages in large Wikipedias; `templates` adds others.
 TEMPLATES = (

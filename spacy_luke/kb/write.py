@@ -1,4 +1,4 @@
-"""The files of a segment of a knowledge base, from what its sources have (see `kb_parts`).
+"""The files of a segment of a knowledge base, from what its sources have (see `kb.staging`).
 
 Entities and names stream through once, in order. Memory is that of the tries while they are built, and of some numbers
 for each name, candidate and entity.
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from ..mentions.store import write_store
-from ..mentions.tables import SLACK
-from ..mentions.trie import Trie, new_trie
+from ..aliases.store import write_store
+from ..aliases.tables import SLACK
+from ..aliases.trie import Trie, new_trie
 from ..stores.names import hash_names
 from ..text.forms import letters_of
-from .base import EntityKB
 from .files import NONE
-from .parts import Group, Parts
+from .knowledge_base import EntityKB
+from .staging import Group, Parts
 
 _BLOCK = 1 << 14  # names that are hashed at once
 

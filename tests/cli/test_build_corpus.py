@@ -9,7 +9,7 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.corpus.linked import LinkedCorpus
+from spacy_luke.corpus.linked_corpus import LinkedCorpus
 from spacy_luke.corpus.shards import Shards
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.readers.docbin import write_docbin

@@ -5,7 +5,7 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.kb.base import EntityKB
+from spacy_luke.kb.knowledge_base import EntityKB
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.mentions.store import MentionStore
+from spacy_luke.aliases.store import AliasStore
 
 TABLE = "name\tentity\tcount\toccurrences\nYork\tYork\t3\t40\nYork\tNew York\t1\t40\nOld York here\tYork\t9\t9\n"
 
@@ -25,7 +25,7 @@ def test_table(run):
     assert code == 0, text
     for expected in ("store: ", "rows 3", "names 2", "entities 2", "candidates 3"):
         assert expected in text
-    store = MentionStore.open("store")
+    store = AliasStore.open("store")
     assert store.candidates("York") == [("York", 0.75), ("New York", 0.25)]
     assert store.link_probability("York") == pytest.approx(0.1)
     assert run()[0] == 0, "a store may be replaced"
@@ -39,7 +39,7 @@ def test_settings(run):
     assert code == 0, text
     assert "Left out: 1 links of names with more words than max_words" in text
     assert "Left out: 1 candidates with fewer links" in text
-    store = MentionStore.open("new/folder/store")
+    store = AliasStore.open("new/folder/store")
     assert (list(store), store.case) == (["york"], "casefold")
     assert store.candidates("YORK") == [("York", 0.75)]
 
@@ -53,8 +53,8 @@ def test_dump(run, tmp_path):
     assert code == 0, text
     for expected in ("pages 1", "redirects 1", "links 2", "names 3"):
         assert expected in text
-    assert MentionStore.open("store").candidates("B") == [("D", 1.0)]
-    assert MentionStore.open("store").link_probability("B") == 0.5
+    assert AliasStore.open("store").candidates("B") == [("D", 1.0)]
+    assert AliasStore.open("store").link_probability("B") == 0.5
 
 
 def test_the_same_file_every_time(run, tmp_path):

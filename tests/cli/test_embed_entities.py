@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.components.linker.entity_texts import TextEncoder
-from spacy_luke.kb.base import EntityKB
+from spacy_luke.components.linker.embed_entities import TextEncoder
 from spacy_luke.kb.build import add_to_kb, build_kb
+from spacy_luke.kb.knowledge_base import EntityKB
 from tests.tiny import make_checkpoint
 
 

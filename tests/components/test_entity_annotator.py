@@ -14,8 +14,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
+from spacy_luke.aliases.build import build_store
 from spacy_luke.components.entity_annotator import FILE
-from spacy_luke.mentions.build import build_store
 
 TABLE = """name\tentity\tcount\toccurrences
 New York\tNew York City\t60\t200

@@ -11,8 +11,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from spacy.training import Example
 
+from spacy_luke.aliases.build import build_store
 from spacy_luke.components.storage import METADATA
-from spacy_luke.mentions.build import build_store
 from tests.components.linker.test_component import make_linker
 from tests.components.linker.test_component import store as store
 from tests.components.test_ernie import make as make_ernie_pipeline

@@ -9,8 +9,8 @@ import spacy
 from spacy.tokens import Span
 from spacy.training import Example
 
+from spacy_luke.aliases.build import build_store
 from spacy_luke.annotations import get_rows, set_candidates_given, set_queries, set_questions
-from spacy_luke.mentions.build import build_store
 from spacy_luke.vectors.build import build_vectors
 from tests import pipelines
 from tests.components import test_ernie as ernie

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.corpus.examples import ExampleMaker, ExampleSettings, single_blanks
-from spacy_luke.corpus.linked import Paragraph
+from spacy_luke.corpus.linked_corpus import Paragraph
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.text.tokenizer import PieceTokenizer

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from spacy_luke.corpus import build, shard_writer
-from spacy_luke.corpus.engines import Engine
+from spacy_luke.corpus import build_shards as build_module
+from spacy_luke.corpus import shard_writer
+from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.shard_writer import write_shards
 from spacy_luke.corpus.shards import (
     Example,
@@ -186,7 +187,7 @@ def test_the_same_bytes_every_time_from_one_process_and_two(make_shards):
 
 def test_a_build_that_failed_goes_on(make_shards, monkeypatch, tmp_path):
     expected = make_shards("expected")
-    make, made = build.make_block, []
+    make, made = build_module.make_block, []
 
     def full(examples):
         made.append(len(examples))
@@ -194,7 +195,7 @@ def test_a_build_that_failed_goes_on(make_shards, monkeypatch, tmp_path):
             raise OSError(28, "No space left on device")
         return make(examples)
 
-    monkeypatch.setattr(build, "make_block", full)
+    monkeypatch.setattr(build_module, "make_block", full)
     with pytest.raises(OSError, match="No space left"):
         make_shards("shards")
     assert not (tmp_path / "shards").exists()

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from spacy_luke.corpus.engines import Engine
-from spacy_luke.corpus.linked import Paragraph, write_corpus
+from spacy_luke.corpus.linked_corpus import Paragraph, write_corpus
+from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from spacy_luke.entity_vocab import EntityVocab
 

@@ -140,7 +140,7 @@ def read_pipeline(path: Path) -> Any:
 
 
 def _open_kb(path: Path) -> Any:
-    from spacy_luke.kb.base import EntityKB
+    from spacy_luke.kb.knowledge_base import EntityKB
 
     kb = EntityKB.open(path)
     return [[kb.name_of(row), kb.count(row)] for row in range(len(kb))]

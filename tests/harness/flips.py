@@ -49,14 +49,14 @@ class Target:
 
 
 def _names(path: Path) -> Any:
-    from spacy_luke.mentions.store import MentionStore
+    from spacy_luke.aliases.store import AliasStore
 
-    store = MentionStore.open(path)
+    store = AliasStore.open(path)
     return [[name, store.candidates(name), store.link_probability(name)] for name in store]
 
 
 def _kb(path: Path) -> Any:
-    from spacy_luke.kb.base import EntityKB
+    from spacy_luke.kb.knowledge_base import EntityKB
 
     kb = EntityKB.open(path)
     ids = [kb.name_of(row) for row in range(len(kb))]
@@ -83,7 +83,7 @@ def _shards(path: Path) -> Any:
 
 
 def _linked(path: Path) -> Any:
-    from spacy_luke.corpus.linked import LinkedCorpus
+    from spacy_luke.corpus.linked_corpus import LinkedCorpus
 
     return [repr(x) for x in LinkedCorpus.open(path).paragraphs()]
 

@@ -19,12 +19,12 @@ from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.contents import ErnieCheckpoint
 from spacy_luke.checkpoint.ernie import fresh_tensors, write_ernie
 from spacy_luke.checkpoint.ernie_names import ernie_shapes
-from spacy_luke.corpus.build import build_shards
-from spacy_luke.corpus.engines import Engine
+from spacy_luke.corpus.build_shards import build_shards
 from spacy_luke.corpus.examples import ExampleSettings
+from spacy_luke.corpus.from_dumps import build_from_dumps
+from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
-from spacy_luke.corpus.wikipedia import build_from_dumps
-from spacy_luke.kb.base import EntityKB
+from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.model.ernie import ErnieConfig
 from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.readers.sentences import RuleSentences
@@ -203,11 +203,11 @@ def _write_pipelines(folder: Path) -> None:
 
 def make_pipeline(folder: Path, *, seed: int = 0) -> Language:
     """luke_ner, luke_typer and luke_linker over one encoder, and names; small, since it is written and read often."""
-    from spacy_luke.mentions.store import MentionStore
+    from spacy_luke.aliases.store import AliasStore
 
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
-    nlp.add_pipe("entity_annotator").store = MentionStore.open(folder / "names")
+    nlp.add_pipe("entity_annotator").store = AliasStore.open(folder / "names")
     nlp.add_pipe("luke_encoder", config={"model": {"train_precision": "float32"}})
     model = {"attention": "one_way", "encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}
     nlp.add_pipe("luke_ner", config={"overlap": 32, "max_span_words": 3, "model": {**model, "spans_per_word": None}})

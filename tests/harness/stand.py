@@ -12,12 +12,12 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_luke.aliases.build import build_store
 from spacy_luke.annotations import set_queries, set_questions
-from spacy_luke.components.linker.entity_texts import TextEncoder, embed_entities
+from spacy_luke.components.linker.embed_entities import TextEncoder, embed_entities
 from spacy_luke.components.linker.stores import without_table
-from spacy_luke.kb.base import EntityKB
 from spacy_luke.kb.build import build_kb
-from spacy_luke.mentions.build import build_store
+from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.vectors.build import build_vectors
 from tests.tiny import ENTITY_SIZE, SENTENCES, make_checkpoint, make_ernie
 

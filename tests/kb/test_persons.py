@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_luke.aliases.store import Candidate
 from spacy_luke.kb.persons import share_person_names
-from spacy_luke.mentions.store import Candidate
 from tests.kb.kbs import small_kb
 
 

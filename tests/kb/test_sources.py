@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from spacy_luke.aliases.counts import Limits
 from spacy_luke.kb.build import Settings, build_kb, find_format
 from spacy_luke.kb.sources import Wikidata, title_of_url
-from spacy_luke.mentions.counts import Limits
 from tests.kb.kbs import ENTITIES, write_entities
 
 JSONL = "entities.jsonl"

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from spacy.vocab import Vocab
 
+from spacy_luke.aliases.build import build_store
+from spacy_luke.aliases.store import AliasStore
 from spacy_luke.components.linker.spacy_kb import LinkedKB
-from spacy_luke.corpus.linked import LinkedCorpus, Paragraph, write_corpus
+from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph, write_corpus
 from spacy_luke.corpus.shards import Shards
-from spacy_luke.kb.base import EntityKB
 from spacy_luke.kb.build import add_to_kb
-from spacy_luke.mentions.build import build_store
-from spacy_luke.mentions.store import MentionStore
+from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.stores import digests
 from spacy_luke.vectors.build import build_vectors
 from spacy_luke.vectors.store import EntityVectors
@@ -36,7 +36,7 @@ def make_mentions(folder):
 
 
 def read_mentions(path):
-    store = MentionStore.open(path)
+    store = AliasStore.open(path)
     names = list(store)
     found = [(name, store.candidates(name), store.link_probability(name)) for name in names]
     return store.case, store.longest, store.info, found, [store.entity_number_of(title) for title in store.entities()]

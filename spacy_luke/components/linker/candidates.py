@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from spacy.tokens import Doc
 
+from ...aliases.store import Candidate
 from ...annotations import get_rows
 from ...batch.linking import LinkVectors
-from ...kb.base import EntityKB
+from ...kb.knowledge_base import EntityKB
 from ...kb.persons import share_person_names
-from ...mentions.store import Candidate
 from ...vectors.store import EntityVectors
 from ..mentions import Mention
 

@@ -24,7 +24,7 @@ from ...bridge.documents import read_document
 from ...bridge.finite import check_scores
 from ...bridge.wrapper import to_tensor
 from ...checkpoint.contents import LukeCheckpoint
-from ...kb.base import EntityKB
+from ...kb.knowledge_base import EntityKB
 from ...model.linking import candidate_cross_entropy
 from ...vectors.store import EntityVectors
 from ..base import LukeComponent

@@ -21,7 +21,7 @@ from spacy.tokens import Span
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
-from ...kb.base import EntityKB
+from ...kb.knowledge_base import EntityKB
 from ...stores.arrays import AGAIN
 from ...stores.atomic import HeldFolder
 from ...stores.folder import is_sealed, write_sealed

@@ -12,7 +12,7 @@ from spacy.util import registry
 
 from ...checkpoint.contents import LukeCheckpoint
 from ...entity_vocab import EntityVocab
-from ...kb.base import EntityKB
+from ...kb.knowledge_base import EntityKB
 from ...stores.atomic import HeldFolder
 from ...vectors.build import build_vectors
 from ...vectors.store import EntityVectors

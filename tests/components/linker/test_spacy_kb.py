@@ -10,8 +10,8 @@ from spacy.training import Example
 from spacy.util import registry
 
 from spacy_luke.components.linker.spacy_kb import LinkedKB, make_empty_entity_kb, make_entity_kb_loader
-from spacy_luke.kb.base import EntityKB
 from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.vectors.build import build_vectors
 from tests.kb.kbs import ENTITIES, write_entities
 

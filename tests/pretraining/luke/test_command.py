@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from spacy_luke.annotations import set_candidates_given, set_relations
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.cli.pretrain import run
-from spacy_luke.components.linker.entity_texts import TextEncoder
+from spacy_luke.components.linker.embed_entities import TextEncoder
 from spacy_luke.pretraining.processes import Processes
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.vectors.store import EntityVectors

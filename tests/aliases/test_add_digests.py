@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from spacy_luke.kb.base import EntityKB
-from spacy_luke.mentions.add_digests import add_digests, find_unchecked
-from spacy_luke.mentions.build import build_store
-from spacy_luke.mentions.file import ALIGNMENT, SECTIONS, UNCHECKED, read_header
-from spacy_luke.mentions.store import MentionStore
+from spacy_luke.aliases.add_digests import add_digests, find_unchecked
+from spacy_luke.aliases.build import build_store
+from spacy_luke.aliases.file import ALIGNMENT, SECTIONS, UNCHECKED, read_header
+from spacy_luke.aliases.store import AliasStore
+from spacy_luke.kb.knowledge_base import EntityKB
 from tests.kb.kbs import small_kb
 from tests.sealing import reseal
 
@@ -42,9 +42,9 @@ def test_a_file_of_version_1(store, tmp_path):
     with pytest.raises(
         ValueError, match=r"mentions is a store of names of version 1, which has no digests.*add-digests"
     ):
-        MentionStore.open(path)
+        AliasStore.open(path)
     with pytest.raises(ValueError, match="the bytes is a store of names of version 1"):
-        MentionStore(path.read_bytes())
+        AliasStore(path.read_bytes())
     assert list(find_unchecked(tmp_path)) == list(find_unchecked(path)) == [path]
     add_digests(path)
     assert path.read_bytes() == store.to_bytes()

@@ -13,8 +13,8 @@ from tqdm import tqdm
 
 from ...batch.batches import batch_items
 from ...checkpoint.contents import LukeCheckpoint
-from ...kb.base import EntityKB, hold_kb
 from ...kb.files import VECTORS
+from ...kb.knowledge_base import EntityKB, hold_kb
 from ...model.luke import LukeEncoder, Windows
 from ...stores.atomic import HeldFolder
 from ...vectors.build import build_vectors

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from spacy_luke.mentions.build import build_store
-from spacy_luke.mentions.counts import Limits
+from spacy_luke.aliases.build import build_store
+from spacy_luke.aliases.counts import Limits
 
 
 def read(path, **settings):

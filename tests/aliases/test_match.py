@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.mentions.counts import MentionCounts
-from spacy_luke.mentions.match import Filter, count_names, find_names, join_words, split_key
-from spacy_luke.mentions.trie import new_trie
+from spacy_luke.aliases.counts import AliasCounts
+from spacy_luke.aliases.match import Filter, count_names, find_names, join_words, split_key
+from spacy_luke.aliases.trie import new_trie
 from spacy_luke.text.forms import key_of
 
 WORD = st.sampled_from(["a", "b", "B", "ab", "-", "'s", "ß", "東", " ", "\n\n"])
 
 
 def make_store(names, case="exact", links=1, occurring=1):
-    counts = MentionCounts(case)
+    counts = AliasCounts(case)
     for name in names:
         if (number := counts.add_name(name)) is not None:
             counts.add_link(number, name.upper())
@@ -98,7 +98,7 @@ def test_words_joined_without_blanks():
 
 
 def test_shorter_name_where_the_longer_is_not_linked_enough():
-    counts = MentionCounts("exact")
+    counts = AliasCounts("exact")
     for name, occurring in (("Big", 10), ("Big Bang", 1000)):
         number = counts.add_name(name)
         counts.add_link(number, name)

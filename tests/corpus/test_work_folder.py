@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from spacy_luke.corpus import work
-from spacy_luke.corpus.engines import Engine
-from spacy_luke.corpus.work import WorkFolder
+from spacy_luke.corpus import work_folder
+from spacy_luke.corpus.parallel import Engine
+from spacy_luke.corpus.work_folder import WorkFolder
 
 
 def write_part(folder, name, argument):
@@ -45,8 +45,8 @@ def test_killed_while_it_is_removed(tmp_path, monkeypatch, survived, other_plan)
 
     with monkeypatch.context() as patched:
         for name in ("unlink", "rmdir"):
-            patched.setattr(work.Path, name, deleting(getattr(work.Path, name)))
-        patched.setattr(work.shutil, "rmtree", deleting(shutil.rmtree))
+            patched.setattr(work_folder.Path, name, deleting(getattr(work_folder.Path, name)))
+        patched.setattr(work_folder.shutil, "rmtree", deleting(shutil.rmtree))
         try:
             folder.remove()
         except KilledError:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.corpus import wikipedia as dump_corpus
-from spacy_luke.corpus.engines import Engine
-from spacy_luke.corpus.linked import LinkedCorpus, read_part
-from spacy_luke.corpus.wikipedia import build_from_dumps
+from spacy_luke.corpus import from_dumps
+from spacy_luke.corpus.from_dumps import build_from_dumps
+from spacy_luke.corpus.linked_corpus import LinkedCorpus, read_part
+from spacy_luke.corpus.parallel import Engine
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
 HERE = Engine(workers=1)
@@ -164,7 +164,7 @@ def test_no_other_folder_is_replaced(tmp_path):
 
 def test_a_build_that_failed_goes_on(tmp_path, monkeypatch):
     expected = build_from_dumps([SAMPLE], tmp_path / "expected", part_chars=900, engine=HERE)
-    write_part, made = dump_corpus.write_part, []
+    write_part, made = from_dumps.write_part, []
 
     def full_disk(path, paragraphs):
         if path.name == "part-00001.jsonl.gz" and "part-00001" not in made:
@@ -173,18 +173,18 @@ def test_a_build_that_failed_goes_on(tmp_path, monkeypatch):
         made.append(path.name)
         write_part(path, paragraphs)
 
-    monkeypatch.setattr(dump_corpus, "write_part", full_disk)
+    monkeypatch.setattr(from_dumps, "write_part", full_disk)
     with pytest.raises(OSError, match="No space left"):
         build_from_dumps([SAMPLE], tmp_path / "corpus", part_chars=900, engine=HERE)
     assert not (tmp_path / "corpus").exists()
-    monkeypatch.setattr(dump_corpus, "stage_pages", None)  # is not needed again
+    monkeypatch.setattr(from_dumps, "stage_pages", None)  # is not needed again
     corpus = build_from_dumps([SAMPLE], tmp_path / "corpus", part_chars=900, engine=HERE)
     assert made == ["part-00000.jsonl.gz", "part-00001", "part-00001.jsonl.gz", "part-00002.jsonl.gz"]
     assert contents(corpus.folder) == contents(expected.folder)
 
 
 def test_work_for_other_settings_is_not_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(dump_corpus, "make_part", lambda *_: 1 / 0)
+    monkeypatch.setattr(from_dumps, "make_part", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         build_from_dumps([SAMPLE], tmp_path / "corpus", part_chars=900, engine=HERE)
     assert (tmp_path / ".corpus.work" / "stage.json").exists()
@@ -217,15 +217,15 @@ def test_memory_is_that_of_a_page(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from spacy_luke.corpus import wikipedia as dump_corpus
-from spacy_luke.corpus.engines import Engine
-write_part = dump_corpus.write_part
+from spacy_luke.corpus import from_dumps
+from spacy_luke.corpus.parallel import Engine
+write_part = from_dumps.write_part
 def killed(path, paragraphs):
     if path.name == sys.argv[3]:
         os.kill(os.getpid(), signal.SIGKILL)
     write_part(path, paragraphs)
-dump_corpus.write_part = killed
-dump_corpus.build_from_dumps([sys.argv[1]], sys.argv[2], part_chars=900, engine=Engine(workers=1))
+from_dumps.write_part = killed
+from_dumps.build_from_dumps([sys.argv[1]], sys.argv[2], part_chars=900, engine=Engine(workers=1))
 """
 
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from spacy_luke.corpus import linked as module
-from spacy_luke.corpus.linked import LinkedCorpus, Paragraph, read_part, write_corpus
+from spacy_luke.corpus import linked_corpus as module
+from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph, read_part, write_corpus
 from tests.sealing import change_manifest
 
 PARAGRAPHS = [

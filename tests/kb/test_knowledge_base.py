@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.kb.base import EntityKB, hold_kb
 from spacy_luke.kb.build import Settings, add_to_kb, build_kb
+from spacy_luke.kb.knowledge_base import EntityKB, hold_kb
 from spacy_luke.stores.folder import MANIFEST
 from spacy_luke.vectors.build import build_vectors
 from tests.kb.kbs import ENTITIES, small_kb, write_entities
@@ -227,7 +227,7 @@ def test_ten_thousand_candidates(tmp_path):
     assert sum(prior for _, prior in found) == pytest.approx(1)
     assert kb.candidates("JOHN", top=3) == found[:3]
     (tmp_path / "kb30").mkdir()
-    from spacy_luke.mentions.counts import Limits
+    from spacy_luke.aliases.counts import Limits
 
     built = build_kb([names], tmp_path / "kb30", settings=Settings(Limits(max_words=None, max_candidates=30)))
     assert len(built.kb.candidates("John")) == 30

@@ -6,8 +6,8 @@ import pytest
 from safetensors.torch import load_file
 
 from spacy_luke.graph.engines import SparseEngine
-from spacy_luke.graph.run import BEST, METRICS, STATE, VECTORS, train_graph
 from spacy_luke.graph.settings import Settings
+from spacy_luke.graph.train import BEST, METRICS, STATE, VECTORS, train_graph
 from spacy_luke.graph.triples import Graph
 from spacy_luke.vectors.store import EntityVectors
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..text.forms import piece_of, units
-from .store import MentionStore, float32
+from .store import AliasStore, float32
 from .trie import Trie
 
 
@@ -67,14 +67,12 @@ def join_words(words: Iterable[tuple[str, bool]], *, case: str) -> Words:
 
 
 def split_key(key: str) -> Words:
-    """The units of a key (see `linking.names.units`) as words: for texts without a tokenizer."""
+    """The units of a key (see `text.forms.units`) as words: for texts without a tokenizer."""
     spans = list(units(key))
     return Words(key, [start for start, _ in spans], [end for _, end in spans], list(range(len(spans))))
 
 
-def find_names(
-    store: MentionStore, words: Words, *, names: Filter = Filter(), overlaps: bool = False
-) -> Iterator[Match]:
+def find_names(store: AliasStore, words: Words, *, names: Filter = Filter(), overlaps: bool = False) -> Iterator[Match]:
     """From the left the longest name at each word, then on behind it, as LUKE's reference code does
     (examples/legacy/reading_comprehension/utils/feature.py); overlaps: every name at each word, the shorter first."""
     text, starts, word_at = words.text, words.start_W, {end: i for i, end in enumerate(words.end_W)}

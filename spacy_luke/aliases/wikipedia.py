@@ -12,13 +12,13 @@ from pathlib import Path
 from ..text.forms import key_of
 from ..wikipedia.dumps import Page, names_of_title, read_pages
 from ..wikipedia.wikitext import read_article
-from .counts import MentionCounts
+from .counts import AliasCounts
 from .match import count_names, split_key
 from .trie import new_trie
 
 
 def count_dumps(
-    paths: Sequence[str | Path], counts: MentionCounts, *, titles: bool = False, progress: bool = False
+    paths: Sequence[str | Path], counts: AliasCounts, *, titles: bool = False, progress: bool = False
 ) -> dict[str, int]:
     """Add a dump's names to `counts`, and say how many pages and links it has. paths: all parts of one dump.
 
@@ -48,14 +48,14 @@ def count_dumps(
     return found
 
 
-def _add_title(counts: MentionCounts, page: Page) -> None:
+def _add_title(counts: AliasCounts, page: Page) -> None:
     for name in names_of_title(page.title):
         if (number := counts.add_name(name)) is not None:
             counts.add_link(number, page.title if page.redirect is None else page.redirect)
             counts.add_total(number, total=1, linked=0, occurring=0)
 
 
-def _count_occurrences(paths: Sequence[str | Path], counts: MentionCounts, *, progress: bool) -> None:
+def _count_occurrences(paths: Sequence[str | Path], counts: AliasCounts, *, progress: bool) -> None:
     trie = new_trie(sorted(counts.names))
     occurring_T = array("Q", bytes(8 * len(trie)))
     longest = max(map(len, counts.names), default=0)

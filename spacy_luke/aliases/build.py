@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..stores.opening import is_dump
-from .counts import LeftOut, Limits, MentionCounts
-from .store import MentionStore
+from .counts import AliasCounts, LeftOut, Limits
+from .store import AliasStore
 from .tables import count_table
 from .trie import new_trie
 from .wikipedia import count_dumps
@@ -17,7 +17,7 @@ from .wikipedia import count_dumps
 class Built:
     """A new store, in memory; what it leaves out."""
 
-    store: MentionStore
+    store: AliasStore
     left_out: LeftOut
 
 
@@ -29,14 +29,14 @@ def build_store(
     titles: bool = False,
     progress: bool = False,
 ) -> Built:
-    """Read tables (see `linking.tables`) or all parts of a Wikipedia dump (see `linking.dumps`); the same sources give
-    the same store. Raises ValueError for a mixture of both, for bad sources, and where no name is left.
+    """Read tables (see `aliases.tables`) or all parts of a Wikipedia dump (see `aliases.wikipedia`); the same sources
+    give the same store. Raises ValueError for a mixture of both, for bad sources, and where no name is left.
     """
     paths = [Path(source) for source in sources]
     if not paths:
         raise ValueError("Expected one or more tables of names, or the parts of a Wikipedia dump, but got nothing.")
     new_trie()  # a missing library is told before the work
-    counts = MentionCounts(case, limits)
+    counts = AliasCounts(case, limits)
     dumps = [is_dump(path) for path in paths]
     info: dict[str, Any] = {"sources": [path.name for path in paths]}
     if all(dumps):

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from spacy_luke.mentions.build import build_store
-from spacy_luke.mentions.store import MentionStore
+from spacy_luke.aliases.build import build_store
+from spacy_luke.aliases.store import AliasStore
 from spacy_luke.wikipedia.dumps import read_pages
 from spacy_luke.wikipedia.wikitext import read_article
 
@@ -119,7 +119,7 @@ def test_english_wikipedia(shared, tmp_path):
         assert 0 < store.link_probability(name) <= 1
         assert sum(prior for _, prior in store.candidates(name)) == pytest.approx(1)
     store.save(tmp_path / "names")
-    assert list(MentionStore.open(tmp_path / "names")) == list(store)
+    assert list(AliasStore.open(tmp_path / "names")) == list(store)
 
 
 def test_other_languages(shared):

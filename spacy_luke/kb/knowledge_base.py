@@ -1,7 +1,7 @@
 """A knowledge base in a folder: names and the entities that they may mean, memory-mapped, opened at once.
 
 Entities have ids (a Wikipedia title, a Wikidata id, or what a file says) and rows, from 0 on, which stay as they are
-when entities are added. See `kb_files` for the files and `kb_build` for making them.
+when entities are added. See `kb.files` for the files and `kb.build` for making them.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..mentions.store import Candidate
+from ..aliases.store import Candidate
 from ..stores.atomic import hold, write_folder_atomically
 from ..stores.folder import MANIFEST, StoreFolder
 from ..text.forms import key_of, letters_of, title_case_of, without_possessive
@@ -35,7 +35,7 @@ def _check_top(top: int | None) -> None:
 
 
 class EntityKB:
-    """A knowledge base. Nothing in it changes; `kb_build.build_kb` makes new ones, `add_to_kb` larger ones.
+    """A knowledge base. Nothing in it changes; `kb.build.build_kb` makes new ones, `add_to_kb` larger ones.
 
     A pickle or a deepcopy of it holds the path alone: the folder must be there where it is read. Processes share what
     the system keeps of the files.
@@ -150,7 +150,7 @@ class EntityKB:
         return map(self.name_of, range(len(self)))
 
     def names(self) -> Iterator[str]:
-        """All names, in the form of keys (see `linking.names`); one to which candidates were added later comes
+        """All names, in the form of keys (see `text.forms`); one to which candidates were added later comes
         again."""
         for segment in self._segments:
             yield from segment.store
@@ -198,7 +198,7 @@ class EntityKB:
 
     def _exact(self, key: str) -> list[tuple[int, float]]:
         """Candidates of a name that is known; those of several segments are combined as sources are (see
-        `kb_build`)."""
+        `kb.staging`)."""
         numbers = [(segment, segment.store.number_of_key(key)) for segment in self._segments]
         found = [segment.candidates(number) for segment, number in numbers if number is not None]
         if len(found) == 1:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.mentions.counts import Limits, MentionCounts
-from spacy_luke.mentions.file import MAGIC
-from spacy_luke.mentions.store import MentionStore
+from spacy_luke.aliases.counts import AliasCounts, Limits
+from spacy_luke.aliases.file import MAGIC
+from spacy_luke.aliases.store import AliasStore
 from spacy_luke.stores.folder import is_sealed
 
 PAIRS = st.dictionaries(
@@ -24,7 +24,7 @@ PAIRS = st.dictionaries(
 
 def test_lookups(store):
     assert len(store) == 5
-    assert repr(store) == "MentionStore(5 names, 5 entities, case='exact')"
+    assert repr(store) == "AliasStore(5 names, 5 entities, case='exact')"
     assert store.candidates("New York") == [
         ("New York City", pytest.approx(0.6)),
         ("New York (state)", pytest.approx(0.4)),
@@ -43,7 +43,7 @@ def test_lookups(store):
 
 @given(PAIRS, st.sampled_from(["exact", "casefold"]))
 def test_as_plain_dicts(pairs, case):
-    counts = MentionCounts(case, Limits(max_words=None))
+    counts = AliasCounts(case, Limits(max_words=None))
     plain: dict = {}
     for (name, entity), weight in pairs.items():
         if (number := counts.add_name(name)) is None:
@@ -66,18 +66,18 @@ def test_as_plain_dicts(pairs, case):
 def test_file_bytes_and_pickle(store, tmp_path):
     path = tmp_path / "names"
     store.save(path)
-    mapped = MentionStore.open(path)
-    for other in (mapped, MentionStore(mapped.to_bytes()), pickle.loads(pickle.dumps(mapped))):
+    mapped = AliasStore.open(path)
+    for other in (mapped, AliasStore(mapped.to_bytes()), pickle.loads(pickle.dumps(mapped))):
         assert other.to_bytes() == store.to_bytes()
         assert {name: other.candidates(name) for name in other} == {name: store.candidates(name) for name in store}
     mapped.save(path)  # over the file that it is mapped from
-    assert mapped.candidates("York") == MentionStore.open(path).candidates("York") == store.candidates("York")
+    assert mapped.candidates("York") == AliasStore.open(path).candidates("York") == store.candidates("York")
     assert sorted(os.listdir(tmp_path)) == ["names", "names.tsv"]
 
 
 def test_order_of_the_input_does_not_matter():
     def make(names):
-        counts = MentionCounts("exact")
+        counts = AliasCounts("exact")
         for name in names:
             number = counts.add_name(name)
             for entity in sorted(names, key=lambda x: x[::-1] if names[0] == "b" else x):
@@ -90,7 +90,7 @@ def test_order_of_the_input_does_not_matter():
 
 def test_the_file_does_not_depend_on_hashes(tmp_path):
     code = (
-        "import sys; from spacy_luke.mentions.counts import MentionCounts; c = MentionCounts('casefold')\n"
+        "import sys; from spacy_luke.aliases.counts import AliasCounts; c = AliasCounts('casefold')\n"
         "for i in range(300):\n"
         "    n = c.add_name(f'Name {i % 100}'); c.add_link(n, f'E{i % 7}'); c.add_total(n, total=3, linked=1, "
         "occurring=2)\n"
@@ -113,7 +113,7 @@ def test_the_first_lines_can_be_read(store):
 
 
 def test_limits():
-    counts = MentionCounts("exact", Limits(min_count=2, min_link_probability=0.1, max_candidates=2, max_words=3))
+    counts = AliasCounts("exact", Limits(min_count=2, min_link_probability=0.1, max_candidates=2, max_words=3))
     rows = {"many": [5, 4, 3, 1], "rare": [9], "once": [1], "a b-c": [9], "a b c": [2], " ": [1]}
     for name, weights in rows.items():
         for i, weight in enumerate(weights):
@@ -140,11 +140,11 @@ def test_no_limits_of_nonsense():
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
             Limits(**wrong)
     with pytest.raises(ValueError, match="case must be one of"):
-        MentionCounts("lower")
+        AliasCounts("lower")
 
 
 def test_redirects_are_followed():
-    counts = MentionCounts("exact")
+    counts = AliasCounts("exact")
     number = counts.add_name("x")
     for entity in ("A", "B", "C", "P", "Q"):
         counts.add_link(number, entity)
@@ -176,15 +176,15 @@ def test_damaged_files(store, tmp_path, damage, message):
     path = tmp_path / "names"
     path.write_bytes(damage(store.to_bytes()))
     with pytest.raises(ValueError, match=message):
-        MentionStore.open(path)
+        AliasStore.open(path)
 
 
 def test_missing_and_empty_files(tmp_path):
     with pytest.raises(ValueError, match="no such file"):
-        MentionStore.open(tmp_path / "names")
+        AliasStore.open(tmp_path / "names")
     (tmp_path / "names").touch()
     with pytest.raises(ValueError, match="is empty"):
-        MentionStore.open(tmp_path / "names")
+        AliasStore.open(tmp_path / "names")
 
 
 def test_failed_save_leaves_the_old_file(store, tmp_path, monkeypatch):
@@ -205,7 +205,7 @@ def test_failed_save_leaves_the_old_file(store, tmp_path, monkeypatch):
 def test_without_the_library(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "marisa_trie", None)
     with pytest.raises(ImportError, match=r"spacy-luke\[annotator\]"):
-        MentionStore(store.to_bytes())
+        AliasStore(store.to_bytes())
 
 
 def test_other_parts_need_no_library():

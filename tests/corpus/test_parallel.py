@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.corpus.build import build_shards
-from spacy_luke.corpus.engines import Engine
+from spacy_luke.corpus.build_shards import build_shards
 from spacy_luke.corpus.examples import ExampleSettings
+from spacy_luke.corpus.from_dumps import build_from_dumps
+from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
-from spacy_luke.corpus.wikipedia import build_from_dumps
 from spacy_luke.readers.sentences import RuleSentences
 from tests.tiny import make_wordpiece
 

@@ -6,8 +6,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 
-from spacy_luke.corpus.documents import build_from_docs, make_doc_part, read_doc_paragraphs
-from spacy_luke.corpus.engines import Engine
+from spacy_luke.corpus.from_docs import build_from_docs, make_doc_part, read_doc_paragraphs
+from spacy_luke.corpus.parallel import Engine
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.sentences import RuleSentences
 
@@ -102,7 +102,7 @@ def test_a_run_that_was_stopped_goes_on(docs, tmp_path, monkeypatch):
         made.append(name)
         return make_doc_part(folder, name, task)
 
-    monkeypatch.setattr("spacy_luke.corpus.documents.make_doc_part", make)
+    monkeypatch.setattr("spacy_luke.corpus.from_docs.make_doc_part", make)
     with pytest.raises(KeyboardInterrupt):
         build_from_docs([files], tmp_path / "corpus", part_bytes=1, engine=Engine(workers=1))
     assert not (tmp_path / "corpus").exists()

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from ..stores.opening import open_source
 from ..stores.plain_text import parse_json
-from .counts import MentionCounts
+from .counts import AliasCounts
 
 KINDS = (".tsv", ".csv", ".jsonl")
 WEIGHTS = ("count", "probability")
@@ -29,7 +29,7 @@ SLACK = 1e-4  # probabilities in tables are rounded
 Row = tuple[int, dict[str, Any]]
 
 
-def count_table(path: str | Path, counts: MentionCounts, *, progress: bool = False) -> dict[str, int]:
+def count_table(path: str | Path, counts: AliasCounts, *, progress: bool = False) -> dict[str, int]:
     """Add a table's names to `counts`, and say how many rows it has. ValueError names the line that is not as
     expected."""
     path = Path(path)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..text.forms import check_case, key_of, units
-from .store import MentionStore, pack_store
+from .store import AliasStore, pack_store
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Limits:
     """What a store leaves out; None: nothing.
 
     min_count: entities of a name with fewer links. min_link_probability: names below. max_candidates: all but so many
-    entities of a name, the best. max_words: names of more words (as `linking.names.units` counts them, so that
+    entities of a name, the best. max_words: names of more words (as `text.forms.units` counts them, so that
     punctuation counts too).
     """
 
@@ -56,10 +56,10 @@ class LeftOut:
 
 
 @dataclass
-class MentionCounts:
+class AliasCounts:
     """Counts of names, of the entities that they mean and of their occurrences, from which `build` makes a store.
 
-    Names that have the same key (see `linking.names`) are one. Weights are numbers of links, or shares.
+    Names that have the same key (see `text.forms`) are one. Weights are numbers of links, or shares.
     """
 
     case: str
@@ -116,7 +116,7 @@ class MentionCounts:
             links[pair] = links.get(pair, 0) + weight
         self.titles, self._links = titles, links
 
-    def build(self, *, info: dict[str, Any] | None = None) -> MentionStore:
+    def build(self, *, info: dict[str, Any] | None = None) -> AliasStore:
         """The store, in memory. Candidates are ordered by their share, then by their title."""
         names, titles = list(self.names), list(self.titles)
         link_N = np.array([_share(a, b) for a, b in zip(self.linked_N, self.occurring_N, strict=True)], np.float64)
@@ -147,7 +147,7 @@ class MentionCounts:
             case=self.case,
             info=info or {},
         )
-        return MentionStore(data)
+        return AliasStore(data)
 
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         pair_C = np.fromiter(self._links.keys(), np.int64, len(self._links))

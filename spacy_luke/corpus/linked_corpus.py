@@ -5,8 +5,8 @@ manifest.json            {"language", "sources": [[name, bytes, BLAKE2b]], "coun
 part-00000.jsonl.gz ...  a paragraph a line, {"page": title, "text", "links": [[start, end, title], ...], "lead": bool}:
                          pages in the order of the source, links in order and none across another; text[start:end] is
                          what a link shows; lead: before the first heading of the page
-interwiki.tsv            language, title, language, title: pages that are one entity, where the source says so; see
-`interwiki`
+interwiki.tsv            language, title, language, title: pages that are one entity, where the source says so;
+                         see `wikipedia.interwiki`
 """
 
 import gzip
@@ -121,7 +121,7 @@ def write_corpus(
     sources: Sequence[Path] = (),
     part_chars: int = PART_CHARS,
 ) -> LinkedCorpus:
-    """A corpus of paragraphs, which come page after page. For dumps see `wikipedia.build_from_dumps`.
+    """A corpus of paragraphs, which come page after page. For dumps see `corpus.from_dumps`.
 
     paragraphs(counts): what is left out goes to `counts`; paragraphs, links and pages are counted here. Nothing is
     written where it fails. ValueError for a link outside of its text, and where there is no paragraph.

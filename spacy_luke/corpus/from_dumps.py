@@ -18,8 +18,7 @@ from ..stores.atomic import write_atomically
 from ..stores.opening import open_source
 from ..wikipedia.dumps import Page, read_pages
 from ..wikipedia.wikitext import Article, Wiki, read_article, read_interwiki
-from .engines import Engine
-from .linked import (
+from .linked_corpus import (
     INTERWIKI,
     LINKED_CORPUS,
     PART_CHARS,
@@ -30,7 +29,8 @@ from .linked import (
     open_gzip,
     write_part,
 )
-from .work import WorkFolder
+from .parallel import Engine
+from .work_folder import WorkFolder
 
 REDIRECTS = "redirects.sqlite"
 _COMMIT = 100_000  # redirects

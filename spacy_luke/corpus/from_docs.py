@@ -1,4 +1,4 @@
-"""A linked corpus (see `corpus.linked`) from Docs with linked entities."""
+"""A linked corpus (see `corpus.linked_corpus`) from Docs with linked entities."""
 
 import warnings
 from collections import Counter
@@ -13,8 +13,7 @@ from spacy.training.corpus import walk_corpus
 from spacy.util import filter_spans
 
 from ..annotations import NIL
-from .engines import Engine
-from .linked import (
+from .linked_corpus import (
     LINKED_CORPUS,
     LinkedCorpus,
     Paragraph,
@@ -23,7 +22,8 @@ from .linked import (
     install_corpus,
     write_part,
 )
-from .work import WorkFolder
+from .parallel import Engine
+from .work_folder import WorkFolder
 
 PART_BYTES = 1 << 22  # of .spacy files in a part, at least
 

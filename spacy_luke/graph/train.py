@@ -4,7 +4,7 @@ training.safetensors   all that the next epoch depends on, with the settings, th
 best.safetensors       the same of the epoch with the best validation MRR
 metrics.json           settings, figures and counts, at the end
 relations.npy, .txt    vectors of the relations, and their names
-vectors/               the store of the entities' vectors, see `knowledge.vectors`
+vectors/               the store of the entities' vectors, see `vectors.writer`
 """
 
 import json

@@ -1,6 +1,6 @@
 """Names with their link probabilities and candidate entities: millions of them in one file that is memory-mapped.
 
-Opening checks the file (see `store_file`, which describes it); a lookup reads the pages of the file that it needs,
+Opening checks the file (see `aliases.file`, which describes it); a lookup reads the pages of the file that it needs,
 which all processes share.
 """
 
@@ -26,8 +26,8 @@ class Candidate(NamedTuple):
     prior: float
 
 
-class MentionStore:
-    """Reads a store: a file (`open`), or its bytes. Nothing in it can be changed; `linking.build` makes new ones.
+class AliasStore:
+    """Reads a store: a file (`open`), or its bytes. Nothing in it can be changed; `aliases.build` makes new ones.
 
     Raises ValueError for what is no store, not a whole one or one of another version, and ImportError without
     marisa-trie.
@@ -62,7 +62,7 @@ class MentionStore:
             raise damaged(source, "its parts disagree in size")
 
     @classmethod
-    def open(cls, path: str | Path, *, vouched: bool = False) -> "MentionStore":
+    def open(cls, path: str | Path, *, vouched: bool = False) -> "AliasStore":
         """A store in a file, memory-mapped: the file must not be written to, but it may be replaced or removed."""
         path = Path(path)
         if not path.is_file():
@@ -106,14 +106,14 @@ class MentionStore:
         return self.header.names
 
     def __iter__(self) -> Iterator[str]:
-        """All names in the form of keys (see `linking.names`), in an order that depends on the names alone."""
+        """All names in the form of keys (see `text.forms`), in an order that depends on the names alone."""
         return iter(self._names.iterkeys())
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.number_of(name) is not None
 
     def __repr__(self) -> str:
-        return f"MentionStore({len(self):,} names, {self.header.entities:,} entities, case={self.case!r})"
+        return f"AliasStore({len(self):,} names, {self.header.entities:,} entities, case={self.case!r})"
 
     def candidates(self, name: str) -> list[Candidate]:
         """The entities that a name may mean, the most frequent first; [] for an unknown name."""

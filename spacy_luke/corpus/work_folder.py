@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..stores.atomic import write_atomically
-from .engines import Engine
+from .parallel import Engine
 
 PLAN = "plan.json"
 

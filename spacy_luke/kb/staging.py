@@ -1,6 +1,6 @@
 """What the sources of a knowledge base have: entities, redirects and names in any order, and more than memory holds.
 
-They go to sorted runs in temporary files (see `runs`), from which `kb_write` makes a segment.
+They go to sorted runs in temporary files (see `stores.sorting`), from which `kb.write` makes a segment.
 
 p(entity | name) is min(1, sum over the groups of sources of p), as deep-ed combines its lists (data_gen/indexes/
 yago_crosswikis_wiki.lua). Within a group it is the entity's share of the name's weights ("count"), the weight itself
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from ..mentions.counts import LeftOut, Limits
+from ..aliases.counts import LeftOut, Limits
 from ..stores.sorting import MOST, SortedLines, SortedSums
 from ..text.forms import key_of, units
-from .base import EntityKB
+from .knowledge_base import EntityKB
 
 KINDS = ("count", "probability", "uniform")
 UNKNOWN = ("error", "add", "drop")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_luke.mentions.build import build_store
+from spacy_luke.aliases.build import build_store
 
 TABLE = [
     "name\tentity\tcount\toccurrences",

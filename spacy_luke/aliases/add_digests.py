@@ -12,7 +12,7 @@ import numpy as np
 
 from ..stores.atomic import write_atomically
 from .file import UNCHECKED, damaged, read_header, write_sections
-from .store import MentionStore
+from .store import AliasStore
 
 SLOWEST = 1e-4  # seconds for a byte; a damaged trie may lead in a circle
 
@@ -51,7 +51,7 @@ def add_digests(path: Path) -> None:
 
 def _read_all(path: Path) -> None:
     """In another process: ends with an error, or at once, where something is wrong."""
-    store = MentionStore.open(path, vouched=True)
+    store = AliasStore.open(path, vouched=True)
     for trie in (store._names, store._titles):
         assert all(trie.get(trie.restore_key(number)) == number for number in range(len(trie)))
     first_N, entity_C = np.asarray(store._first, np.int64), np.asarray(store._entities)
