@@ -3,6 +3,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 from spacy.util import fix_random_seed
 
@@ -11,6 +12,9 @@ from tests.products import beyond_each_value
 # A machine under load is slow: no example fails for its time. What an example may cost is what its test's counts allow.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
+
+# Tiny models: threads that wait for one another on a busy machine take forty times as long. And sums are the same.
+torch.set_num_threads(1)
 
 SHARED = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
 

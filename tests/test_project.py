@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import spacy
-import typer.main
 from spacy.cli._util import app as spacy_app
 from spacy.util import load_config
 from typer.testing import CliRunner
@@ -16,20 +15,13 @@ from weasel.util.config import load_project_config
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.scorers.glue import METRICS as TASKS
+from tests.spacy_cli import find_command
 
 ROOT = Path(__file__).parents[1]
 PROJECT = load_project_config(ROOT)
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 ASSETS = {asset["dest"]: asset for asset in PROJECT["assets"]}
 SCRIPTS = [shlex.split(line) for command in PROJECT["commands"] for line in command["script"]]
-
-
-def find_command(words):
-    """The command of spaCy's CLI that `python -m spacy WORDS` runs, and the words after its name."""
-    command = typer.main.get_command(spacy_app)
-    while words and words[0] in getattr(command, "commands", {}):
-        command, words = command.commands[words[0]], words[1:]
-    return command, words
 
 
 @pytest.mark.parametrize("workflow", PROJECT["workflows"])

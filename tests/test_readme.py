@@ -30,7 +30,7 @@ from spacy_luke.components.typer import make_luke_typer
 from spacy_luke.encoders.ernie import build_pooled_classifier
 from spacy_luke.encoders.nodes import build_luke_encoder, build_shared_encoder
 from spacy_luke.vectors.build import build_vectors
-from tests.test_project import find_command
+from tests.spacy_cli import find_command
 from tests.tiny import make_checkpoint, make_ernie
 
 ROOT = Path(__file__).parents[1]

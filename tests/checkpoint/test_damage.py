@@ -8,6 +8,7 @@ import torch
 
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.files import find_weights, read_tensors
+from tests.checkpoint.small import make_small_luke, write_small
 
 EXTRA = ("w2e_query", "e2w_query", "e2e_query")
 UP = "luke.encoder.layer.1.intermediate.dense.weight"
@@ -22,15 +23,15 @@ def required(tensors):
     return [name for name in tensors if not name.startswith(("lm_head", "entity_predictions", "luke.pooler"))]
 
 
-def test_whole(small_luke, write_small, tmp_path, weights):
-    data, tensors = small_luke()
+def test_whole(tmp_path, weights):
+    data, tensors = make_small_luke()
     checkpoint = read_checkpoint(write_small(tmp_path / "a", data, tensors, weights=weights))
     assert len(checkpoint.tensors) == len(tensors)
     assert checkpoint.tokenizer is None
 
 
-def test_every_missing_tensor_is_named(small_luke, write_small, tmp_path):
-    data, tensors = small_luke()
+def test_every_missing_tensor_is_named(tmp_path):
+    data, tensors = make_small_luke()
     for name in tensors:
         rest = {key: value for key, value in tensors.items() if key != name}
         with pytest.raises(ValueError, match=r"lacks 1 tensors|word embeddings"):
@@ -38,22 +39,22 @@ def test_every_missing_tensor_is_named(small_luke, write_small, tmp_path):
 
 
 @pytest.mark.parametrize("head", ["lm_head", "entity_predictions", "luke.pooler"])
-def test_absent_heads(small_luke, write_small, tmp_path, head):
-    data, tensors = small_luke()
+def test_absent_heads(tmp_path, head):
+    data, tensors = make_small_luke()
     rest = {name: value for name, value in tensors.items() if not name.startswith(head)}
     checkpoint = read_checkpoint(write_small(tmp_path / "a", data, rest))
     assert len(checkpoint.tensors) == len(rest)
 
 
-def test_extra_tensor(small_luke, write_small, tmp_path, weights):
-    data, tensors = small_luke()
+def test_extra_tensor(tmp_path, weights):
+    data, tensors = make_small_luke()
     tensors["luke.encoder.layer.2.output.dense.bias"] = torch.zeros(8)
     with pytest.raises(ValueError, match=r"1 tensors.*layer\.2\.output"):
         read_checkpoint(write_small(tmp_path / "a", data, tensors, weights=weights))
 
 
-def test_every_transposed_tensor(small_luke, write_small, tmp_path):
-    data, tensors = small_luke()
+def test_every_transposed_tensor(tmp_path):
+    data, tensors = make_small_luke()
     for name, tensor in tensors.items():
         if tensor.dim() == 2 and tensor.shape[0] != tensor.shape[1]:
             spoilt = {**tensors, name: tensor.T.contiguous()}
@@ -62,22 +63,22 @@ def test_every_transposed_tensor(small_luke, write_small, tmp_path):
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_nan(small_luke, write_small, tmp_path, weights, bad):
-    data, tensors = small_luke()
+def test_nan(tmp_path, weights, bad):
+    data, tensors = make_small_luke()
     tensors[UP][3, 2] = bad
     with pytest.raises(ValueError, match=rf"{UP}.*must be finite.*row 3"):
         read_checkpoint(write_small(tmp_path / "a", data, tensors, weights=weights))
 
 
-def test_whole_numbers_are_no_weights(small_luke, write_small, tmp_path):
-    data, tensors = small_luke()
+def test_whole_numbers_are_no_weights(tmp_path):
+    data, tensors = make_small_luke()
     tensors[UP] = tensors[UP].long()
     with pytest.raises(ValueError, match="floating-point"):
         read_checkpoint(write_small(tmp_path / "a", data, tensors))
 
 
-def test_missing_queries_are_copied_but_only_all_of_them(small_luke, write_small, tmp_path):
-    data, tensors = small_luke()
+def test_missing_queries_are_copied_but_only_all_of_them(tmp_path):
+    data, tensors = make_small_luke()
     rest = {name: value for name, value in tensors.items() if not any(word in name for word in EXTRA)}
     checkpoint = read_checkpoint(write_small(tmp_path / "a", data, rest))
     for name in EXTRA:
@@ -92,9 +93,9 @@ def test_missing_queries_are_copied_but_only_all_of_them(small_luke, write_small
         read_checkpoint(write_small(tmp_path / "b", data, some))
 
 
-def test_queries_that_the_config_switches_off(small_luke, write_small, tmp_path):
+def test_queries_that_the_config_switches_off(tmp_path):
     """As in the released mLUKE files; asking for them brings them back."""
-    data, tensors = small_luke()
+    data, tensors = make_small_luke()
     folder = write_small(tmp_path / "a", {**data, "use_entity_aware_attention": False}, tensors)
     checkpoint = read_checkpoint(folder)
     assert not checkpoint.config.entity_aware
@@ -105,8 +106,8 @@ def test_queries_that_the_config_switches_off(small_luke, write_small, tmp_path)
     assert torch.equal(again.tensors[name], tensors["luke.encoder.layer.0.attention.self.w2e_query.weight"])
 
 
-def test_tied_tensors_must_be_equal(small_luke, write_small, tmp_path, weights):
-    data, tensors = small_luke()
+def test_tied_tensors_must_be_equal(tmp_path, weights):
+    data, tensors = make_small_luke()
     tensors["lm_head.decoder.weight"] = tensors["luke.embeddings.word_embeddings.weight"].clone()
     tensors["lm_head.decoder.bias"] = tensors.pop("lm_head.bias")
     checkpoint = read_checkpoint(write_small(tmp_path / "a", data, tensors, weights=weights))
@@ -131,14 +132,14 @@ def test_tied_tensors_must_be_equal(small_luke, write_small, tmp_path, weights):
         ({"architectures": ["LukeForQuestionAnswering"]}, r"lacks 2 tensors.*head\.qa_outputs"),
     ],
 )
-def test_config_that_does_not_fit(small_luke, write_small, tmp_path, changes, message):
-    data, tensors = small_luke()
+def test_config_that_does_not_fit(tmp_path, changes, message):
+    data, tensors = make_small_luke()
     with pytest.raises(ValueError, match=message):
         read_checkpoint(write_small(tmp_path / "a", {**data, **changes}, tensors))
 
 
-def test_classifier_and_its_labels(small_luke, write_small, tmp_path):
-    data, tensors = small_luke(architectures=["LukeForEntitySpanClassification"])
+def test_classifier_and_its_labels(tmp_path):
+    data, tensors = make_small_luke(architectures=["LukeForEntitySpanClassification"])
     tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("luke.")}
     tensors.update({"classifier.weight": torch.zeros(3, 24), "classifier.bias": torch.zeros(3)})
     folder = tmp_path / "a"
@@ -169,8 +170,8 @@ def test_entity_vocabulary_that_does_not_fit(luke_folder):
         read_checkpoint(luke_folder, entities="some")
 
 
-def test_nan_in_a_row_that_is_not_read(small_luke, write_small, tmp_path):
-    data, tensors = small_luke()
+def test_nan_in_a_row_that_is_not_read(tmp_path):
+    data, tensors = make_small_luke()
     tensors["luke.entity_embeddings.entity_embeddings.weight"][4] = float("nan")
     folder = write_small(tmp_path / "a", data, tensors)
     assert read_checkpoint(folder, entities="special").entities.titles() == ["[PAD]", "[UNK]", "[MASK]", "[MASK2]"]
@@ -203,8 +204,8 @@ def test_a_checkpoint_outlives_its_files(luke_folder):
     assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.tensors.items())
 
 
-def test_half_precision_stays(small_luke, write_small, tmp_path):
-    data, tensors = small_luke()
+def test_half_precision_stays(tmp_path):
+    data, tensors = make_small_luke()
     folder = write_small(tmp_path / "a", data, {name: tensor.bfloat16() for name, tensor in tensors.items()})
     write_huggingface(read_checkpoint(folder), tmp_path / "b")
     after = read_tensors(tmp_path / "b" / "model.safetensors")

@@ -14,7 +14,7 @@ from spacy_luke.checkpoint.ernie_names import ernie_shapes, pretraining_shapes, 
 from spacy_luke.checkpoint.sources import HUB_FILES, make_ernie_loader
 from spacy_luke.model.ernie import ErnieConfig, ErnieEncoder, Knowledge, default_layer_kinds
 from spacy_luke.model.luke import Windows
-from tests.checkpoint.test_plain import BERT, CHARACTERS, make_plain
+from tests.checkpoint.plain import BERT, CHARACTERS, make_plain
 
 CONFIG = {
     "vocab_size": 15,

@@ -19,7 +19,7 @@ import torch
 from spacy_luke.checkpoint import files, read_checkpoint
 from spacy_luke.checkpoint.ernie import CONFIG as ERNIE_CONFIG
 from spacy_luke.checkpoint.ernie import is_ernie, read_ernie, write_ernie
-from tests.checkpoint.conftest import CONFIG, make_small_luke, write_small_folder
+from tests.checkpoint.small import CONFIG, make_small_luke, write_small
 from tests.tiny import make_ernie
 
 SECONDS = 20
@@ -120,7 +120,7 @@ def test_odd_configs(tmp_path, entities):
         "initializer_range": 0.02,
         "attention_probs_dropout_prob": 0.1,
     }
-    folder = write_small_folder(tmp_path / "luke", {**data, **extra}, tensors)
+    folder = write_small(tmp_path / "luke", {**data, **extra}, tensors)
     report = in_child(
         tmp_path / "report", odd_values(folder / "config.json", lambda: read_checkpoint(folder, entities=entities))
     )
@@ -136,10 +136,10 @@ def test_odd_configs_of_plain_models(tmp_path):
     data, tensors = make_small_luke()
     words = {name.removeprefix("luke."): x for name, x in tensors.items() if "entit" not in name and "2" not in name}
     words = {name: x for name, x in words.items() if not name.startswith("lm_head")}
-    folder = write_small_folder(tmp_path / "bert", {**data, "model_type": "bert"}, words)
+    folder = write_small(tmp_path / "bert", {**data, "model_type": "bert"}, words)
     report = in_child(tmp_path / "report", odd_values(folder / "config.json", lambda: read_checkpoint(folder)))
     check(report, least=300)
-    folder = write_small_folder(folder, {**data, "model_type": "bert"}, words)
+    folder = write_small(folder, {**data, "model_type": "bert"}, words)
     report = in_child(tmp_path / "report", odd_values(folder / "config.json", lambda: read_ernie(folder)))
     check(report, least=300)
 
@@ -157,7 +157,7 @@ def test_odd_configs_of_ernie(tmp_path):
 def test_odd_metadata_of_archives(tmp_path):
     data, tensors = make_small_luke()
     config = {key: value for key, value in CONFIG.items() if key not in ("model_type", "architectures")}
-    folder = write_small_folder(tmp_path / "luke", data, {n.removeprefix("luke."): x for n, x in tensors.items()})
+    folder = write_small(tmp_path / "luke", data, {n.removeprefix("luke."): x for n, x in tensors.items()})
     (folder / "config.json").unlink()
     text = json.dumps({**config, "bert_model_name": "roberta-base"})
 
@@ -197,7 +197,7 @@ def test_odd_allennlp_models(tmp_path):
 @linux
 @pytest.mark.slow
 def test_odd_vocabularies_and_tokenizers(tmp_path):
-    folder = write_small_folder(tmp_path / "luke", *make_small_luke())
+    folder = write_small(tmp_path / "luke", *make_small_luke())
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abc"]
     written = {
         "vocab.txt": "\n".join(pieces) + "\n",
@@ -251,7 +251,7 @@ def test_odd_vocabularies_and_tokenizers(tmp_path):
 
 @linux
 def test_odd_indexes_of_shards(tmp_path):
-    folder = write_small_folder(tmp_path / "luke", *make_small_luke(), weights="pytorch_model-1.bin")
+    folder = write_small(tmp_path / "luke", *make_small_luke(), weights="pytorch_model-1.bin")
 
     def cases():
         for value in ODD:

@@ -5,63 +5,12 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.names import extra_queries
 from spacy_luke.checkpoint.sources import find_source
-from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
-
-CHARACTERS = ["@", "#", *"abcdefgh"]
-ROBERTA = ["<s>", "<pad>", "</s>", "<unk>"]
-BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-SIZES = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 20,
-    "max_position_embeddings": 24,
-}
-
-
-def write_tokenizer(folder, kind):
-    if kind == "bert":
-        pieces = BERT + CHARACTERS
-        (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    elif kind == "roberta":
-        rest = sorted(set(pre_tokenizers.ByteLevel.alphabet()) - set(CHARACTERS))
-        pieces = [*ROBERTA, *CHARACTERS, *rest, "<mask>"]
-        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
-        (folder / "merges.txt").write_text("#version: 0.2\n")
-    else:
-        pieces = [*ROBERTA, *("▁" + character for character in CHARACTERS), "<mask>"]
-        backend = Tokenizer(models.Unigram([(piece, 0.0) for piece in pieces], unk_id=3))
-        backend.pre_tokenizer = pre_tokenizers.Metaspace()
-        backend.save(str(folder / "tokenizer.json"))
-    return pieces
-
-
-def make_plain(transformers, folder, name, *, padding=0):
-    """A small model of noise, saved by transformers, with a tokenizer. padding: rows beyond the tokenizer's."""
-    kind = getattr(transformers, name)
-    style = {"r": "roberta", "x": "xlm-r", "b": "bert"}[name[0].lower()]
-    folder.mkdir(exist_ok=True)
-    pieces = write_tokenizer(folder, style)
-    model = kind(kind.config_class(vocab_size=len(pieces) + padding, **SIZES)).eval()
-    generator = torch.Generator().manual_seed(3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2)
-    model.tie_weights()
-    model.save_pretrained(folder)
-    return model, pieces
-
-
-def make_encoder(checkpoint):
-    encoder = LukeEncoder(checkpoint.config).eval()
-    state = {key: value for key, value in checkpoint.tensors.items() if key.startswith("encoder.")}
-    encoder.load_state_dict({key.removeprefix("encoder."): value for key, value in state.items()})
-    return encoder
+from spacy_luke.model.luke import Mentions, Windows
+from tests.checkpoint.plain import make_encoder, make_plain
 
 
 @pytest.mark.parametrize("name", ["RobertaForMaskedLM", "RobertaModel", "XLMRobertaForMaskedLM", "BertForPreTraining"])

@@ -6,6 +6,7 @@ import pytest
 from spacy.util import registry
 
 from spacy_luke.checkpoint.sources import HUB_FILES, find_source, make_checkpoint_loader
+from tests.checkpoint.small import make_small_luke, write_small
 
 
 def fake_hub(monkeypatch, function):
@@ -49,12 +50,12 @@ def test_package_is_not_imported(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
-def test_hub(monkeypatch, luke_folder, small_luke, write_small, weights):
+def test_hub(monkeypatch, luke_folder, weights):
     """Both kinds of weights are never downloaded, and nothing is asked for before the call."""
     asked = []
     if weights != "model.safetensors":
         (luke_folder / "model.safetensors").unlink()
-        write_small(luke_folder, *small_luke(), weights=weights)
+        write_small(luke_folder, *make_small_luke(), weights=weights)
 
     def snapshot_download(name, *, revision, allow_patterns):
         asked.append((name, revision, allow_patterns))

@@ -1,126 +1,44 @@
-"""Pipelines with a tiny LUKE of noise, and a few sentences that it can learn by heart."""
-
-import functools
-
 import pytest
 import spacy
-import torch
-from spacy.training import Example
+from spacy.tokens import DocBin
 
-from spacy_luke.bridge.optimizer import make_adamw
-from tests.components.trained import write_config
-from tests.tiny import SENTENCES, make_checkpoint
-
-FLAT = [
-    [("Ada Lovelace", "PER"), ("London", "LOC"), ("Royal Society", "ORG")],
-    [("Nadia Haddad", "PER"), ("Bank of Ghana", "ORG"), ("Accra", "LOC")],
-    [("Kofi Mensah", "PER"), ("Berlin", "LOC"), ("University of Lagos", "ORG")],
-    [],
-]
-NESTED = [[], [("Ghana", "LOC")], [("Lagos", "LOC")], []]
-LABELS = ["LOC", "ORG", "PER"]
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # tiny matrices; and sums are the same in every process
-    yield
-    torch.set_num_threads(before)
-
-
-def gold_docs(nlp, spans_key=None):
-    docs = []
-    for text, flat, nested in zip(SENTENCES, FLAT, NESTED, strict=True):
-        doc = nlp.make_doc(text)
-        found = [doc.char_span(text.index(x), text.index(x) + len(x), label=label) for x, label in flat + nested]
-        if spans_key is None:
-            doc.set_ents(found[: len(flat)])
-        else:
-            doc.spans[spans_key] = found
-        docs.append(doc)
-    return docs
-
-
-def make_examples(nlp, spans_key=None):
-    return [Example(nlp.make_doc(doc.text), doc) for doc in gold_docs(nlp, spans_key)]
-
-
-def make_pipeline(*, weights=None, initialize=True, lang="en", attention="one_way", model=None, encoder=None, **config):
-    """An initialised pipeline (unless `initialize` is false) and its component."""
-    nlp = spacy.blank(lang)
-    settings = {"attention": attention, **(model or {}), "encoder": {"train_precision": "float32", **(encoder or {})}}
-    ner = nlp.add_pipe("luke_ner", config={"overlap": 32, "max_span_words": 3, "model": settings, **config})
-    if initialize:
-        examples = make_examples(nlp, config.get("spans_key"))
-        ner.initialize(lambda: examples, nlp=nlp, weights=weights or make_checkpoint)
-    return nlp, ner
-
-
-@functools.cache
-def overfit(attention, spans_key=None):
-    """A pipeline that knows the sentences by heart, as bytes; its config."""
-    nlp, ner = make_pipeline(attention=attention, spans_key=spans_key)
-    optimizer = make_adamw(learn_rate=4e-3)
-    name = "ents_f" if spans_key is None else f"spans_{spans_key}_f"
-    for _ in range(300):
-        loss = ner.update(make_examples(nlp, spans_key), sgd=optimizer)["luke_ner"]
-        if loss < 0.05 and nlp.evaluate(make_examples(nlp, spans_key))[name] == 1.0:
-            break
-    return nlp.to_bytes(), nlp.config
-
-
-@pytest.fixture
-def trained():
-    def load(attention="one_way", spans_key=None):
-        data, config = overfit(attention, spans_key)
-        nlp = spacy.util.load_model_from_config(config, auto_fill=False, validate=True)
-        return nlp.from_bytes(data)
-
-    return load
-
-
-@pytest.fixture(scope="session")
-def docs():
-    return gold_docs
-
-
-@pytest.fixture
-def pipeline():
-    return make_pipeline
-
-
-@pytest.fixture
-def examples():
-    return make_examples
-
-
-@pytest.fixture
-def random_pipeline():
-    """A pipeline whose head is noise too, so that it finds very many spans; no proposer."""
-
-    def make(**config):
-        model = {"spans_per_word": None, **config.pop("model", {})}
-        checkpoint = make_checkpoint(labels=["NIL", *LABELS])
-        checkpoint.tensors["head.classifier.bias"][0] -= 3
-        config.setdefault("weights", lambda: checkpoint)
-        return make_pipeline(model=model, **config)
-
-    return make
-
-
-@pytest.fixture
-def found():
-    """What a component found in a Doc: (start, end, label) -> probability."""
-
-    def read(doc, spans_key=None):
-        spans = doc.ents if spans_key is None else doc.spans[spans_key]
-        return {(span.start, span.end, span.label_): span._.luke_score for span in spans}
-
-    return read
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from tests.components import known
+from tests.components.linker import linked
+from tests.components.recognised import gold_docs
+from tests.tiny import make_checkpoint
+from tests.training_config import LUKE_NER, write_config
 
 
 @pytest.fixture(scope="session")
 def config_path(tmp_path_factory):
-    """A config that trains luke_ner."""
-    return write_config(tmp_path_factory.mktemp("training"), gold_docs)
+    """A config that trains luke_ner, with data and weights beside it."""
+    folder = tmp_path_factory.mktemp("training")
+    DocBin(docs=gold_docs(spacy.blank("en"))).to_disk(folder / "train.spacy")
+    write_huggingface(make_checkpoint(), folder / "checkpoint")
+    return write_config(
+        folder / "config.cfg",
+        {"luke_ner": {**LUKE_NER, "model": {**LUKE_NER["model"], "attention": "one_way"}}},
+        train=folder / "train.spacy",
+        checkpoint=folder / "checkpoint",
+        augmenter={"@augmenters": "spacy.lower_case.v1", "level": 0.5},
+        learn_rate={"@schedules": "warmup_linear.v1", "warmup_steps": 3, "total_steps": 12, "initial_rate": 0.003},
+        optimizer={"grad_clip": 1.0, "layer_decay": 0.9},
+        batcher={"@batchers": "spacy.batch_by_sequence.v1", "size": 3},
+        dropout=0.1,
+        accumulate_gradient=2,
+        max_steps=9,
+        eval_frequency=3,
+    )
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory):
+    """The vectors of `linked.ENTITIES`, with a bias in the last place."""
+    return linked.make_store(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="session")
+def vectors(tmp_path_factory):
+    """The folder of the vectors of `known.NAMES`."""
+    return known.make_vectors(tmp_path_factory.mktemp("kg"))

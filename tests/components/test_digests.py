@@ -14,24 +14,13 @@ from spacy.training import Example
 from spacy_luke.bridge.digests import digest_tensors, digest_values, shim_digest
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.vectors.build import build_vectors
-from tests.components.linker.test_component import ENTITIES, SIZE, make_linker
-from tests.components.linker.test_component import store as store
-from tests.pipelines import annotate, make_gold, make_pipeline
+from tests.components.linker.linked import ENTITIES, SIZE, make_linker
+from tests.pipelines import answers, make_gold, make_pipeline, other_weights
 from tests.tiny import SENTENCES
 
 NAMES = ("luke_ner", "luke_typer")
 MIXTURE = "was saved with another encoder than the one in 'luke_encoder'"
 SHARED = {"model": {"attention": "one_way", "encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}}
-
-
-def other_weights(nlp):
-    """The same pipeline with other weights in all parts."""
-    with torch.no_grad():
-        for name in nlp.pipe_names[1:]:
-            for shim in nlp.get_pipe(name).own_shims.values():
-                for p in shim.module.parameters():
-                    p.add_(0.01)
-    return nlp
 
 
 def learn(nlp, *, frozen=()):
@@ -40,10 +29,6 @@ def learn(nlp, *, frozen=()):
     sgd = make_adamw(learn_rate=1e-3)
     with nlp.select_pipes(disable=frozen):
         nlp.update(examples, sgd=sgd)
-
-
-def answers(nlp):
-    return [[(e.start, e.end, e.label_, e._.luke_types) for e in doc.ents] for doc in annotate(nlp)]
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-import torch
-from spacy.cli.init_config import fill_config
 from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
@@ -22,79 +20,24 @@ from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.training import loop
 from tests.components.related import KEY, docs_of, gold_doc, make_examples, relations_of, settings_of, types_of
+from tests.components.sharing import (
+    LONG,
+    NAMES,
+    SHARED,
+    answers,
+    equal,
+    learn,
+    make_shared,
+    noise,
+    same,
+    settings_for,
+    start,
+    state,
+)
 from tests.tiny import SENTENCES, make_checkpoint
-
-SHARED = {"@architectures": "spacy-luke.SharedEncoder.v1"}
-NAMES = ["luke_ner", "luke_typer", "luke_relation"]
-LONG = " ".join(SENTENCES * 3)
-
-
-def settings_for(name, attention, encoder, **config):
-    if name != "luke_ner":
-        return settings_of(name, attention, encoder=encoder, **config)
-    model = {"attention": attention, "spans_per_word": None, "encoder": encoder}
-    return {"overlap": 32, "max_span_words": 3, "overwrite": True, "model": model, **config}
-
-
-def make_shared(attention="one_way", *, names=NAMES, owner="luke_encoder", upstream="*", pieces=8192, **encoder):
-    """An initialised pipeline of components that share an encoder."""
-    nlp = spacy.blank("en")
-    model = {"train_precision": "float32", **encoder}
-    nlp.add_pipe("luke_encoder", name=owner, config={"shared_pieces": pieces, "overlap": 32, "model": model})
-    for name in names:
-        nlp.add_pipe(name, config=settings_for(name, attention, {**SHARED, "upstream": upstream}))
-    start(nlp, owner)
-    return nlp
-
-
-def start(nlp, owner="luke_encoder"):
-    examples = make_examples(nlp)
-    for name, component in nlp.pipeline:
-        weights = {"weights": make_checkpoint} if name == owner else {}
-        component.initialize(lambda: examples, nlp=nlp, **weights)
-
-
-def noise(nlp):
-    """Heads that find something nearly everywhere."""
-    generator = torch.Generator().manual_seed(5)
-    for name in NAMES:
-        for p in nlp.get_pipe(name).model.shims[0].module.classifier.parameters():
-            torch.nn.init.normal_(p, generator=generator)
-    return nlp
-
-
-def learn(nlp, steps=40, optimizer=None, **settings):
-    optimizer = optimizer or make_adamw(learn_rate=4e-3)
-    for _ in range(steps):
-        losses = nlp.update(make_examples(nlp), sgd=optimizer, **settings)
-    return losses
-
-
-def state(shim):
-    return {name: x.clone() for name, x in shim.module.state_dict().items()}
-
-
-def equal(one, other):
-    return all(torch.equal(x, other[name]) for name, x in one.items())
-
-
-def answers(nlp, docs=None):
-    found = []
-    for doc in nlp.pipe(docs_of(nlp) if docs is None else docs):
-        ents = {(x.start, x.end, x.label_): x._.luke_score for x in doc.ents}
-        found.append((ents, types_of(doc), relations_of(doc)))
-    return found
-
-
-def same(one, other, **tolerance):
-    for (ents, types, relations), (ents2, types2, relations2) in zip(one, other, strict=True):
-        assert ents2 == pytest.approx(ents, **tolerance)
-        assert set(types2) == set(types)
-        assert all(types2[key] == pytest.approx(types[key], **tolerance) for key in types)
-        assert relations2 == pytest.approx(relations, **tolerance)
-
+from tests.training_config import quiet, write_config
+from tests.training_config import start as start_training
 
 # ---- sharing
 
@@ -508,93 +451,27 @@ def test_processes(tmp_path):
 # ---- training from a config
 
 
-CONFIG = """
-[paths]
-train = null
-checkpoint = null
-
-[nlp]
-lang = "en"
-pipeline = ["luke_encoder", "luke_typer", "luke_relation"]
-
-[components]
-
-[components.luke_encoder]
-factory = "luke_encoder"
-
-[components.luke_encoder.model]
-@architectures = "spacy-luke.LukeEncoder.v1"
-train_precision = "float32"
-
-[components.luke_typer]
-factory = "luke_typer"
-overlap = 32
-
-[components.luke_typer.model]
-@architectures = "spacy-luke.EntityClassifier.v1"
-
-[components.luke_typer.model.encoder]
-@architectures = "spacy-luke.SharedEncoder.v1"
-
-[components.luke_relation]
-factory = "luke_relation"
-overlap = 32
-
-[components.luke_relation.model]
-@architectures = "spacy-luke.EntityClassifier.v1"
-
-[components.luke_relation.model.encoder]
-@architectures = "spacy-luke.SharedEncoder.v1"
-
-[corpora]
-
-[corpora.train]
-@readers = "spacy-luke.GoldCorpus.v1"
-path = ${paths.train}
-entities = true
-
-[corpora.dev]
-@readers = "spacy-luke.GoldCorpus.v1"
-path = ${paths.train}
-entities = true
-
-[training]
-seed = 3
-dropout = 0.1
-accumulate_gradient = 2
-patience = 0
-max_epochs = 0
-max_steps = 4
-eval_frequency = 2
-frozen_components = []
-
-[training.optimizer]
-@optimizers = "spacy-luke.AdamW.v1"
-learn_rate = 0.003
-
-[initialize]
-
-[initialize.components]
-
-[initialize.components.luke_encoder]
-
-[initialize.components.luke_encoder.weights]
-@misc = "spacy-luke.checkpoint.v1"
-path = ${paths.checkpoint}
-"""
-
-
 @pytest.fixture(scope="module")
 def config_path(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shared")
     nlp = spacy.blank("en")
     DocBin(docs=[gold_doc(nlp, i) for i in range(4)], store_user_data=True).to_disk(folder / "train.spacy")
     write_huggingface(make_checkpoint(), folder / "checkpoint")
-    text = CONFIG.replace("train = null", f'train = "{folder / "train.spacy"}"')
-    text = text.replace("checkpoint = null", f'checkpoint = "{folder / "checkpoint"}"')
-    (folder / "base.cfg").write_text(text)
-    fill_config(folder / "config.cfg", folder / "base.cfg", silent=True)
-    return folder / "config.cfg"
+    classifier = {"@architectures": "spacy-luke.EntityClassifier.v1", "encoder": SHARED}
+    components = {name: {"overlap": 32, "model": classifier} for name in ("luke_typer", "luke_relation")}
+    encoder = {"@architectures": "spacy-luke.LukeEncoder.v1", "train_precision": "float32"}
+    return write_config(
+        folder / "config.cfg",
+        {"luke_encoder": {"model": encoder}, **components},
+        train=folder / "train.spacy",
+        checkpoint=folder / "checkpoint",
+        reader={"@readers": "spacy-luke.GoldCorpus.v1", "entities": True},
+        dropout=0.1,
+        accumulate_gradient=2,
+        max_steps=4,
+        eval_frequency=2,
+        frozen_components=[],
+    )
 
 
 @pytest.mark.product
@@ -629,12 +506,8 @@ def test_frozen_before_it_is_initialised(config_path):
 def test_exact_resume(config_path, tmp_path):
     """`spacy luke train` with a shared encoder: stopped and resumed, bit for bit the same."""
 
-    def run(folder, **settings):
-        overrides = {"training.max_steps": settings.pop("steps")}
-        with open(os.devnull, "w") as null:
-            loop.train(
-                init_nlp(load_config(config_path, overrides=overrides)), folder, stdout=null, stderr=null, **settings
-            )
+    def run(folder, steps, **settings):
+        quiet(start_training(config_path, training__max_steps=steps), folder, **settings)
         return {x.parent.name: x.read_bytes() for x in (folder / "model-last").rglob("model.safetensors")}
 
     whole = run(tmp_path / "whole", steps=4)

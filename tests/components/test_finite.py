@@ -10,7 +10,7 @@ from spacy.training import Example
 
 from spacy_luke.annotations import set_queries, set_questions
 from spacy_luke.bridge.optimizer import make_adamw
-from tests.components.test_threads import KEY, MAKERS, asked, facts, make_all
+from tests.components.every import KEY, MAKERS, asked, facts, make_all
 from tests.tiny import SENTENCES
 
 NAMES = ["luke_ner", "luke_typer", "luke_relation", "luke_qa", "luke_cloze", "luke_linker"]

@@ -11,6 +11,7 @@ from spacy.training import Example
 
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.readers.jsonl import JsonlCorpus
+from tests.components.recognised import found_in, make_examples, make_ner, make_noisy_ner
 from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 ROOM = 62  # pieces of a window, [CLS] and [SEP] not counted
@@ -56,8 +57,8 @@ def read(ner, doc):
 @pytest.mark.parametrize("text", ["", " ", "\n\n \t", "\u00a0\u2003"])
 @pytest.mark.parametrize("spans_key", [None, "sc"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
-def test_nothing_to_find(random_pipeline, attention, spans_key, text):
-    nlp, ner = random_pipeline(attention=attention, spans_key=spans_key)
+def test_nothing_to_find(attention, spans_key, text):
+    nlp, ner = make_noisy_ner(attention=attention, spans_key=spans_key)
     doc = nlp(text)
     assert doc.text == text
     assert not doc.ents
@@ -69,9 +70,9 @@ def test_nothing_to_find(random_pipeline, attention, spans_key, text):
 @pytest.mark.product
 @pytest.mark.parametrize("context", ["document", "sentence"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
-def test_long_word(random_pipeline, found, attention, context):
+def test_long_word(attention, context):
     """50,000 characters: the words around it are still found, the word itself is longer than any window."""
-    nlp, ner = random_pipeline(attention=attention, context=context, spans_key="sc")
+    nlp, ner = make_noisy_ner(attention=attention, context=context, spans_key="sc")
     text = f"Ada Lovelace saw {'Xylophon' * 6250} in London ."
     doc = nlp(text)
     assert max(map(len, doc)) == 50_000
@@ -79,14 +80,14 @@ def test_long_word(random_pipeline, found, attention, context):
     assert candidates(ner, doc) == expected
     assert (0, 2) in expected
     assert (5, 6) in expected
-    assert {(start, end) for start, end, _ in found(doc, "sc")} <= expected
+    assert {(start, end) for start, end, _ in found_in(doc, "sc")} <= expected
 
 
 @pytest.mark.product
 @pytest.mark.parametrize("context", ["document", "sentence"])
 @pytest.mark.parametrize("attention", ["full", "one_way"])
-def test_sentences_longer_than_a_window(random_pipeline, attention, context):
-    nlp, ner = random_pipeline(attention=attention, context=context)
+def test_sentences_longer_than_a_window(attention, context):
+    nlp, ner = make_noisy_ner(attention=attention, context=context)
     doc = nlp.make_doc(" ".join(SENTENCES) * 4)
     assert not doc.has_annotation("SENT_START")
     assert len(read(ner, doc).pieces.ids_N) > 3 * ROOM
@@ -100,32 +101,32 @@ def test_sentences_longer_than_a_window(random_pipeline, attention, context):
     assert all(start < end for start, end in ((span.start, span.end) for span in ner(doc).ents))
 
 
-def test_one_sentence_is_the_same_with_and_without_a_mark(random_pipeline, found):
-    nlp, ner = random_pipeline(attention="full")
+def test_one_sentence_is_the_same_with_and_without_a_mark():
+    nlp, ner = make_noisy_ner(attention="full")
     plain, marked = nlp.make_doc(SENTENCES[0]), nlp.make_doc(SENTENCES[0])
     for i, word in enumerate(marked):
         word.is_sent_start = i == 0
-    assert found(ner(plain)) == found(ner(marked))
+    assert found_in(ner(plain)) == found_in(ner(marked))
 
 
-def test_words_without_pieces(random_pipeline, found):
+def test_words_without_pieces():
     """WordPiece drops control and zero-width characters; such a word begins and ends no entity, but lies inside one."""
     checkpoint = make_checkpoint(labels=["NIL", "A"], tokenizer=make_wordpiece(), position_offset=0)
     checkpoint.tensors["head.classifier.bias"][0] -= 3
-    nlp, ner = random_pipeline(weights=lambda: checkpoint, spans_key="sc")
+    nlp, ner = make_noisy_ner(weights=lambda: checkpoint, spans_key="sc")
     ner.add_label("LOC")
     for unknown_spaces in (False, True):
         words = ["\u200b", "ada", "\x01", "london", "\u200b"]
         doc = Doc(nlp.vocab, words=words, spaces=None if unknown_spaces else [True, True, True, True, False])
         assert candidates(ner, doc) == {(1, 2), (1, 4), (3, 4)}
-        assert {key[:2] for key in found(ner(doc), "sc")} <= {(1, 2), (1, 4), (3, 4)}
+        assert {key[:2] for key in found_in(ner(doc), "sc")} <= {(1, 2), (1, 4), (3, 4)}
     only = Doc(nlp.vocab, words=["\u200b", "\x01"])
     assert not ner(only).spans["sc"]
 
 
-def test_words_alone(random_pipeline):
+def test_words_alone():
     """A Doc of which only the words are known."""
-    nlp, ner = random_pipeline()
+    nlp, ner = make_noisy_ner()
     doc = Doc(nlp.vocab, words=[*SENTENCES[0].split(), " ", "'s", "50\u00a0%"])
     assert doc.has_unknown_spaces
     assert candidates(ner, doc) == spans_by_hand(doc, read(ner, doc), max_pieces=16, max_words=3)
@@ -156,8 +157,8 @@ def gold_example(nlp, text, *spans, spans_key=None):
     ],
 )
 @pytest.mark.parametrize("spans_key", [None, "sc"])
-def test_gold_that_cannot_be_predicted_is_counted(pipeline, settings, spans, reason, spans_key):
-    nlp, ner = pipeline(initialize=False, spans_key=spans_key, **{"max_span_words": None, **settings})
+def test_gold_that_cannot_be_predicted_is_counted(settings, spans, reason, spans_key):
+    nlp, ner = make_ner(initialize=False, spans_key=spans_key, **{"max_span_words": None, **settings})
     example = gold_example(nlp, " ".join(["Ada Lovelace saw London today"] * 12), *spans, spans_key=spans_key)
     for word in example.predicted:
         word.is_sent_start = word.i % 5 == 0 if "boundary" in reason else word.i == 0
@@ -169,8 +170,8 @@ def test_gold_that_cannot_be_predicted_is_counted(pipeline, settings, spans, rea
         assert ner.update([example])["luke_ner"] > 0
 
 
-def test_gold_of_blanks_and_of_other_words(pipeline):
-    nlp, ner = pipeline(initialize=False, spans_key="sc")
+def test_gold_of_blanks_and_of_other_words():
+    nlp, ner = make_ner(initialize=False, spans_key="sc")
     blank = gold_example(nlp, "Ada  London", (1, 2, "A"), spans_key="sc")
     gold = Doc(nlp.vocab, words=["Ada", "Love", "lace"], spaces=[True, False, False])
     gold.spans["sc"] = [Span(gold, 0, 2, label="A"), Span(gold, 0, 3, label="B")]
@@ -180,25 +181,25 @@ def test_gold_of_blanks_and_of_other_words(pipeline):
         ner.initialize(lambda: [blank, other], nlp=nlp, weights=make_checkpoint)
 
 
-def test_overlapping_gold_for_flat_output(pipeline, tmp_path):
-    nlp, ner = pipeline(initialize=False)
+def test_overlapping_gold_for_flat_output(tmp_path):
+    nlp, ner = make_ner(initialize=False)
     line = {"text": "Bank of Ghana", "spans": [[0, 13, "ORG"], [8, 13, "LOC"]]}
     (tmp_path / "data.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(ValueError, match=r"line 1: mentions .*'Bank of Ghana' and .*'Ghana' overlap.*set spans_key"):
         ner.initialize(lambda: JsonlCorpus(tmp_path / "data.jsonl")(nlp), nlp=nlp, weights=make_checkpoint)
 
 
-def test_two_labels_of_one_span(pipeline):
+def test_two_labels_of_one_span():
     """A span has one class; a second label of the very same words is counted and reported."""
-    nlp, ner = pipeline(initialize=False, spans_key="sc")
+    nlp, ner = make_ner(initialize=False, spans_key="sc")
     example = gold_example(nlp, "Ada saw London", (2, 3, "LOC"), (2, 3, "ORG"), (0, 1, "PER"), spans_key="sc")
     with pytest.warns(UserWarning, match=r"1 of 3 gold spans.*1 have the words of another one with another label"):
         ner.initialize(lambda: [example], nlp=nlp, weights=make_checkpoint)
     assert ner.labels == ("LOC", "ORG", "PER")
 
 
-def test_labels_unseen_in_initialisation(pipeline):
-    nlp, ner = pipeline()
+def test_labels_unseen_in_initialisation():
+    nlp, ner = make_ner()
     example = gold_example(nlp, "Ada saw London", (0, 1, "ANIMAL"))
     with pytest.raises(ValueError, match=r"does not know the label 'ANIMAL' of 'Ada'.*\['LOC', 'ORG', 'PER'\]"):
         ner.update([example])
@@ -206,8 +207,8 @@ def test_labels_unseen_in_initialisation(pipeline):
     assert ner.update([example])["luke_ner"] > 0
 
 
-def test_no_labels_at_all(pipeline):
-    nlp, ner = pipeline(initialize=False)
+def test_no_labels_at_all():
+    nlp, ner = make_ner(initialize=False)
     with pytest.raises(ValueError, match=r"found no labels: expected entities in doc\.ents in the examples"):
         ner.initialize(lambda: [gold_example(nlp, "Ada saw London")], nlp=nlp, weights=make_checkpoint)
 
@@ -230,11 +231,11 @@ def test_without_weights():
 
 
 @pytest.mark.parametrize("part", ["tokenizer", "entities"])
-def test_checkpoint_that_lacks_a_part(pipeline, part):
+def test_checkpoint_that_lacks_a_part(part):
     checkpoint = make_checkpoint()
     setattr(checkpoint, part, None)
     with pytest.raises(ValueError, match=rf"has no {'tokenizer' if part == 'tokenizer' else 'entity vocabulary'}"):
-        pipeline(weights=lambda: checkpoint)
+        make_ner(weights=lambda: checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -253,20 +254,20 @@ def test_checkpoint_that_lacks_a_part(pipeline, part):
         ({"contxt": "document"}, "contxt"),
     ],
 )
-def test_wrong_settings(pipeline, config, message):
+def test_wrong_settings(config, message):
     with pytest.raises(ValueError, match=message):
-        pipeline(initialize=False, **config)
+        make_ner(initialize=False, **config)
 
 
-def test_overlap_that_no_window_holds(pipeline):
+def test_overlap_that_no_window_holds():
     """It is at most a quarter of the window, or what the longest span needs."""
-    ner = pipeline(overlap=62)[0].get_pipe("luke_ner")
+    ner = make_ner(overlap=62)[0].get_pipe("luke_ner")
     assert ner.limits(learning=False, longest_span=ner.cfg["max_span_pieces"])["overlap"] == 32
 
 
-def test_no_warnings_for_good_input(pipeline, examples):
+def test_no_warnings_for_good_input():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        nlp, ner = pipeline()
-        nlp.evaluate(examples(nlp))
-        ner.update(examples(nlp))
+        nlp, ner = make_ner()
+        nlp.evaluate(make_examples(nlp))
+        ner.update(make_examples(nlp))

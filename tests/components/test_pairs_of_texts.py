@@ -10,9 +10,8 @@ from spacy.training import Example
 
 from spacy_luke.model.ernie import Knowledge
 from spacy_luke.model.luke import Windows
-from spacy_luke.vectors.build import build_vectors
-from tests.components.test_ernie import annotate
-from tests.tiny import ENTITY_SIZE, make_checkpoint, make_ernie
+from tests.components.known import annotate
+from tests.tiny import make_checkpoint, make_ernie
 
 FIRST, SECOND = "ada m b i london .", "b f ada h london ."  # each word is a piece
 WIDTH = 32
@@ -25,15 +24,6 @@ TEXTCAT = {
     "use_reduce_max": False,
     "use_reduce_mean": True,
 }
-
-
-@pytest.fixture(scope="module")
-def vectors(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("kg") / "vectors"
-    build_vectors(
-        np.random.default_rng(0).normal(size=(3, ENTITY_SIZE)).astype("float32"), folder, names=["Q1", "Q2", "Q3"]
-    )
-    return folder
 
 
 def pair(nlp, first=FIRST, second=SECOND):

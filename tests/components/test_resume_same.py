@@ -11,7 +11,7 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from tests.components.trained import quiet, start
+from tests.training_config import quiet, start
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 import spacy_luke
 from spacy_luke.bridge.digests import shim_digest
 from spacy_luke.components import storage
-from tests.components.test_digests import answers, other_weights
-from tests.pipelines import annotate, make_pipeline
+from tests.pipelines import annotate, answers, make_pipeline, other_weights
 from tests.tiny import SENTENCES
 
 NAMES = ("luke_ner", "luke_typer")

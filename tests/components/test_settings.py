@@ -13,10 +13,8 @@ from spacy.training import Example
 
 from spacy_luke.aliases.build import build_store
 from spacy_luke.components.storage import METADATA
-from tests.components.linker.test_component import make_linker
-from tests.components.linker.test_component import store as store
-from tests.components.test_ernie import make as make_ernie_pipeline
-from tests.components.test_ernie import vectors as vectors
+from tests.components.known import make as make_ernie_pipeline
+from tests.components.linker.linked import make_linker
 from tests.pipelines import annotate, make_pipeline
 from tests.tiny import SENTENCES
 

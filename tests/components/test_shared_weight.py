@@ -9,12 +9,13 @@ from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.shares import gather_shares
+from tests.components.recognised import gold_docs
 from tests.components.related import make_examples as related_examples
-from tests.components.test_encoder_shared import make_shared, settings_for, state
+from tests.components.sharing import make_shared, settings_for, state
 from tests.tiny import make_checkpoint
 
 
-def make_pipeline(docs, **weights):
+def make_pipeline(**weights):
     """luke_encoder, luke_ner and another luke_ner; weights: of the two."""
     nlp = spacy.blank("en")
     nlp.add_pipe("luke_encoder", config={"model": {"train_precision": "float32"}})
@@ -22,7 +23,7 @@ def make_pipeline(docs, **weights):
         shared = {"@architectures": "spacy-luke.SharedEncoder.v1", "weight": weights.get(name, 1.0)}
         model = {"proposer_size": 8, "encoder": shared}
         nlp.add_pipe("luke_ner", name=name, config={"model": model, "overlap": 32, "max_span_words": 3})
-    examples = [Example(nlp.make_doc(doc.text), doc) for doc in docs(nlp)]
+    examples = [Example(nlp.make_doc(doc.text), doc) for doc in gold_docs(nlp)]
     nlp.get_pipe("luke_encoder").initialize(lambda: examples, nlp=nlp, weights=make_checkpoint)
     for seed, name in enumerate(("first", "second")):
         nlp.get_pipe(name).initialize(lambda: examples, nlp=nlp, seed=seed)
@@ -64,9 +65,9 @@ def assert_close(found, expected):
         np.testing.assert_allclose(found[key], x, rtol=1e-4, atol=1e-6 * max(1.0, abs(x).max()), err_msg=key)
 
 
-def test_gradients_are_summed_by_weight(docs):
-    alone = {name: gradients(*make_pipeline(docs), [name]) for name in ("first", "second")}
-    both = gradients(*make_pipeline(docs, first=0.25, second=3.0), ["first", "second"])
+def test_gradients_are_summed_by_weight():
+    alone = {name: gradients(*make_pipeline(), [name]) for name in ("first", "second")}
+    both = gradients(*make_pipeline(first=0.25, second=3.0), ["first", "second"])
     assert both["encoder"]
     for key, found in both["encoder"].items():
         expected = 0.25 * alone["first"]["encoder"][key] + 3.0 * alone["second"]["encoder"][key]
@@ -161,20 +162,20 @@ def test_steps_are_those_of_an_own_encoder(make_optimizer):
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0])
-def test_weight_must_be_positive(docs, weight):
+def test_weight_must_be_positive(weight):
     with pytest.raises(ValueError, match="weight must be above 0"):
-        make_pipeline(docs, first=weight)
+        make_pipeline(first=weight)
 
 
-def test_states_of_before_a_step_are_not_held(docs):
+def test_states_of_before_a_step_are_not_held():
     """Predictions between updates, as in training, are those of the parameters that there are."""
-    nlp, examples = make_pipeline(docs)
+    nlp, examples = make_pipeline()
     optimizer = make_adamw(learn_rate=1e-2)
     texts = [example.reference.text for example in examples]
     for _ in range(2):
         list(nlp.pipe(texts))
         nlp.update(examples, sgd=optimizer)
-    fresh, _ = make_pipeline(docs)
+    fresh, _ = make_pipeline()
     fresh.from_bytes(nlp.to_bytes())
     docs_of = [fresh.make_doc(text) for text in texts]
     found, expected = (pipeline.get_pipe("first").predict(docs_of) for pipeline in (nlp, fresh))

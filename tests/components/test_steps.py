@@ -12,7 +12,7 @@ from spacy.util import load_config
 from spacy_luke.bridge.optimizer import AdamW
 from spacy_luke.bridge.schedules import make_linear
 from spacy_luke.training.steps import Plan, describe_rest, plan_training
-from tests.components.trained import quiet, start
+from tests.training_config import quiet, start
 
 COUNT = {"@callbacks": "spacy-luke.count_steps.v1"}
 SETTINGS = {"max_steps": 0, "max_epochs": 3, "eval_frequency": 4}

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.components import storage
 from spacy_luke.training import loop
-from tests.components.trained import quiet, start
+from tests.training_config import quiet, start
 
 PARTS = ["model-best", "model-last", "resume"]
 

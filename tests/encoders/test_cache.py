@@ -3,7 +3,6 @@
 import copy
 import multiprocessing
 import pickle
-import sys
 import threading
 
 import numpy as np
@@ -18,6 +17,7 @@ from spacy_luke.encoders.cache import WordCache, encode_words
 from spacy_luke.encoders.nodes import build_luke_encoder, number_format
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import Windows
+from tests.threads import in_threads
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 CONFIG = LukeConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
@@ -198,28 +198,6 @@ def test_copies_hold_nothing():
 
 
 # ---- threads and processes
-
-
-def in_threads(n, work):
-    """Run work(0), ..., work(n - 1) at once, switching as often as can be. RETURNS: what they raised."""
-    errors, before = [], sys.getswitchinterval()
-
-    def guarded(i):
-        try:
-            work(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(n)]
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    return errors
 
 
 @pytest.mark.parametrize("capacity", [8, 1000])

@@ -30,6 +30,7 @@ from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_chec
 from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.vectors.store import EntityVectors
 from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_wordpiece
+from tests.training_config import LUKE_NER, write_config
 
 from .docs import read
 from .stand import NAMES, make_examples, make_gold, make_stores
@@ -39,48 +40,6 @@ WIKI = ROOT / "assets" / "wiki.xml"
 LABELS = ["NIL", "PER", "LOC", "ORG"]
 ENTITIES = 20  # of the shards' vocabulary
 TRIPLES = "".join(f"Q{i}\tP{i % 3}\tQ{(7 * i + k) % 30}\n" for i in range(30) for k in (1, 2))
-TRAIN = """
-[nlp]
-lang = "en"
-pipeline = ["luke_ner"]
-[components]
-[components.luke_ner]
-factory = "luke_ner"
-overlap = 32
-max_span_words = 3
-[components.luke_ner.model]
-@architectures = "spacy-luke.SpanClassifier.v1"
-[components.luke_ner.model.encoder]
-@architectures = "spacy-luke.LukeEncoder.v1"
-train_precision = "float32"
-[corpora]
-[corpora.train]
-@readers = "spacy.Corpus.v1"
-path = "PLACE/train.spacy"
-[corpora.dev]
-@readers = "spacy.Corpus.v1"
-path = "PLACE/train.spacy"
-[training]
-seed = 3
-patience = 0
-max_epochs = 0
-max_steps = 5
-eval_frequency = 2
-[training.batcher]
-@batchers = "spacy.batch_by_sequence.v1"
-size = 3
-[training.optimizer]
-@optimizers = "spacy-luke.AdamW.v1"
-learn_rate = 0.003
-[initialize]
-[initialize.components]
-[initialize.components.luke_ner]
-[initialize.components.luke_ner.weights]
-@misc = "spacy-luke.checkpoint.v1"
-path = "PLACE/tiny"
-"""
-
-
 _made: list[Path] = []
 
 
@@ -96,9 +55,15 @@ def make_inputs(folder: Path) -> Path:
         _write_checkpoints(folder)
         _write_corpora(folder)
         _write_pipelines(folder)
-    config = spacy.util.load_config_from_str(TRAIN.replace("PLACE", str(folder)), interpolate=False)
-    filled = spacy.util.load_model_from_config(config, auto_fill=True).config
-    (folder / "train.cfg").write_text(filled.to_str(), encoding="utf8")
+    write_config(
+        folder / "train.cfg",
+        {"luke_ner": LUKE_NER},
+        train=folder / "train.spacy",
+        checkpoint=folder / "tiny",
+        batcher={"@batchers": "spacy.batch_by_sequence.v1", "size": 3},
+        max_steps=5,
+        eval_frequency=2,
+    )
     _made[:] = [folder]
     return folder
 

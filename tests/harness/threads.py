@@ -1,11 +1,11 @@
 """One pipeline, many threads: each says what one thread says, and afterwards one thread still does."""
 
 import random
-import sys
-import threading
 import warnings
 from pathlib import Path
 from typing import Any
+
+from tests.threads import in_threads
 
 from .docs import compare, read
 from .documents import draw_doc
@@ -49,23 +49,13 @@ def _small(name: str) -> dict[str, Any]:
 def run_threads(nlp: Any, asked: list[Any], orders: list[list[int]]) -> list[dict[int, Any]]:
     """What each thread finds for each Doc, or the text of what it raised."""
     found: list[dict[int, Any]] = [{} for _ in orders]
-    together = threading.Barrier(len(orders))
 
     def work(thread: int) -> None:
-        together.wait()
         for i in orders[thread]:
             found[thread][i] = _try(nlp, asked[i])
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(orders))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    if errors := in_threads(len(orders), work):
+        raise errors[0]
     return found
 
 

@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
-import torch
 
 from spacy_luke.vectors.build import build_vectors
-
-torch.set_num_threads(1)  # tiny models: threads that wait for one another on a busy machine take forty times as long
 
 
 @pytest.fixture(scope="session")
