@@ -230,7 +230,7 @@ def make_products(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> C
     import torch
 
     from spacy_luke.batch.entities import batch_entities
-    from spacy_luke.components.units import unit_items
+    from spacy_luke.components.units.inputs import unit_items
 
     items = []
     for doc, own in zip(docs, pairs):

@@ -28,8 +28,8 @@ from ..text.tokenizer import PieceTokenizer
 from .attached import check_encoder
 from .extents import WindowedComponent, forget_limits, record_windows
 from .knowledge import ALIGNMENTS, KnownGetter
-from .known import KnownEntities
 from .loading import load_ernie, load_luke, make_ernie_checkpoint, make_luke_checkpoint
+from .units.known import KnownEntities
 
 logger = logging.getLogger("spacy")
 KINDS = {"luke": "LUKE's (spacy-luke.LukeEncoder.v1)", "ernie": "ERNIE's (spacy-luke.ErnieEncoder.v1)"}

@@ -22,7 +22,7 @@ from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
 from ..model.heads import binary_cross_entropy
 from .base import LukeComponent, check_limits
-from .queries import ClozeInput, Place, Query, query_items
+from .questions.cloze_windows import ClozeInput, Place, Query, query_items
 
 DEFAULT_MODEL = Config().from_str("""
 [model]

@@ -33,7 +33,7 @@ from .attached import check_encoder
 from .base import LukeComponent, check_alignment, check_limits, step_shared
 from .extents import check_window, record_windows
 from .knowledge import KnownGetter
-from .known import KnownFinder
+from .units.known import KnownFinder
 
 DEFAULT_MODEL = Config().from_str("""
 [model]

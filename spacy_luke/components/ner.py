@@ -29,7 +29,7 @@ from .base import LukeComponent, check_limits
 from .extents import check_window
 from .gold import gold_classes, obstacles, read_gold, unknown_words, with_default_names
 from .mentions import blocked_words, write_entities
-from .thresholds import check_positives
+from .tuning import check_positives
 
 DEFAULT_MODEL = Config().from_str("""
 [model]

@@ -23,21 +23,18 @@ from ..checkpoint.contents import LukeCheckpoint
 from ..entity_vocab import EntityVocab
 from ..model.answers import start_end_cross_entropy
 from .base import LukeComponent, check_limits
-from .questions import (
-    Found,
+from .questions.answers import Found, Places, different, ranked
+from .questions.qa_windows import (
     Link,
-    Places,
     Question,
     QuestionInput,
     ReadDoc,
     asked_questions,
-    different,
     listed,
     question_items,
-    ranked,
     read_doc,
 )
-from .thresholds import best_by_score, check_positives
+from .tuning import best_by_score, check_positives
 
 DEFAULT_MODEL = Config().from_str("""
 [model]

@@ -26,9 +26,9 @@ from ..model.heads import cross_entropy, multi_label_cross_entropy
 from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
 from .knowledge import KnownGetter
-from .pairs import Pairs, gold_relations, training_pairs
-from .thresholds import best_label_threshold, check_found, check_positives
-from .units import Input, unit_items
+from .tuning import best_label_threshold, check_found, check_positives
+from .units.inputs import Input, unit_items
+from .units.pairs import Pairs, gold_relations, training_pairs
 
 DEFAULT_MODEL = Config().from_str("""
 [model]

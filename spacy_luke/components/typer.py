@@ -26,8 +26,8 @@ from .base import LukeComponent, check_alignment, check_limits, check_markers
 from .extents import check_window
 from .knowledge import KnownGetter
 from .mentions import Mention, SpanGroupGetter, align_mention
-from .thresholds import best_label_threshold, check_found, check_positives
-from .units import Input, unit_items
+from .tuning import best_label_threshold, check_found, check_positives
+from .units.inputs import Input, unit_items
 
 DEFAULT_MODEL = Config().from_str("""
 [model]

@@ -11,7 +11,7 @@ from spacy_luke.annotations import get_rows, set_queries
 from spacy_luke.batch.entities import make_entity_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
-from spacy_luke.components.queries import query_items
+from spacy_luke.components.questions.cloze_windows import query_items
 from spacy_luke.text.passages import encode_query
 from tests.components.asked import asked_doc, gold_doc, make_examples, make_pipeline, trained
 from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece

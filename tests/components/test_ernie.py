@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.bridge.documents import read_document
-from spacy_luke.components.known import KnownPieces
+from spacy_luke.components.units.known import KnownPieces
 from spacy_luke.vectors.build import build_vectors
 from tests.components.known import ALWAYS, BOTH, TEXTS, annotate, annotated, make, results
 from tests.tiny import ENTITY_SIZE as SIZE

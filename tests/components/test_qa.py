@@ -15,7 +15,7 @@ from spacy_luke.batch.passages import PassageItem, make_passage_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.components import qa as qa_module
-from spacy_luke.components.questions import Found, Places, different, ranked
+from spacy_luke.components.questions.answers import Found, Places, different, ranked
 from spacy_luke.entity_vocab import EntityVocab
 from tests.components.asked import asked_doc, gold_doc, make_examples, make_pipeline, trained
 from tests.tiny import ENTITIES, SENTENCES, make_checkpoint

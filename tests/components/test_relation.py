@@ -236,7 +236,7 @@ def test_pairs_of_two_windows():
     else in a window of its own, which is read in two stretches where the two are far apart."""
     nlp, relation = make("pair", build=noisy, suggester=PAIRS)
     doc = marked(nlp, LONG)
-    from spacy_luke.components.units import unit_items
+    from spacy_luke.components.units.inputs import unit_items
 
     asked = relation.asked(doc)
     items = list(unit_items(relation.input(), doc, asked.mentions, asked.pairs_P2, owner=0))

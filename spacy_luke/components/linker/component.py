@@ -31,7 +31,7 @@ from ..base import LukeComponent
 from ..loading import make_luke_checkpoint
 from ..mentions import Mention, SpanGroupGetter
 from ..storage import BYTES_LIMIT
-from ..thresholds import best_by_score, check_positives
+from ..tuning import best_by_score, check_positives
 from .candidates import EntityTable, Named, check_store, find_candidates
 from .decisions import LinkTask, decide
 from .gold import SCORE_THRESHOLDS, best_threshold, check_learnable, gold_links, learnable_links

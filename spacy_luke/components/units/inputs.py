@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from spacy.tokens import Doc
 
-from ..batch.entities import EntityItem
-from ..batch.marked import mark_window
-from ..batch.windows import Document, plan_windows
-from ..bridge.documents import read_document, word_edges
-from ..text.segments import Cutter, CutText
-from ..text.tokenizer import PieceTokenizer
+from ...batch.entities import EntityItem
+from ...batch.marked import mark_window
+from ...batch.windows import Document, plan_windows
+from ...bridge.documents import read_document, word_edges
+from ...text.segments import Cutter, CutText
+from ...text.tokenizer import PieceTokenizer
 from .known import KnownEntities, KnownFinder
 
 

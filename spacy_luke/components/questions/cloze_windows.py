@@ -1,4 +1,4 @@
-"""From a Doc, a query and its candidates to the windows that are encoded.
+"""What `luke_cloze` encodes: from a Doc, a query and its candidates to windows.
 
 C candidates, E entity tokens.
 """
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..annotations import PLACEHOLDER
-from ..batch.entities import EntityItem
-from ..batch.passages import make_frame, stride_windows
-from ..batch.windows import with_context
-from ..text.passages import encode_query, mark_candidates
-from ..text.tokenizer import PieceTokenizer
+from ...annotations import PLACEHOLDER
+from ...batch.entities import EntityItem
+from ...batch.passages import make_frame, stride_windows
+from ...batch.windows import with_context
+from ...text.passages import encode_query, mark_candidates
+from ...text.tokenizer import PieceTokenizer
 
 HIGHLIGHT = "@highlight"  # what stands before each highlight of a ReCoRD passage
 

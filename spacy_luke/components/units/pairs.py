@@ -8,8 +8,8 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..annotations import get_rows
-from .mentions import Mention, MentionGetter, PairSuggester, align_mention
+from ...annotations import get_rows
+from ..mentions import Mention, MentionGetter, PairSuggester, align_mention
 
 
 @dataclass(frozen=True)

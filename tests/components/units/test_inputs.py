@@ -5,7 +5,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_luke.components.units import Input, unit_items
+from spacy_luke.components.units.inputs import Input, unit_items
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.tiny import SENTENCES, make_wordpiece, tokenizer_json
 
