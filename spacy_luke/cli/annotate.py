@@ -1,5 +1,6 @@
 """`spacy luke annotate`: what a pipeline finds in a text, as tables and as a page for the browser."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def _print_tables(found: Findings, rows: int) -> None:
     _print_table(answers, ("question", "answer", "score"), rows, "llr")
 
 
-def _print_table(data: list[tuple], header: tuple, rows: int, aligns: str) -> None:
+def _print_table(data: Sequence[tuple[str, ...]], header: tuple[str, ...], rows: int, aligns: str) -> None:
     if data[:rows]:
         msg.table(data[:rows], header=header, aligns=tuple(aligns), divider=True, max_col=50)
     if len(data) > rows:

@@ -33,8 +33,9 @@ def build_corpus_cli(
     start = perf_counter()
     where = Engine(engine, workers, address)
     if all(path.is_dir() or path.suffix == ".spacy" for path in sources):
-        settings = {"language": language or "en", "spans_key": spans_key}
-        corpus = build_from_docs(sources, output, **settings, engine=where, progress=True)
+        corpus = build_from_docs(
+            sources, output, language=language or "en", spans_key=spans_key, engine=where, progress=True
+        )
     else:
         corpus = _from_dumps(sources, output, language, spans_key, where)
     total = sum(path.stat().st_size for path in output.iterdir())

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from pydantic import BaseModel
 from spacy.cli._util import import_code, parse_config_overrides
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.util import load_config
@@ -17,7 +18,11 @@ LARGEST = 1_000_000  # characters of a config, and of what its references make o
 MOST_SECTIONS = 1000  # spaCy's parser takes time that grows with the square of their number
 LONGEST_CHAIN = 10  # references that lead to another; spaCy's parser follows no more
 REFERENCE = re.compile(r"\$\{([^}]+)\}")
-SCHEMAS = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
+SCHEMAS: dict[str, type[BaseModel]] = {
+    "nlp": ConfigSchemaNlp,
+    "training": ConfigSchemaTraining,
+    "initialize": ConfigSchemaInit,
+}
 
 
 def read_config(path: Path, arguments: list[str], *, code: Path | None, interpolate: bool = True) -> Config:

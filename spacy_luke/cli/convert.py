@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def typer_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
 
 def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
-    none = checkpoint.labels[0]  # which `load_head` takes
+    none = next(iter(checkpoint.labels or []))  # which `load_head` takes
     model = _entity_model(checkpoint, RELATION_MODEL)
     return {"model": model, "suggester": pairs, "none": none, **_context(checkpoint)}
 
@@ -63,7 +64,8 @@ def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
 
 def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
     pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
-    none = checkpoint.labels[0] if checkpoint.labels[0] in NONE_LABELS["entity_pair_classification"] else None
+    first = next(iter(checkpoint.labels or []))
+    none = first if first in NONE_LABELS["entity_pair_classification"] else None
     return {"model": _ernie_model(checkpoint), "suggester": pairs, "none": none, **_ernie_input(checkpoint)}
 
 
@@ -165,8 +167,7 @@ def convert_cli(
     found = find_source(source)
     names = None if labels is None else read_label_list(labels)
     if is_ernie(found):
-        checkpoint: Checkpoint = read_ernie(found, labels=names)
-        checkpoint.vectors = vectors
+        checkpoint: Checkpoint = replace(read_ernie(found, labels=names), vectors=vectors)
         put_none_first(checkpoint, task="entity_pair_classification")
     elif vectors is not None:
         raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")

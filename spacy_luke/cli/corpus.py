@@ -19,7 +19,7 @@ from ..readers.docbin import write_docbin
 from ..readers.formats import FORMATS, layout_of
 from ..readers.jsonl import JsonlCorpus
 from ..readers.records import Record, make_doc
-from ..readers.splits import PARTS, divide_records, write_pair_ids
+from ..readers.splits import PARTS, SHARES, divide_records, write_pair_ids
 
 FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
 LONGEST_TABLE = 50  # labels
@@ -92,17 +92,25 @@ def corpus_command(
         "shares": shares,
         "pair_ids": pair_ids,
     }
-    written: list[Record] | None = None if pair_ids is None else []
-    counts: Counter = Counter()
-    labels: dict[str, Counter] = {name: Counter() for name in ("mentions", "types", "relations", "categories")}
+    written: list[Record] = []
+    counts: Counter[str] = Counter()
+    labels: dict[str, Counter[str]] = {name: Counter() for name in ("mentions", "types", "relations", "categories")}
     settings = _used_settings(format, layout, other)
-    docs = _read_docs(inputs, format, lang=lang, spans_key=spans_key, settings=settings, counts=counts, written=written)
+    docs = _read_docs(
+        inputs,
+        format,
+        lang=lang,
+        spans_key=spans_key,
+        settings=settings,
+        counts=counts,
+        written=None if pair_ids is None else written,
+    )
     files = write_docbin(_count(islice(docs, limit), counts, labels, spans_key), output, shard_words=shard_words)
-    n_pairs = 0 if written is None else write_pair_ids(written, pair_ids)
+    n_pairs = 0 if pair_ids is None else write_pair_ids(written, pair_ids)
     where = "" if len(files) == 1 else f" ({len(files)} files)"
     msg.good(f"{output}{where}: {counts['documents']:,} documents, {counts['words']:,} words")
     _report(counts, labels)
-    if n_pairs:
+    if pair_ids is not None:
         msg.good(f"{pair_ids}: {n_pairs:,} pairs of ids")
 
 
@@ -131,7 +139,7 @@ def _read_docs(
     lang: str,
     spans_key: str | None,
     settings: dict[str, Any],
-    counts: Counter,
+    counts: Counter[str],
     written: list[Record] | None,
 ) -> Iterator[Doc]:
     """Docs of all inputs. written: gets the records of a data set whose Docs are taken."""
@@ -152,27 +160,33 @@ def _read_docs(
             yield from columns.docs(nlp.vocab)
 
 
-def _records(inputs: list[Path], format: str, settings: dict[str, Any], counts: Counter) -> Iterable[Record]:
+def _records(inputs: list[Path], format: str, settings: dict[str, Any], counts: Counter[str]) -> Iterable[Record]:
     """Those of all inputs, or of the part that is asked for."""
     own = {name: settings[name] for name in DATASETS[format].settings if name in settings}
     records = chain.from_iterable(read_dataset(path, format=format, **own) for path in inputs)
     if "part" not in settings:
         return records
-    division = {"seed": settings.get("seed"), "shares": _numbers(settings.get("shares"))}
-    division = {name: value for name, value in division.items() if value is not None}
-    return divide_records(records, part=settings["part"], counts=counts, **division)
+    return divide_records(
+        records,
+        part=settings["part"],
+        seed=settings.get("seed", 0),
+        shares=_numbers(settings["shares"]) if "shares" in settings else SHARES,
+        counts=counts,
+    )
 
 
-def _numbers(shares: str | None) -> list[float] | None:
+def _numbers(shares: str) -> list[float]:
     try:
-        return None if shares is None else [float(share) for share in shares.split(",")]
+        return [float(share) for share in shares.split(",")]
     except ValueError:
         raise ValueError(
             f"shares must be three numbers with commas, such as 0.8,0.1,0.1, but it is {shares!r}."
         ) from None
 
 
-def _count(docs: Iterable[Doc], counts: Counter, labels: dict[str, Counter], spans_key: str | None) -> Iterator[Doc]:
+def _count(
+    docs: Iterable[Doc], counts: Counter[str], labels: dict[str, Counter[str]], spans_key: str | None
+) -> Iterator[Doc]:
     for doc in docs:
         counts["documents"] += 1
         counts["words"] += len(doc)
@@ -200,7 +214,7 @@ def _count(docs: Iterable[Doc], counts: Counter, labels: dict[str, Counter], spa
         yield doc
 
 
-def _report(counts: Counter, labels: dict[str, Counter]) -> None:
+def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:
     """What was found, a line for each kind and a table of its labels."""
     if counts["sentences"]:
         msg.text(f"{counts['sentences']:,} sentences")

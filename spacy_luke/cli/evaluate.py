@@ -37,7 +37,7 @@ class Table(NamedTuple):
     """What is shown of a component's scores; no rows where the gold has nothing to score it on."""
 
     header: Row
-    rows: list[Row]
+    rows: Sequence[Row]
 
 
 def evaluate_cli(
@@ -77,7 +77,7 @@ def evaluate_cli(
 def _evaluate(pipeline: str, data: Path, *, given: dict[str, bool], component: str | None, rows: int) -> Scores:
     nlp = spacy.load(pipeline)
     texts = {name: proc for name, proc in nlp.pipeline if isinstance(proc, SoftTextCategorizer)}
-    chosen = [*luke_components(nlp), *texts.values()]
+    chosen: list[LukeComponent | SoftTextCategorizer] = [*luke_components(nlp), *texts.values()]
     if component is not None:
         chosen = [texts[component] if component in texts else find_component(nlp, LukeComponent, component)]
     if given["entities"] or given["links"]:
@@ -190,7 +190,7 @@ def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc], ro
     if scores["relations_f"] is None:
         return Table(header, [])
     total = f"{counts.total():,}"
-    table = [
+    table: list[Row] = [
         *_label_rows(scores["relations_per_type"], counts, rows),
         ("all", *_percent(scores, "relations", "prf"), total),
         ("with the entities' labels", *_percent(scores, "relations_strict", "prf"), total),
@@ -214,7 +214,7 @@ def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc], rows: in
     header = ("questions", "EM", "F1", "gold")
     if scores["qa_f"] is None:
         return Table(header, [])
-    table = [("all", _percent_of(scores["qa_em"]), _percent_of(scores["qa_f"]), f"{len(answers):,}")]
+    table: list[Row] = [("all", _percent_of(scores["qa_em"]), _percent_of(scores["qa_f"]), f"{len(answers):,}")]
     if scores["qa_no_answer_accuracy"] is not None:
         has_answer = [_percent_of(scores[f"qa_has_answer_{x}"]) for x in ("em", "f")]
         table += [
@@ -239,7 +239,7 @@ def _category_table(proc: SoftTextCategorizer, scores: Scores, golds: Sequence[D
     return Table(("categories", "score", "gold"), table)
 
 
-def _label_rows(per_label: dict[str, dict[str, float]], counts: Counter, rows: int) -> list[Row]:
+def _label_rows(per_label: dict[str, dict[str, float]], counts: Counter[str], rows: int) -> list[Row]:
     """A row for each label, in their order; of very many those with most gold."""
     shown = set(sorted(per_label, key=lambda label: (-counts[label], label))[:rows])
     table = [

@@ -7,7 +7,7 @@ import typer
 from wasabi import msg
 
 from ..checkpoint.checkpoint import write_huggingface
-from ..checkpoint.ernie import write_ernie
+from ..checkpoint.ernie import ErnieCheckpoint, write_ernie
 from ..components.base import LukeComponent, find_component
 
 
@@ -19,7 +19,10 @@ def export_cli(
     """Write a component's model so that transformers' LUKE classes, or ERNIE's original code, read it."""
     proc = find_component(spacy.load(pipeline), LukeComponent, component)
     checkpoint = proc.to_checkpoint()
-    (write_ernie if checkpoint.kind == "ernie" else write_huggingface)(checkpoint, output)
+    if isinstance(checkpoint, ErnieCheckpoint):
+        write_ernie(checkpoint, output)
+    else:
+        write_huggingface(checkpoint, output)
     if proc.model.attrs["attention"] != "full":
         msg.warn(
             f"'{proc.name}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "

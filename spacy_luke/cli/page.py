@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from spacy.displacy import DependencyRenderer, EntityRenderer, SpanRenderer
+from spacy.displacy.render import DependencyRenderer, EntityRenderer, SpanRenderer
 from spacy.tokens import Doc, Span
 
 from ..annotations import Answer, Relation, get_answers, get_fillers, get_relations
@@ -149,7 +149,7 @@ def render_page(found: Findings, *, title: str) -> str:
 
 
 def _direction(doc: Doc) -> str:
-    return doc.vocab.writing_system.get("direction", "ltr")
+    return str(doc.vocab.writing_system.get("direction", "ltr"))
 
 
 def _text(found: Findings) -> str:
@@ -335,11 +335,10 @@ def _tables(found: Findings) -> Iterator[str]:
         rows = [(one_line(r.head.text), r.label, one_line(r.tail.text), probability(r.score)) for r in found.relations]
         yield _table(f"All {len(rows):,} relations", ("head", "relation", "tail", "probability"), rows)
     if found.mentions:
-        rows = [(one_line(x.text), x.label_, probability(score), type_list(x)) for x, score in found.mentions]
-        if not any(row[3] for row in rows):
-            rows = [row[:3] for row in rows]
-        header = ("entity", "label", "probability", "types")[: len(rows[0])]
-        yield _table(f"All {len(rows):,} entities", header, rows)
+        mentions = [(one_line(x.text), x.label_, probability(score), type_list(x)) for x, score in found.mentions]
+        width = 4 if any(types for *_, types in mentions) else 3
+        header = ("entity", "label", "probability", "types")[:width]
+        yield _table(f"All {len(mentions):,} entities", header, [row[:width] for row in mentions])
 
 
 def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from spacy.util import fix_random_seed, registry
+from spacy.util import registry
+from thinc.api import fix_random_seed
 from wasabi import msg
 
 from ..bridge.identity import Identity, identify
@@ -166,6 +167,7 @@ class _Job:
         self.checkpoint: LukeCheckpoint = T["model"]()
         if self.checkpoint.tokenizer is None:
             raise ValueError("Pretraining needs a checkpoint with its tokenizer's files beside the weights.")
+        self.tokenizer = self.checkpoint.tokenizer
         self.train: ShardPart = T["corpora"]["train"]()
         shards = self.train.shards
         self._check(shards, like=shards)
@@ -205,7 +207,7 @@ class _Job:
 
     def _check(self, shards: Shards, *, like: Shards) -> None:
         shards.check(
-            tokenizer_fingerprint=tokenizer_fingerprint(self.checkpoint.tokenizer),
+            tokenizer_fingerprint=tokenizer_fingerprint(self.tokenizer),
             entity_vocab_sha256=like.manifest["entity_vocab"],
         )
 
@@ -216,7 +218,7 @@ class _Job:
             sampler = EntitySampler(sampling, first=first, end=len(vocab), counts_R=vocab.counts)
         return LukeWindows(
             part.examples,
-            tokenizer=self.checkpoint.tokenizer,
+            tokenizer=self.tokenizer,
             mask_entity=vocab.mask_row,
             first_entity=first,
             entities=len(vocab),
@@ -251,7 +253,8 @@ class _Job:
         )
         if before is not None:
             load_tensors(model, before / RESUME)
-        return self.processes.place(model, gpu_id=self.gpu_id)
+        self.processes.place(model, gpu_id=self.gpu_id)
+        return model
 
     def check_finished_stages(self) -> None:
         """ValueError where a stage that another one has followed would go on."""

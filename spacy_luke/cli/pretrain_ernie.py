@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from spacy.util import fix_random_seed, registry
+from spacy.util import registry
+from thinc.api import fix_random_seed
 from wasabi import msg
 
 from ..bridge.identity import Identity, identify, with_contents
 from ..checkpoint.contents import ErnieCheckpoint
 from ..checkpoint.ernie import write_ernie
 from ..pretraining.ernie.corruption import ernie_stream, held_out_batches
-from ..pretraining.ernie.instances import report_counts
+from ..pretraining.ernie.instances import Instance, report_counts
 from ..pretraining.ernie.task import load_pretraining, to_checkpoint
 from ..pretraining.loop import Evaluate, LoopSettings, average, pretrain
 from ..pretraining.optimizer import OptimizerSettings
@@ -49,7 +50,7 @@ def pretrain_ernie_cli(
 
 def run(
     config: dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
-) -> tuple[ErnieCheckpoint, Source]:
+) -> tuple[ErnieCheckpoint, Source[Instance]]:
     """Pretrain by an interpolated config. RETURNS: what was written to OUTPUT/model, and the training data's source."""
     _check_alone()
     check_sections(config, SECTIONS)

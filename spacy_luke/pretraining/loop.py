@@ -14,10 +14,10 @@ threads.
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,20 +29,9 @@ from ..stores.atomic import mend
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_optimizer
 from .processes import Processes
 from .saving import RESUME, load_state, save_state
-from .stream import Position, Stream
+from .stream import Batch, Position, Stream, move
 
 METRICS = "metrics.jsonl"
-
-
-class Batch(Protocol):
-    """name: which part of the data it is, for messages; counts: by loss, over how many its sum is averaged."""
-
-    name: str
-
-    @property
-    def counts(self) -> dict[str, int]: ...
-
-    def to(self, device: torch.device) -> "Batch": ...
 
 
 Measured = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
@@ -137,7 +126,7 @@ def pretrain(
         totals = processes.sum(_total(parts))
         for i, batch in enumerate(parts):
             with processes.accumulating(wrapped, is_last=i == len(parts) - 1):
-                measured.append(_backward(wrapped, batch.to(device), totals, dtype, step=step, size=processes.size))
+                measured.append(_backward(wrapped, move(batch, device), totals, dtype, step=step, size=processes.size))
         rate = optimizer.rate(step, settings.max_steps)
         _step(model, stepper, rate, optimizer.grad_clip, name=f"step {step + 1}, whose last batch is {batch.name},")
         done = step + 1
@@ -168,17 +157,17 @@ def pretrain(
     bar.close()
 
 
-def average(model: nn.Module, *, batches: Sequence[Any]) -> dict[str, float]:
+def average(model: nn.Module, *, batches: Sequence[Batch]) -> dict[str, float]:
     """Averages over batches of what the model measures, without dropout where the caller has switched it off."""
     sums: dict[str, list[float]] = {}
     device = next(model.parameters()).device
     with torch.no_grad():
         for batch in batches:
-            _add(sums, [model(batch.to(device))[1]], Processes())
+            _add(sums, [model(move(batch, device))[1]], Processes())
     return {name: total / count for name, (total, count) in sums.items() if count}
 
 
-def _take(batches: Any, n: int) -> tuple[list[Any], Position]:
+def _take(batches: Iterator[tuple[Batch, Position]], n: int) -> tuple[list[Batch], Position]:
     """The batches of a step, and the position after them."""
     taken = [next(batches) for _ in range(n)]
     return [batch for batch, _ in taken], taken[-1][1]
@@ -188,12 +177,13 @@ def _total(parts: Sequence[Batch]) -> Totals:
     return {name: float(sum(batch.counts[name] for batch in parts)) for name in parts[0].counts}
 
 
-def _backward(model: nn.Module, batch: Any, totals: Totals, dtype: torch.dtype, *, step: int, size: int) -> Measured:
+def _backward(model: nn.Module, batch: Batch, totals: Totals, dtype: torch.dtype, *, step: int, size: int) -> Measured:
     """Adds the gradient of a batch's share of the step's loss. size: of processes. RETURNS: what was measured."""
     with torch.autocast(batch_device(model), dtype=dtype, enabled=dtype != torch.float32):
-        loss, measured = model(batch, totals)
+        result: tuple[Tensor, Measured] = model(batch, totals)
+    loss, measured = result
     if not torch.isfinite(loss):
-        values = {name: float(total / max(count, 1)) for name, (total, count) in measured.items()}
+        values = {name: float(total / count.clamp(min=1)) for name, (total, count) in measured.items()}
         raise ValueError(
             f"The loss of step {step + 1} is {float(loss.detach())} in the batch {batch.name} ({_shown(values)}). Look "
             f"at this part "
@@ -227,11 +217,11 @@ def _add(sums: dict[str, list[float]], measured: list[Measured], processes: Proc
         for name, pair in part.items():
             for i, value in enumerate(pair):
                 new[name, i] = new.get((name, i), 0.0) + float(value)
-    for (name, i), value in processes.sum(new).items():
-        sums.setdefault(name, [0.0, 0.0])[i] += value
+    for (name, i), total in processes.sum(new).items():
+        sums.setdefault(name, [0.0, 0.0])[i] += total
 
 
-def _averages(sums: dict[str, list[float]]) -> dict[str, float]:
+def _averages(sums: dict[str, list[float]]) -> dict[str, float | None]:
     """None where nothing was counted."""
     return {name: total / count if count else None for name, (total, count) in sums.items()}
 
@@ -243,7 +233,7 @@ def _report(path: Path, figures: dict[str, Any] | None, show: Report) -> None:
     show(figures)
 
 
-def _to_console(bar: tqdm) -> Report:
+def _to_console(bar: "tqdm[None]") -> Report:
     def show(figures: dict[str, Any] | None) -> None:
         if figures is not None:
             bar.write(_shown(figures))

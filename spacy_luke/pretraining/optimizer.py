@@ -2,9 +2,9 @@
 original BERT's, without bias correction."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -58,22 +58,32 @@ class PlainAdamW(torch.optim.Optimizer):
     (sqrt(v) + eps) + decay * w). Of a matrix whose gradient is sparse, the rows in it alone are moved, and their
     moments."""
 
-    def __init__(self, groups: Iterable[dict], *, lr: float, betas: tuple[float, float], eps: float):
+    def __init__(self, groups: Iterable[dict[str, Any]], *, lr: float, betas: tuple[float, float], eps: float):
         super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
 
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         for group in self.param_groups:
-            parameters = [p for p in group["params"] if p.grad is not None]
-            for p in parameters:
+            moved = [(p, p.grad) for p in group["params"] if p.grad is not None]
+            for p, gradient in moved:
                 if not self.state[p]:
                     self.state[p] = {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
-                if p.grad.is_sparse:
-                    self._step_rows(p, group)
-            parameters = [p for p in parameters if not p.grad.is_sparse]
-            if not parameters:
+                if gradient.is_sparse:
+                    self._step_rows(p, gradient.coalesce(), group)
+            dense = [(p, gradient) for p, gradient in moved if not gradient.is_sparse]
+            if not dense:
                 continue
-            gradients = [p.grad for p in parameters]
+            parameters, gradients = (list(x) for x in zip(*dense, strict=True))
             means = [self.state[p]["mean"] for p in parameters]
             squares = [self.state[p]["square"] for p in parameters]
             beta1, beta2 = group["betas"]
@@ -84,9 +94,9 @@ class PlainAdamW(torch.optim.Optimizer):
             torch._foreach_add_(roots, group["eps"])
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_addcdiv_(parameters, means, roots, -group["lr"])
+        return loss
 
-    def _step_rows(self, p: nn.Parameter, group: dict[str, Any]) -> None:
-        gradient = p.grad.coalesce()  # type: ignore[union-attr]
+    def _step_rows(self, p: nn.Parameter, gradient: Tensor, group: dict[str, Any]) -> None:
         rows, values = gradient.indices()[0], gradient.values()
         beta1, beta2 = group["betas"]
         mean, square = self.state[p]["mean"], self.state[p]["square"]
@@ -98,18 +108,20 @@ class PlainAdamW(torch.optim.Optimizer):
 
 def clip_gradients(model: nn.Module, most: float) -> Tensor:
     """Scale all gradients so that their norm is at most `most`, 0: as they are. RETURNS: the norm before."""
-    parameters = [p for p in model.parameters() if p.requires_grad and p.grad is not None]
-    sparse = [p for p in parameters if p.grad.is_sparse]
+    gradients = {p: p.grad for p in model.parameters() if p.requires_grad and p.grad is not None}
+    sparse = [p for p, gradient in gradients.items() if gradient.is_sparse]
     if not sparse:
-        norm = nn.utils.clip_grad_norm_(parameters, most or torch.inf)
-        return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # of parameters that are divided
+        norm: Tensor = nn.utils.clip_grad_norm_(gradients, most or torch.inf)
+        if hasattr(norm, "full_tensor"):  # of parameters that are divided
+            norm = norm.full_tensor()
+        return norm
     for p in sparse:
-        p.grad = p.grad.coalesce()  # each row once
-    dense = nn.utils.clip_grad_norm_([p for p in parameters if not p.grad.is_sparse], torch.inf)
-    norm = torch.stack([dense, *(p.grad.values().norm() for p in sparse)]).norm()
+        p.grad = gradients[p] = gradients[p].coalesce()  # each row once
+    dense = nn.utils.clip_grad_norm_([p for p, gradient in gradients.items() if not gradient.is_sparse], torch.inf)
+    norm = torch.stack([dense, *(gradients[p].values().norm() for p in sparse)]).norm()
     if most:
-        for p in parameters:
-            p.grad.mul_((most / (norm + 1e-6)).clamp(max=1.0))
+        for gradient in gradients.values():
+            gradient.mul_((most / (norm + 1e-6)).clamp(max=1.0))
     return norm
 
 
@@ -135,13 +147,9 @@ def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim
         decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else settings.weight_decay
         groups.setdefault((multiple, decay), []).append(parameter)
     if unused:
-        raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {next(_names(model))}.")
+        raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {name}.")
     described = [{"params": ps, "multiple": m, "weight_decay": d} for (m, d), ps in groups.items()]
     betas = (settings.beta1, settings.beta2)
     if settings.bias_correction:
         return torch.optim.AdamW(described, lr=settings.learn_rate, betas=betas, eps=settings.eps, fused=True)
     return PlainAdamW(described, lr=settings.learn_rate, betas=betas, eps=settings.eps)
-
-
-def _names(model: nn.Module) -> Iterable[str]:
-    return (name for name, _ in model.named_parameters())

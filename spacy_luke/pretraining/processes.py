@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -18,6 +18,7 @@ from torch.distributed.checkpoint import state_dict as states
 from torch.nn.parallel import DistributedDataParallel
 
 PARALLEL = ("ddp", "fsdp")
+KeyT = TypeVar("KeyT")
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,10 @@ class Processes:
     def is_sharded(self) -> bool:
         return self.size > 1 and self.parallel == "fsdp"
 
-    def place(self, model: nn.Module, *, gpu_id: int) -> nn.Module:
-        """The model on a GPU, of many processes on this one's own; -1: on the CPU."""
-        if gpu_id < 0:
-            return model
-        return model.cuda(gpu_id if self.size == 1 else torch.cuda.current_device())
+    def place(self, model: nn.Module, *, gpu_id: int) -> None:
+        """Move the model to a GPU, of many processes to this one's own; -1: it stays on the CPU."""
+        if gpu_id >= 0:
+            model.cuda(gpu_id if self.size == 1 else torch.cuda.current_device())
 
     def seed(self, seed: int) -> None:
         """Of many processes each draws other numbers, for dropout."""
@@ -60,13 +60,14 @@ class Processes:
                     f'training.parallel = "fsdp" needs torch 2.6 or later, but this is {torch.__version__}. '
                     'Upgrade torch, or set "ddp".'
                 ) from error
-            for layer in model.encoder.layers:  # type: ignore[union-attr]
+            for layer in model.get_submodule("encoder.layers").children():
                 fully_shard(layer)
-            return fully_shard(model)
+            fully_shard(model)
+            return model
         device = next(model.parameters()).device
         return DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device])
 
-    def accumulating(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager:
+    def accumulating(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager[None]:
         """Around a forward and backward pass: gradients are shared after the last one of a step only."""
         if isinstance(model, DistributedDataParallel):
             return nullcontext() if is_last else model.no_sync()
@@ -74,7 +75,7 @@ class Processes:
             model.set_requires_gradient_sync(is_last)  # type: ignore[operator]
         return nullcontext()
 
-    def sum(self, values: Mapping[str, float]) -> dict[str, float]:
+    def sum(self, values: Mapping[KeyT, float]) -> dict[KeyT, float]:
         """Sums over all processes, in float64."""
         if self.size == 1 or not values:
             return dict(values)
@@ -94,12 +95,13 @@ class Processes:
         """The model's whole state on the CPU; of a divided one in the main process only, but all must call it."""
         if not self.is_sharded:
             return {name: x.detach().cpu() for name, x in model.state_dict().items()}
-        return states.get_model_state_dict(model, options=_WHOLE)
+        whole = states.get_model_state_dict(model, options=_WHOLE)
+        return {name: x for name, x in whole.items() if isinstance(x, Tensor)}
 
     def load_tensors(self, model: nn.Module, tensors: dict[str, Tensor]) -> None:
         """Into the model; of parameters that are one, `tensors` may have the first name alone."""
         if self.is_sharded:
-            states.set_model_state_dict(model, tensors, options=_WHOLE)
+            states.set_model_state_dict(model, dict(tensors), options=_WHOLE)
             return
         with torch.no_grad():
             for name, x in model.state_dict().items():

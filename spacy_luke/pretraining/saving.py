@@ -77,7 +77,8 @@ def load_tensors(model: nn.Module, folder: Path, processes: Processes = Processe
 
 def _parameters(model: nn.Module) -> dict[str, Tensor]:
     """Parameters, each once, and the buffers that are part of a model's state."""
-    known, named = model.state_dict(keep_vars=True), {}
+    known: dict[str, Tensor] = model.state_dict(keep_vars=True)
+    named: dict[str, Tensor] = {}
     for name, tensor in known.items():
         if not any(tensor is other for other in named.values()):
             named[name] = tensor

@@ -6,8 +6,8 @@ needs to know of it.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Protocol
+from dataclasses import Field, asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,24 +30,46 @@ class Position:
         return asdict(self)
 
 
-Stream = Callable[[Position], Iterator[tuple[Any, Position]]]  # batches from a position on, each with the one after it
+class Batch(Protocol):
+    """What a model is given at once, a dataclass. name: which part of the data it is, for messages; counts: by loss,
+    over how many its sum is averaged."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def counts(self) -> dict[str, int]: ...
 
 
-class Source(Protocol):
+Stream = Callable[[Position], Iterator[tuple[Batch, Position]]]  # from a position on, each with the position after it
+InstanceT_co = TypeVar("InstanceT_co", covariant=True)
+InstanceT = TypeVar("InstanceT")
+
+
+class DataclassInstance(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+DataclassT = TypeVar("DataclassT", bound=DataclassInstance)
+
+
+class Source(Protocol[InstanceT_co]):
     """Where instances come from; the same position always gives the same ones.
 
     counts: what was read and what was left out since the process began, see `instances.report_counts`.
     """
 
-    counts: Counter
+    counts: Counter[str]
 
-    def instances(self, position: Position) -> Iterator[tuple[Any, Position]]:
+    def instances(self, position: Position) -> Iterator[tuple[InstanceT_co, Position]]:
         """Endless: each instance from a position on, with the position after it."""
 
 
 def batch_instances(
-    source: Source, position: Position, *, size: int, rank: int = 0, world_size: int = 1
-) -> Iterator[tuple[list[Any], Position]]:
+    source: Source[InstanceT], position: Position, *, size: int, rank: int = 0, world_size: int = 1
+) -> Iterator[tuple[list[InstanceT], Position]]:
     """Batches of `size` instances for one of `world_size` processes, each with the position after it.
 
     The processes share a global batch of size * world_size consecutive instances, which goes over the end of an epoch:
@@ -59,7 +81,8 @@ def batch_instances(
             f"{rank} "
             f"of {world_size}."
         )
-    batches, held = position.batches, []
+    batches = position.batches
+    held: list[InstanceT] = []
     for instance, after in source.instances(position):
         held.append(instance)
         if len(held) == size * world_size:
@@ -68,7 +91,7 @@ def batch_instances(
             held = []
 
 
-def move(batch: Any, device: torch.device) -> Any:
+def move(batch: DataclassT, device: torch.device) -> DataclassT:
     """A batch with all its tensors on a device, also those in dataclasses of its own."""
     changes: dict[str, Any] = {}
     for field in fields(batch):

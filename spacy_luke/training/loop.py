@@ -8,6 +8,7 @@ states, replaced as one folder. The order of the data is a function of the seed 
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -15,9 +16,10 @@ from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.training import Example
 from spacy.training.loop import create_before_to_disk_callback, create_evaluation_callback, subdivide_batch, update_meta
-from spacy.util import fix_random_seed, registry, resolve_dot_names
-from thinc.api import constant
-from wasabi import Printer
+from spacy.ty import TrainableComponent
+from spacy.util import registry, resolve_dot_names
+from thinc.api import fix_random_seed
+from wasabi.printer import Printer
 
 from ..bridge.identity import Identity
 from ..bridge.optimizer import AdamW
@@ -48,8 +50,8 @@ def train(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    stdout: IO = sys.stdout,
-    stderr: IO = sys.stderr,
+    stdout: IO[str] = sys.stdout,
+    stderr: IO[str] = sys.stderr,
 ) -> Path:
     """Train an initialised pipeline by its config's [training] block.
 
@@ -66,7 +68,7 @@ def train(
     T = job.T
     before_to_disk = create_before_to_disk_callback(T["before_to_disk"])
     evaluate = create_evaluation_callback(nlp, job.dev_corpus, T["score_weights"])
-    dropouts = T["dropout"] if not isinstance(T["dropout"], float) else constant(T["dropout"])
+    dropouts: Iterator[float] = repeat(T["dropout"]) if isinstance(T["dropout"], float) else T["dropout"]
     for _ in range(state["step"] + 1):  # a schedule is brought to where it was
         next(dropouts)
     with nlp.select_pipes(disable=T["frozen_components"]):
@@ -111,7 +113,7 @@ def train(
     return output / "model-best"
 
 
-def _prepare(nlp: Language, stdout: IO) -> _Job:
+def _prepare(nlp: Language, stdout: IO[str]) -> _Job:
     """Read the data, count the steps, say what will be done, and make what the config names."""
     config = nlp.config.interpolate()
     seed = config["training"]["seed"] or 0
@@ -164,12 +166,12 @@ def _update(
             part,
             drop=drop,
             losses=losses,
-            sgd=False,
+            sgd=False,  # type: ignore[arg-type]  # no step yet, as in spaCy's own loop, whose stub lacks bool
             exclude=T["frozen_components"],
             annotates=T["annotating_components"],
         )
     for name, proc in nlp.pipeline:
-        if name not in T["frozen_components"] and getattr(proc, "is_trainable", False):
+        if name not in T["frozen_components"] and isinstance(proc, TrainableComponent) and proc.is_trainable:
             proc.finish_update(optimizer)
     optimizer.step_schedules()
 

@@ -42,8 +42,7 @@ def make_batch(case: Case) -> LukeBatch:
         asked_A=asked.nonzero()[:, 0],
         gold_A=entities[asked],
         pages_B=case.inputs.get("page_id", torch.zeros(len(case.real_words), dtype=torch.long)),
-        candidates_C=None,
-        log_weight_C=None,
+        sampled=None,
         name="golden",
     )
 

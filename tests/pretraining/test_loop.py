@@ -27,9 +27,6 @@ class Numbers:
     def counts(self):
         return {"numbers": self.values_BD.numel()}
 
-    def to(self, device):
-        return replace(self, values_BD=self.values_BD.to(device))
-
 
 class Small(nn.Module):
     """Reconstructs its input; two parameters are one."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from ...model.ernie import Knowledge
 from ...model.luke import Windows
 from ...vectors.store import EntityVectors
-from ..stream import Position, Source, Stream, batch_instances, move
+from ..stream import Position, Source, Stream, batch_instances
 from .instances import Instance
 
 CANDIDATES = ("batch", "sequence")
@@ -50,9 +50,6 @@ class ErnieBatch:
     @property
     def counts(self) -> dict[str, int]:
         return {"mlm": len(self.pieces_K), "nsp": len(self.random_B), "dea": len(self.gold_A)}
-
-    def to(self, device: torch.device) -> "ErnieBatch":
-        return move(self, device)
 
 
 def corrupt(
@@ -138,7 +135,7 @@ def collate(
 
 
 def ernie_stream(
-    source: Source,
+    source: Source[Instance],
     vectors: EntityVectors,
     task: dict[str, Any],
     size: int,
@@ -160,7 +157,7 @@ def ernie_stream(
 
 
 def held_out_batches(
-    source: Source, vectors: EntityVectors, task: dict[str, Any], size: int, limit: int, seed: int
+    source: Source[Instance], vectors: EntityVectors, task: dict[str, Any], size: int, limit: int, seed: int
 ) -> list[ErnieBatch]:
     """The first batches of the held-out data's first pass, with a corruption that stays the same."""
     instances = []

@@ -84,7 +84,7 @@ class InstanceSettings:
 
 
 def encode_document(
-    document: Document, *, tokenizer: PieceTokenizer, vectors: EntityVectors, counts: Counter
+    document: Document, *, tokenizer: PieceTokenizer, vectors: EntityVectors, counts: Counter[str]
 ) -> list[Sentence]:
     """Sentences of a document as pieces and rows; those without pieces fall out.
 
@@ -128,7 +128,7 @@ def pair_documents(
     *,
     settings: InstanceSettings,
     rng: random.Random,
-    counts: Counter | None = None,
+    counts: Counter[str] | None = None,
 ) -> Iterator[Instance]:
     """Instances of documents (name, sentences), none without sentences; which are shuffled first.
 
@@ -228,7 +228,7 @@ def _mask(
     )
 
 
-def report_counts(counts: Counter) -> list[str]:
+def report_counts(counts: Counter[str]) -> list[str]:
     """What was not used, in words: lines for the console."""
     lines = []
     if counts["mentions"]:

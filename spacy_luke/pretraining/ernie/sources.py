@@ -18,7 +18,7 @@ from .records import Records, from_record
 # Documents of a corpus from a number on; made anew for each pass.
 Documents = Callable[[int], Iterator[Document]]
 # Takes what the model brings: tokenizer, vectors, max_window (pieces that the encoder reads at once), and the seed.
-Bind = Callable[..., Source]
+Bind = Callable[..., Source[Instance]]
 PLACINGS = ("first", "code")
 NO_ENTITY = "#UNK#"
 
@@ -30,7 +30,7 @@ def make_record_source(path: str, entities: str | None = None) -> Bind:
     are rows of the vectors, as in stores built from the original's own files.
     """
 
-    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source:
+    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source[Instance]:
         names = None if entities is None else read_entity_numbers(Path(entities))
         return RecordSource(
             Records(Path(path)),
@@ -59,7 +59,7 @@ def make_document_source(
     and instances shuffled. The rest: see `InstanceSettings`.
     """
 
-    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source:
+    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source[Instance]:
         if max_pieces > max_window:
             raise ValueError(
                 f"The corpus makes windows of {max_pieces} pieces, but the encoder reads {max_window}: lower "
@@ -179,7 +179,7 @@ class DocumentSource:
             )
         self.documents, self.tokenizer, self.vectors = documents, tokenizer, vectors
         self.settings, self.block, self.seed = settings, block, seed
-        self.counts: Counter = Counter()
+        self.counts: Counter[str] = Counter()
 
     def instances(self, position: Position) -> Iterator[tuple[Instance, Position]]:
         while True:
@@ -234,7 +234,7 @@ class RecordSource:
             raise ValueError(f"{records.path} has no records: expected at least one.")
         self.records, self.vectors, self.names, self.seed = records, vectors, names, seed
         self.pieces, self.max_window = pieces, max_window
-        self.counts: Counter = Counter()
+        self.counts: Counter[str] = Counter()
 
     def instances(self, position: Position) -> Iterator[tuple[Instance, Position]]:
         while True:

@@ -45,12 +45,11 @@ class ErniePretraining(nn.Module):
         if batch.allowed_AC is not None:
             logits = (*logits[:2], logits[2].masked_fill(~batch.allowed_AC, -torch.inf))
         losses = pretraining_losses(logits, (batch.pieces_K, batch.random_B, batch.gold_A))
-        counts, totals = batch.counts, totals or batch.counts
-        shares = {name: counts[name] / max(1, totals[name]) for name in counts}
-        counted = dict(zip(("mlm", "nsp", "dea") if self.dea else ("mlm", "nsp"), losses))
-        return sum(loss * shares[name] for name, loss in counted.items()), _measure(
-            batch, losses, [x.detach() for x in logits]
-        )
+        counts = batch.counts
+        shares = {name: counts[name] / max(1, (totals or counts)[name]) for name in counts}
+        learned = zip(("mlm", "nsp", "dea") if self.dea else ("mlm", "nsp"), losses)
+        first, *others = (loss * shares[name] for name, loss in learned)
+        return sum(others, start=first), _measure(batch, losses, [x.detach() for x in logits])
 
 
 @torch.no_grad()

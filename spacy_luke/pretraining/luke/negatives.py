@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 DISTRIBUTIONS = ("uniform", "log_uniform")
 
@@ -67,5 +68,5 @@ class EntitySampler:
         return rows_C[known_C], -np.log(present_C[known_C]).astype(np.float32)
 
     @staticmethod
-    def _below_one(shares: np.ndarray) -> np.ndarray:
-        return np.minimum(shares, 1 - 1e-12)
+    def _below_one(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return shares.clip(max=1 - 1e-12)

@@ -94,14 +94,14 @@ class LukePretraining(nn.Module):
         return torch.stack(shares).sum(), measured
 
     def _entity_logits(self, states_AD: Tensor, table_RE: Tensor, batch: LukeBatch) -> tuple[Tensor, Tensor]:
-        if batch.candidates_C is None:
+        if batch.sampled is None:
             return self.entity_head(states_AD, table_RE), batch.gold_A
         logits_AC = self.entity_head.sampled(
             states_AD,
             table_RE,
             gold_K=batch.gold_A,
-            sampled_C=batch.candidates_C,
-            log_weight_C=batch.log_weight_C,
+            sampled_C=batch.sampled.rows_C,
+            log_weight_C=batch.sampled.log_weight_C,
             sparse=self.sparse,
         )
         return logits_AC, torch.zeros_like(batch.gold_A)

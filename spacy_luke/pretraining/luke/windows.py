@@ -15,7 +15,7 @@ from torch import Tensor
 from ...corpus.shards import Example, Shards
 from ...model.luke import Mentions, Windows
 from ...text.tokenizer import PieceTokenizer
-from ..stream import Position, Stream, batch_instances, move
+from ..stream import Position, Stream, batch_instances
 from .masking import MaskingSettings, Vocabularies, mask_entities, mask_words
 from .negatives import EntitySampler
 
@@ -46,7 +46,7 @@ class ShardSource:
         if not len(examples):
             raise ValueError("The shards have no examples: expected at least one.")
         self.examples, self.seed = examples, seed
-        self.counts: Counter = Counter()
+        self.counts: Counter[str] = Counter()
 
     def instances(self, position: Position) -> Iterator[tuple[Drawn, Position]]:
         while True:
@@ -58,13 +58,21 @@ class ShardSource:
 
 
 @dataclass(frozen=True)
+class SampledEntities:
+    """rows_C: of the entity table; log_weight_C: minus the log of the probability that each is among them."""
+
+    rows_C: Tensor
+    log_weight_C: Tensor
+
+
+@dataclass(frozen=True)
 class LukeBatch:
     """Windows after masking, and what is asked of them.
 
     masked_K: rows of the packed pieces that are asked, pieces_K: their pieces; asked_A: rows of the packed entity
         tokens,
-    gold_A: their entities; pages_B: entities of the pages; candidates_C, log_weight_C: sampled entities, see
-    `EntitySampler`, None: all; name: for messages.
+    gold_A: their entities; pages_B: entities of the pages; sampled: the entities that the softmax is over, None: all;
+    name: for messages.
     """
 
     windows: Windows
@@ -74,16 +82,28 @@ class LukeBatch:
     asked_A: Tensor
     gold_A: Tensor
     pages_B: Tensor
-    candidates_C: Tensor | None
-    log_weight_C: Tensor | None
+    sampled: SampledEntities | None
     name: str
 
     @property
     def counts(self) -> dict[str, int]:
         return {"words": len(self.pieces_K), "entities": len(self.gold_A), "pages": len(self.pages_B)}
 
-    def to(self, device: torch.device) -> "LukeBatch":
-        return move(self, device)
+
+class MaskedWindow(NamedTuple):
+    """One example after masking, int64: its N pieces, [CLS] and [SEP] among them, and M mentions.
+
+    labels_N, asked_M: the piece and the entity that are asked, -1 elsewhere; first_M, last_M: first and last piece of
+    each mention, both inclusive; page: the row of the page's entity.
+    """
+
+    pieces_N: np.ndarray
+    labels_N: np.ndarray
+    entities_M: np.ndarray
+    asked_M: np.ndarray
+    first_M: np.ndarray
+    last_M: np.ndarray
+    page: int
 
 
 class LukeWindows:
@@ -114,32 +134,34 @@ class LukeWindows:
 
     def collate(self, drawn: Sequence[Drawn], *, name: str = "") -> LukeBatch:
         """Read and mask these examples; the masks are a function of seed, epoch and place alone."""
-        windows = [self._mask(x) for x in drawn]
-        pieces, labels, entities, asked, first, last, pages = zip(*windows, strict=True)
-        entity_labels_E, labels_N = np.concatenate(asked), np.concatenate(labels)
+        masked = [self._mask(x) for x in drawn]
+        labels_N = np.concatenate([x.labels_N for x in masked])
+        entity_labels_E = np.concatenate([x.asked_M for x in masked])
         masked_K, asked_A = np.flatnonzero(labels_N >= 0), np.flatnonzero(entity_labels_E >= 0)
         gold_A = entity_labels_E[asked_A]
-        sampled: tuple[Tensor | None, Tensor | None] = (None, None)
+        sampled = None
         if self.sampler is not None:
             rng = np.random.default_rng([self.seed, drawn[0].epoch, drawn[0].place, 1])
             rows_C, weights_C = self.sampler.sample(gold_A, rng)
-            sampled = (torch.from_numpy(rows_C), torch.from_numpy(weights_C))
+            sampled = SampledEntities(torch.from_numpy(rows_C), torch.from_numpy(weights_C))
         return LukeBatch(
-            windows=Windows(torch.from_numpy(np.concatenate(pieces)), [len(x) for x in pieces]),
+            windows=Windows(_joined([x.pieces_N for x in masked]), [len(x.pieces_N) for x in masked]),
             mentions=Mentions(
-                *(torch.from_numpy(np.concatenate(x)) for x in (entities, first, last)), [len(x) for x in entities]
+                _joined([x.entities_M for x in masked]),
+                _joined([x.first_M for x in masked]),
+                _joined([x.last_M for x in masked]),
+                [len(x.entities_M) for x in masked],
             ),
             masked_K=torch.from_numpy(masked_K),
             pieces_K=torch.from_numpy(labels_N[masked_K]),
             asked_A=torch.from_numpy(asked_A),
             gold_A=torch.from_numpy(gold_A),
-            pages_B=torch.tensor(pages),
-            candidates_C=sampled[0],
-            log_weight_C=sampled[1],
+            pages_B=torch.tensor([x.page for x in masked]),
+            sampled=sampled,
             name=name or f"examples {', '.join(str(x.number) for x in drawn)}",
         )
 
-    def _mask(self, drawn: Drawn) -> tuple:
+    def _mask(self, drawn: Drawn) -> MaskedWindow:
         example = self.examples[drawn.number]
         if len(example.pieces) + 2 > self.max_window:
             raise ValueError(
@@ -154,15 +176,19 @@ class LukeWindows:
         pieces, labels = mask_words(example.pieces, example.word_starts, **shared)
         ends = ([self.tokenizer.cls_id], [self.tokenizer.sep_id])
         n = len(entities_M)
-        return (
-            np.concatenate([ends[0], pieces, ends[1]]),
-            np.concatenate([[-1], labels, [-1]]),
-            entities_M,
-            asked_M,
-            example.starts[:n].astype(np.int64) + 1,
-            example.ends[:n].astype(np.int64),  # the last piece of the mention, counted with [CLS]
-            example.page_id,
+        return MaskedWindow(
+            pieces_N=np.concatenate([ends[0], pieces, ends[1]]),
+            labels_N=np.concatenate([[-1], labels, [-1]]),
+            entities_M=entities_M,
+            asked_M=asked_M,
+            first_M=example.starts[:n].astype(np.int64) + 1,
+            last_M=example.ends[:n].astype(np.int64),  # the last piece of the mention, counted with [CLS]
+            page=example.page_id,
         )
+
+
+def _joined(arrays: Sequence[np.ndarray]) -> Tensor:
+    return torch.from_numpy(np.concatenate(arrays))
 
 
 def luke_stream(source: ShardSource, windows: LukeWindows, size: int, *, rank: int = 0, world_size: int = 1) -> Stream:

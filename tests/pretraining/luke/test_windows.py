@@ -118,9 +118,9 @@ def test_sampled_entities(shards):
     sampler = EntitySampler(SamplingSettings(negatives=4), first=FIRST, end=len(make_vocab()))
     windows = make_windows(shards, sampler=sampler)
     first, again = (windows.collate([Drawn(i, 0, i) for i in range(10)]) for _ in range(2))
-    assert set(first.gold_A.tolist()) <= set(first.candidates_C.tolist())
-    assert torch.equal(first.candidates_C, again.candidates_C)
-    assert len(first.log_weight_C) == len(first.candidates_C)
+    assert set(first.gold_A.tolist()) <= set(first.sampled.rows_C.tolist())
+    assert torch.equal(first.sampled.rows_C, again.sampled.rows_C)
+    assert len(first.sampled.log_weight_C) == len(first.sampled.rows_C)
 
 
 def test_held_out_windows_stay(shards):
