@@ -48,7 +48,7 @@ def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[
             if traceback:
                 tracebacks.print_exception(error, file=sys.stdout)
             usage = hasattr(error, "format_message")  # an option of the command line that is none
-            msg.fail(getattr(error, "failed", failed), explain(error))
+            msg.fail(getattr(error, "failed", failed), explain(error), spaced=True)
             sys.exit(2 if usage else 1)
 
     own = signature(function)

@@ -147,7 +147,8 @@ def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim
         decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else settings.weight_decay
         groups.setdefault((multiple, decay), []).append(parameter)
     if unused:
-        raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {name}.")
+        first = next(name for name, _ in model.named_parameters())
+        raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {first}.")
     described = [{"params": ps, "multiple": m, "weight_decay": d} for (m, d), ps in groups.items()]
     betas = (settings.beta1, settings.beta2)
     if settings.bias_correction:
