@@ -7,7 +7,8 @@ import typer
 from wasabi import msg
 
 from ..checkpoint.checkpoint import write_huggingface
-from ..checkpoint.ernie import ErnieCheckpoint, write_ernie
+from ..checkpoint.contents import ErnieCheckpoint, LukeCheckpoint
+from ..checkpoint.ernie import write_ernie
 from ..components.base import LukeComponent, find_component
 
 
@@ -21,7 +22,7 @@ def export_cli(
     checkpoint = proc.to_checkpoint()
     if isinstance(checkpoint, ErnieCheckpoint):
         write_ernie(checkpoint, output)
-    else:
+    elif isinstance(checkpoint, LukeCheckpoint):
         write_huggingface(checkpoint, output)
     if proc.model.attrs["attention"] != "full":
         msg.warn(
