@@ -161,7 +161,8 @@ def prior_weights(linker: Any) -> list[float]:
 
 def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:
     """The entities of PPRforNED with their in-links, and vectors of their titles by the encoder before training."""
-    from spacy_luke.components.linker.embed_entities import TextEncoder, embed_entities
+    from spacy_luke.checkpoint.text_encoder import TextEncoder
+    from spacy_luke.components.linker.embed_entities import embed_entities
     from spacy_luke.kb.build import build_kb
     from spacy_luke.kb.knowledge_base import EntityKB
 

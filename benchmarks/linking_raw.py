@@ -128,7 +128,8 @@ def aida_kb(data: Path, folder: Path, *, documents: int | None = None) -> Any:
     before training."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.components.linker.embed_entities import TextEncoder, embed_entities
+    from spacy_luke.checkpoint.text_encoder import TextEncoder
+    from spacy_luke.components.linker.embed_entities import embed_entities
     from spacy_luke.kb.build import build_kb
     from spacy_luke.kb.knowledge_base import EntityKB
 

@@ -102,7 +102,8 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
     sets but `without`, with vectors of the entities' titles."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.components.linker.embed_entities import TextEncoder, embed_entities
+    from spacy_luke.checkpoint.text_encoder import TextEncoder
+    from spacy_luke.components.linker.embed_entities import embed_entities
     from spacy_luke.kb.build import Settings, add_to_kb
     from spacy_luke.kb.knowledge_base import EntityKB
 

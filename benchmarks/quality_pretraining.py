@@ -104,7 +104,7 @@ def find_encoder(options: argparse.Namespace) -> Path:
     from spacy.util import load_config
 
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.cli.pretrain import run as pretrain
+    from spacy_luke.pretraining.luke.job import pretrain_luke
 
     changes = SYSTEMS[options.system]
     if changes is None:
@@ -125,7 +125,7 @@ def find_encoder(options: argparse.Namespace) -> Path:
             settings[f"stages.{name}.optimizer.warmup_steps"] = max(1, (options.limit or steps) // 10)
             settings[f"stages.{name}.optimizer.frozen"] = frozen[name]
         config = load_config(CONFIG, overrides=settings, interpolate=True)
-        pretrain(config, folder, resume=(folder / "new" / "resume").is_dir())
+        pretrain_luke(config, folder, resume=(folder / "new" / "resume").is_dir())
     return folder / "model"
 
 

@@ -45,8 +45,9 @@ ROOMS = {
         "bridge",
         "checkpoint.sources",
         "corpus.from_docs",
+        "pretraining.registry",
     ],
-    "thinc": ["cli", "components", "training", "architectures", "encoders", "bridge"],
+    "thinc": ["cli", "components", "training", "pretraining.registry", "architectures", "encoders", "bridge"],
     "torch": [
         "components",
         "training",

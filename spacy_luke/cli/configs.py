@@ -1,17 +1,16 @@
-"""What the commands that train share: reading a config, finding misspelt settings, and making settings of sections."""
+"""What the commands that train share: reading a config, and finding misspelt settings."""
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from pydantic import BaseModel
 from spacy.cli._util import import_code, parse_config_overrides
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.util import load_config
 from thinc.api import Config
+
+from ..pretraining.sections import nearest
 
 OWN_NAMES = ("paths", "system")  # sections whose settings a config makes up itself
 LARGEST = 1_000_000  # characters of a config, and of what its references make of it
@@ -113,63 +112,3 @@ def check_names(config: Config) -> None:
         for name in config.get(section, {}):
             if name not in known:
                 raise ValueError(f"{section}.{name}: there is no such setting{nearest(name, known)}")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence on a wrong name: what may be meant, or what there is."""
-    known = sorted(set(known))
-    near = difflib.get_close_matches(name, known, n=1)
-    return f". Is {near[0]} meant?" if near else f"; there are {', '.join(known)}."
-
-
-def check_sections(config: dict[str, Any], sections: Sequence[str]) -> None:
-    if set(config) != set(sections):
-        near = difflib.get_close_matches(next(iter(set(config) - set(sections)), ""), sections)
-        raise ValueError(
-            f"A pretraining config must have the sections {list(sections)}, but this one has {list(config)}."
-            + (f" Is {near[0]} meant?" if near else "")
-        )
-
-
-def check_settings(section: Any, name: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:
-    """ValueError where a section lacks a setting, or has one that is none."""
-    known = [*required, *optional]
-    if not isinstance(section, dict):
-        raise ValueError(f"[{name}] must be a section, but it is {section!r}.")
-    for setting in section:
-        if setting not in known:
-            raise ValueError(f"{name}.{setting}: there is no such setting{nearest(setting, known)}")
-    if missing := [setting for setting in required if setting not in section]:
-        raise ValueError(f"[{name}] lacks {', '.join(missing)}: copy what is missing from one of the files in configs.")
-
-
-def check_count(value: Any, name: str, *, least: int = 1) -> None:
-    if type(value) is not int or value < least:
-        raise ValueError(f"{name} must be a whole number from {least}, but it is {value!r}.")
-
-
-def check_switch(value: Any, name: str) -> None:
-    if type(value) is not bool:
-        raise ValueError(f"{name} must be true or false, but it is {value!r}.")
-
-
-def _check_types(kind: type, section: dict[str, Any], name: str) -> None:
-    """Of numbers, texts and switches; the rest is checked by the settings themselves."""
-    for setting, wanted in get_type_hints(kind).items():
-        kinds = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
-        if setting in section and all(x in (int, float, str, bool, type(None)) for x in kinds):
-            value = section[setting]
-            if type(value) not in kinds and not (float in kinds and type(value) is int):
-                names = " or ".join("null" if x is type(None) else x.__name__ for x in kinds)
-                raise ValueError(f"{name}.{setting} must be {names}, but it is {value!r}.")
-
-
-def make_settings(kind: type, section: dict[str, Any], name: str) -> Any:
-    """An object of settings from a section, whose name is for messages."""
-    if not isinstance(section, dict):
-        raise ValueError(f"[{name}] must be a section, but it is {section!r}.")
-    _check_types(kind, section, name)
-    try:
-        return kind(**section)
-    except TypeError as error:
-        raise ValueError(f"[{name}] has a setting that does not exist, or lacks one: {error}.") from error

@@ -7,7 +7,8 @@ from wasabi import msg
 
 from ..checkpoint.checkpoint import read_checkpoint
 from ..checkpoint.sources import find_source
-from ..components.linker.embed_entities import TextEncoder, embed_entities
+from ..checkpoint.text_encoder import TextEncoder
+from ..components.linker.embed_entities import embed_entities
 from ..kb.knowledge_base import EntityKB
 
 

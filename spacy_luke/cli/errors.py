@@ -20,7 +20,7 @@ from spacy.cli._util import setup_gpu
 from spacy.util import registry
 from wasabi import msg
 
-from .configs import nearest
+from ..pretraining.sections import nearest
 
 HELP = "Show the whole traceback of an error"
 LONGEST = 4000  # characters of a message: some libraries print a whole config

@@ -1,83 +1,25 @@
-"""Vectors of entities from what they are called and what they are: an entity is added without any training.
+"""Vectors of entities from what they are called and what they are: an entity is added without any training."""
 
-E entities, N packed pieces, D model width.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
-from ...batch.batches import batch_items
-from ...checkpoint.contents import LukeCheckpoint
+from ...checkpoint.text_encoder import TextEncoder
 from ...kb.files import VECTORS
 from ...kb.knowledge_base import EntityKB, hold_kb
-from ...model.luke import LukeEncoder, Windows
 from ...stores.atomic import HeldFolder
 from ...vectors.build import build_vectors
 
 BLOCK = 4096  # entities whose texts are in memory at once
 
 
-class _Text:
-    """A window of an entity's pieces, as `batch_items` takes it."""
-
-    def __init__(self, place: int, pieces: np.ndarray):
-        self.place, self.pieces = place, pieces
-
-    @property
-    def cost(self) -> int:
-        return len(self.pieces)
-
-
 def entity_text(kb: EntityKB, row: int) -> str:
     """Its id, and its description where it has one."""
     name, description = kb.name_of(row), kb.description(row)
     return f"{name}. {description}" if description else name
-
-
-class TextEncoder:
-    """The mean of an encoder's last word states over all pieces of a text, [CLS] and [SEP] among them; of a long text
-    over its first window. normalise: to length 1."""
-
-    def __init__(self, checkpoint: LukeCheckpoint, *, normalise: bool = True):
-        if checkpoint.tokenizer is None:
-            raise ValueError("The checkpoint has no tokenizer. Expected its files beside the weights.")
-        self.tokenizer, self.normalise = checkpoint.tokenizer, normalise
-        self.encoder = LukeEncoder(checkpoint.config).eval()
-        prefix = "encoder."
-        self.encoder.load_state_dict(
-            {n[len(prefix) :]: x for n, x in checkpoint.tensors.items() if n.startswith(prefix)}
-        )
-        if torch.cuda.is_available():
-            self.encoder.cuda()
-
-    @property
-    def size(self) -> int:
-        return self.encoder.config.hidden_size
-
-    @torch.inference_mode()
-    def encode(self, texts: Sequence[str], *, batch_size: int = 4096) -> np.ndarray:
-        """float32 (E, D). batch_size: pieces encoded at once."""
-        device = self.encoder.words.piece.weight.device
-        room = self.encoder.config.max_window - 2
-        items = []
-        for place, text in enumerate(texts):
-            ids = np.asarray(self.tokenizer.encode(text)[0][:room], dtype=np.int64)
-            items.append(_Text(place, np.concatenate([[self.tokenizer.cls_id], ids, [self.tokenizer.sep_id]])))
-        vectors_ED = np.empty((len(texts), self.size), dtype=np.float32)
-        for batch in batch_items(items, size=batch_size, make=lambda some: list(some)):
-            lengths = [len(x.pieces) for x in batch]
-            pieces_N = torch.from_numpy(np.concatenate([x.pieces for x in batch])).to(device)
-            states_ND = self.encoder.word_states(Windows(pieces_N, lengths)).float()
-            means = torch.stack([x.mean(0) for x in states_ND.split(lengths)])
-            if self.normalise:
-                means = torch.nn.functional.normalize(means, dim=-1)
-            vectors_ED[[x.place for x in batch]] = means.cpu().numpy()
-        return vectors_ED
 
 
 def embed_entities(

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from spacy_luke.checkpoint.contents import ErnieCheckpoint
 from spacy_luke.checkpoint.ernie import fresh_tensors, read_ernie, write_ernie
 from spacy_luke.checkpoint.ernie_names import ernie_shapes
-from spacy_luke.cli.pretrain_ernie import run
 from spacy_luke.model.ernie import ErnieConfig
+from spacy_luke.pretraining.ernie.job import pretrain_ernie
 from spacy_luke.vectors.store import EntityVectors
 from tests.pretraining.runs import as_arguments, kill_at, reports
 from tests.tiny import make_wordpiece
@@ -102,7 +102,7 @@ def read_config(folder, path=LARGE, **changes):
 @pytest.fixture(scope="module")
 def whole(folder):
     """An uninterrupted run."""
-    run(read_config(folder), folder / "whole", progress=False)
+    pretrain_ernie(read_config(folder), folder / "whole", progress=False)
     return folder / "whole"
 
 
@@ -132,7 +132,7 @@ def test_kill_at_a_random_step(whole, folder, tmp_path):
     assert not (tmp_path / "run/model").exists()
     has_state = any((tmp_path / "run" / name).exists() for name in ("resume", ".resume.old"))
     assert has_state or done <= 4, "the state is saved right after the report of step 4"
-    run(read_config(folder), tmp_path / "run", resume=has_state, progress=False)
+    pretrain_ernie(read_config(folder), tmp_path / "run", resume=has_state, progress=False)
     assert reports(tmp_path / "run") == reports(whole), f"killed after step {done}"
     name = "resume/model.safetensors"
     assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes(), f"killed after step {done}"
@@ -171,7 +171,7 @@ def test_the_head_names_the_file(path):
 )
 def test_what_is_refused(folder, tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        run(read_config(folder, **changes), tmp_path / "run", progress=False)
+        pretrain_ernie(read_config(folder, **changes), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
@@ -179,24 +179,28 @@ def test_unknown_settings_and_sections(folder, tmp_path):
     config = read_config(folder)
     config["training"]["max_step"] = 3
     with pytest.raises(ValueError, match=r"training\.max_step: there is no such setting\. Is max_steps meant\?"):
-        run(config, tmp_path / "run", progress=False)
+        pretrain_ernie(config, tmp_path / "run", progress=False)
     config = read_config(folder)
     config["pretraining"] = config.pop("training")
     with pytest.raises(ValueError, match=r"must have the sections .* but this one has"):
-        run(config, tmp_path / "run", progress=False)
+        pretrain_ernie(config, tmp_path / "run", progress=False)
 
 
 def test_vectors_of_another_width(folder, tmp_path, make_vectors):
     make_vectors(NAMES, size=10).save(tmp_path / "narrow")
     assert EntityVectors.open(tmp_path / "narrow").size == 10
     with pytest.raises(ValueError, match=r"takes entity vectors of 12 numbers, but those in .*narrow have 10"):
-        run(read_config(folder, **{"paths.vectors": str(tmp_path / "narrow")}), tmp_path / "run", progress=False)
+        pretrain_ernie(
+            read_config(folder, **{"paths.vectors": str(tmp_path / "narrow")}), tmp_path / "run", progress=False
+        )
 
 
 def test_a_corpus_without_known_entities(folder, tmp_path, make_vectors):
     make_vectors(["other"]).save(tmp_path / "other")
     with pytest.raises(ValueError, match=r"gives no instance.*\(100.0%\) without a vector"):
-        run(read_config(folder, **{"paths.vectors": str(tmp_path / "other")}), tmp_path / "run", progress=False)
+        pretrain_ernie(
+            read_config(folder, **{"paths.vectors": str(tmp_path / "other")}), tmp_path / "run", progress=False
+        )
 
 
 def test_the_command_says_what_is_wrong(folder, tmp_path):
@@ -210,5 +214,5 @@ def test_the_command_says_what_is_wrong(folder, tmp_path):
 def test_several_processes_are_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="trains in one process, but WORLD_SIZE says that there are 2"):
-        run(load_config(SMALL, interpolate=False), tmp_path / "run")
+        pretrain_ernie(load_config(SMALL, interpolate=False), tmp_path / "run")
     assert not (tmp_path / "run").exists()

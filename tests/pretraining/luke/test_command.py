@@ -23,8 +23,8 @@ from typer.testing import CliRunner
 
 from spacy_luke.annotations import set_candidates_given, set_relations
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
-from spacy_luke.cli.pretrain import run
-from spacy_luke.components.linker.embed_entities import TextEncoder
+from spacy_luke.checkpoint.text_encoder import TextEncoder
+from spacy_luke.pretraining.luke.job import pretrain_luke
 from spacy_luke.pretraining.processes import Processes
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.vectors.store import EntityVectors
@@ -86,7 +86,7 @@ def state(output, stage="all"):
 @pytest.fixture(scope="module")
 def whole(folder):
     """An uninterrupted run."""
-    run(read_config(folder), folder / "whole", progress=False)
+    pretrain_luke(read_config(folder), folder / "whole", progress=False)
     return folder / "whole"
 
 
@@ -122,7 +122,7 @@ def test_kill_at_a_random_step(whole, folder, tmp_path):
     assert not (tmp_path / "run/model").exists()
     started = (tmp_path / "run/new/resume").exists() or (tmp_path / "run/new/.resume.old").exists()
     assert started or (stage == "new" and done <= 4)
-    run(read_config(folder), tmp_path / "run", resume=started, progress=False)
+    pretrain_luke(read_config(folder), tmp_path / "run", resume=started, progress=False)
     for name in ("new", "all"):
         assert reports(tmp_path / "run" / name) == reports(whole / name), f"killed in {stage} after step {done}"
         assert state(tmp_path / "run", name) == state(whole, name), f"killed in {stage} after step {done}"
@@ -132,7 +132,7 @@ def test_kill_at_a_random_step(whole, folder, tmp_path):
 
 def test_resume_after_the_end_changes_nothing(whole, folder):
     before = state(whole)
-    run(read_config(folder), whole, resume=True, progress=False)
+    pretrain_luke(read_config(folder), whole, resume=True, progress=False)
     assert state(whole) == before
 
 
@@ -148,9 +148,9 @@ def test_a_full_disk_leaves_the_old_state(whole, folder, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("spacy_luke.pretraining.saving.torch.save", full)
         with pytest.raises(OSError, match="No space left"):
-            run(read_config(folder), tmp_path / "run", progress=False)
+            pretrain_luke(read_config(folder), tmp_path / "run", progress=False)
     assert {x.name for x in (tmp_path / "run/all").iterdir()} == {"metrics.jsonl", "resume"}
-    run(read_config(folder), tmp_path / "run", resume=True, progress=False)
+    pretrain_luke(read_config(folder), tmp_path / "run", resume=True, progress=False)
     assert state(tmp_path / "run") == state(whole)
 
 
@@ -162,7 +162,7 @@ def test_a_full_disk_while_the_checkpoint_is_written(whole, folder, monkeypatch)
     with monkeypatch.context() as patched:
         patched.setattr("spacy_luke.checkpoint.files.save_file", full)
         with pytest.raises(OSError, match="No space left"):
-            run(read_config(folder), whole, resume=True, progress=False)
+            pretrain_luke(read_config(folder), whole, resume=True, progress=False)
     assert (whole / "model/model.safetensors").read_bytes() == before
     assert {x.name for x in whole.iterdir()} == {"new", "all", "model"}
 
@@ -192,7 +192,7 @@ def test_two_processes_are_one(folder, tmp_path, parallel, corrected):
     changes = {**SHORT, "paths.weights": str(folder / "tiny")}
     changes |= {f"stages.{stage}.optimizer.bias_correction": corrected for stage in ("new", "all")}
     changes |= {f"stages.{stage}.optimizer.learn_rate": 0.001 for stage in ("new", "all")}
-    run(read_config(folder, **changes, **{"training.batch_size": 8}), tmp_path / "one", progress=False)
+    pretrain_luke(read_config(folder, **changes, **{"training.batch_size": 8}), tmp_path / "one", progress=False)
     torchrun(folder, tmp_path / "two", **changes, **{"training.parallel": parallel})
     for stage in ("new", "all"):
         for two, one in zip(*(reports(tmp_path / n / stage) for n in ("two", "one")), strict=True):
@@ -203,7 +203,7 @@ def test_two_processes_are_one(folder, tmp_path, parallel, corrected):
         assert set(two) == set(one)
         assert max(float((two[name] - one[name]).abs().max()) for name in one) < 1e-4
     with pytest.raises(ValueError, match=r"windows of a step[.]all: was 16, now 8"):
-        run(
+        pretrain_luke(
             read_config(folder, **changes, **{"training.parallel": parallel}),
             tmp_path / "two",
             resume=True,
@@ -251,8 +251,8 @@ def test_one_process_goes_on_for_two(folder, tmp_path):
     options = ("--code", str(tmp_path / "stops.py"))
     assert "stopped here" in torchrun(folder, tmp_path / "parts", *options, expected=1, **changes, **stopping)
     one = read_config(folder, **changes, **{"training.batch_size": 8})
-    run(one, tmp_path / "parts", resume=True, progress=False)
-    run(one, tmp_path / "whole", progress=False)
+    pretrain_luke(one, tmp_path / "parts", resume=True, progress=False)
+    pretrain_luke(one, tmp_path / "whole", progress=False)
     for stage in ("new", "all"):
         parts, whole = (load_file(tmp_path / n / stage / "resume/model.safetensors") for n in ("parts", "whole"))
         assert max(float((parts[name] - whole[name]).abs().max()) for name in whole) < 1e-5
@@ -262,7 +262,7 @@ def test_one_process_goes_on_for_two(folder, tmp_path):
 def stopped(folder, tmp_path_factory):
     """A run that was stopped in its second stage, at step 12 of a state that is saved every 4."""
     output = tmp_path_factory.mktemp("stopped") / "run"
-    run(read_config(folder, **{"stages.all.max_steps": 12}), output, progress=False)
+    pretrain_luke(read_config(folder, **{"stages.all.max_steps": 12}), output, progress=False)
     return output
 
 
@@ -270,7 +270,7 @@ def go_on(folder, stopped, tmp_path, capsys, **changes):
     """RETURNS: what was said."""
     shutil.copytree(stopped, tmp_path / "run")
     capsys.readouterr()
-    run(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
+    pretrain_luke(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
     return capsys.readouterr().err
 
 
@@ -392,10 +392,10 @@ def test_other_tasks(folder, tmp_path, changes, there, absent):
     config["task"]["sampling"] = changes.get("task.sampling")
     if "sparse" in changes.get("task.sampling", ()):
         with pytest.raises(ValueError, match=r"task.sampling.sparse needs bias_correction = false"):
-            run(config, tmp_path / "none", progress=False)
+            pretrain_luke(config, tmp_path / "none", progress=False)
         for stage in config["stages"].values():
             stage["optimizer"]["bias_correction"] = False
-    trained = run(config, tmp_path / "run", progress=False)
+    trained = pretrain_luke(config, tmp_path / "run", progress=False)
     assert any(name.startswith(there) for name in trained.tensors)
     assert not any(name.startswith(absent) for name in trained.tensors)
     read_checkpoint(tmp_path / "run/model", entities="special")
@@ -411,7 +411,7 @@ def test_vectors_of_titles(folder, tmp_path):
     write_huggingface(make_checkpoint(entity_aware=False, entity_size=32), tmp_path / "wide")
     changes = {**SHORT, "paths.vectors": "titles", "paths.weights": str(tmp_path / "wide")}
     changes |= {f"stages.{stage}.optimizer.frozen": ["entities[.]table"] for stage in ("new", "all")}
-    trained = run(read_config(folder, **changes), tmp_path / "run", progress=False)
+    trained = pretrain_luke(read_config(folder, **changes), tmp_path / "run", progress=False)
     assert "20 of 23 entities began as vectors of titles" in trained.report
     store = EntityVectors.open(tmp_path / "run/titles")
     encoder = TextEncoder(read_checkpoint(tmp_path / "wide"))
@@ -419,7 +419,7 @@ def test_vectors_of_titles(folder, tmp_path):
     table = trained.tensors["encoder.entities.table.weight"]
     assert table[trained.entities.row("E7")].tolist() == pytest.approx(encoder.encode(["E7"])[0], abs=1e-5)
     before = state(tmp_path / "run")
-    run(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
+    pretrain_luke(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
     assert state(tmp_path / "run") == before
 
 
@@ -427,7 +427,7 @@ def test_a_frozen_entity_table(folder, tmp_path):
     """With vectors of its own that stay as they are."""
     frozen = ["entities[.]table"]
     changes = {**SHORT, "stages.all.optimizer.frozen": frozen, "stages.new.optimizer.frozen": [*frozen, "words"]}
-    run(read_config(folder, **changes), tmp_path / "run", progress=False)
+    pretrain_luke(read_config(folder, **changes), tmp_path / "run", progress=False)
     first, last = (
         load_file(tmp_path / "run" / stage / "resume/model.safetensors")["encoder.entities.table.weight"]
         for stage in ("new", "all")
@@ -445,7 +445,7 @@ def test_spacy_loggers(folder, tmp_path):
         "console_output": False,
         "output_file": str(path),
     }
-    run(config, tmp_path / "run", progress=False)
+    pretrain_luke(config, tmp_path / "run", progress=False)
     lines, own = [json.loads(x) for x in path.read_text("utf8").splitlines()], reports(tmp_path / "run/all")
     assert [x["step"] for x in lines] == [x["step"] for x in own]
     for line, report in zip(lines, own, strict=True):
@@ -469,7 +469,7 @@ def test_spacy_loggers(folder, tmp_path):
 )
 def test_what_is_refused(folder, tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        run(read_config(folder, **changes), tmp_path / "run", progress=False)
+        pretrain_luke(read_config(folder, **changes), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
@@ -481,11 +481,11 @@ def test_unknown_settings_and_sections(folder, tmp_path):
         config = read_config(folder)
         config[section][name] = 3
         with pytest.raises(ValueError, match=message):
-            run(config, tmp_path / "run", progress=False)
+            pretrain_luke(config, tmp_path / "run", progress=False)
     config = read_config(folder)
     config["pretraining"] = config.pop("training")
     with pytest.raises(ValueError, match=r"must have the sections .* but this one has"):
-        run(config, tmp_path / "run", progress=False)
+        pretrain_luke(config, tmp_path / "run", progress=False)
 
 
 def test_shards_of_another_tokenizer(folder, tmp_path):
@@ -495,7 +495,7 @@ def test_shards_of_another_tokenizer(folder, tmp_path):
         (other / file.name).write_bytes(file.read_bytes())
     change_manifest(other, tokenizer="0" * 64)
     with pytest.raises(ValueError, match="were made with another tokenizer"):
-        run(read_config(folder, **{"paths.shards": str(other)}), tmp_path / "run", progress=False)
+        pretrain_luke(read_config(folder, **{"paths.shards": str(other)}), tmp_path / "run", progress=False)
 
 
 def test_the_command_says_what_is_wrong(folder, tmp_path, whole):

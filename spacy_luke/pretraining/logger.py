@@ -5,9 +5,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from thinc.api import Config
+from confection import Config
 
-from ..pretraining.loop import LoopSettings, Report
+from .loop import LoopSettings, Report
 
 LOSSES = ("mlm", "entity", "page")
 SCORES = ("mlm_acc", "entity_acc")

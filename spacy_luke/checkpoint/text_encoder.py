@@ -1,0 +1,65 @@
+"""Vectors of texts by a checkpoint's encoder, as those of entities' titles and descriptions.
+
+E texts, N packed pieces, D model width.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from ..batch.batches import batch_items
+from ..model.luke import LukeEncoder, Windows
+from .contents import LukeCheckpoint
+
+
+class _Text:
+    """A window of an entity's pieces, as `batch_items` takes it."""
+
+    def __init__(self, place: int, pieces: np.ndarray):
+        self.place, self.pieces = place, pieces
+
+    @property
+    def cost(self) -> int:
+        return len(self.pieces)
+
+
+class TextEncoder:
+    """The mean of an encoder's last word states over all pieces of a text, [CLS] and [SEP] among them; of a long text
+    over its first window. normalise: to length 1."""
+
+    def __init__(self, checkpoint: LukeCheckpoint, *, normalise: bool = True):
+        if checkpoint.tokenizer is None:
+            raise ValueError("The checkpoint has no tokenizer. Expected its files beside the weights.")
+        self.tokenizer, self.normalise = checkpoint.tokenizer, normalise
+        self.encoder = LukeEncoder(checkpoint.config).eval()
+        prefix = "encoder."
+        self.encoder.load_state_dict(
+            {n[len(prefix) :]: x for n, x in checkpoint.tensors.items() if n.startswith(prefix)}
+        )
+        if torch.cuda.is_available():
+            self.encoder.cuda()
+
+    @property
+    def size(self) -> int:
+        return self.encoder.config.hidden_size
+
+    @torch.inference_mode()
+    def encode(self, texts: Sequence[str], *, batch_size: int = 4096) -> np.ndarray:
+        """float32 (E, D). batch_size: pieces encoded at once."""
+        device = self.encoder.words.piece.weight.device
+        room = self.encoder.config.max_window - 2
+        items = []
+        for place, text in enumerate(texts):
+            ids = np.asarray(self.tokenizer.encode(text)[0][:room], dtype=np.int64)
+            items.append(_Text(place, np.concatenate([[self.tokenizer.cls_id], ids, [self.tokenizer.sep_id]])))
+        vectors_ED = np.empty((len(texts), self.size), dtype=np.float32)
+        for batch in batch_items(items, size=batch_size, make=lambda some: list(some)):
+            lengths = [len(x.pieces) for x in batch]
+            pieces_N = torch.from_numpy(np.concatenate([x.pieces for x in batch])).to(device)
+            states_ND = self.encoder.word_states(Windows(pieces_N, lengths)).float()
+            means = torch.stack([x.mean(0) for x in states_ND.split(lengths)])
+            if self.normalise:
+                means = torch.nn.functional.normalize(means, dim=-1)
+            vectors_ED[[x.place for x in batch]] = means.cpu().numpy()
+        return vectors_ED
