@@ -6,7 +6,7 @@ N packed pieces of a batch, B windows, E spans.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -62,7 +62,8 @@ class SpanBatch:
     def rows(self, positions_E: np.ndarray) -> np.ndarray:
         """Packed rows of positions counted in the spans' windows."""
         starts_B = np.cumsum(self.lengths) - np.array(self.lengths)
-        return np.repeat(starts_B, self.counts) + positions_E
+        rows_E: np.ndarray = np.repeat(starts_B, self.counts) + positions_E
+        return rows_E
 
 
 def make_batch(items: Sequence[Item]) -> SpanBatch:
@@ -93,18 +94,29 @@ def split_spans(first: int, last: int, *, most: int | None) -> list[range]:
     return [range(a, min(a + size, last)) for a in range(first, last, size)]
 
 
+class Costly(Protocol):
+    """What is batched by its length, and counts for what it costs: pieces and entity tokens."""
+
+    @property
+    def pieces(self) -> np.ndarray: ...
+
+    @property
+    def cost(self) -> int: ...
+
+
+One = TypeVar("One", bound=Costly)
 Batch = TypeVar("Batch")
 
 
 def batch_items(
-    items: Iterable[Any], *, size: int, make: Callable[[Sequence[Any]], Batch] = make_batch, buffer: int = 32
+    items: Iterable[One], *, size: int, make: Callable[[Sequence[One]], Batch], buffer: int = 32
 ) -> Iterator[Batch]:
     """Batches of about `size` pieces and spans; items of similar length stand together.
 
-    items: have `pieces` and `cost`; make: packs some of them. At most about `buffer` batches' worth of items is held at
+    make: packs some of them. At most about `buffer` batches' worth of items is held at
     once, so that memory does not grow with the text.
     """
-    held: list[Any] = []
+    held: list[One] = []
     cost = 0
     for item in items:
         held.append(item)
@@ -115,8 +127,8 @@ def batch_items(
     yield from _drain(held, size, make)
 
 
-def _drain(items: list[Any], size: int, make: Callable[[Sequence[Any]], Batch]) -> Iterator[Batch]:
-    batch: list[Any] = []
+def _drain(items: list[One], size: int, make: Callable[[Sequence[One]], Batch]) -> Iterator[Batch]:
+    batch: list[One] = []
     cost = 0
     for item in sorted(items, key=lambda x: len(x.pieces), reverse=True):
         if batch and cost + item.cost > size:

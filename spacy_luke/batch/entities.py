@@ -71,7 +71,8 @@ class EntityBatch:
     def rows(self, positions_E: np.ndarray) -> np.ndarray:
         """Packed rows of positions counted in the entity tokens' windows."""
         starts_B = np.cumsum(self.lengths) - np.array(self.lengths)
-        return np.repeat(starts_B, self.counts) + positions_E
+        rows_E: np.ndarray = np.repeat(starts_B, self.counts) + positions_E
+        return rows_E
 
 
 def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:

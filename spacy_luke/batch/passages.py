@@ -108,10 +108,8 @@ class PassageBatch:
 
 
 def make_passage_batch(items: Sequence[PassageItem]) -> PassageBatch:
-    types_N = types_E = None
-    if items[0].types is not None:
-        types_N = np.concatenate([item.types for item in items])
-        types_E = np.concatenate([item.types[item.first_E] for item in items])
+    typed = [(item.types, item.types[item.first_E]) for item in items if item.types is not None]
+    types_N, types_E = map(np.concatenate, zip(*typed, strict=True)) if typed else (None, None)
     return PassageBatch(
         pieces_N=np.concatenate([item.pieces for item in items]),
         types_N=types_N,

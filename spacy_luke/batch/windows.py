@@ -221,4 +221,5 @@ def budgets(document: Document, windows: Windows, *, spans_per_word: float) -> n
     """How many proposed spans each window keeps: a share of the words that begin in its core, and one more. (B,)"""
     first = document.bounds.first
     words_B = np.searchsorted(first, windows.core_end_B) - np.searchsorted(first, windows.core_start_B)
-    return np.ceil(spans_per_word * words_B).astype(np.int64) + 1
+    budget_B: np.ndarray = np.ceil(spans_per_word * words_B).astype(np.int64) + 1
+    return budget_B

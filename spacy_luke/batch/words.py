@@ -20,7 +20,8 @@ class WordPlaces:
 
     def rows(self, starts_B: np.ndarray) -> np.ndarray:
         """The places as rows of an array of all windows, in which each begins at its start. (A,)"""
-        return starts_B[self.window_A] + self.column_A
+        rows_A: np.ndarray = starts_B[self.window_A] + self.column_A
+        return rows_A
 
 
 def place_words(document: Document, windows: Windows) -> WordPlaces:

@@ -96,12 +96,11 @@ def _model_of(model: dict[str, Any]) -> tuple[str, int | None, dict[str, Any]]:
     return task, widths[features], embedder
 
 
-def _part(data: Any, *keys: str) -> dict[str, Any]:
+def _part(data: dict[str, Any], *keys: str) -> dict[str, Any]:
     """An object inside of objects; an empty one where it is not there."""
     for key in keys:
-        data = data.get(key)
-        if not isinstance(data, dict):
-            return {}
+        found = data.get(key)
+        data = found if isinstance(found, dict) else {}
     return data
 
 

@@ -17,7 +17,7 @@ from thinc.types import Ragged
 
 from ..annotations import register_extensions
 from ..architectures.span_classifier import SpanScores, create_span_head
-from ..batch.batches import Item, SpanBatch, batch_items, split_spans
+from ..batch.batches import Item, SpanBatch, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
@@ -296,7 +296,7 @@ class LukeNER(LukeComponent):
         found: list[list[np.ndarray]] = [[] for _ in docs]
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
-            for batch in batch_items(items, size=self.cfg["batch_size"]):
+            for batch in batch_items(items, size=self.cfg["batch_size"], make=make_batch):
                 scores = self.model.predict(batch)
                 self._check(batch, scores, docs)
                 for owner, rows in self._read(batch, scores, none_bias):
@@ -371,7 +371,7 @@ class LukeNER(LukeComponent):
             if gold is not None
             for item in self.items(i, example.predicted, gold)
         )
-        return batch_items(items, size=self.cfg["batch_size"])
+        return batch_items(items, size=self.cfg["batch_size"], make=make_batch)
 
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[float, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed."""

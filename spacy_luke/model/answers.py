@@ -19,7 +19,8 @@ class AnswerHead(nn.Module):
 
     def forward(self, words_ND: Tensor) -> Tensor:
         """RETURNS: logits of start and end (N, 2)."""
-        return self.qa_outputs(words_ND)
+        logits_N2: Tensor = self.qa_outputs(words_ND)
+        return logits_N2
 
 
 def start_end_cross_entropy(logits_N2: Tensor, lengths: Sequence[int], gold_B2: Tensor) -> tuple[float, Tensor]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .attention import Attention
 from .config import TransformerConfig
-from .luke import FEED_FORWARD_ROWS, Layer, Windows, WordEmbeddings, activate
+from .luke import FEED_FORWARD_ROWS, Layer, Layers, Windows, WordEmbeddings, activate
 from .packing import Packing, pack
 
 KINDS = ("sim", "mix", "norm")
@@ -182,7 +182,7 @@ class Aggregator(Layer):
 
 
 def run_layer(
-    layer: nn.Module, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots
+    layer: Layer, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots
 ) -> tuple[Tensor, Tensor]:
     """Both streams after a layer of any kind; a "sim" layer leaves the slots as they are."""
     if isinstance(layer, Aggregator):
@@ -195,7 +195,7 @@ class ErnieEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.words = WordEmbeddings(config)
-        self.layers = nn.ModuleList(
+        self.layers = Layers(
             Layer(config, entity_aware=False) if kind == "sim" else Aggregator(config, kind=kind)
             for kind in config.layer_kinds
         )
@@ -213,7 +213,8 @@ class ErnieEncoder(nn.Module):
 
     def word_states(self, windows: Windows) -> Tensor:
         """States of words where nothing is known of any entity: (N, D)."""
-        return self(windows, without_knowledge(windows, entity_size=self.config.entity_size))[0]
+        words_ND: Tensor = self(windows, without_knowledge(windows, entity_size=self.config.entity_size))[0]
+        return words_ND
 
     def fill_slots(self, knowledge: Knowledge, slots: Slots) -> Tensor:
         """The entity stream before the first layer (M, H): vectors of entities, zeros for [CLS]."""

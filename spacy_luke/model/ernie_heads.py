@@ -24,7 +24,8 @@ class PooledHead(nn.Module):
 
     def forward(self, pooled_BD: Tensor) -> Tensor:
         """RETURNS: logits (B, L)."""
-        return self.classifier(self.dropout(pooled_BD))
+        logits_BL: Tensor = self.classifier(self.dropout(pooled_BD))
+        return logits_BL
 
 
 class EntityDenoiser(nn.Module):

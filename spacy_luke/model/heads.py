@@ -32,12 +32,11 @@ class SpanHead(nn.Module):
 
     def forward(self, words_ND: Tensor, first_E: Tensor, last_E: Tensor, entities_ED: Tensor) -> Tensor:
         """words_ND: packed word states; first_E, last_E: rows of them, both inclusive. RETURNS: logits (E, L)."""
-        states = {
-            "all": lambda: [words_ND[first_E], words_ND[last_E], entities_ED],
-            "words": lambda: [words_ND[first_E], words_ND[last_E]],
-            "entity": lambda: [entities_ED],
-        }[self.features]()
-        return self.classifier(self.dropout(torch.cat(states, -1)))
+        states = [] if self.features == "entity" else [words_ND[first_E], words_ND[last_E]]
+        if self.features != "words":
+            states.append(entities_ED)
+        logits_EL: Tensor = self.classifier(self.dropout(torch.cat(states, -1)))
+        return logits_EL
 
 
 class EntityHead(nn.Module):
@@ -68,11 +67,12 @@ class EntityHead(nn.Module):
         (U, L)."""
         states = []
         for unit_U in units_UK.unbind(1):
-            if self.features != "entity":
+            if words_ND is not None and self.features != "entity":
                 states += [words_ND[first_E[unit_U]], words_ND[last_E[unit_U]]]
-            if self.features != "words":
+            if entities_ED is not None and self.features != "words":
                 states.append(entities_ED[unit_U])
-        return self.classifier(self.dropout(torch.cat(states, -1)))
+        logits_UL: Tensor = self.classifier(self.dropout(torch.cat(states, -1)))
+        return logits_UL
 
 
 class SpanProposer(nn.Module):
@@ -94,7 +94,8 @@ class SpanProposer(nn.Module):
         hidden = (
             self.first(words_ND)[first_E] + self.last(words_ND)[last_E] + self.length(length_E.clamp(max=LENGTHS) - 1)
         )
-        return self.score(F.relu(hidden)).squeeze(-1)
+        logits_E1: Tensor = self.score(F.relu(hidden))
+        return logits_E1.squeeze(-1)
 
 
 def keep_best(scores_E: Tensor, counts: Sequence[int], budgets: Sequence[int]) -> Tensor:

@@ -30,7 +30,8 @@ class CandidateHead(nn.Module):
 
     def transform(self, states_MD: Tensor) -> Tensor:
         """RETURNS: (M, V)."""
-        return self.norm(F.gelu(self.dense(states_MD)))
+        x_MV: Tensor = self.norm(F.gelu(self.dense(states_MD)))
+        return x_MV
 
     def forward(
         self, states_MD: Tensor, owner_C: Tensor, vectors_CV: Tensor, bias_C: Tensor, features_CF: Tensor

@@ -5,8 +5,9 @@ The paper's model is `LukeEncoder.forward`; `encode_words` and `encode_entities`
 words do not see entities, so one pass over the words serves any number of entities.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -70,9 +71,10 @@ class WordEmbeddings(nn.Module):
         """RETURNS: (NW, D)."""
         device = windows.pieces_N.device
         positions_N = torch.cat([torch.arange(n) for n in windows.lengths]).to(device) + self.position_offset
-        x_ND = self.piece(windows.pieces_N) + self.position(positions_N)
+        x_ND: Tensor = self.piece(windows.pieces_N) + self.position(positions_N)
         types_N = torch.zeros_like(windows.pieces_N) if windows.types_N is None else windows.types_N
-        return self.dropout(self.norm(x_ND + self.token_type(types_N)))
+        x_ND = self.dropout(self.norm(x_ND + self.token_type(types_N)))
+        return x_ND
 
 
 class EntityEmbeddings(nn.Module):
@@ -82,7 +84,7 @@ class EntityEmbeddings(nn.Module):
         super().__init__()
         self.table = nn.Embedding(config.entity_vocab_size, config.entity_size)
         if config.entity_size != config.hidden_size:
-            self.dense = nn.Linear(config.entity_size, config.hidden_size, bias=False)
+            self.dense: nn.Module = nn.Linear(config.entity_size, config.hidden_size, bias=False)
         else:
             self.dense = nn.Identity()
         self.position = nn.Embedding(config.max_positions, config.hidden_size)
@@ -92,6 +94,7 @@ class EntityEmbeddings(nn.Module):
 
     def forward(self, mentions: Mentions) -> Tensor:
         """RETURNS: (NE, D)."""
+        x_ED: Tensor
         if mentions.vectors_EV is None:
             # A table of special rows alone stands for many mentions ([MASK] for every span): each is projected once.
             if len(self.table.weight) <= len(mentions.entities_E):
@@ -104,7 +107,8 @@ class EntityEmbeddings(nn.Module):
             x_ED = self.dense(torch.where(given_E, mentions.vectors_EV.to(rows_EV.dtype), rows_EV))
         types_E = torch.zeros_like(mentions.entities_E) if mentions.types_E is None else mentions.types_E
         x_ED = x_ED + self.mean_positions(mentions.first_E, mentions.last_E) + self.token_type(types_E)
-        return self.dropout(self.norm(x_ED))
+        x_ED = self.dropout(self.norm(x_ED))
+        return x_ED
 
     def mean_positions(self, first_E: Tensor, last_E: Tensor) -> Tensor:
         """Mean of the position rows first..last, as a difference of prefix sums: (NE, D)."""
@@ -143,7 +147,15 @@ class Layer(nn.Module):
         return torch.cat([self._feed_forward(part) for part in x_ND.split(FEED_FORWARD_ROWS)])
 
     def _feed_forward(self, x_ND: Tensor) -> Tensor:
-        return self.output_norm(x_ND + self.dropout(self.down(activate(self.up(x_ND), self.activation))))
+        x_ND = self.output_norm(x_ND + self.dropout(self.down(activate(self.up(x_ND), self.activation))))
+        return x_ND
+
+
+class Layers(nn.ModuleList):
+    """The layers of an encoder, in order."""
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(cast(Iterable[Layer], self._modules.values()))
 
 
 class LukeEncoder(nn.Module):
@@ -152,7 +164,7 @@ class LukeEncoder(nn.Module):
         self.config = config
         self.words = WordEmbeddings(config)
         self.entities = EntityEmbeddings(config)
-        self.layers = nn.ModuleList(Layer(config, entity_aware=config.entity_aware) for _ in range(config.num_layers))
+        self.layers = Layers(Layer(config, entity_aware=config.entity_aware) for _ in range(config.num_layers))
 
     def forward(self, windows: Windows, mentions: Mentions) -> tuple[Tensor, Tensor]:
         """The paper's encoder: all tokens of a window see one another.
@@ -196,7 +208,7 @@ class LukeEncoder(nn.Module):
         group_size: so many consecutive entities see one another, such as the two of a pair; the counts of all windows
         are multiples of it. None: all entities of a window do.
         """
-        x_ED = self.entities(mentions)
+        x_ED: Tensor = self.entities(mentions)
         if group_size is None:
             for layer, keys, values in zip(self.layers, words.keys, words.values):
                 lengths = words.packing.lengths

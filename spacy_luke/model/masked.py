@@ -41,7 +41,8 @@ class MaskedEntityHead(nn.Module):
 
     def transform(self, states_KD: Tensor) -> Tensor:
         """RETURNS: (K, E)."""
-        return self.norm(activate(self.dense(states_KD), self.activation))
+        x_KE: Tensor = self.norm(activate(self.dense(states_KD), self.activation))
+        return x_KE
 
     def forward(self, states_KD: Tensor, table_RE: Tensor) -> Tensor:
         """RETURNS: logits of all entities (K, R)."""
@@ -80,7 +81,8 @@ class PageEntityHead(nn.Module):
 
     def forward(self, states_KD: Tensor) -> Tensor:
         """RETURNS: (K, E)."""
-        return self.decoder(states_KD)
+        x_KE: Tensor = self.decoder(states_KD)
+        return x_KE
 
 
 def mean_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tensor:

@@ -8,10 +8,16 @@ import torch
 
 
 def random_states() -> dict[str, Any]:
-    name, keys, *rest = numpy.random.get_state()
+    generator = numpy.random.get_state(legacy=False)
     return {
         "python": random.getstate(),
-        "numpy": [name, keys.tolist(), *rest],
+        "numpy": [
+            generator["bit_generator"],
+            generator["state"]["key"].tolist(),
+            generator["state"]["pos"],
+            generator["has_gauss"],
+            generator["gauss"],
+        ],
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }

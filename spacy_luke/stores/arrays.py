@@ -21,7 +21,7 @@ def map_array(file: Path, descr: str, shape: tuple[int, ...] | None) -> np.memma
     """A .npy file mapped into memory. shape: None for one dimension of any length. ValueError where it does not hold
     such an array."""
     try:
-        found = np.load(file, mmap_mode="r", allow_pickle=False)
+        found: np.memmap = np.load(file, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # the parser of numpy's headers raises many kinds: TokenError, SyntaxError, ...
         raise ValueError(f"{file} is damaged ({error}). {AGAIN}") from error
     if shape is None and found.ndim == 1:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO
 
+from .blocks import open_blocks
+
 LONGEST = 1 << 23  # bytes of a packed stream that are kept in memory; a longer one is unpacked as it is read
 _READ = 1 << 20
 _HEAD = re.compile(rb"BZh[1-9]1AY&SY")  # how a stream begins; by chance once in 10 ** 23 bytes
@@ -20,12 +22,12 @@ def open_bzip2(file: BinaryIO, *, threads: int | None = None, longest: int = LON
     """The unpacked bytes of a file, whose errors are those of `bz2.BZ2File`. threads: None for one a core, up to 8."""
     threads = min(8, os.cpu_count() or 1) if threads is None else threads
     if threads < 2:
-        return bz2.BZ2File(file)  # type: ignore[return-value]
-    return io.BufferedReader(_Blocks(_unpack(file, threads, longest)), _READ)  # type: ignore[return-value]
+        return io.BufferedReader(bz2.BZ2File(file))
+    return open_blocks(_unpack(file, threads, longest))
 
 
 def _unpack(file: BinaryIO, threads: int, longest: int) -> Iterator[bytes]:
-    waiting: deque[Future] = deque()
+    waiting: deque[Future[bytes]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for stream in _split(file, longest):
             if isinstance(stream, bytes):
@@ -33,7 +35,7 @@ def _unpack(file: BinaryIO, threads: int, longest: int) -> Iterator[bytes]:
             while waiting and (len(waiting) > 2 * threads or not isinstance(stream, bytes)):
                 yield waiting.popleft().result()
             if not isinstance(stream, bytes):
-                with bz2.BZ2File(stream) as rest:  # type: ignore[call-overload]
+                with bz2.BZ2File(stream) as rest:
                     while block := rest.read(_READ):
                         yield block
         while waiting:
@@ -56,7 +58,7 @@ def _split(file: BinaryIO, longest: int) -> Iterator[bytes | BinaryIO]:
             yield data
             return
         if len(data) > longest:
-            yield io.BufferedReader(_Blocks(_continue(data, file)))  # type: ignore[misc]
+            yield open_blocks(_continue(data, file))
             return
 
 
@@ -71,29 +73,3 @@ def _unpack_stream(data: bytes) -> bytes:
         return bz2.decompress(data)
     except ValueError as error:
         raise EOFError(str(error)) from error
-
-
-class _Blocks(io.RawIOBase):
-    """A file of blocks of bytes, one after the other."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks, self._left = blocks, memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        while not self._left:
-            block = next(self._blocks, None)
-            if block is None:
-                return 0
-            self._left = memoryview(block)
-        size = min(len(buffer), len(self._left))
-        buffer[:size] = self._left[:size]
-        self._left = self._left[size:]
-        return size
-
-    def close(self) -> None:
-        if not self.closed and hasattr(self._blocks, "close"):
-            self._blocks.close()
-        super().close()

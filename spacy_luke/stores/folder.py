@@ -79,7 +79,7 @@ class StoreKind:
         if not file.is_file():
             raise ValueError(f"{path} is no {self.what}: there is no {MANIFEST}. {self.build}")
         try:
-            manifest = json.loads(file.read_text(encoding="utf8"))
+            manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf8"))
             form, version = manifest["format"], manifest["version"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
@@ -112,7 +112,7 @@ class StoreFolder:
     @property
     def files(self) -> dict[str, tuple[int, str]]:
         """Size and digest of each file but the manifest."""
-        return self.manifest["files"]
+        return {name: (size, digest) for name, (size, digest) in self.manifest["files"].items()}
 
     def check(self, *, every: bool = True, progress: bool = False) -> None:
         """Compare sizes and digests of the files. ValueError names the first that is not the one that was written.

@@ -76,7 +76,7 @@ class NameList:
 class NameIndex:
     """Finds the numbers of names. text: a name a line; the arrays are those of the files of this module."""
 
-    def __init__(self, text: bytearray | mmap.mmap, starts, hashes, order) -> None:
+    def __init__(self, text: bytearray | mmap.mmap, starts: np.ndarray, hashes: np.ndarray, order: np.ndarray) -> None:
         self._text = text
         self._starts, self._hashes, self._order = map(np.asarray, (starts, hashes, order))
 
@@ -130,7 +130,7 @@ class NameIndex:
             groups[-1].append(int(self._order[place]))
             last = place
         for group in groups:
-            firsts: dict = {}
+            firsts: dict[bytes, int] = {}
             for number in sorted(group):
                 first = firsts.setdefault(self.text_of(number), number)
                 if first != number and self.text_of(number):

@@ -1,15 +1,17 @@
 """Opening what stores are built from: plain, gzip or bzip2, with a progress bar over the bytes that were read."""
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NoReturn
 from xml.etree.ElementTree import ParseError
 
 from tqdm import tqdm
 
+from .blocks import BUFFER, open_blocks
 from .bzip2 import open_bzip2
 from .plain_text import not_utf8
 
@@ -19,20 +21,28 @@ def open_source(path: str | Path, *, progress: bool = False, task: str = "readin
     """The unpacked bytes of a file. ValueError, also from the block, where the file is damaged or truncated."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"Expected a table of names or a Wikipedia dump at {path}, but there is no such file.")
-    show = {"total": path.stat().st_size, "desc": f"{task} {path.name}", "leave": False, "disable": not progress}
-    with path.open("rb") as raw, tqdm.wrapattr(raw, "read", **show) as counted:
+        raise ValueError(f"Expected a file at {path}, but there is no such file.")
+    bar = tqdm(
+        desc=f"{task} {path.name}",
+        total=path.stat().st_size,
+        unit="B",
+        unit_scale=True,
+        leave=False,
+        disable=None if progress else True,
+    )
+    with path.open("rb") as raw, bar:
         start = raw.read(3)
         raw.seek(0)
         kind = {b"\x1f\x8b": "gzip", b"BZ": "bzip2"}.get(start[:2], "plain")
+        counted = open_blocks(_counted(raw, bar))
         try:
             if kind == "gzip":
-                yield cast(BinaryIO, gzip.GzipFile(fileobj=counted))
+                yield io.BufferedReader(gzip.GzipFile(fileobj=counted), BUFFER)
             elif kind == "bzip2" and start == b"BZh":
                 with open_bzip2(counted) as unpacked:
                     yield unpacked
             else:
-                yield cast(BinaryIO, counted)
+                yield counted
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: {not_utf8(error, path)}") from error
         except (EOFError, zlib.error, ParseError, OSError) as error:
@@ -40,6 +50,12 @@ def open_source(path: str | Path, *, progress: bool = False, task: str = "readin
                 raise  # the disk's fault, not the file's
             what = f"not XML ({error})" if isinstance(error, ParseError) else f"not a whole {kind} file ({error})"
             raise ValueError(f"{path} is {what}. It may be truncated: copy or download it again.") from error
+
+
+def _counted(file: BinaryIO, bar: "tqdm[NoReturn]") -> Iterator[bytes]:
+    while block := file.read(BUFFER):
+        bar.update(len(block))
+        yield block
 
 
 def is_dump(path: str | Path) -> bool:

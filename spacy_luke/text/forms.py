@@ -26,7 +26,7 @@ def _word_characters() -> str:
         if (chr(code).isalnum() or unicodedata.category(chr(code))[0] == "M" or chr(code) in "_\u200c\u200d")
         and not alone.match(chr(code))
     ]
-    ranges: list = []
+    ranges: list[list[int]] = []
     for code in codes:
         if ranges and ranges[-1][1] == code - 1:
             ranges[-1][1] = code

@@ -52,39 +52,42 @@ class CutText:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-class Cutter:
+class WordCutter:
+    """Cuts a text of which only the words are known: they are pieces on their own, so that cuts between them change
+    nothing."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
+
+    def cut(self, mentions: Sequence[tuple[int, int]]) -> CutText:
+        """mentions: words [start, end)."""
+        first_K = [int(self.pieces.first_W[start]) for start, _ in mentions]
+        last_K = [int(self.pieces.last_W[end - 1]) for _, end in mentions]
+        return CutText(self.pieces.ids_N, (), first_K, last_K)
+
+
+class TextCutter:
     """Cuts one text around any mentions.
 
-    pieces: of the whole text. text: with the words' characters [starts_W, ends_W); None where only the words are known,
-    which are then pieces on their own, so that cuts between them change nothing.
+    pieces: of the whole text, whose words have the characters [starts_W, ends_W).
     """
 
     def __init__(
-        self,
-        tokenizer: PieceTokenizer,
-        pieces: Pieces,
-        *,
-        text: str | None = None,
-        starts_W: np.ndarray | None = None,
-        ends_W: np.ndarray | None = None,
+        self, tokenizer: PieceTokenizer, pieces: Pieces, text: str, starts_W: np.ndarray, ends_W: np.ndarray
     ) -> None:
         self.tokenizer = tokenizer
         self.pieces = pieces
         self.text = text
         self.known: dict[tuple[int, int, tuple[int, ...]], tuple[np.ndarray, list[int]]] = {}
-        if text is None:
-            return
-        self.starts, self.ends = starts_W.tolist(), ends_W.tolist()
+        self.starts: list[int] = starts_W.tolist()
+        self.ends: list[int] = ends_W.tolist()
         self.anew = [w for w, start in enumerate(self.starts) if w == 0 or tokenizer.starts_anew(text, start - 1)]
         # The character before which the text is cut there: the blank belongs to the word.
         self.anew_at = np.array([0 if w == 0 else self.starts[w] - 1 for w in self.anew], dtype=np.int64)
 
     def cut(self, mentions: Sequence[tuple[int, int]]) -> CutText:
         """mentions: words [start, end)."""
-        first_W, last_W = self.pieces.first_W, self.pieces.last_W
-        if self.text is None:
-            edges = [(int(first_W[a]), int(last_W[b - 1])) for a, b in mentions]
-            return CutText(self.pieces.ids_N, (), [a for a, _ in edges], [b for _, b in edges])
+        first_W = self.pieces.first_W
         places = [(self._before_blank(self.starts[a]), self._before_blank(self.ends[b - 1])) for a, b in mentions]
         regions: dict[int, list[int]] = {}
         clean: dict[int, int] = {}
@@ -96,7 +99,9 @@ class Cutter:
                 clean[place] = len(self.pieces.ids_N)
             else:
                 regions.setdefault(i, []).append(place)
-        edits, inside, shift, shifts = [], {}, 0, []
+        edits: list[Edit] = []
+        inside: dict[int, int] = {}
+        shift, shifts = 0, []
         for i, cuts in regions.items():
             (first, last), ids, at = self._region(i, cuts)
             inside.update((place, first + shift + offset) for place, offset in zip(cuts, at))

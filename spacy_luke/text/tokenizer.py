@@ -94,10 +94,7 @@ class PieceTokenizer:
         self.kind = KINDS[model]
         self.special = tuple(special)
         self.settings = dict(settings or {})
-        ids = [backend.token_to_id(piece) for piece in self.special]
-        if None in ids:
-            missing = self.special[ids.index(None)]
-            raise ValueError(f"Expected the special piece {missing!r} in the vocabulary, but it is not there.")
+        ids = [_special_id(backend, piece) for piece in self.special]
         self.cls_id, self.sep_id, self.pad_id, self.unk_id, self.mask_id = ids
         self.word_pieces: dict[str, tuple[int, ...]] = {}  # cache of encode_word, bounded
         self.charsmap = charsmap
@@ -326,3 +323,10 @@ class PieceTokenizer:
             data["model"]["vocab"], data["added_tokens"] = renamed, []
             self._plain = Tokenizer.from_str(json.dumps(data))
         return self._plain
+
+
+def _special_id(backend: Tokenizer, piece: str) -> int:
+    number: int | None = backend.token_to_id(piece)
+    if number is None:
+        raise ValueError(f"Expected the special piece {piece!r} in the vocabulary, but it is not there.")
+    return number

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from .sources import open_source, read_lines
+from ..stores.opening import open_source
+from .sources import read_lines
 
 BLOCK = 1 << 12  # rows
 SAMPLE = 1000  # rows that are looked at to learn the size of all
@@ -117,7 +118,7 @@ def _open_lines(path: Path, size: int | None, lines: Lines, separator: bytes) ->
     return Matrix(None, size, blocks)
 
 
-def _parse(lines: list, first: int, size: int, separator: bytes, report: Report) -> Block:
+def _parse(lines: list[tuple[str, bytes]], first: int, size: int, separator: bytes, report: Report) -> Block:
     values = np.empty((len(lines), size), np.float32)
     good: list[int] = []
     with warnings.catch_warnings(), np.errstate(over="ignore"):
@@ -185,7 +186,7 @@ def _json_lines(path: Path, progress: bool) -> Iterator[tuple[str, bytes]]:
             row, start = row + 1, end + 1
 
 
-def _after_key(path: Path, file: Any) -> bytes:
+def _after_key(path: Path, file: BinaryIO) -> bytes:
     """What follows the outer bracket of the entities' vectors."""
     buffer, keep = b"", max(map(len, JSON_KEYS)) + 16
     while chunk := file.read(1 << 20):
@@ -243,7 +244,7 @@ class _Slices:
         self._tensor, self.key, self.shape, self.dtype = tensor, key, tuple(tensor.get_shape()), dtype
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        return self._tensor[rows]
+        return np.asarray(self._tensor[rows])
 
 
 def _open_safetensors(path: Path) -> _Slices:
@@ -262,7 +263,7 @@ def _open_safetensors(path: Path) -> _Slices:
     return _Slices(found[key], key, np.dtype(dtypes[dtype]))
 
 
-def choose_tensor(shapes: dict, source: str) -> str:
+def choose_tensor(shapes: dict[str, tuple[int, ...]], source: str) -> str:
     """Which tensor holds the entities: one of a known name, or the only one of two dimensions."""
     tables = [key for key, shape in shapes.items() if len(shape) == 2]
     known = [key for key in TENSORS if key in tables]

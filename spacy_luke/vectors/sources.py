@@ -14,20 +14,16 @@
 """
 
 import csv
-import gzip
 import io
-import zlib
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
-from tqdm import tqdm
 
 from ..stores.names import NameList
+from ..stores.opening import open_source
 from ..stores.plain_text import not_utf8
 
 FORMATS = ("ernie", "openke", "pykeen", "word2vec", "numpy")
@@ -132,41 +128,6 @@ def _only_file(folder: Path, format: str) -> Path:
 
 
 # ---- reading
-
-
-@contextmanager
-def open_source(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked where it is gzip. ValueError, also from the block, where that is damaged."""
-    if not path.is_file():
-        raise ValueError(f"Expected a file at {path}, but there is none.")
-    show = {"total": path.stat().st_size, "desc": f"{task} {path.name}", "unit": "B", "unit_scale": True}
-    with (
-        path.open("rb") as raw,
-        tqdm.wrapattr(raw, "read", leave=False, disable=None if progress else True, **show) as counted,
-    ):
-        packed = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        try:
-            yield cast(
-                BinaryIO, gzip.GzipFile(fileobj=counted) if packed else io.BufferedReader(_Raw(counted), 1 << 20)
-            )
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} is not a whole gzip file ({error}). Copy or download it again.") from error
-
-
-class _Raw(io.RawIOBase):
-    """A file whose reads are counted for the progress bar, line by line reads too."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def read_lines(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[tuple[int, bytes]]:

@@ -32,7 +32,9 @@ class EntityVectors:
         self.size: int = manifest["size"]
         self.dtype: str = manifest["dtype"]
         self._store, self._manifest = store, manifest
-        rows, names = manifest["rows"], manifest["names"]
+        self._rows: int = manifest["rows"]
+        self._name_count: int = manifest["names"]
+        rows, names = self._rows, self._name_count
         self._vectors = RowFile(path / "vectors.npy", DTYPES[self.dtype], (rows, self.size))
         self._scales_R = map_array(path / "scales.npy", "<f4", (rows,)) if self.dtype == "int8" else None
         self._further_rows = map_array(path / "name_rows.npy", "<u4", (names - rows,))
@@ -51,7 +53,7 @@ class EntityVectors:
 
     def __len__(self) -> int:
         """Number of rows."""
-        return self._manifest["rows"]
+        return self._rows
 
     def __repr__(self) -> str:
         return f"EntityVectors({str(self.path)!r}, {len(self):,} x {self.size}, {self.dtype})"
@@ -75,7 +77,7 @@ class EntityVectors:
     @property
     def name_count(self) -> int:
         """Number of names: one for each row, and the further ones."""
-        return self._manifest["names"]
+        return self._name_count
 
     def row(self, name: str) -> int:
         """The row of an entity, by its id or a further name; -1 where it is not known."""

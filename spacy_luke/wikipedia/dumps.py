@@ -26,7 +26,7 @@ class Page(NamedTuple):
 
 
 def read_pages(
-    path: str | Path, *, counts: Counter | None = None, progress: bool = False, task: str = "reading"
+    path: str | Path, *, counts: Counter[str] | None = None, progress: bool = False, task: str = "reading"
 ) -> Iterator[Page]:
     """Articles and redirects in order. Raises ValueError where the file is damaged, truncated or no MediaWiki XML.
 

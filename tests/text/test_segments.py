@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_luke.text.align import align_text, align_words
-from spacy_luke.text.segments import Cutter
+from spacy_luke.text.segments import TextCutter, WordCutter
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.text.hard_texts import HARD, plain_texts, texts
 
@@ -65,7 +65,7 @@ def words_for(text, mentions):
 
 def cutter_of(tokenizer, text, words):
     starts, ends = np.array(words, dtype=np.int64).reshape(-1, 2).T
-    return Cutter(tokenizer, align_text(tokenizer, text, starts, ends), text=text, starts_W=starts, ends_W=ends)
+    return TextCutter(tokenizer, align_text(tokenizer, text, starts, ends), text, starts, ends)
 
 
 def cut_by_hand(tokenizer, text, mentions):
@@ -255,7 +255,7 @@ def test_words_without_a_text(tokenizer):
     """Where only the words are known, each is encoded by itself, so that cuts change nothing."""
     words = ["Ada", "'s", "東京", " ", "unhappiness", "."]
     pieces = align_words(tokenizer, words)
-    cut = Cutter(tokenizer, pieces).cut([(0, 2), (4, 5)])
+    cut = WordCutter(pieces).cut([(0, 2), (4, 5)])
     assert cut.ids(0, len(cut)).tolist() == pieces.ids_N.tolist()
     for k, (a, b) in enumerate([(0, 2), (4, 5)]):
         assert (cut.first_K[k], cut.last_K[k]) == (pieces.first_W[a], pieces.last_W[b - 1])

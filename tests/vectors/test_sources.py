@@ -5,9 +5,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from spacy_luke.stores.opening import open_source
 from spacy_luke.vectors import matrices
 from spacy_luke.vectors.build import build_vectors
-from spacy_luke.vectors.sources import find_source, open_source
+from spacy_luke.vectors.sources import find_source
 
 ROWS = np.array([[1, 2], [3, 4], [5, 6.5]], np.float32)
 IDS = "3\n/m/a\t0\n/m/b\t1\n/m/c\t2\n"

@@ -13,7 +13,7 @@ from ...batch.entities import EntityItem
 from ...batch.marked import mark_window
 from ...batch.windows import Document, plan_windows
 from ...bridge.documents import read_document, word_edges
-from ...text.segments import Cutter, CutText
+from ...text.segments import CutText, TextCutter, WordCutter
 from ...text.tokenizer import PieceTokenizer
 from .known import KnownEntities, KnownFinder
 
@@ -175,11 +175,11 @@ def _pieces(document: Document, mentions_M2: np.ndarray) -> tuple[np.ndarray, np
     return document.pieces.first_W[mentions_M2[:, 0]], document.pieces.last_W[mentions_M2[:, 1] - 1]
 
 
-def _cutter(task: Input, doc: Doc, document: Document) -> Cutter:
+def _cutter(task: Input, doc: Doc, document: Document) -> TextCutter | WordCutter:
     if doc.has_unknown_spaces:
-        return Cutter(task.tokenizer, document.pieces)
+        return WordCutter(document.pieces)
     starts_W, ends_W = word_edges(doc)
-    return Cutter(task.tokenizer, document.pieces, text=doc.text, starts_W=starts_W, ends_W=ends_W)
+    return TextCutter(task.tokenizer, document.pieces, doc.text, starts_W, ends_W)
 
 
 def _limit(task: Input, document: Document, text: CutText, places: Sequence[tuple[int, int]]) -> tuple[int, int]:
