@@ -12,7 +12,7 @@ import torch
 from spacy.tokens import Doc
 from torch import Tensor
 
-from spacy_luke.batch.batches import batch_items
+from spacy_luke.batch.batches import batch_items, make_batch
 
 ROWS = 1024  # of the feed-forward at once, as in spacy_luke.model.luke
 
@@ -28,7 +28,7 @@ class Shapes:
 
 def shapes_of(ner: Any, docs: Sequence[Doc]) -> list[Shapes]:
     items = (item for i, doc in enumerate(docs) for item in ner.items(i, doc))
-    batches = batch_items(items, size=ner.cfg["batch_size"])
+    batches = batch_items(items, size=ner.cfg["batch_size"], make=make_batch)
     return [Shapes(sum(b.lengths), sum(b.counts), list(zip(b.lengths, b.counts))) for b in batches]
 
 

@@ -57,7 +57,7 @@ def expected_spans(texts, gold):
 @given(st.lists(documents(), max_size=4), st.sampled_from([1, 40, 200]), st.sampled_from([1, 2, 32]), st.booleans())
 def test_batches_lose_nothing(texts, size, buffer, gold):
     items = all_items(texts, gold=gold)
-    batches = list(batch_items(iter(items), size=size, buffer=buffer))
+    batches = list(batch_items(iter(items), size=size, make=make_batch, buffer=buffer))
     assert described(batches) == expected_spans(texts, gold)
     assert sorted(map(id, items)) == sorted(id(item) for batch in batches for item in batch.items)
     for batch in batches:
@@ -79,7 +79,7 @@ def test_passes_of_a_window_join_to_the_whole(document, most):
         for item in items_of(0, document)
         for run in split_spans(item.first, item.last, most=most)
     ]
-    assert described(batch_items(items, size=100)) == expected_spans([document], False)
+    assert described(batch_items(items, size=100, make=make_batch)) == expected_spans([document], False)
 
 
 def test_reading_ahead_is_bounded():
@@ -93,7 +93,7 @@ def test_reading_ahead_is_bounded():
             taken.append(item)
             yield item
 
-    batches = batch_items(stream(), size=100, buffer=2)
+    batches = batch_items(stream(), size=100, make=make_batch, buffer=2)
     first = next(batches)
     assert len(first.items) > 1
     assert sum(item.cost for item in taken) <= 2 * 100 + taken[0].cost
@@ -111,7 +111,7 @@ def test_cost_counts_spans_within_the_budget():
 
 
 def test_no_items():
-    assert list(batch_items([], size=10)) == []
+    assert list(batch_items([], size=10, make=make_batch)) == []
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 128])
