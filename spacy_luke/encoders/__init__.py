@@ -1,0 +1,1 @@
+"""Encoders that configs name, own or shared: word states read once, listeners, gradients until the step."""
