@@ -11,7 +11,7 @@ kept in DIR (--task pretrain makes nothing else), as are the data. README.md say
 import argparse
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -136,7 +136,7 @@ def make_shards(options: argparse.Namespace) -> Path:
     from spacy_luke.corpus.build_shards import build_shards
     from spacy_luke.corpus.examples import ExampleSettings
     from spacy_luke.corpus.from_dumps import build_from_dumps
-    from spacy_luke.corpus.linked_corpus import write_corpus
+    from spacy_luke.corpus.linked_corpus import counted, install_corpus, write_part
     from spacy_luke.corpus.vocabulary import build_entity_vocab
     from spacy_luke.readers.sentences import RuleSentences
 
@@ -145,11 +145,10 @@ def make_shards(options: argparse.Namespace) -> Path:
     if not shards.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         dump = build_from_dumps([options.data / DUMP], folder / "dump", language="en")
-        corpus = write_corpus(
-            lambda counts: chain(dump.paragraphs(), read_gum(options.data / "gum" / "sources")),
-            folder / "text",
-            language="en",
-        )
+        part, counts = folder / "part-00000.jsonl.gz", Counter[str]()
+        paragraphs = chain(dump.paragraphs(), read_gum(options.data / "gum" / "sources"))
+        write_part(part, counted(paragraphs, counts))
+        corpus = install_corpus([part], folder / "text", language="en", sources=[], counts=dict(counts))
         build_shards(
             [corpus],
             shards,

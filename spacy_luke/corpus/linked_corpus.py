@@ -12,7 +12,7 @@ interwiki.tsv            language, title, language, title: pages that are one en
 import gzip
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,23 +39,30 @@ class Paragraph(NamedTuple):
     lead: bool = True
 
 
-class LinkedCorpus:
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    language = manifest["language"]
+    return isinstance(manifest["counts"], dict) and (language is None or isinstance(language, str))
+
+
+LINKED_CORPUS = StoreKind(
+    what="linked corpus",
+    many="a linked corpus",
+    form="spacy_luke linked corpus",
+    build="Build it with `python -m spacy luke build-corpus`.",
+    is_whole=_is_whole,
+)
+
+
+class LinkedCorpus(StoreFolder):
     """A linked corpus in a folder."""
 
-    def __init__(self, store: StoreFolder) -> None:
-        folder, manifest = store.path, store.manifest
-        self.folder, self.manifest = folder, manifest
+    kind = LINKED_CORPUS
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        super().__init__(path, manifest)
         self.language: str | None = manifest["language"]
-        self.parts = [folder / name for name in sorted(manifest["files"]) if name.startswith("part-")]
-        self.interwiki = folder / INTERWIKI if INTERWIKI in manifest["files"] else None
-
-    @classmethod
-    def open(cls, folder: str | Path, *, verify: bool = False, progress: bool = False) -> "LinkedCorpus":
-        """The corpus in a folder. verify: read all files, also those that are remembered to be right.
-
-        Raises ValueError for what is none, one of another version, and a damaged one, with the file.
-        """
-        return cls(LINKED_CORPUS.open(Path(folder).absolute(), verify=verify, progress=progress))
+        self.parts = [path / name for name in sorted(manifest["files"]) if name.startswith("part-")]
+        self.interwiki = path / INTERWIKI if INTERWIKI in manifest["files"] else None
 
     @property
     def digest(self) -> dict[str, Any]:
@@ -64,9 +71,7 @@ class LinkedCorpus:
 
     def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
         """All of them, in order."""
-        for part in tqdm(
-            self.parts, desc=f"reading {self.folder.name}", leave=False, disable=None if progress else True
-        ):
+        for part in tqdm(self.parts, desc=f"reading {self.path.name}", leave=False, disable=None if progress else True):
             yield from read_part(part)
 
 
@@ -113,41 +118,6 @@ def open_gzip(path: Path, *, level: int = 6) -> Iterator[gzip.GzipFile]:
         yield file
 
 
-def write_corpus(
-    paragraphs: Callable[[Counter[str]], Iterable[Paragraph]],
-    output: Path,
-    *,
-    language: str | None,
-    sources: Sequence[Path] = (),
-    part_chars: int = PART_CHARS,
-) -> LinkedCorpus:
-    """A corpus of paragraphs, which come page after page. For dumps see `corpus.from_dumps`.
-
-    paragraphs(counts): what is left out goes to `counts`; paragraphs, links and pages are counted here. Nothing is
-    written where it fails. ValueError for a link outside of its text, and where there is no paragraph.
-    """
-    LINKED_CORPUS.check_replaceable(Path(output))
-    counts: Counter[str] = Counter(pages=0, paragraphs=0, links=0)
-    with write_folder_atomically(Path(output)) as folder:
-        part: list[Paragraph] = []
-        size = number = 0
-        for _, page in group_pages(counted(paragraphs(counts), counts)):
-            counts["pages"] += 1
-            part += page
-            size += sum(len(paragraph.text) for paragraph in page)
-            if size >= part_chars:
-                write_part(folder / part_name(number), part)
-                part, size, number = [], 0, number + 1
-        if part:
-            write_part(folder / part_name(number), part)
-        finish_corpus(folder, language=language, sources=digest_sources(sources), counts=dict(counts))
-    return LinkedCorpus.open(output)
-
-
-def part_name(number: int) -> str:
-    return f"part-{number:05d}.jsonl.gz"
-
-
 def check_links(paragraph: Paragraph) -> None:
     """ValueError for a link that is empty, outside of the text, or not after the one before it."""
     last = 0
@@ -192,17 +162,3 @@ def install_corpus(files: Sequence[Path], output: Path, **manifest: Any) -> Link
             link_or_copy(path, folder / path.name)
         finish_corpus(folder, **manifest)
     return LinkedCorpus.open(output)
-
-
-def _is_whole(manifest: dict[str, Any]) -> bool:
-    language = manifest["language"]
-    return isinstance(manifest["counts"], dict) and (language is None or isinstance(language, str))
-
-
-LINKED_CORPUS = StoreKind(
-    what="linked corpus",
-    many="a linked corpus",
-    form="spacy_luke linked corpus",
-    build="Build it with `python -m spacy luke build-corpus`.",
-    is_whole=_is_whole,
-)

@@ -1,6 +1,6 @@
 """Writing shards, whose files `corpus.shards` describes: blocks of examples as they come, all or none."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,8 +13,6 @@ from ..text.tokenizer import PieceTokenizer
 from .shards import (
     SHARDS,
     Example,
-    Page,
-    Shards,
     entity_vocab_sha256,
     piece_dtype,
     tokenizer_fingerprint,
@@ -35,25 +33,6 @@ def make_block(examples: Sequence[Example]) -> Block:
     block["n_pieces"] = np.array([len(example.pieces) for example in examples], np.int64)
     block["n_mentions"] = np.array([len(example.entities) for example in examples], np.int64)
     return block
-
-
-def write_shards(
-    pages: Iterable[Page],
-    output: Path,
-    *,
-    tokenizer: PieceTokenizer,
-    vocab: EntityVocab,
-    max_pieces: int = 512,
-    max_entities: int = 128,
-    max_mention_pieces: int = 30,
-) -> "Shards":
-    """Shards of pages in memory; for those of a corpus see `corpus.build_shards`. The page numbers are set here."""
-    limits = {"max_pieces": max_pieces, "max_entities": max_entities, "max_mention_pieces": max_mention_pieces}
-    with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
-        for page in pages:
-            writer.write(make_block([example._replace(page=0) for example in page.examples]), [page[:2]])
-        writer.finish(counts={}, info={})
-    return Shards.open(output)
 
 
 class ShardWriter:

@@ -29,7 +29,7 @@ import numpy as np
 
 from ..entity_vocab import EntityVocab
 from ..stores.arrays import AGAIN, map_array, map_bytes
-from ..stores.folder import StoreFolder, StoreKind
+from ..stores.folder import StoreFolder, StoreKind, is_count
 from ..text.tokenizer import PieceTokenizer
 
 NUMBERS = ("pieces", "entities", "max_pieces", "max_entities", "max_mention_pieces", "examples", "pages")
@@ -86,31 +86,40 @@ def entity_vocab_sha256(vocab: EntityVocab) -> str:
     return sha256(json.dumps(vocab.names()).encode()).hexdigest()
 
 
-class Shards:
+def piece_dtype(pieces: int) -> str:
+    """In the file: the smallest that holds so many kinds of pieces."""
+    return "<u2" if pieces <= FEW_PIECES else "<i4"
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    numbers = all(is_count(manifest.get(key)) for key in NUMBERS)
+    named = all(isinstance(manifest.get(key), str) for key in ("tokenizer", "entity_vocab"))
+    return numbers and named
+
+
+SHARDS = StoreKind(
+    what="folder of shards", many="shards", form="spacy_luke pretraining shards", build=BUILD, is_whole=_is_whole
+)
+
+
+class Shards(StoreFolder):
     """Examples by number. Opening checks the files (see `stores.digests`); the arrays are mapped into memory."""
 
-    def __init__(self, store: StoreFolder) -> None:
-        folder, manifest = store.path, store.manifest
-        self.folder, self.manifest = folder, manifest
+    kind = SHARDS
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        super().__init__(path, manifest)
         size, self._n_entities, self._n_pieces = manifest["examples"], manifest["entities"], manifest["pieces"]
-        self._piece_starts = map_array(folder / "piece_starts.npy", "<i8", (size + 1,))
-        self._mention_starts = map_array(folder / "mention_starts.npy", "<i8", (size + 1,))
+        self._piece_starts = map_array(path / "piece_starts.npy", "<i8", (size + 1,))
+        self._mention_starts = map_array(path / "mention_starts.npy", "<i8", (size + 1,))
         n, m = int(self._piece_starts[-1]), int(self._mention_starts[-1])
-        self._pieces = map_array(folder / "pieces.npy", piece_dtype(self._n_pieces), (n,))
-        self._word_starts = map_array(folder / "word_starts.npy", "|b1", (n,))
-        self._mentions = [map_array(folder / f"{name}.npy", "<i4", (m,)) for name in ("entities", "starts", "ends")]
-        self._pages = map_array(folder / "example_pages.npy", "<i4", (size,))
-        self._page_ids = map_array(folder / "page_ids.npy", "<i4", (manifest["pages"],))
-        self._title_starts = map_array(folder / "page_starts.npy", "<i8", (manifest["pages"] + 1,))
-        self._titles = map_bytes(folder / "pages.txt")
-
-    @classmethod
-    def open(cls, folder: str | Path, *, verify: bool = False, progress: bool = False) -> "Shards":
-        """Shards in a folder. verify: read all files, also those that are remembered to be right.
-
-        Raises ValueError for what are no shards, those of another version, and damaged ones, with the file.
-        """
-        return cls(SHARDS.open(Path(folder).absolute(), verify=verify, progress=progress))
+        self._pieces = map_array(path / "pieces.npy", piece_dtype(self._n_pieces), (n,))
+        self._word_starts = map_array(path / "word_starts.npy", "|b1", (n,))
+        self._mentions = [map_array(path / f"{name}.npy", "<i4", (m,)) for name in ("entities", "starts", "ends")]
+        self._pages = map_array(path / "example_pages.npy", "<i4", (size,))
+        self._page_ids = map_array(path / "page_ids.npy", "<i4", (manifest["pages"],))
+        self._title_starts = map_array(path / "page_starts.npy", "<i8", (manifest["pages"] + 1,))
+        self._titles = map_bytes(path / "pages.txt")
 
     def __len__(self) -> int:
         return len(self._piece_starts) - 1
@@ -151,11 +160,11 @@ class Shards:
 
     def tokenizer(self) -> PieceTokenizer:
         """The tokenizer that the examples were made with."""
-        return PieceTokenizer.from_json((self.folder / "tokenizer.json").read_text(encoding="utf8"))
+        return PieceTokenizer.from_json((self.path / "tokenizer.json").read_text(encoding="utf8"))
 
     def entity_vocab(self) -> EntityVocab:
         """The entity vocabulary whose rows the examples have."""
-        return EntityVocab.from_json((self.folder / "entity_vocab.json").read_text(encoding="utf8"))
+        return EntityVocab.from_json((self.path / "entity_vocab.json").read_text(encoding="utf8"))
 
     def check(self, *, tokenizer_fingerprint: str, entity_vocab_sha256: str) -> None:
         """ValueError where the examples were made with another tokenizer or entity vocabulary (see the functions of
@@ -164,25 +173,10 @@ class Shards:
         for key, expected in pairs:
             if self.manifest[key] != expected:
                 raise ValueError(
-                    f"The shards in {self.folder} were made with another {key.replace('_vocab', ' vocabulary')}: "
+                    f"The shards in {self.path} were made with another {key.replace('_vocab', ' vocabulary')}: "
                     f"expected "
                     f"{expected[:12]}..., but theirs is {self.manifest[key][:12]}.... {BUILD}"
                 )
 
     def _damaged(self, i: int, what: str) -> ValueError:
-        return ValueError(f"Example {i} of the shards in {self.folder} is damaged: {what}. {AGAIN}")
-
-
-def _is_whole(manifest: dict[str, Any]) -> bool:
-    numbers = all(isinstance(manifest.get(key), int) and manifest[key] >= 0 for key in NUMBERS)
-    named = all(isinstance(manifest.get(key), str) for key in ("tokenizer", "entity_vocab"))
-    return numbers and named
-
-
-SHARDS = StoreKind(
-    what="folder of shards", many="shards", form="spacy_luke pretraining shards", build=BUILD, is_whole=_is_whole
-)
-
-
-def piece_dtype(pieces: int) -> str:
-    return "<u2" if pieces <= FEW_PIECES else "<i4"
+        return ValueError(f"Example {i} of the shards in {self.path} is damaged: {what}. {AGAIN}")

@@ -69,7 +69,7 @@ def build_entity_vocab(
     pages: set[Name] = set()
     for corpus, language in zip(corpora, languages):
         for links, titles in engine.run(
-            count_part, corpus.parts, progress=progress, task=f"links of {corpus.folder.name}"
+            count_part, corpus.parts, progress=progress, task=f"links of {corpus.path.name}"
         ):
             found.update({(language, title): count for title, count in links.items()})
             pages.update((language, title) for title in titles if pages_only)
@@ -156,7 +156,7 @@ def _check_corpora(corpora: Sequence[LinkedCorpus], multilingual: bool, min_lang
     for i, (corpus, language) in enumerate(zip(corpora, languages)):
         if not language or language in languages[:i]:
             raise ValueError(
-                f"Expected corpora of different languages, but that of {corpus.folder} is {language!r}"
+                f"Expected corpora of different languages, but that of {corpus.path} is {language!r}"
                 f"{' again' if language else ''}; build it with the right --language."
             )
     return languages

@@ -16,7 +16,7 @@ from ..stores.atomic import write_folder_atomically
 from ..stores.folder import MANIFEST
 from ..stores.opening import is_dump, open_source
 from ..stores.sorting import MOST
-from .files import KB, VECTORS, write_manifest
+from .files import KB, write_manifest
 from .knowledge_base import EntityKB, hold_kb
 from .sources import Wikidata, read_entities, read_names, read_persons, read_ppr, read_wikidata
 from .staging import NO_LIMITS, UNKNOWN, Parts
@@ -118,12 +118,11 @@ def add_to_kb(
 def _add_to(
     kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: Settings, progress: bool, most: int
 ) -> BuiltKB:
-    store = KB.open(kb.path)
-    manifest = store.manifest
+    manifest = kb.manifest
     number, base = len(manifest["segments"]), len(kb)
     with write_folder_atomically(folder) as new, _parts(new.parent, settings, kb, most) as parts:
         _read_sources(sources, parts, settings, progress)
-        store.link_to(new)
+        kb.link_to(new)
         (new / MANIFEST).unlink()
         segment = new / str(number)
         segment.mkdir()
@@ -135,10 +134,8 @@ def _add_to(
         added = {"sources": [Path(source).name for source in sources], **parts.read}
         info = {**manifest["info"], "added": [*manifest["info"].get("added", []), added]}
         write_manifest(new, {**manifest, "segments": [*manifest["segments"], sizes], "info": info})
-        if kb.vectors is not None:
-            kb.vectors.save(new / VECTORS)
         told = parts.left_out.lines()
-        if KB.open(kb.path).manifest != manifest:  # where the disk knows no locks
+        if KB.read_manifest(kb.path) != manifest:  # where the disk knows no locks
             raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
     return BuiltKB(EntityKB.open(folder), parts.read, told)
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..stores.folder import StoreKind
+from ..stores.folder import StoreKind, is_count
 
 VECTORS = "vectors"
 NONE = 2**32 - 1
@@ -55,7 +55,7 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     wanted = {f"{segment}/{name}" for segment in range(len(manifest["segments"])) for name in FILES}
     return (
         bool(manifest["segments"])
-        and all(type(count) is int and count >= 0 for count in counts)
+        and all(map(is_count, counts))
         and wanted <= set(manifest["files"])
         and isinstance(manifest["info"], dict)
     )

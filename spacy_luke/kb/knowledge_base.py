@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..aliases.store import Candidate
-from ..stores.atomic import hold, write_folder_atomically
+from ..stores.atomic import hold
 from ..stores.folder import MANIFEST, StoreFolder
 from ..text.forms import key_of, letters_of, title_case_of, without_possessive
 from ..vectors.store import EntityVectors
@@ -34,29 +34,24 @@ def _check_top(top: int | None) -> None:
         raise ValueError(f"top must be at least 1, or None for all candidates, but it is {top}.")
 
 
-class EntityKB:
-    """A knowledge base. Nothing in it changes; `kb.build.build_kb` makes new ones, `add_to_kb` larger ones.
+class EntityKB(StoreFolder):
+    """A knowledge base. Nothing in it changes; `kb.build.build_kb` makes new ones, `add_to_kb` larger ones. Processes
+    share what the system keeps of the files.
 
-    A pickle or a deepcopy of it holds the path alone: the folder must be there where it is read. Processes share what
-    the system keeps of the files.
+    manifest: {"segments": [{"entities", "names", "candidates"}, ...], "info"}; vectors: of the entities, where there
+    are some.
     """
 
-    def __init__(self, store: StoreFolder) -> None:
-        path, manifest = store.path, store.manifest
-        self.path = path
-        self._store, self._manifest = store, manifest
+    kind = KB
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        super().__init__(path, manifest)
         self._segments: list[Segment] = []
         for number, entry in enumerate(manifest["segments"]):
             segment = Segment(path / str(number), base=len(self), entities=entry["entities"])
             self._segments.append(segment)
         vectors = path / VECTORS
         self.vectors: EntityVectors | None = EntityVectors.open(vectors) if vectors.is_dir() else None
-
-    @classmethod
-    def open(cls, path: str | Path) -> "EntityKB":
-        """A knowledge base in a folder. ValueError for what is none, one of another version, or one that is not whole
-        or damaged (see `stores.digests` for what is read)."""
-        return cls(KB.open(Path(path).absolute()))
 
     def __len__(self) -> int:
         """Number of entities."""
@@ -68,18 +63,10 @@ class EntityKB:
     def __repr__(self) -> str:
         return f"EntityKB({str(self.path)!r}, {len(self):,} entities, {self.n_names:,} names)"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).open, (self.path,)
-
     @property
     def n_names(self) -> int:
         """Number of names; one to which candidates were added later counts again."""
         return sum(len(segment.store) for segment in self._segments)
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """What the builder noted: the sources, and what was read from them."""
-        return dict(self._manifest["info"])
 
     def candidates(self, name: str, *, top: int | None = None) -> list[Candidate]:
         """The entities that a name may mean, with p(entity | name), the best first; [] where nothing is found.
@@ -156,19 +143,15 @@ class EntityKB:
             yield from segment.store
 
     def verify(self, *, progress: bool = False) -> None:
-        """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
-        self._store.check(progress=progress)
+        """Read all files, those of the vectors too, and compare their digests. ValueError names the file that is not
+        the one that was written."""
+        super().verify(progress=progress)
         if self.vectors is not None:
             self.vectors.verify(progress=progress)
 
-    def save(self, folder: str | Path) -> None:
-        """The same knowledge base in another folder, atomically: hard links on the same disk, else copies."""
-        folder = Path(folder)
-        KB.check_replaceable(folder)
-        with write_folder_atomically(folder) as new:
-            self._store.link_to(new)
-            if self.vectors is not None:
-                self.vectors.save(new / VECTORS)
+    def paths(self) -> dict[str, Path]:
+        vectors = {} if self.vectors is None else self.vectors.paths()
+        return {**super().paths(), **{f"{VECTORS}/{name}": path for name, path in vectors.items()}}
 
     def _segment_of(self, row: int) -> Segment:
         for segment in self._segments:

@@ -1,4 +1,4 @@
-"""A store that is a folder: files, and a manifest that says what they are, and their sizes and digests.
+"""Stores that are folders: files, and a manifest that says what they are, and their sizes and digests.
 
     manifest.json    {"format", "version", ..., "files": {file: [bytes, BLAKE2b]}, "digest": BLAKE2b of all the rest}
 
@@ -6,13 +6,14 @@ Version 1 had no digest of the manifest itself, and is read too.
 """
 
 import json
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from .arrays import AGAIN
-from .atomic import link_or_copy
+from .atomic import HeldFolder, link_or_copy, write_folder_atomically
 from .digests import Part, digest_bytes, digest_file, find_changed
 
 MANIFEST = "manifest.json"
@@ -33,17 +34,6 @@ class StoreKind:
     form: str
     build: str
     is_whole: Callable[[dict[str, Any]], bool]
-
-    def open(self, path: Path, *, verify: bool = False, progress: bool = False) -> "StoreFolder":
-        """The manifest, and sizes and digests of the files (of large ones as `digests` says; verify: of all, in any
-        case).
-
-        Raises ValueError for what is no such store, one of another version, and one that is not whole or damaged, with
-        the file and what to do.
-        """
-        store = StoreFolder(path, self, self._read_manifest(path))
-        store.check(every=verify, progress=progress)
-        return store
 
     def check_replaceable(self, folder: Path) -> None:
         """ValueError where a folder that is no store of this kind would be replaced by one."""
@@ -74,7 +64,8 @@ class StoreKind:
         }
         write_sealed(folder / MANIFEST, {"format": self.form, "version": VERSION, **values, "files": files})
 
-    def _read_manifest(self, path: Path) -> dict[str, Any]:
+    def read_manifest(self, path: Path) -> dict[str, Any]:
+        """ValueError where there is none, or none of this kind, and where it is not as it was written."""
         file = path / MANIFEST
         if not file.is_file():
             raise ValueError(f"{path} is no {self.what}: there is no {MANIFEST}. {self.build}")
@@ -104,40 +95,101 @@ class StoreKind:
 
 
 class StoreFolder:
-    """A store that was opened. Nothing in it changes, but it may be replaced as a whole."""
+    """A store that is open: its folder and its manifest. Nothing in it changes, but it may be replaced as a whole.
 
-    def __init__(self, path: Path, kind: StoreKind, manifest: dict[str, Any]) -> None:
-        self.path, self.kind, self.manifest = path, kind, manifest
+    A pickle or a deepcopy of it holds the path alone: the folder must be there where it is read.
+    """
+
+    kind: ClassVar[StoreKind]
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        self.path, self.manifest = path, manifest
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False, progress: bool = False) -> Self:
+        """The store in a folder, after sizes and digests of its files were compared: of large files as
+        `stores.digests` says, with `verify` of all.
+
+        Raises ValueError for what is no such store, one of another version, and one that is not whole or damaged, with
+        the file and what to do.
+        """
+        path = Path(path).absolute()
+        manifest = cls.kind.read_manifest(path)
+        _check_files(path, manifest, cls.kind, every=verify, progress=progress)
+        return cls(path, manifest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).open, (self.path,)
 
     @property
-    def files(self) -> dict[str, tuple[int, str]]:
-        """Size and digest of each file but the manifest."""
-        return {name: (size, digest) for name, (size, digest) in self.manifest["files"].items()}
+    def info(self) -> dict[str, Any]:
+        """What the builder noted beside the entries of the kind: sources, what was read and left out of them."""
+        return dict(self.manifest.get("info", {}))
 
-    def check(self, *, every: bool = True, progress: bool = False) -> None:
-        """Compare sizes and digests of the files. ValueError names the first that is not the one that was written.
+    def verify(self, *, progress: bool = False) -> None:
+        """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
+        _check_files(self.path, self.manifest, self.kind, every=True, progress=progress)
 
-        every: also those that are remembered from another time.
-        """
-        for name, (size, _) in self.files.items():
-            file, not_whole = self.path / name, f"{self.path} is not a whole {self.kind.what}"
-            if not file.is_file():
-                raise ValueError(f"{not_whole}: {name} is missing. {AGAIN}")
-            if (found := file.stat().st_size) != size:
-                raise ValueError(f"{not_whole}: expected {size:,} bytes in {name}, but it has {found:,}. {AGAIN}")
-        parts = [Part(self.path / name, digest, size) for name, (size, digest) in self.files.items()]
-        if (changed := find_changed(parts, every=every, progress=progress)) is not None:
-            raise ValueError(
-                f"{changed.file} is damaged, or belongs to another {self.kind.what}: its digest is not the manifest's. "
-                f"{AGAIN}"
-            )
+    def paths(self) -> dict[str, Path]:
+        """All files of the store by their names in its folder, the manifest among them."""
+        return {name: self.path / name for name in (*self.manifest["files"], MANIFEST)}
+
+    def save(self, folder: str | Path) -> None:
+        """The same store in another folder, atomically: hard links on the same disk, which take no room, else
+        copies."""
+        folder = Path(folder)
+        self.kind.check_replaceable(folder)
+        with write_folder_atomically(folder) as new:
+            self.link_to(new)
 
     def link_to(self, folder: Path) -> None:
-        """All its files in another folder: hard links on the same disk, which take no room, else copies."""
-        for name in self.files:
+        """All files in a folder that is there, beside what else is there."""
+        for name, path in self.paths().items():
             (folder / name).parent.mkdir(exist_ok=True)
-            link_or_copy(self.path / name, folder / name)
-        (folder / MANIFEST).write_bytes((self.path / MANIFEST).read_bytes())  # its inode is what others lock
+            if path.name == MANIFEST:
+                (folder / name).write_bytes(path.read_bytes())  # its inode is what others lock
+            else:
+                link_or_copy(path, folder / name)
+
+    def pack(self) -> dict[str, bytes]:
+        """The bytes of all files, by their names: as large as the folder."""
+        return {name: path.read_bytes() for name, path in self.paths().items()}
+
+    @classmethod
+    def unpack(cls, files: Mapping[str, bytes]) -> Self:
+        """The store that `pack` gave the files of. They lie in a temporary folder for as long as it is used."""
+        if outside := [name for name in files if not _is_inside(name)]:
+            raise ValueError(f"Expected the files of a {cls.kind.what}, but one goes elsewhere: {outside[0]!r}.")
+        held = HeldFolder.temporary()
+        try:
+            for name, data in files.items():
+                (held.path / name).parent.mkdir(parents=True, exist_ok=True)
+                (held.path / name).write_bytes(data)
+            store = cls.open(held.path)
+        except BaseException:
+            held.close()
+            raise
+        weakref.finalize(store, held.close)
+        return store
+
+
+def _check_files(path: Path, manifest: dict[str, Any], kind: StoreKind, *, every: bool, progress: bool) -> None:
+    """Compare sizes and digests of the files. ValueError names the first that is not the one that was written.
+
+    every: also those that are remembered from another time.
+    """
+    parts = []
+    for name, (size, digest) in manifest["files"].items():
+        file, not_whole = path / name, f"{path} is not a whole {kind.what}"
+        if not file.is_file():
+            raise ValueError(f"{not_whole}: {name} is missing. {AGAIN}")
+        if (found := file.stat().st_size) != size:
+            raise ValueError(f"{not_whole}: expected {size:,} bytes in {name}, but it has {found:,}. {AGAIN}")
+        parts.append(Part(file, digest, size))
+    if (changed := find_changed(parts, every=every, progress=progress)) is not None:
+        raise ValueError(
+            f"{changed.file} is damaged, or belongs to another {kind.what}: its digest is not the manifest's. {AGAIN}"
+        )
 
 
 def write_sealed(path: Path, data: Mapping[str, Any]) -> None:
@@ -160,10 +212,17 @@ def _digest(data: Mapping[str, Any]) -> str:
     return digest_bytes(json.dumps(data, sort_keys=True).encode())
 
 
+def is_count(value: Any, *, least: int = 0) -> bool:
+    """Whether what a manifest says is a whole number of at least so much."""
+    return type(value) is int and value >= least
+
+
 def _has_files(manifest: dict[str, Any]) -> bool:
     """Whether "files" is what this module writes, all of them inside of the folder."""
-    sizes = [x for pair in manifest["files"].values() for x in zip(pair, (int, str), strict=True)]
-    inside = all(
-        ".." not in Path(name).parts and not Path(name).is_absolute() and name != MANIFEST for name in manifest["files"]
-    )
-    return inside and all(type(x) is kind for x, kind in sizes)
+    files = manifest["files"]
+    sizes = [x for pair in files.values() for x in zip(pair, (int, str), strict=True)]
+    return all(_is_inside(name) and name != MANIFEST for name in files) and all(type(x) is kind for x, kind in sizes)
+
+
+def _is_inside(name: str) -> bool:
+    return ".." not in Path(name).parts and not Path(name).is_absolute()

@@ -19,22 +19,19 @@ from .writer import DTYPES, VECTORS, RowWriter, finish_store
 BLOCK = 1 << 14  # rows that are copied at once
 
 
-class EntityVectors:
+class EntityVectors(StoreFolder):
     """A store of vectors, by row and by name. Rows are numbered from 0; what has no row is not in the store.
 
-    A pickle or a deepcopy of it holds the path alone: the folder must be there where it is read. Nothing in a store
-    changes; `build.build_vectors` makes new ones, which may replace a folder that is in use.
+    Nothing in a store changes; `vectors.build.build_vectors` makes new ones, which may replace a folder that is in use.
     """
 
-    def __init__(self, store: StoreFolder) -> None:
-        path, manifest = store.path, store.manifest
-        self.path = path
+    kind = VECTORS
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        super().__init__(path, manifest)
         self.size: int = manifest["size"]
         self.dtype: str = manifest["dtype"]
-        self._store, self._manifest = store, manifest
-        self._rows: int = manifest["rows"]
-        self._name_count: int = manifest["names"]
-        rows, names = self._rows, self._name_count
+        rows, names = manifest["rows"], manifest["names"]
         self._vectors = RowFile(path / "vectors.npy", DTYPES[self.dtype], (rows, self.size))
         self._scales_R = map_array(path / "scales.npy", "<f4", (rows,)) if self.dtype == "int8" else None
         self._further_rows = map_array(path / "name_rows.npy", "<u4", (names - rows,))
@@ -45,15 +42,9 @@ class EntityVectors:
             map_array(path / "name_order.npy", "<u4", (names,)),
         )
 
-    @classmethod
-    def open(cls, path: str | Path) -> "EntityVectors":
-        """A store in a folder. ValueError for what is none, one of another version, or one that is not whole or
-        damaged."""
-        return cls(VECTORS.open(Path(path).absolute()))
-
     def __len__(self) -> int:
         """Number of rows."""
-        return self._rows
+        return self._vectors.shape[0]
 
     def __repr__(self) -> str:
         return f"EntityVectors({str(self.path)!r}, {len(self):,} x {self.size}, {self.dtype})"
@@ -61,23 +52,15 @@ class EntityVectors:
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.row(name) >= 0
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).open, (self.path,)
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """What the builder noted: the source, its format, and how many entities were left out."""
-        return dict(self._manifest["info"])
-
     @property
     def checksums(self) -> dict[str, str]:
         """Of the files, as the manifest has them."""
-        return {name: checksum for name, (_, checksum) in self._manifest["files"].items()}
+        return {name: checksum for name, (_, checksum) in self.manifest["files"].items()}
 
     @property
     def name_count(self) -> int:
         """Number of names: one for each row, and the further ones."""
-        return self._name_count
+        return len(self._names)
 
     def row(self, name: str) -> int:
         """The row of an entity, by its id or a further name; -1 where it is not known."""
@@ -105,18 +88,6 @@ class EntityVectors:
     def names_of(self, rows: np.ndarray | Sequence[int]) -> list[str]:
         """The first name of each row, which is its id."""
         return [self._names.text_of(row).decode("utf8") for row in self._check_rows(rows).tolist()]
-
-    def verify(self, *, progress: bool = False) -> None:
-        """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
-        self._store.check(progress=progress)
-
-    def save(self, folder: str | Path) -> None:
-        """The same store in another folder, atomically: hard links on the same disk, which take no room, else
-        copies."""
-        folder = Path(folder)
-        VECTORS.check_replaceable(folder)
-        with write_folder_atomically(folder) as new:
-            self._store.link_to(new)
 
     def subset(self, names: Iterable[str], folder: str | Path) -> "EntityVectors":
         """A smaller store of the rows that have one of these names, with all their names; rows keep their order, and

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..stores.folder import StoreKind
+from ..stores.folder import StoreKind, is_count
 from ..stores.names import MOST_NAMES, NameIndex
 
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
@@ -20,8 +20,7 @@ LEVELS = 127  # int8 numbers go from -127 to 127
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
-    numbers = [manifest["rows"], manifest["size"], manifest["names"]]
-    good = all(type(number) is int and number > 0 for number in numbers)
+    good = all(is_count(manifest[key], least=1) for key in ("rows", "size", "names"))
     return good and manifest["dtype"] in DTYPES and isinstance(manifest["info"], dict)
 
 

@@ -108,7 +108,7 @@ def test_a_run_that_was_stopped_goes_on(docs, tmp_path, monkeypatch):
     assert not (tmp_path / "corpus").exists()
     corpus = build_from_docs([files], tmp_path / "corpus", part_bytes=1, engine=Engine(workers=1))
     assert made == ["part-00000", "part-00001", "part-00002", "part-00002", "part-00003"]
-    assert read_bytes(corpus.folder) == read_bytes(whole.folder)
+    assert read_bytes(corpus.path) == read_bytes(whole.path)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 

@@ -180,7 +180,7 @@ def test_a_build_that_failed_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(from_dumps, "stage_pages", None)  # is not needed again
     corpus = build_from_dumps([SAMPLE], tmp_path / "corpus", part_chars=900, engine=HERE)
     assert made == ["part-00000.jsonl.gz", "part-00001", "part-00001.jsonl.gz", "part-00002.jsonl.gz"]
-    assert contents(corpus.folder) == contents(expected.folder)
+    assert contents(corpus.path) == contents(expected.path)
 
 
 def test_work_for_other_settings_is_not_used(tmp_path, monkeypatch):
@@ -238,8 +238,8 @@ def test_a_build_that_was_killed_goes_on(tmp_path):
     finished = tmp_path / ".corpus.work" / "part-00001.jsonl.gz"
     before = finished.stat().st_mtime_ns, finished.stat().st_ino
     corpus = build_from_dumps([SAMPLE], tmp_path / "corpus", part_chars=900, engine=HERE)
-    assert contents(corpus.folder) == contents(expected.folder)
-    kept = corpus.folder / "part-00001.jsonl.gz"
+    assert contents(corpus.path) == contents(expected.path)
+    kept = corpus.path / "part-00001.jsonl.gz"
     assert (kept.stat().st_mtime_ns, kept.stat().st_ino) == before, "the finished part was made before"
 
 

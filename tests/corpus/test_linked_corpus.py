@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from spacy_luke.corpus import linked_corpus as module
-from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph, read_part, write_corpus
+from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph, read_part
+from tests.corpus import written
 from tests.sealing import change_manifest
 
 PARAGRAPHS = [
@@ -18,12 +18,12 @@ PARAGRAPHS = [
 
 
 def write(folder, paragraphs=PARAGRAPHS, **settings):
-    return write_corpus(lambda counts: iter(paragraphs), folder, language="en", **settings)
+    return written.write_corpus(lambda counts: iter(paragraphs), folder, language="en", **settings)
 
 
 def test_round_trip(tmp_path):
     corpus = write(tmp_path / "corpus")
-    again = LinkedCorpus.open(corpus.folder, verify=True)
+    again = LinkedCorpus.open(corpus.path, verify=True)
     assert list(again.paragraphs()) == PARAGRAPHS
     assert again.manifest["counts"] == {"pages": 2, "paragraphs": 3, "links": 3}
     assert (again.language, again.interwiki) == ("en", None)
@@ -59,7 +59,7 @@ def test_full_disk(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_part", full)
+    monkeypatch.setattr(written, "write_part", full)
     with pytest.raises(OSError, match="No space left"):
         write(tmp_path / "corpus", PARAGRAPHS[:1])
     assert list(LinkedCorpus.open(tmp_path / "corpus", verify=True).paragraphs()) == PARAGRAPHS
@@ -102,10 +102,10 @@ def test_damaged_lines(tmp_path, line):
 
 def test_another_version(tmp_path):
     corpus = write(tmp_path / "corpus")
-    change_manifest(corpus.folder, version=99)
+    change_manifest(corpus.path, version=99)
     with pytest.raises(ValueError, match="linked corpus of version 99, but this spacy_luke reads version 2"):
-        LinkedCorpus.open(corpus.folder)
-    shutil.rmtree(corpus.folder)
+        LinkedCorpus.open(corpus.path)
+    shutil.rmtree(corpus.path)
 
 
 def flip(path, place):

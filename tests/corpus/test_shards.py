@@ -8,7 +8,6 @@ import pytest
 from spacy_luke.corpus import build_shards as build_module
 from spacy_luke.corpus import shard_writer
 from spacy_luke.corpus.parallel import Engine
-from spacy_luke.corpus.shard_writer import write_shards
 from spacy_luke.corpus.shards import (
     Example,
     Page,
@@ -18,6 +17,7 @@ from spacy_luke.corpus.shards import (
 )
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.corpus.written import write_shards
 from tests.sealing import reseal
 from tests.tiny import make_wordpiece, tokenizer_json
 
@@ -182,7 +182,7 @@ def test_shards_of_the_sample(make_shards, linked, vocab):
 
 def test_the_same_bytes_every_time_from_one_process_and_two(make_shards):
     one, again, two = make_shards("one"), make_shards("again"), make_shards("two", engine=Engine(workers=2))
-    assert contents(one.folder) == contents(again.folder) == contents(two.folder)
+    assert contents(one.path) == contents(again.path) == contents(two.path)
 
 
 def test_a_build_that_failed_goes_on(make_shards, monkeypatch, tmp_path):
@@ -201,7 +201,7 @@ def test_a_build_that_failed_goes_on(make_shards, monkeypatch, tmp_path):
     assert not (tmp_path / "shards").exists()
     found = make_shards("shards")
     assert len(made) == 4, "three parts, of which the first was made once"
-    assert contents(found.folder) == contents(expected.folder)
+    assert contents(found.path) == contents(expected.path)
     assert not list(tmp_path.glob(".*"))
 
 

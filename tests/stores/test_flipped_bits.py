@@ -15,13 +15,14 @@ from spacy.vocab import Vocab
 from spacy_luke.aliases.build import build_store
 from spacy_luke.aliases.store import AliasStore
 from spacy_luke.components.linker.spacy_kb import LinkedKB
-from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph, write_corpus
+from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph
 from spacy_luke.corpus.shards import Shards
 from spacy_luke.kb.build import add_to_kb
 from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.stores import digests
 from spacy_luke.vectors.build import build_vectors
 from spacy_luke.vectors.store import EntityVectors
+from tests.corpus.written import write_corpus
 from tests.kb.kbs import small_kb, write_entities
 
 FLIPS = 200
@@ -84,7 +85,7 @@ def read_linked_kb(path):
 def make_small_shards(folder):
     from tests.pretraining.luke.shards import make_shards
 
-    return make_shards(folder / "store").folder
+    return make_shards(folder / "store").path
 
 
 def read_shards(path):
@@ -95,7 +96,7 @@ def read_shards(path):
 
 def make_corpus(folder):
     paragraphs = [Paragraph(f"Page {i}", "Ada lives in London.", [(0, 3, "Ada"), (13, 19, "London")]) for i in range(9)]
-    return write_corpus(lambda counts: iter(paragraphs), folder / "store", language="en", part_chars=60).folder
+    return write_corpus(lambda counts: iter(paragraphs), folder / "store", language="en", part_chars=60).path
 
 
 def read_corpus(path):

@@ -38,7 +38,7 @@ from .gold import SCORE_THRESHOLDS, best_threshold, check_learnable, gold_links,
 from .inputs import LinkInput, link_tasks, training_items
 from .outputs import Linked, rank, warn_unreached, write_links
 from .settings import DEFAULT_CONFIG, SCORE_WEIGHTS, check_settings
-from .stores import has_table, pack_kb, table_vectors, unpack_kb, with_table, without_table
+from .stores import has_table, pack_kb, table_vectors, with_table, without_table
 
 KB = "kb"  # folder beside the file
 CHUNK = 20_000  # candidates whose vectors are in memory at a time, about
@@ -485,5 +485,5 @@ class LukeLinker(LukeComponent):
         message = srsly.msgpack_loads(bytes_data)
         super().from_bytes(message["component"], exclude=exclude)
         if message[KB] and KB not in exclude:
-            self.kb = unpack_kb(message[KB])
+            self.kb = EntityKB.unpack(message[KB])
         return self

@@ -10,7 +10,6 @@
 spaCy makes an empty one first, also when a pipeline is loaded, and reads the saved one into it.
 """
 
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from spacy.vocab import Vocab
 
 from ...kb.knowledge_base import EntityKB
 from ...stores.arrays import AGAIN
-from ...stores.atomic import HeldFolder
 from ...stores.folder import is_sealed, write_sealed
 
 SETTINGS = "spacy.json"  # beside the files of the knowledge base
@@ -165,32 +163,17 @@ class LinkedKB(KnowledgeBase):
 
     def to_bytes(self, **kwargs: Any) -> bytes:
         """All files, so that it can be read on another machine: as large as the folder."""
-        folder = self._opened().path
-        names = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
-        files = {name.as_posix(): (folder / name).read_bytes() for name in names if name.name != SETTINGS}
-        data: bytes = srsly.msgpack_dumps({"top": self.top, "files": files})
+        data: bytes = srsly.msgpack_dumps({"top": self.top, "files": self._opened().pack()})
         return data
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
         """The files go to a temporary folder, which lives as long as what was read."""
         try:
-            found: dict[str, Any] = srsly.msgpack_loads(bytes_data)
-            top, files = found["top"], {Path(name): data for name, data in found["files"].items()}
+            found = srsly.msgpack_loads(bytes_data)
+            top, files = found["top"], dict(found["files"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"Expected the bytes of a knowledge base, but they are damaged ({error!r}).") from error
-        if any(name.is_absolute() or ".." in name.parts for name in files):
-            raise ValueError(f"Expected files of a knowledge base, but one goes elsewhere: {sorted(map(str, files))}.")
-        held = HeldFolder.temporary()
-        try:
-            for name, data in files.items():
-                (held.path / name).parent.mkdir(parents=True, exist_ok=True)
-                (held.path / name).write_bytes(data)
-            kb = EntityKB.open(held.path)
-        except BaseException:
-            held.close()
-            raise
-        weakref.finalize(kb, held.close)
-        self._take(kb, top)
+        self._take(EntityKB.unpack(files), top)
         return self
 
     def _take(self, kb: EntityKB | None, top: int | None) -> None:

@@ -2,9 +2,7 @@
 
 import weakref
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -88,30 +86,12 @@ def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
     return store
 
 
-def unpack_kb(files: dict[str, bytes]) -> EntityKB:
-    """A knowledge base from its files. They lie in a temporary folder for as long as it is used."""
-    held = HeldFolder.temporary()
-    new = held.path
-    for name, data in files.items():
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ValueError(f"A saved knowledge base has the file {name!r}, which lies outside of it.")
-        (new / name).parent.mkdir(parents=True, exist_ok=True)
-        (new / name).write_bytes(data)
-    kb = EntityKB.open(new)
-    weakref.finalize(kb, held.close)
-    return kb
-
-
 def pack_kb(kb: EntityKB, *, most: int) -> dict[str, bytes]:
-    """The files of a knowledge base by their path in its folder. Raises ValueError for more than `most` bytes."""
-    size = sum(x.stat().st_size for x in kb.path.rglob("*") if x.is_file())
+    """The files of a knowledge base by their names. Raises ValueError for more than `most` bytes."""
+    size = sum(path.stat().st_size for path in kb.paths().values())
     if size > most:
         raise ValueError(
             f"The knowledge base in {kb.path} has {size:,} bytes, more than a bytestring in spaCy's format can hold. "
-            f"Use "
-            "nlp.to_disk, which has no limit."
+            "Use nlp.to_disk, which has no limit."
         )
-    with closing(HeldFolder.temporary()) as held:
-        new = held.path
-        kb.save(new)
-        return {x.relative_to(new).as_posix(): x.read_bytes() for x in sorted(new.rglob("*")) if x.is_file()}
+    return kb.pack()

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from spacy_luke.corpus.shard_writer import write_shards
 from spacy_luke.corpus.shards import Example, Page, Shards
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.pretraining.luke.masking import MaskingSettings
 from spacy_luke.pretraining.luke.windows import LukeWindows
+from tests.corpus.written import write_shards
 from tests.tiny import make_checkpoint
 
 ENTITIES = 20

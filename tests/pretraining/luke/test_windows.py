@@ -132,11 +132,11 @@ def test_held_out_windows_stay(shards):
 
 
 def test_parts_of_pages(shards):
-    parts = {name: make_shard_reader(str(shards.folder), name, 4)() for name in ("train", "dev")}
+    parts = {name: make_shard_reader(str(shards.path), name, 4)() for name in ("train", "dev")}
     pages = {name: {part.examples[i].page for i in range(len(part.examples))} for name, part in parts.items()}
     assert pages == {"dev": {0, 4, 8}, "train": set(range(12)) - {0, 4, 8}}
     assert sum(len(part.examples) for part in parts.values()) == len(shards)
-    assert len(make_shard_reader(str(shards.folder))().examples) == len(shards)
+    assert len(make_shard_reader(str(shards.path))().examples) == len(shards)
 
 
 def test_what_is_refused(shards, tmp_path):
@@ -144,24 +144,24 @@ def test_what_is_refused(shards, tmp_path):
         make_windows(shards, max_window=12).collate([Drawn(0, 0, 0)])
     for part, held_out in (("all", 3), ("dev", None), ("test", 3), ("train", 1)):
         with pytest.raises(ValueError, match="and held_out from 2"):
-            make_shard_reader(str(shards.folder), part, held_out)
+            make_shard_reader(str(shards.path), part, held_out)
     one = make_shards(tmp_path / "one", pages=1)
     with pytest.raises(ValueError, match="of which none is in the part 'train'"):
-        make_shard_reader(str(one.folder), "train", 2)()
+        make_shard_reader(str(one.path), "train", 2)()
     with pytest.raises(ValueError, match="The shards have no examples"):
         ShardSource(np.zeros(0), seed=0)
 
 
 def test_a_flipped_byte_is_seen_before_training(shards, tmp_path):
     made = make_shards(tmp_path / "flipped")
-    path = made.folder / "entities.npy"
+    path = made.path / "entities.npy"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"entities\.npy is damaged"):
-        make_shard_reader(str(made.folder), verify=False)()
-    reseal(made.folder)
-    windows = make_windows(make_shard_reader(str(made.folder))().shards)
+        make_shard_reader(str(made.path), verify=False)()
+    reseal(made.path)
+    windows = make_windows(make_shard_reader(str(made.path))().shards)
     with pytest.raises(ValueError, match=r"Example \d+ of the shards in .* is damaged"):
         windows.collate([Drawn(i, 0, i) for i in range(len(windows.examples))])
 

@@ -1,0 +1,72 @@
+"""Corpora of paragraphs that are given, and shards of pages that are given."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from spacy_luke.corpus.linked_corpus import (
+    LINKED_CORPUS,
+    PART_CHARS,
+    LinkedCorpus,
+    Paragraph,
+    counted,
+    digest_sources,
+    finish_corpus,
+    group_pages,
+    write_part,
+)
+from spacy_luke.corpus.shard_writer import ShardWriter, make_block
+from spacy_luke.corpus.shards import Page, Shards
+from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.stores.atomic import write_folder_atomically
+from spacy_luke.text.tokenizer import PieceTokenizer
+
+
+def write_corpus(
+    paragraphs: Callable[[Counter[str]], Iterable[Paragraph]],
+    output: Path,
+    *,
+    language: str | None,
+    sources: Sequence[Path] = (),
+    part_chars: int = PART_CHARS,
+) -> LinkedCorpus:
+    """A corpus of paragraphs, which come page after page.
+
+    paragraphs(counts): what is left out goes to `counts`; paragraphs, links and pages are counted here. Nothing is
+    written where it fails. ValueError for a link outside of its text, and where there is no paragraph.
+    """
+    LINKED_CORPUS.check_replaceable(Path(output))
+    counts: Counter[str] = Counter(pages=0, paragraphs=0, links=0)
+    with write_folder_atomically(Path(output)) as folder:
+        part: list[Paragraph] = []
+        size = number = 0
+        for _, page in group_pages(counted(paragraphs(counts), counts)):
+            counts["pages"] += 1
+            part += page
+            size += sum(len(paragraph.text) for paragraph in page)
+            if size >= part_chars:
+                write_part(folder / f"part-{number:05d}.jsonl.gz", part)
+                part, size, number = [], 0, number + 1
+        if part:
+            write_part(folder / f"part-{number:05d}.jsonl.gz", part)
+        finish_corpus(folder, language=language, sources=digest_sources(sources), counts=dict(counts))
+    return LinkedCorpus.open(output)
+
+
+def write_shards(
+    pages: Iterable[Page],
+    output: Path,
+    *,
+    tokenizer: PieceTokenizer,
+    vocab: EntityVocab,
+    max_pieces: int = 512,
+    max_entities: int = 128,
+    max_mention_pieces: int = 30,
+) -> Shards:
+    """Shards of pages in memory; for those of a corpus see `corpus.build_shards`. The page numbers are set here."""
+    limits = {"max_pieces": max_pieces, "max_entities": max_entities, "max_mention_pieces": max_mention_pieces}
+    with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
+        for page in pages:
+            writer.write(make_block([example._replace(page=0) for example in page.examples]), [page[:2]])
+        writer.finish(counts={}, info={})
+    return Shards.open(output)
