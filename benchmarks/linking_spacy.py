@@ -60,7 +60,8 @@ def build_encoder_inside() -> Model[list[Doc], list[Any]]:
 
 
 def _encode_inside(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    from spacy_luke.encoders.listeners import encode_docs, pool_words, split_words
+    from spacy_luke.encoders.doc_windows import encode_docs, pool_words
+    from spacy_luke.encoders.listeners import split_words
 
     owner = model.attrs["owner"]
     if owner is None:  # when spaCy asks for sizes

@@ -110,7 +110,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def annotate(nlp: Any, texts: Sequence[str]) -> list[Any]:
     """The texts as if they were new: no word states are left of the round before."""
     if nlp.has_pipe("luke_encoder"):
-        nlp.get_pipe("luke_encoder").encoder.cache.clear()
+        nlp.get_pipe("luke_encoder").sharing.cache.clear()
     return list(nlp.pipe(texts))
 
 
@@ -183,7 +183,7 @@ def read_once(relation: Any, docs: Sequence[Any]) -> None:
     """The word pass alone, once for each document."""
     from spacy_luke.batch.windows import plan_windows
     from spacy_luke.bridge.documents import read_document
-    from spacy_luke.encoders.cache import encode_words
+    from spacy_luke.encoders.luke import encode_words
 
     for doc in docs:
         document = read_document(doc, relation.tokenizer)

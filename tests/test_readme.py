@@ -11,6 +11,7 @@ from spacy.util import registry
 
 from spacy_luke.architectures.entity_classifier import build_entity_classifier
 from spacy_luke.architectures.entity_linker import build_entity_linker
+from spacy_luke.architectures.pooled_classifier import build_pooled_classifier
 from spacy_luke.architectures.span_classifier import build_span_classifier
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
@@ -27,8 +28,8 @@ from spacy_luke.components.ner import make_luke_ner
 from spacy_luke.components.qa import make_luke_qa
 from spacy_luke.components.relation import make_luke_relation
 from spacy_luke.components.typer import make_luke_typer
-from spacy_luke.encoders.ernie import build_pooled_classifier
-from spacy_luke.encoders.nodes import build_luke_encoder, build_shared_encoder
+from spacy_luke.encoders.luke import build_luke_encoder
+from spacy_luke.encoders.nodes import build_shared_encoder
 from spacy_luke.vectors.build import build_vectors
 from tests.spacy_cli import find_command
 from tests.tiny import make_checkpoint, make_ernie
@@ -74,8 +75,15 @@ def test_links_lead_somewhere(target):
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:spacy_luke|configs)/[\w./]*)`", README))))
-def test_paths_exist(path):
+def test_the_map_is_true(path):
     assert (ROOT / path).exists()
+
+
+def test_the_map_is_whole():
+    parts = {
+        path.name for path in (ROOT / "spacy_luke").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert {part for part in parts if f"`spacy_luke/{part}`" not in README} <= {"__init__.py"}
 
 
 @pytest.mark.parametrize(

@@ -13,26 +13,26 @@ from thinc.api import Model
 from torch import Tensor
 
 from ..batch.entities import EntityBatch
-from ..bridge.documents import refuse_docs
-from ..bridge.wrapper import TorchShim, to_tensor
-from ..encoders.cache import encode_words
-from ..encoders.nodes import init_with_example, number_format
-from ..model.config import LukeConfig
+from ..bridge.wrapper import optional_tensor, to_tensor
+from ..encoders.kind import EncoderShim
+from ..encoders.luke import encode_words
+from ..encoders.nodes import EncoderModel
 from ..model.heads import FEATURES, EntityHead
-from ..model.luke import Mentions, Windows, WordStates, initialize
-from .span_classifier import ATTENTION
+from ..model.luke import LukeEncoder, Mentions, Windows, WordStates
+from .heads import MAX_MENTION, backprop_into, check_attention, create_head, make_head, run_head
 
-MAX_MENTION = 30  # pieces of a mention whose positions count, as in the original code and in Hugging Face's
+EntityModel = Model[EntityBatch, Tensor]
+
 TOKENS_AT_ONCE = 8192  # entity tokens of one-way attention without gradients, so that memory is bounded
 
 
 @registry.architectures("spacy-luke.EntityClassifier.v1")
 def build_entity_classifier(
-    encoder: Model,
+    encoder: EncoderModel,
     attention: str = "full",
     features: str = "entity",
     bias: bool = True,
-) -> Model[EntityBatch, Tensor]:
+) -> EntityModel:
     """Classifies mentions or pairs of mentions by their entity tokens (LUKE, sections 4.1, 4.2 and 4.4).
 
     attention: "full" is the paper's: a window has the markers and the entity tokens of one mention or pair, and words
@@ -42,25 +42,20 @@ def build_entity_classifier(
     these alone, without entity tokens, the usual baseline.
     bias: whether the classifier has one; the paper's relation head has none.
     """
-    if attention not in ATTENTION:
-        raise ValueError(f"attention must be one of {ATTENTION}, but it is {attention!r}.")
+    check_attention(attention)
     if features not in FEATURES:
         raise ValueError(f"features must be one of {sorted(FEATURES)}, but it is {features!r}.")
     attrs = {"attention": attention, "features": features, "bias": bias}
-    shim = TorchShim(_build_entity_head)
-    return Model("head", _classify_entities, layers=[encoder], attrs=attrs, shims=[shim], init=init_with_example)
+    return make_head(_classify_entities, _build_entity_head, encoder, attrs)
 
 
 def create_entity_head(
-    model: Model, n_labels: int, *, states: int, seed: int = 0, prior_L: np.ndarray | None = None
+    model: EntityModel, n_labels: int, *, states: int, seed: int = 0, prior_L: np.ndarray | None = None
 ) -> None:
     """Fresh head parameters for an encoder that has its sizes. states: entity tokens of a unit; prior_L: biases to
     begin with, such as the log-odds of each label."""
-    shim = model.shims[0]
-    config: LukeConfig = model.layers[0].shims[0].module.config
-    settings = {"hidden_size": config.hidden_size, "n_labels": n_labels, "states": states}
-    head = shim.create({**settings, "features": model.attrs["features"], "bias": model.attrs["bias"]})
-    initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
+    features, bias = model.attrs["features"], model.attrs["bias"]
+    head: EntityHead = create_head(model, seed=seed, n_labels=n_labels, states=states, features=features, bias=bias)
     if prior_L is not None and head.classifier.bias is not None:
         with torch.no_grad():
             head.classifier.bias.copy_(torch.from_numpy(prior_L))
@@ -71,40 +66,36 @@ def _build_entity_head(settings: dict[str, Any]) -> EntityHead:
     return EntityHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
 
 
-def _classify_entities(model: Model, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[[Tensor], None]]:
-    refuse_docs(batch)
-    encoder, shim = model.layers[0].shims[0], model.shims[0]
-    with (
-        encoder.running(is_train=is_train and encoder.learning),
-        shim.running(is_train=is_train) as head,
-        number_format(model.layers[0], encoder, is_train=is_train),
-    ):
+def _classify_entities(model: EntityModel, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
+    def run(encoder: EncoderShim[LukeEncoder], head: EntityHead, batch: EntityBatch) -> Tensor:
         with encoder.gradients():
             words_ND, entities_ED = _encode(encoder, batch, model.attrs["attention"], model.attrs["features"])
         first_E, last_E = (to_tensor(batch.rows(x), encoder.device) for x in (batch.first_E, batch.last_E))
-        logits_UL = head(words_ND, first_E, last_E, entities_ED, to_tensor(batch.units_UK, encoder.device)).float()
+        logits_UL: Tensor = head(words_ND, first_E, last_E, entities_ED, to_tensor(batch.units_UK, encoder.device))
+        return logits_UL.float()
 
-    def backprop(d_logits: Tensor) -> None:
-        torch.autograd.backward([logits_UL], [d_logits])
-
-    return logits_UL, backprop
+    logits_UL = run_head(model, batch, is_train, run)
+    return logits_UL, backprop_into(logits_UL)
 
 
-def _encode(shim: TorchShim, batch: EntityBatch, attention: str, features: str) -> tuple[Tensor | None, Tensor | None]:
+def _encode(
+    shim: EncoderShim[LukeEncoder], batch: EntityBatch, attention: str, features: str
+) -> tuple[Tensor | None, Tensor | None]:
     if features == "words":
         return encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N).states_ND, None
     if attention == "one_way":
         words = encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N)
         return words.states_ND, _encode_entities(shim, words, batch)
-    types_N = to_tensor(batch.types_N, shim.device)
+    types_N = optional_tensor(batch.types_N, shim.device)
     windows = Windows(to_tensor(batch.pieces_N, shim.device), batch.lengths, types_N)
     mentions = _mentions(batch, shim.device, 0, len(batch.rows_E))
     if features == "entity":
         return None, shim.module.entity_states(windows, mentions)
-    return shim.module(windows, mentions)
+    words_ND, entities_ED = shim.module(windows, mentions)
+    return words_ND, entities_ED
 
 
-def _encode_entities(shim: TorchShim, words: WordStates, batch: EntityBatch) -> Tensor:
+def _encode_entities(shim: EncoderShim[LukeEncoder], words: WordStates, batch: EntityBatch) -> Tensor:
     total = len(batch.rows_E)
     size = total if torch.is_grad_enabled() else TOKENS_AT_ONCE - TOKENS_AT_ONCE % batch.group
     states = [

@@ -7,25 +7,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from spacy.util import registry
 from thinc.api import Model
 from torch import Tensor
 
 from ..batch.linking import MASKED, LinkBatch
-from ..bridge.documents import refuse_docs
-from ..bridge.wrapper import TorchShim, to_tensor
-from ..encoders.cache import encode_words
-from ..encoders.nodes import init_with_example, number_format
-from ..model.config import LukeConfig
+from ..bridge.wrapper import shim_of, to_tensor
+from ..encoders.kind import EncoderShim
+from ..encoders.luke import encode_words
+from ..encoders.nodes import EncoderModel, number_format
 from ..model.linking import FEATURES, CandidateHead
-from ..model.luke import Mentions, Windows, WordStates, initialize
-from .entity_classifier import MAX_MENTION
-from .span_classifier import ATTENTION
+from ..model.luke import LukeEncoder, Mentions, Windows, WordStates
+from .heads import MAX_MENTION, backprop_into, check_attention, create_head, encoder_under, make_head, run_head
+
+LinkerModel = Model[LinkBatch, Tensor]
 
 
 @registry.architectures("spacy-luke.EntityLinker.v1")
-def build_entity_linker(encoder: Model, attention: str = "full", prior: bool = False) -> Model[LinkBatch, Tensor]:
+def build_entity_linker(encoder: EncoderModel, attention: str = "full", prior: bool = False) -> LinkerModel:
     """Scores candidates of mentions by the states of their masked entity tokens (Yamada et al., NAACL 2022).
 
     attention: "full" is the paper's: words and entities of a window see one another. "one_way": entities see the words
@@ -33,38 +32,34 @@ def build_entity_linker(encoder: Model, attention: str = "full", prior: bool = F
     prior: whether a learned linear function of log p(entity | mention) and log in-links is added to the score; the
     papers have none.
     """
-    if attention not in ATTENTION:
-        raise ValueError(f"attention must be one of {ATTENTION}, but it is {attention!r}.")
-    attrs = {"attention": attention, "prior": prior}
-    shim = TorchShim(_build_head)
-    return Model("head", _score_candidates, layers=[encoder], attrs=attrs, shims=[shim], init=init_with_example)
+    check_attention(attention)
+    return make_head(_score_candidates, _build_head, encoder, {"attention": attention, "prior": prior})
 
 
-def create_candidate_head(model: Model, *, seed: int = 0) -> CandidateHead:
+def create_candidate_head(model: LinkerModel, *, seed: int = 0) -> CandidateHead:
     """Fresh head parameters for an encoder that has its sizes."""
-    shim = model.shims[0]
-    config: LukeConfig = model.layers[0].shims[0].module.config
-    settings = {"hidden_size": config.hidden_size, "entity_size": config.entity_size, "norm_eps": config.norm_eps}
-    head = shim.create({**settings, "features": len(FEATURES) if model.attrs["prior"] else 0})
-    initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
+    config, features = encoder_under(model).module.config, len(FEATURES) if model.attrs["prior"] else 0
+    head: CandidateHead = create_head(
+        model, seed=seed, entity_size=config.entity_size, norm_eps=config.norm_eps, features=features
+    )
     head.reset_prior()
     return head
 
 
-def fill_candidate_head(model: Model, tensors: Mapping[str, Tensor]) -> None:
+def fill_candidate_head(model: LinkerModel, tensors: Mapping[str, Tensor]) -> None:
     """Take the head's parameters from a checkpoint's tensors (`entity_head.NAME`); what these lack stays as it is."""
-    shim = model.shims[0]
+    shim = shim_of(model)
     state = shim.module.state_dict()
     state.update({n: tensors[f"entity_head.{n}"] for n in state if f"entity_head.{n}" in tensors})
     shim.fill(state)
 
 
-def encode_link_words(model: Model, batch: LinkBatch) -> WordStates | None:
+def encode_link_words(model: LinkerModel, batch: LinkBatch) -> WordStates | None:
     """The word states of a batch's windows, for all steps over them; None where words see entities."""
     if model.attrs["attention"] != "one_way":
         return None
-    shim = model.layers[0].shims[0]
-    with shim.running(is_train=False), number_format(model.layers[0], shim, is_train=False):
+    shim = encoder_under(model)
+    with shim.running(is_train=False), number_format(model.layers[0], is_train=False):
         return encode_words(shim, batch.pieces_N, batch.lengths)
 
 
@@ -72,15 +67,9 @@ def _build_head(settings: dict[str, Any]) -> CandidateHead:
     return CandidateHead(**settings)
 
 
-def _score_candidates(model: Model, batch: LinkBatch, is_train: bool) -> tuple[Tensor, Callable[[Tensor], None]]:
-    refuse_docs(batch)
-    encoder, shim = model.layers[0].shims[0], model.shims[0]
-    device = encoder.device
-    with (
-        encoder.running(is_train=is_train and encoder.learning),
-        shim.running(is_train=is_train) as head,
-        number_format(model.layers[0], encoder, is_train=is_train),
-    ):
+def _score_candidates(model: LinkerModel, batch: LinkBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
+    def run(encoder: EncoderShim[LukeEncoder], head: CandidateHead, batch: LinkBatch) -> Tensor:
+        device = encoder.device
         with encoder.gradients():
             states_ED = _entity_states(encoder, batch, model.attrs["attention"])
         unique, place_C = np.unique(batch.rows_C, return_inverse=True)
@@ -89,15 +78,14 @@ def _score_candidates(model: Model, batch: LinkBatch, is_train: bool) -> tuple[T
         place = to_tensor(place_C.reshape(-1), device)
         states_SD = states_ED[to_tensor(batch.scored_S, device)]
         owner_C, features_CF = to_tensor(batch.owner_C, device), to_tensor(batch.features_CF, device)
-        scores_C = head(states_SD, owner_C, vectors_UV[place], bias_U[place], features_CF)
+        scores_C: Tensor = head(states_SD, owner_C, vectors_UV[place], bias_U[place], features_CF)
+        return scores_C
 
-    def backprop(d_scores: Tensor) -> None:
-        torch.autograd.backward([scores_C], [d_scores])
-
-    return scores_C, backprop
+    scores_C = run_head(model, batch, is_train, run)
+    return scores_C, backprop_into(scores_C)
 
 
-def _entity_states(shim: TorchShim, batch: LinkBatch, attention: str) -> Tensor:
+def _entity_states(shim: EncoderShim[LukeEncoder], batch: LinkBatch, attention: str) -> Tensor:
     device = shim.device
     known_E = batch.entities_E >= 0
     vectors_EV = None

@@ -12,68 +12,55 @@ from thinc.api import Model
 from torch import Tensor
 
 from ..batch.passages import PassageBatch
-from ..bridge.documents import refuse_docs
-from ..bridge.wrapper import TorchShim, to_tensor
-from ..encoders.cache import encode_words
-from ..encoders.nodes import init_with_example, number_format
+from ..bridge.wrapper import optional_tensor, to_tensor
+from ..encoders.kind import EncoderShim
+from ..encoders.luke import encode_words
+from ..encoders.nodes import EncoderModel
 from ..model.answers import AnswerHead
-from ..model.config import LukeConfig
-from ..model.luke import Mentions, Windows, initialize
-from .entity_classifier import MAX_MENTION
-from .span_classifier import ATTENTION
+from ..model.luke import LukeEncoder, Mentions, Windows
+from .heads import MAX_MENTION, backprop_into, check_attention, create_head, make_head, run_head
+
+QAModel = Model[PassageBatch, Tensor]
 
 
 @registry.architectures("spacy-luke.ExtractiveQA.v1")
-def build_extractive_qa(encoder: Model, attention: str = "full") -> Model[PassageBatch, Tensor]:
+def build_extractive_qa(encoder: EncoderModel, attention: str = "full") -> QAModel:
     """Scores starts and ends of answers (LUKE, section 4.5).
 
     attention: "full" is the paper's: words and the known entities of the input see one another. "one_way": words do not
     see entities, which then change nothing and are not encoded.
     """
-    if attention not in ATTENTION:
-        raise ValueError(f"attention must be one of {ATTENTION}, but it is {attention!r}.")
-    shim = TorchShim(_build_answer_head)
-    attrs = {"attention": attention}
-    return Model("head", _score_pieces, layers=[encoder], attrs=attrs, shims=[shim], init=init_with_example)
+    check_attention(attention)
+    return make_head(_score_pieces, _build_answer_head, encoder, {"attention": attention})
 
 
-def create_answer_head(model: Model, *, seed: int = 0) -> None:
+def create_answer_head(model: QAModel, *, seed: int = 0) -> None:
     """Fresh head parameters for an encoder that has its sizes."""
-    shim = model.shims[0]
-    config: LukeConfig = model.layers[0].shims[0].module.config
-    head = shim.create({"hidden_size": config.hidden_size})
-    initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
+    create_head(model, seed=seed)
 
 
 def _build_answer_head(settings: dict[str, Any]) -> AnswerHead:
     return AnswerHead(settings["hidden_size"])
 
 
-def _score_pieces(model: Model, batch: PassageBatch, is_train: bool) -> tuple[Tensor, Callable[[Tensor], None]]:
-    refuse_docs(batch)
-    encoder, shim = model.layers[0].shims[0], model.shims[0]
-    with (
-        encoder.running(is_train=is_train and encoder.learning),
-        shim.running(is_train=is_train) as head,
-        number_format(model.layers[0], encoder, is_train=is_train),
-    ):
+def _score_pieces(model: QAModel, batch: PassageBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
+    def run(encoder: EncoderShim[LukeEncoder], head: AnswerHead, batch: PassageBatch) -> Tensor:
         with encoder.gradients():
             words_ND = _encode(encoder, batch, model.attrs["attention"])
-        logits_N2 = head(words_ND).float()
+        logits_N2: Tensor = head(words_ND)
+        return logits_N2.float()
 
-    def backprop(d_logits: Tensor) -> None:
-        torch.autograd.backward([logits_N2], [d_logits])
-
-    return logits_N2, backprop
+    logits_N2 = run_head(model, batch, is_train, run)
+    return logits_N2, backprop_into(logits_N2)
 
 
-def _encode(shim: TorchShim, batch: PassageBatch, attention: str) -> Tensor:
+def _encode(shim: EncoderShim[LukeEncoder], batch: PassageBatch, attention: str) -> Tensor:
     if attention == "one_way" or not len(batch.rows_E):
         return encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N).states_ND
-    pieces_N, types_N, rows_E, first_E, last_E, types_E = (
-        to_tensor(x, shim.device)
-        for x in (batch.pieces_N, batch.types_N, batch.rows_E, batch.first_E, batch.last_E, batch.types_E)
-    )
+    device = shim.device
+    rows_E, first_E, last_E = (to_tensor(x, device) for x in (batch.rows_E, batch.first_E, batch.last_E))
     last_E = torch.minimum(last_E, first_E + MAX_MENTION - 1)
-    mentions = Mentions(rows_E, first_E, last_E, batch.counts, types_E)
-    return shim.module(Windows(pieces_N, batch.lengths, types_N), mentions)[0]
+    mentions = Mentions(rows_E, first_E, last_E, batch.counts, optional_tensor(batch.types_E, device))
+    windows = Windows(to_tensor(batch.pieces_N, device), batch.lengths, optional_tensor(batch.types_N, device))
+    words_ND: Tensor = shim.module(windows, mentions)[0]
+    return words_ND

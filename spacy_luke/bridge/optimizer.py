@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from spacy.util import registry
 from thinc.api import Optimizer
-from thinc.types import Generator
+from thinc.types import FloatsXd, Generator
 from torch import nn
 
 from .finite import check_gradient
@@ -58,8 +58,12 @@ class AdamW(Optimizer):
         self.schedule_steps += 1
         super().step_schedules()
 
-    def __call__(self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0) -> tuple[Any, Any]:
-        return super().__call__(key, weights, gradient, lr_scale=lr_scale * self.group_rate(str(key[1])))
+    def __call__(
+        self, key: tuple[int, str], weights: FloatsXd, gradient: FloatsXd, *, lr_scale: float = 1.0
+    ) -> tuple[FloatsXd, FloatsXd]:
+        scale = lr_scale * self.group_rate(str(key[1]))
+        stepped: tuple[FloatsXd, FloatsXd] = super().__call__(key, weights, gradient, lr_scale=scale)
+        return stepped
 
     def step(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> None:
         """One step of the parameters that have gradients, which are then dropped.

@@ -26,7 +26,9 @@ def make_linear(
             f"{initial_rate}, {warmup} and {total_steps}."
         )
     steps = counted if total_steps is None else total_steps
-    return _uncounted() if steps is None else warmup_linear(initial_rate, int(warmup * steps + 0.5), steps)
+    if steps is None:
+        return _uncounted()
+    return iter(warmup_linear(initial_rate, int(warmup * steps + 0.5), steps))
 
 
 def _uncounted() -> Iterator[float]:

@@ -1,7 +1,7 @@
 """One wrapper between torch and Thinc: a shim that owns a module, and writes it as safetensors.
 
 Thinc's own PyTorchShim pickles, knows only float16 autocast on CUDA, and can leave a module in train mode; this one
-does none of it. The forward functions of `architectures.py` run the modules of several shims in one autograd graph.
+does none of it. The forward functions of `architectures` run the modules of several shims in one autograd graph.
 """
 
 import contextlib
@@ -9,13 +9,13 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
 
-import numpy
+import numpy as np
 import torch
 from safetensors.torch import load, save
-from thinc.api import Optimizer, Shim, get_current_ops
+from thinc.api import Model, Optimizer, Shim, get_current_ops
+from thinc.types import Floats2d, FloatsXd
 from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 
@@ -26,6 +26,7 @@ NO_WEIGHTS = (
     "The model has no weights yet: expected nlp.initialize(), spacy train or a loaded pipeline before use. "
     "Give a checkpoint in [initialize.components.NAME.weights] and initialise, or load a saved pipeline."
 )
+Module = TypeVar("Module", bound=nn.Module, covariant=True)
 _TEXT, _KEPT = "text.", "kept."  # name prefixes of what a shim stores beside its module's parameters
 
 _process: int | None = None  # that used one of our modules last
@@ -44,28 +45,24 @@ def before_computing() -> None:
         _process = process
 
 
-class TorchShim(Shim):
+@runtime_checkable
+class _HasRate(Protocol):
+    """A module that computes its dropout itself, such as `Attention`."""
+
+    dropout: float
+
+
+class TorchShim(Shim, Generic[Module]):
     """A torch module that is built when its sizes are known: at initialisation, or when it is loaded.
 
     build: makes the module from `settings`, a dict of JSON values. absent: what is said where there is no module.
     texts: documents that belong to the module (tokenizer, entity vocabulary), by name.
     kept: tensors that are stored with it but never used or trained (a full entity table, for export), by name.
-    vectors: of known entities (an EntityVectors store), which the component that owns the module stores beside it.
-
-    Of an encoder that several components share: owner, the component that stores it and names its optimizer state;
-    max_window, pieces of a window that it sets for all (None: not set); cache, what they share of word states;
-    examples, those that the owner was updated with last; shares, what each component has taught it since the last step
-    (see `shares`), and sums, gradients of spaCy's components, which are not averaged, by the parameter's name; pending,
-    the pass whose gradients have not all come. learning: whether the module learns in the update that is under way.
-    replaced: whether other values stand in place of the parameters.
-
     known: the digest of what is stored, and the versions of the parameters that it was computed for (see `digests`).
     changed: whether the parameters were trained, or changed by hand, since they were loaded.
     """
 
-    def __init__(
-        self, build: Callable[[dict[str, Any]], nn.Module], *, trainable: bool = True, absent: str = NO_WEIGHTS
-    ):
+    def __init__(self, build: Callable[[dict[str, Any]], Module], *, trainable: bool = True, absent: str = NO_WEIGHTS):
         super().__init__(None)
         self.build = build
         self.absent = absent
@@ -73,49 +70,39 @@ class TorchShim(Shim):
         self.settings: dict[str, Any] = {}
         self.texts: dict[str, str] = {}
         self.kept: dict[str, Tensor] = {}
-        self.vectors: Any | None = None
-        self.owner: str | None = None
-        self.max_window: int | None = None
-        self.cache: Any | None = None
-        self.examples: Any | None = None
-        self.shares: dict[str, Any] = {}
-        self.sums: dict[str, Tensor] = {}
-        self.pending: Any | None = None
-        self.learning = True
-        self.replaced = False
-        self.known: tuple[Any, str] | None = None
+        self.known: tuple[tuple[int, int] | None, str] | None = None
         self.changed = False
+        self._parameters: tuple[nn.Parameter, ...] = ()  # the module's, not looked for at each prediction
 
     def __getstate__(self) -> dict[str, Any]:
         known = self.known if self.known is not None and self.known[0] in (None, self.stamp) else None
-        known = None if known is None else (None, known[1])
-        return {**self.__dict__, "examples": None, "shares": {}, "sums": {}, "pending": None, "known": known}
+        return {**self.__dict__, "known": None if known is None else (None, known[1])}
 
     @property
     def ready(self) -> bool:
         return self._model is not None
 
     @property
-    def module(self) -> nn.Module:
-        if self._model is None:
+    def module(self) -> Module:
+        module: Module | None = self._model
+        if module is None:
             raise ValueError(self.absent)
         before_computing()
-        return self._model
+        return module
 
     @property
     def stamp(self) -> tuple[int, int]:
         """Another one where parameters have changed since."""
-        return id(self.module), sum(p._version for p in self.module.parameters())
+        return id(self.module), sum(p._version for p in self._parameters)
 
-    def create(self, settings: dict[str, Any]) -> nn.Module:
+    def create(self, settings: dict[str, Any]) -> Module:
         """Build the module with fresh parameters, on the current device."""
         before_computing()
         module = self.build(settings)
         self.settings = dict(settings)
         module.requires_grad_(self.trainable)
-        if self.cache is not None:
-            self.cache.clear()
         self._model = module.to(_current_device()).eval()
+        self._parameters = tuple(module.parameters())
         self.known, self.changed = None, False
         return module
 
@@ -124,7 +111,7 @@ class TorchShim(Shim):
         self.module.load_state_dict(tensors, strict=True)
 
     @contextlib.contextmanager
-    def running(self, *, is_train: bool) -> Iterator[nn.Module]:
+    def running(self, *, is_train: bool) -> Iterator[Module]:
         """The module in train or eval mode; always left in eval mode, which predictions of other threads rely on."""
         module = self.module
         if module.training != is_train:
@@ -135,15 +122,11 @@ class TorchShim(Shim):
             if is_train:
                 module.eval()
 
-    def gradients(self) -> AbstractContextManager[None]:
-        """Around passes of the module: none where it does not learn."""
-        return contextlib.nullcontext() if self.learning else torch.no_grad()
-
     def set_dropout(self, rate: float) -> None:
         for part in self.module.modules():
             if isinstance(part, nn.Dropout):
                 part.p = float(rate)
-            elif isinstance(getattr(part, "dropout", None), float):
+            elif isinstance(part, _HasRate) and isinstance(part.dropout, float):
                 part.dropout = float(rate)
 
     @property
@@ -151,18 +134,11 @@ class TorchShim(Shim):
         return next(self.module.parameters()).device
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        if self.cache is not None:
-            self.cache.clear()
         if self._model is not None:
             self._model.to(torch.device("cuda", device_id) if device_type == "gpu" else torch.device("cpu"))
 
     def named_parameters(self) -> list[tuple[str, nn.Parameter]]:
         return [] if self._model is None else [(n, p) for n, p in self._model.named_parameters() if p.requires_grad]
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether a shared module has something to make a step with."""
-        return bool(self.sums) or any(share.gradients for share in self.shares.values())
 
     def finish_update(self, optimizer: Optimizer) -> None:
         if isinstance(optimizer, AdamW):
@@ -170,31 +146,24 @@ class TorchShim(Shim):
             return
         for name, parameter in self.named_parameters():
             if parameter.grad is not None:
-                value, _ = optimizer((self.id, name), torch2xp(parameter.data), torch2xp(parameter.grad))
+                value, _ = optimizer((self.id, name), to_floats(parameter.data), to_floats(parameter.grad))
                 _set_value(parameter, xp2torch(value, requires_grad=False))
                 parameter.grad = None
 
     @contextlib.contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
-        """Other values, such as an optimizer's averages, in place of the parameters for a while. Of the components that
-        share a module the first does it for all, as `nlp.use_params` leaves them in the order in which it entered
-        them."""
-        if self.replaced:
-            yield
-            return
+        """Other values, such as an optimizer's averages, in place of the parameters for a while."""
         parameters = [(self.id, name, p) for name, p in self.named_parameters() if (self.id, name) in params]
         before = [p.detach().clone() for _, _, p in parameters]
-        self.replaced = True
         try:
             for node, name, p in parameters:
                 _set_value(p, xp2torch(params[node, name], requires_grad=False))
             yield
         finally:
-            self.replaced = False
             for (_, _, p), value in zip(parameters, before):
                 _set_value(p, value)
 
-    def copy(self) -> "TorchShim":
+    def copy(self) -> Self:
         return copy.deepcopy(self)
 
     def stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -203,7 +172,7 @@ class TorchShim(Shim):
             return {}, {}
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self._model.state_dict().items()}
         for name, text in self.texts.items():
-            tensors[_TEXT + name] = torch.from_numpy(numpy.frombuffer(text.encode("utf8"), dtype=numpy.uint8).copy())
+            tensors[_TEXT + name] = torch.from_numpy(np.frombuffer(text.encode("utf8"), dtype=np.uint8).copy())
         for name, tensor in self.kept.items():
             tensors[_KEPT + name] = tensor.contiguous()
         return tensors, {"version": VERSION, "settings": self.settings}
@@ -230,14 +199,21 @@ class TorchShim(Shim):
         tensors, stored = self.stored()
         return save(tensors, {"shim": json.dumps(stored)})
 
-    def from_bytes(self, data: bytes) -> "TorchShim":
+    def from_bytes(self, data: bytes) -> Self:
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size])
         self.restore(load(data), json.loads(header["__metadata__"]["shim"]))
         return self
 
 
-def shims_of(model: Any) -> dict[str, TorchShim]:
+def shim_of(node: Model[Any, Any]) -> TorchShim[Any]:
+    """The torch shim of a node that has one. Which module it holds is known where the node was made."""
+    (shim,) = node.shims
+    assert isinstance(shim, TorchShim)
+    return shim
+
+
+def shims_of(model: Model[Any, Any]) -> dict[str, TorchShim[nn.Module]]:
     """The torch shims of a Thinc model by the names of its nodes, in the order of `model.walk()`."""
     return {node.name: shim for node in model.walk() for shim in node.shims if isinstance(shim, TorchShim)}
 
@@ -248,8 +224,22 @@ def _set_value(parameter: nn.Parameter, value: Tensor) -> None:
     parameter.copy_(value.reshape(parameter.shape))
 
 
-def to_tensor(array: Any | None, device: torch.device) -> Tensor | None:
-    return None if array is None else torch.from_numpy(array).to(device, non_blocking=True)
+def to_tensor(array: np.ndarray, device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device, non_blocking=True)
+
+
+def optional_tensor(array: np.ndarray | None, device: torch.device) -> Tensor | None:
+    """For what an input may lack, such as token types."""
+    return None if array is None else to_tensor(array, device)
+
+
+def to_floats(x: Tensor) -> FloatsXd:
+    """For Thinc. A cast, as `torch2xp` does not say of which type the numbers are."""
+    return cast(FloatsXd, torch2xp(x))
+
+
+def to_floats2d(x: Tensor) -> Floats2d:
+    return cast(Floats2d, torch2xp(x))
 
 
 def _current_device() -> torch.device:

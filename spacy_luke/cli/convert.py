@@ -109,6 +109,7 @@ ERNIE: dict[str, tuple[str, Callable[[Any], dict[str, Any]], str]] = {
     "entity_classification": ("ernie_typer", ernie_typer_settings, TYPES),
     "pair_classification": ("ernie_relation", ernie_relation_settings, RELATES),
 }
+PIPELINES = {"luke": PAPER, "ernie": ERNIE}  # by the checkpoint's kind
 
 
 def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict[str, Any] = {}) -> Language:  # noqa: B006
@@ -117,7 +118,7 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
     config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
     that this package knows, or whose labels are not known.
     """
-    known = ERNIE if checkpoint.kind == "ernie" else PAPER
+    known = PIPELINES[checkpoint.kind]
     if checkpoint.task not in known:
         raise ValueError(
             f"Expected a checkpoint fine-tuned for one of {sorted(known)}, but this one is for {checkpoint.task!r}. "
@@ -185,13 +186,13 @@ def convert_cli(
     for line in checkpoint.report:
         msg.info(line)
     msg.good(f"Saved {' > '.join(nlp.pipe_names)}{_with_labels(checkpoint)} to {output}")
-    uses = (ERNIE if checkpoint.kind == "ernie" else PAPER)[checkpoint.task][2]
+    uses = PIPELINES[checkpoint.kind][checkpoint.task][2]
     msg.text(f"{uses} python -c \"import spacy; nlp = spacy.load('{output}')\"")
 
 
 def _with_labels(checkpoint: Checkpoint, *, most: int = 50) -> str:
     labels = checkpoint.labels or []
-    if checkpoint.kind == "luke" and checkpoint.task in ("span_classification", "entity_pair_classification"):
+    if checkpoint.task in ("span_classification", "entity_pair_classification"):
         labels = labels[1:]
     more = f" and {len(labels) - most} more" if len(labels) > most else ""
     return f" with labels {labels[:most]}{more}" if labels else ""

@@ -6,9 +6,6 @@ import spacy
 import typer
 from wasabi import msg
 
-from ..checkpoint.checkpoint import write_huggingface
-from ..checkpoint.contents import ErnieCheckpoint, LukeCheckpoint
-from ..checkpoint.ernie import write_ernie
 from ..components.base import LukeComponent, find_component
 
 
@@ -20,10 +17,7 @@ def export_cli(
     """Write a component's model so that transformers' LUKE classes, or ERNIE's original code, read it."""
     proc = find_component(spacy.load(pipeline), LukeComponent, component)
     checkpoint = proc.to_checkpoint()
-    if isinstance(checkpoint, ErnieCheckpoint):
-        write_ernie(checkpoint, output)
-    elif isinstance(checkpoint, LukeCheckpoint):
-        write_huggingface(checkpoint, output)
+    proc.encoder.kind.write(checkpoint, output)
     if proc.model.attrs["attention"] != "full":
         msg.warn(
             f"'{proc.name}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "

@@ -1,1 +1,0 @@
-"""The spaCy components, one module each, and what they share: gold, settings, files, thresholds, units."""

@@ -2,26 +2,28 @@
 with."""
 
 import sys
+from types import FrameType
 from typing import Any
 
 from spacy.language import Language
 from thinc.api import Model
 
 from ..bridge.digests import check_digest
-from ..bridge.wrapper import TorchShim
-from ..encoders.nodes import is_linked, is_shared
+from ..encoders.kind import EncoderShim
+from ..encoders.nodes import EncoderModel, encoder_of, is_shared
 
 SAVING = (Language.to_disk.__code__, Language.to_bytes.__code__)
 
 
-def check_owner(node: Model, *, name: str) -> None:
+def check_owner(node: EncoderModel, *, name: str) -> None:
     """Raises ValueError where a component's stand-in has no encoder, or one that is not in the pipeline being saved, as
     of a component that was sourced alone: nobody would store its weights. name: of the component."""
     if not is_shared(node):
         return
-    owner = node.shims[0].owner if is_linked(node) else node.attrs["upstream"].replace("*", "luke_encoder")
+    shim = encoder_of(node)
+    owner = node.attrs["upstream"].replace("*", "luke_encoder") if shim.sharing is None else shim.sharing.owner
     nlp = saved_pipeline()
-    if is_linked(node) and (nlp is None or any(_owns(proc, node.shims[0]) for _, proc in nlp.components)):
+    if shim.sharing is not None and (nlp is None or any(_owns(proc, shim) for _, proc in nlp.components)):
         return
     raise ValueError(
         f"'{name}' listens to an encoder, '{owner}', that is not in the pipeline: the encoder's weights would not be "
@@ -33,15 +35,15 @@ def check_owner(node: Model, *, name: str) -> None:
     )
 
 
-def check_encoder(node: Model, *, name: str) -> None:
+def check_encoder(node: EncoderModel, *, name: str) -> None:
     """Raises ValueError where a component's stand-in runs another encoder than the one that the component was saved
     with (its attribute "digest"), unless that was trained since it was loaded."""
-    if not is_shared(node) or not is_linked(node):
-        return
     expected = node.attrs.get("digest")
-    if (found := check_digest(node.shims[0], expected)) is not None:
+    if not is_shared(node) or expected is None or (shim := encoder_of(node)).sharing is None:
+        return
+    if (found := check_digest(shim, expected)) is not None:
         raise ValueError(
-            f"'{name}' was saved with another encoder than the one in '{node.shims[0].owner}' (digest {expected[:12]} "
+            f"'{name}' was saved with another encoder than the one in '{shim.sharing.owner}' (digest {expected[:12]} "
             f"instead "
             f"of {found[:12]}), so that its predictions would be wrong. A pipeline that was saved over another one and "
             "killed meanwhile is such a mixture: save or copy the whole pipeline again (spacy_luke.save replaces "
@@ -52,14 +54,15 @@ def check_encoder(node: Model, *, name: str) -> None:
 def saved_pipeline() -> Language | None:
     """The pipeline whose to_disk or to_bytes is under way in this thread; None where a component is saved alone. spaCy
     does not tell components, which may be in several pipelines, so that only the callers know."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code in SAVING:
-            return frame.f_locals["self"]
+            nlp: Language = frame.f_locals["self"]
+            return nlp
         frame = frame.f_back
     return None
 
 
-def _owns(proc: Any, shim: TorchShim) -> bool:
+def _owns(proc: Any, shim: EncoderShim[Any]) -> bool:
     model = getattr(proc, "model", None)
     return isinstance(model, Model) and shim in model.shims

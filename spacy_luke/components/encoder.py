@@ -12,25 +12,24 @@ from thinc.api import Config, Model, Optimizer
 
 from ..batch.windows import Document
 from ..bridge.finite import check_scores
-from ..checkpoint.contents import LukeCheckpoint
-from ..encoders.cache import WordCache
+from ..checkpoint.contents import Checkpoint
+from ..encoders.doc_windows import DocWindows, encode_docs, pool_words, read_windows
 from ..encoders.listeners import (
-    DocWindows,
-    WordPass,
-    encode_docs,
+    Listener,
     fit_width,
     install_extensions,
-    pool_words,
-    read_windows,
+    listens_to,
     refuse_copy,
     split_pieces,
     split_words,
     wants_pieces,
     wants_words,
 )
-from ..encoders.nodes import ENCODER, is_shared, share_encoder
+from ..encoders.nodes import ENCODER, EncoderModel, is_shared, share_encoder
+from ..encoders.sharing import SharedEncoder
+from ..encoders.word_pass import WordPass
 from .attached import check_encoder
-from .base import LukeComponent, check_alignment, check_limits, step_shared
+from .base import LukeComponent, check_alignment, check_limits
 from .extents import check_window, record_windows
 from .knowledge import KnownGetter
 from .units.known import KnownFinder
@@ -60,7 +59,7 @@ DEFAULT_CONFIG = {
 def make_luke_encoder(
     nlp: Language,
     name: str,
-    model: Model,
+    model: EncoderModel,
     entity_rows: str,
     shared_pieces: int,
     max_window: int | None,
@@ -118,7 +117,7 @@ class LukeEncoderOwner(LukeComponent):
     def __init__(
         self,
         vocab: Vocab,
-        model: Model,
+        model: EncoderModel,
         name: str = "luke_encoder",
         *,
         entity_rows: str = "special",
@@ -151,11 +150,15 @@ class LukeEncoderOwner(LukeComponent):
             listener_weight=float(listener_weight),
         )
         self.knowledge = knowledge
-        self.listener_map: dict[str, list[Model]] = {}
-        self.encoder.cache = WordCache(shared_pieces)
-        self.encoder.owner = name
-        self.encoder.max_window = max_window
+        self.listener_map: dict[str, list[Model[Any, Any]]] = {}
+        self.encoder.sharing = SharedEncoder(self.encoder, name, pieces=shared_pieces, max_window=max_window)
         self.model.attrs["replace_listener"] = refuse_copy
+
+    @property
+    def sharing(self) -> SharedEncoder:
+        sharing = self.encoder.sharing
+        assert sharing is not None
+        return sharing
 
     @property
     def fixed(self) -> dict[str, Any]:
@@ -171,19 +174,19 @@ class LukeEncoderOwner(LukeComponent):
     # ---- spaCy's protocol of components that others listen to
 
     @property
-    def listeners(self) -> list[Model]:
+    def listeners(self) -> list[Model[Any, Any]]:
         return [node for nodes in self.listener_map.values() for node in nodes]
 
     @property
     def listening_components(self) -> list[str]:
         return list(self.listener_map)
 
-    def add_listener(self, listener: Model, component_name: str) -> None:
+    def add_listener(self, listener: Model[Any, Any], component_name: str) -> None:
         self.listener_map.setdefault(component_name, [])
         if listener not in self.listener_map[component_name]:
             self.listener_map[component_name].append(listener)
 
-    def remove_listener(self, listener: Model, component_name: str) -> bool:
+    def remove_listener(self, listener: Model[Any, Any], component_name: str) -> bool:
         nodes = self.listener_map.get(component_name, [])
         if listener not in nodes:
             return False
@@ -198,22 +201,22 @@ class LukeEncoderOwner(LukeComponent):
         model = getattr(component, "model", None)
         if not isinstance(model, Model):
             return
-        self.encoder.owner = self.name
+        self.sharing.owner = self.name
         for node in model.walk():
             if node.name == ENCODER and is_shared(node) and node.attrs["upstream"] in ("*", self.name):
                 share_encoder(node, self.model)
                 self.add_listener(node, component.name)
                 self.prepare = tuple(dict.fromkeys((*self.prepare, *getattr(component, "prepare", ()))))
-            elif (wants_words(node) or wants_pieces(node)) and node.upstream_name in ("*", self.name):
+            elif listens_to(node, self.name):
                 self.add_listener(node, component.name)
                 if wants_pieces(node):
                     install_extensions()
                 if self.encoder.ready and node.has_dim("nO") is None:
                     node.set_dim("nO", self.encoder.module.config.hidden_size)
 
-    def word_listeners(self) -> list[Model]:
+    def word_listeners(self) -> list[Listener]:
         """Those that are given word states. Raises ValueError where one expects other sizes."""
-        found = []
+        found: list[Listener] = []
         for component, nodes in self.listener_map.items():
             for node in nodes:
                 if wants_words(node) or wants_pieces(node):
@@ -223,7 +226,7 @@ class LukeEncoderOwner(LukeComponent):
 
     def read(self, docs: Iterable[Doc], *, learning: bool) -> list[DocWindows]:
         limits = self.limits(learning=learning)
-        find = self._find_known if self.encoder_node.attrs["kind"] == "ernie" else None
+        find = self._find_known if self.encoder.kind.reads_knowledge else None
         return [read_windows(doc, self.tokenizer, **limits, find=find) for doc in docs]
 
     def _find_known(self, doc: Doc, document: Document) -> tuple[np.ndarray, np.ndarray]:
@@ -274,9 +277,7 @@ class LukeEncoderOwner(LukeComponent):
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         shim = self.encoder
-        if shim.pending is not None:  # a component that listens had nothing to learn last time
-            shim.pending.close()
-        shim.examples = examples
+        self.sharing.begin(examples)
         validate_examples(list(examples), "LukeEncoderOwner.update")
         if listeners := self.word_listeners():
             shim.set_dropout(drop)
@@ -286,32 +287,28 @@ class LukeEncoderOwner(LukeComponent):
                 record_windows(shim, [length for doc in read for length in doc.lengths])
             words = WordPass(
                 self.encoder_node,
+                self.sharing,
                 read,
                 size=self.cfg["batch_size"],
                 weight=self.cfg["listener_weight"],
-                name=self.name,
                 losses=losses,
                 names={id(node): component for component, nodes in self.listener_map.items() for node in nodes},
             )
             words.feed(listeners, docs, self.tokenizer)
-        if sgd not in (None, False):
+        if sgd:  # spaCy says False, too
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """One step of the encoder. Where listeners have got their word states but nothing was learned yet, as in
-        `nlp.update` with an optimizer, the step is made as soon as the last of them has learned."""
-        shim = self.encoder
-        if shim.pending is not None and (shim.pending.begun or shim.has_gradients):
-            shim.pending.close()
-        step_shared(self.encoder, sgd)
+        """One step of the encoder with what all components have taught it; see `SharedEncoder.finish`."""
+        self.sharing.finish(sgd)
 
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        weights: Callable[[], LukeCheckpoint] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
     ) -> None:
         """Load the checkpoint. weights: a loader of one, such as spacy-luke.checkpoint.v1; null keeps what is there."""
         validate_get_examples(get_examples, "LukeEncoderOwner.initialize")

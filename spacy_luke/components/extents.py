@@ -8,7 +8,8 @@ components that share it read the same windows.
 import warnings
 from collections.abc import Sequence
 
-from ..bridge.wrapper import TorchShim
+from ..encoders.kind import EncoderShim
+from ..model.luke import Encoder
 from .storage import StoredComponent
 
 LOWEST = 5  # pieces of a window
@@ -21,19 +22,19 @@ SEEN, UNKNOWN = "seen_pieces", "seen_elsewhere"  # keys of the encoder's setting
 DECLARED = "max_seq_length"  # of sentence-transformers; in a checkpoint's source
 
 
-def widest_window(encoder: TorchShim) -> int:
+def widest_window(encoder: EncoderShim[Encoder]) -> int:
     """What the encoder can read: the rows of its position table."""
-    return int(encoder.module.config.max_window)
+    return encoder.module.config.max_window
 
 
-def made_for(encoder: TorchShim) -> int:
+def made_for(encoder: EncoderShim[Encoder]) -> int:
     """What the encoder is said to read: where its checkpoint names a maximal length, that, if it is less."""
     declared = encoder.settings.get("source", {}).get(DECLARED)
     widest = widest_window(encoder)
     return min(widest, declared) if type(declared) is int and declared >= LOWEST else widest
 
 
-def record_windows(encoder: TorchShim, lengths: Sequence[int]) -> None:
+def record_windows(encoder: EncoderShim[Encoder], lengths: Sequence[int]) -> None:
     """Count the windows of an update, by the pieces that are in windows of each length."""
     seen: list[int] = encoder.settings.setdefault(SEEN, [])
     for length in lengths:
@@ -42,12 +43,12 @@ def record_windows(encoder: TorchShim, lengths: Sequence[int]) -> None:
         seen[step] += int(length)
 
 
-def forget_limits(encoder: TorchShim) -> None:
+def forget_limits(encoder: EncoderShim[Encoder]) -> None:
     """The encoder comes fine-tuned: what it was shown is not known, and it is used as it was made."""
     encoder.settings[UNKNOWN] = True
 
 
-def learned_window(encoder: TorchShim) -> int | None:
+def learned_window(encoder: EncoderShim[Encoder]) -> int | None:
     """The longest windows that training has shown often enough: at least a share RARE of all pieces were in windows as
     long or longer, in steps of STEP. None where the encoder was not trained here, or before."""
     seen = encoder.settings.get(SEEN)
@@ -61,7 +62,7 @@ def learned_window(encoder: TorchShim) -> int | None:
     raise AssertionError(seen)
 
 
-def known_window(encoder: TorchShim) -> int:
+def known_window(encoder: EncoderShim[Encoder]) -> int:
     """How long windows may be without going beyond what the encoder is known to read well."""
     learned = learned_window(encoder)
     return made_for(encoder) if learned is None else min(max(learned, LEAST), widest_window(encoder))
@@ -97,7 +98,7 @@ class WindowedComponent(StoredComponent):
         that it shares. Where neither is set, in training what the encoder was made for, in predictions what it is known
         to read well. Raises ValueError where the encoder cannot read as many."""
         encoder = self.encoder
-        chosen, widest = self.cfg["max_window"] or encoder.max_window, widest_window(encoder)
+        chosen, widest = self._chosen_window(), widest_window(encoder)
         if chosen is None:
             return made_for(encoder) if learning else known_window(encoder)
         if chosen > widest:
@@ -120,7 +121,12 @@ class WindowedComponent(StoredComponent):
 
     def widest(self) -> int:
         """Pieces without [CLS] and [SEP] that a window may have where what is asked does not fit into a shorter one."""
-        return (self.cfg["max_window"] or self.encoder.max_window or widest_window(self.encoder)) - 2
+        return (self._chosen_window() or widest_window(self.encoder)) - 2
+
+    def _chosen_window(self) -> int | None:
+        own: int | None = self.cfg["max_window"]
+        sharing = self.encoder.sharing
+        return own or (None if sharing is None else sharing.max_window)
 
     def limits(self, *, learning: bool, longest_span: int | None = None) -> dict[str, int]:
         """`room`, pieces of a window without [CLS] and [SEP], and `overlap`, for `plan_windows`. Raises ValueError

@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import RelationRow, get_pair_rows, get_relation_rows, register_extensions, set_relation_rows
+from ..annotations import get_rows, register_extensions, set_rows
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, batch_entities
 from ..batch.windows import CONTEXTS
@@ -216,14 +216,14 @@ class LukeRelation(LukeComponent):
         create_entity_head(self.model, len(self.classes), states=2, seed=seed, prior_L=prior_L)
 
     def input(self, *, learning: bool = False) -> Input:
-        full, entities = self.attention == "full", self.encoder_node.attrs["kind"] == "luke"
+        full = self.attention == "full"
         return Input(
             tokenizer=self.tokenizer,
             attention=self.attention,
             **self.limits(learning=learning),
             widest=self.widest(),
             context=self.cfg["context"],
-            rows=[self.special_row("[MASK]"), self.special_row("[MASK2]")] if entities else [],
+            rows=self.special_rows("[MASK]", "[MASK2]"),
             markers=[self.marker(x) for x in self.cfg["markers"]] if full else [],
             tokens=self.cfg["batch_size"],
             pairwise=full or self.cfg["tokens"] == "pair",
@@ -317,13 +317,13 @@ class LukeRelation(LukeComponent):
         classes = self.classes
         for doc, found in zip(docs, predictions):
             places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.asked.mentions]
-            rows = []
-            for (head, tail), label, probability in zip(
-                found.pair_R2.tolist(), found.label_R.tolist(), found.probability_R.tolist()
-            ):
-                (a, b), (c, d) = places[head], places[tail]
-                rows.append(RelationRow(a, b, c, d, classes[label], float(probability)))
-            set_relation_rows(doc, rows)
+            rows = [
+                [*places[head], *places[tail], classes[label], float(probability)]
+                for (head, tail), label, probability in zip(
+                    found.pair_R2.tolist(), found.label_R.tolist(), found.probability_R.tolist()
+                )
+            ]
+            set_rows(doc, "luke_relations", rows)
 
     # ---- training
 
@@ -454,7 +454,7 @@ class LukeRelation(LukeComponent):
         checkpoint = self.with_classifier(super().to_checkpoint())
         none = [self.cfg["none"] or "no_relation"] if self.classes[0] is None else []
         checkpoint.labels = [*none, *self.labels]
-        checkpoint.task = "pair_classification" if checkpoint.kind == "ernie" else "entity_pair_classification"
+        checkpoint.task = self.encoder.kind.pair_task
         return checkpoint
 
     def tune(
@@ -476,7 +476,7 @@ class LukeRelation(LukeComponent):
             raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
         found, golds, total = [], [], 0
         for example in examples:
-            if get_relation_rows(example.reference) is None:
+            if get_rows(example.reference, "luke_relations") is None:
                 continue
             asked = None if gold_mentions else self._asked_and_known(example)
             asked, gold_PL, missing = self.gold(example, asked)
@@ -502,7 +502,7 @@ class LukeRelation(LukeComponent):
     def _asked_and_known(self, example: Example) -> Pairs:
         """What is asked about the predicted Doc, without pairs of which the gold, being given pairs, says nothing."""
         asked = self.asked(example.predicted)
-        if get_pair_rows(example.reference) is None:
+        if get_rows(example.reference, "luke_pairs") is None:
             return asked
         known = training_pairs(example, self.getter, self._suggest).numbers()
         kept = [(asked.mentions[a], asked.mentions[b]) in known for a, b in asked.pairs_P2.tolist()]

@@ -28,7 +28,7 @@ def pack_about(about: dict[str, Any]) -> str:
 def read_about(text: str, exclude: Iterable[str], *, source: str) -> dict[str, Any]:
     """The reverse of `pack_about`. Raises ValueError where it is damaged, or lacks what is not excluded."""
     try:
-        about = json.loads(text)
+        about: dict[str, Any] = json.loads(text)
         expected = about.pop("digest", None)
     except (ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{source} is damaged: its metadata are not JSON. Copy or download it again.") from error

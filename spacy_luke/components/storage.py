@@ -1,6 +1,7 @@
 """The shims of a component's model, and how they are kept: one safetensors file, replaced at once."""
 
 import copy
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ from spacy.language import Language
 from spacy.pipeline.trainable_pipe import TrainablePipe
 from spacy.vocab import Vocab
 from thinc.api import Model
+from torch import nn
 
 from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_digest
 from ..bridge.wrapper import TorchShim, shims_of
-from ..checkpoint.files import check_finite, read_tensors, write_atomically
-from ..encoders.nodes import ENCODER, is_shared
+from ..checkpoint.files import check_finite, read_tensors
+from ..encoders.kind import EncoderShim
+from ..encoders.nodes import ENCODER, EncoderModel, encoder_node, encoder_of, is_shared
+from ..stores.atomic import HeldFolder, write_atomically
 from ..stores.digests import digest_bytes
 from ..vectors.store import EntityVectors
 from .attached import check_encoder, check_owner
-from .loading import unpack_vectors
 from .settings import changed_settings, check_fixed, pack_about, read_about, take_settings
 
 VECTORS = "entity_vectors"  # folder beside the file
@@ -42,17 +45,17 @@ class StoredComponent(TrainablePipe):
     learned: tuple[str, ...] = ()  # what `self.cfg` has that is no setting, but learned
     _saved_stores: dict[str, str] | None = None  # digests of the stores beside the file that was read
 
-    def __init__(self, vocab: Vocab, model: Model, name: str, **cfg: Any):
+    def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, **cfg: Any):
         super().__init__(vocab, model, name, **cfg)
         self.configured = {key: copy.deepcopy(x) for key, x in cfg.items() if key not in self.learned}
 
     @property
-    def encoder(self) -> TorchShim:
-        return shims_of(self.model)[ENCODER]
+    def encoder_node(self) -> EncoderModel:
+        return encoder_node(self.model)
 
     @property
-    def encoder_node(self) -> Model:
-        return next(node for node in self.model.walk() if node.name == ENCODER)
+    def encoder(self) -> EncoderShim[Any]:
+        return encoder_of(self.encoder_node)
 
     @property
     def shared(self) -> bool:
@@ -60,7 +63,7 @@ class StoredComponent(TrainablePipe):
         return is_shared(self.encoder_node)
 
     @property
-    def own_shims(self) -> dict[str, TorchShim]:
+    def own_shims(self) -> dict[str, TorchShim[nn.Module]]:
         shims = shims_of(self.model)
         return {name: shim for name, shim in shims.items() if not (self.shared and name == ENCODER)}
 
@@ -81,14 +84,15 @@ class StoredComponent(TrainablePipe):
     @property
     def attention(self) -> str:
         """The model's attention mode, which its weights were trained for; "" of an encoder alone."""
-        return self.model.attrs.get("attention", "")
+        attention: str = self.model.attrs.get("attention", "")
+        return attention
 
     @property
     def fixed(self) -> dict[str, Any]:
         """Settings that the weights were trained for, JSON values; a config that says something else is refused."""
         attrs = self.model.attrs
         fixed = {"attention": self.attention, **{name: attrs[name] for name in FIXED if name in attrs}}
-        return fixed if self.shared else {**fixed, "encoder": self.encoder_node.attrs["kind"]}
+        return fixed if self.shared else {**fixed, "encoder": self.encoder.kind.name}
 
     def settle(self, nlp: Language | None, **values: Any) -> None:
         """Take values of settings that training or `tune` has found, into the config of `nlp` too. Without it the
@@ -247,7 +251,8 @@ class StoredComponent(TrainablePipe):
                 "Use nlp.to_disk, which has no limit."
             )
         vectors = {name: file.read_bytes() for name, file in files.items()}
-        return srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors), VECTORS: vectors})
+        packed: bytes = srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors), VECTORS: vectors})
+        return packed
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "StoredComponent":
         message = srsly.msgpack_loads(bytes_data)
@@ -266,3 +271,14 @@ def store_digest(folder: Path) -> str:
     """Of the manifests of a store, which have the digests of its files."""
     manifests = sorted(Path(folder).rglob("manifest.json"))
     return digest_values({x.relative_to(folder).as_posix(): digest_bytes(x.read_bytes()) for x in manifests})
+
+
+def unpack_vectors(files: dict[str, bytes]) -> EntityVectors:
+    """A store of vectors from its files. They lie in a temporary folder for as long as it is used."""
+    held = HeldFolder.temporary()
+    held.path.mkdir()
+    for name, data in files.items():
+        Path(held.path, Path(name).name).write_bytes(data)
+    vectors = EntityVectors.open(held.path)
+    weakref.finalize(vectors, held.close)
+    return vectors

@@ -8,7 +8,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +16,8 @@ from torch import Tensor
 from ..bridge.wrapper import TorchShim, to_tensor
 from ..model.luke import LukeEncoder, Windows, WordStates
 from ..model.packing import pack
+
+Stamp = tuple[int, int, torch.dtype | None, bool]  # what states depend on beside the pieces, see `_stamp`
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class _Held:
     """What one process holds, the batches in the order of their last use. Changed under the lock alone."""
 
     process: int
-    stamp: tuple[Any, ...] | None = None
+    stamp: "Stamp | None" = None
     batches: "OrderedDict[_Batch, None]" = field(default_factory=OrderedDict)
     places: dict[bytes, _Batch] = field(default_factory=dict)
-    lock: Any = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def pieces(self) -> int:
@@ -77,10 +78,10 @@ class WordCache:
         self.reused = 0
         self._held = _Held(os.getpid())
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> "tuple[type[WordCache], tuple[int]]":
         return WordCache, (self.capacity,)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "WordCache":
+    def __deepcopy__(self, memo: dict[int, object]) -> "WordCache":
         return WordCache(self.capacity)
 
     @property
@@ -93,12 +94,12 @@ class WordCache:
     def clear(self) -> None:
         self._held = _Held(os.getpid())  # what other threads are encoding goes to the old one, and with it
 
-    def encode(self, encoder: LukeEncoder, pieces_N: np.ndarray, lengths: Sequence[int]) -> WordStates:
-        """As `encoder.encode_words`, but windows that are held are not encoded again."""
-        device = encoder.words.piece.weight.device
+    def encode(self, shim: TorchShim[LukeEncoder], pieces_N: np.ndarray, lengths: Sequence[int]) -> WordStates:
+        """As the encoder's `encode_words`, but windows that are held are not encoded again."""
+        encoder, device = shim.module, shim.device
         parts = np.split(pieces_N, np.cumsum(lengths)[:-1])
         keys = [part.tobytes() for part in parts]
-        mine, stamp = self._mine(), _stamp(encoder)
+        mine, stamp = self._mine(), _stamp(shim)
         found = self._find(mine, stamp, keys, lengths)
         missing = {key: part for key, part in zip(keys, parts) if key not in found}
         if missing:
@@ -127,9 +128,7 @@ class WordCache:
             self._held = held = _Held(os.getpid())
         return held
 
-    def _find(
-        self, mine: _Held, stamp: tuple[Any, ...], keys: Sequence[bytes], lengths: Sequence[int]
-    ) -> dict[bytes, _Window]:
+    def _find(self, mine: _Held, stamp: Stamp, keys: Sequence[bytes], lengths: Sequence[int]) -> dict[bytes, _Window]:
         """The windows that are held. Forgets everything where the parameters or the number format have changed."""
         with mine.lock:
             if stamp != mine.stamp:
@@ -143,7 +142,7 @@ class WordCache:
             self.reused += sum(lengths) - new
         return {key: batch.windows[key] for key, batch in batches.items()}
 
-    def _hold(self, mine: _Held, stamp: tuple[Any, ...], fresh: _Batch) -> None:
+    def _hold(self, mine: _Held, stamp: Stamp, fresh: _Batch) -> None:
         if fresh.pieces > self.capacity:
             return
         with mine.lock:
@@ -157,12 +156,11 @@ class WordCache:
                 pieces -= mine.drop_oldest()
 
 
-def _stamp(encoder: LukeEncoder) -> tuple[Any, ...]:
+def _stamp(shim: TorchShim[LukeEncoder]) -> Stamp:
     """What states depend on beside the pieces: the parameters as they are, and the number format."""
-    device = encoder.words.piece.weight.device.type
+    device = shim.device.type
     format_ = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-    versions = sum(p._version for p in encoder.parameters())
-    return (id(encoder), versions, format_, torch.is_inference_mode_enabled())
+    return (*shim.stamp, format_, torch.is_inference_mode_enabled())
 
 
 def _split(keys: Sequence[bytes], words: WordStates, lengths: Sequence[int]) -> _Batch:
@@ -171,14 +169,3 @@ def _split(keys: Sequence[bytes], words: WordStates, lengths: Sequence[int]) -> 
     all_values = list(zip(*(x.split(lengths) for x in words.values)))
     windows = {key: _Window(states[i], list(all_keys[i]), list(all_values[i])) for i, key in enumerate(keys)}
     return _Batch(windows, sum(lengths))
-
-
-def encode_words(
-    shim: TorchShim, pieces_N: np.ndarray, lengths: Sequence[int], types_N: np.ndarray | None = None
-) -> WordStates:
-    """The word pass of one-way attention. Where components share the encoder, a window that another one has read lately
-    is not read again. types_N: token types; zeros where None."""
-    if shim.cache is not None and types_N is None and not torch.is_grad_enabled():
-        return shim.cache.encode(shim.module, pieces_N, lengths)
-    types = to_tensor(types_N, shim.device)
-    return shim.module.encode_words(Windows(to_tensor(pieces_N, shim.device), lengths, types))

@@ -1,4 +1,5 @@
-"""Encoders that configs name: an own one, or a stand-in for the one that a `luke_encoder` component has."""
+"""The encoder's node in a Thinc model: an encoder that configs name, or a stand-in for that of a `luke_encoder`
+component."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -8,45 +9,36 @@ import torch
 from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
-from thinc.util import torch2xp, xp2torch
+from thinc.util import xp2torch
 
-from ..bridge.wrapper import TorchShim
-from ..model.config import LukeConfig
-from ..model.luke import LukeEncoder, Windows
+from ..bridge.wrapper import shim_of, to_floats2d
+from ..model.luke import Encoder, Windows
 from ..model.precision import choose_precision
+from .kind import EncoderKind, EncoderShim
+
+EncoderModel = Model[list[Ints1d], list[Floats2d]]
 
 ENCODER = "luke_encoder"  # name of the encoder's node in every model
+PRECISION = ("train_precision", "predict_precision")
 NOT_LINKED = (
     "A component has the model spacy-luke.SharedEncoder.v1, but no {wanted} stands before it in the pipeline, or it "
-    "was "
-    "disabled or excluded when the pipeline was loaded. Add one before it (nlp.add_pipe('luke_encoder', before=...)), "
-    "or "
-    "give the component an encoder of its own, spacy-luke.LukeEncoder.v1."
+    "was disabled or excluded when the pipeline was loaded. Add one before it (nlp.add_pipe('luke_encoder', "
+    "before=...)), or give the component an encoder of its own, spacy-luke.LukeEncoder.v1."
 )
 
 
-@registry.architectures("spacy-luke.LukeEncoder.v1")
-def build_luke_encoder(
-    trainable: bool = True,
-    train_precision: str = "auto",
-    predict_precision: str = "float32",
-) -> Model[list[Ints1d], list[Floats2d]]:
-    """A LUKE encoder. Its sizes, parameters and tokenizer come from a checkpoint when the pipeline is initialised.
-
-    trainable: false freezes all its parameters.
-    train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
-
-    Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states: (pieces, hidden_size) for each.
-    """
+def make_encoder(
+    kind: EncoderKind[Any, Any], *, trainable: bool, train_precision: str, predict_precision: str
+) -> EncoderModel:
+    """The node of an encoder of this kind, which gets its sizes when a checkpoint is loaded."""
     for name in (train_precision, predict_precision):
         choose_precision(name, torch.device("cpu"))
-    shim = TorchShim(_build_encoder, trainable=trainable)
-    attrs = {"kind": "luke", "train_precision": train_precision, "predict_precision": predict_precision}
-    return Model(ENCODER, encode_windows, attrs=attrs, shims=[shim], init=init_with_example)
+    attrs = {"train_precision": train_precision, "predict_precision": predict_precision}
+    return _node(EncoderShim(kind, trainable=trainable), attrs)
 
 
 @registry.architectures("spacy-luke.SharedEncoder.v1")
-def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> Model[list[Ints1d], list[Floats2d]]:
+def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> EncoderModel:
     """The encoder of the pipeline's `luke_encoder` component, in the place of an own one.
 
     upstream: that component's name; "*" for any. It must come earlier in the pipeline.
@@ -57,49 +49,56 @@ def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> Model[list
         raise ValueError(
             f"weight must be above 0, but it is {weight}. To keep the encoder as it is, freeze luke_encoder."
         )
-    attrs = {"upstream": upstream, "weight": weight, "kind": None}
-    attrs.update(train_precision="float32", predict_precision="float32")
+    attrs = {"upstream": upstream, "weight": weight, "train_precision": "float32", "predict_precision": "float32"}
     wanted = "luke_encoder" if upstream == "*" else f"luke_encoder named {upstream!r}"
-    shim = TorchShim(_build_encoder, absent=NOT_LINKED.format(wanted=wanted))
+    return _node(EncoderShim(None, absent=NOT_LINKED.format(wanted=wanted)), attrs)
+
+
+def _node(shim: EncoderShim[Encoder], attrs: dict[str, Any]) -> EncoderModel:
     return Model(ENCODER, encode_windows, attrs=attrs, shims=[shim], init=init_with_example)
 
 
-def share_encoder(node: Model, upstream: Model) -> None:
+def encoder_node(model: Model[Any, Any]) -> EncoderModel:
+    return next(node for node in model.walk() if node.name == ENCODER)
+
+
+def encoder_of(node: EncoderModel) -> EncoderShim[Any]:
+    """The shim of an encoder's node. Which module it holds is known where its kind was asked."""
+    shim = shim_of(node)
+    assert isinstance(shim, EncoderShim)
+    return shim
+
+
+def share_encoder(node: EncoderModel, upstream: EncoderModel) -> None:
     """Let a stand-in run the module of the upstream's encoder."""
-    node._shims[0] = upstream.shims[0]
-    for name in ("kind", "train_precision", "predict_precision"):
+    node.shims[0] = upstream.shims[0]
+    for name in PRECISION:
         node.attrs[name] = upstream.attrs[name]
 
 
-def is_shared(node: Model) -> bool:
+def is_shared(node: EncoderModel) -> bool:
     return "upstream" in node.attrs
 
 
-def is_linked(node: Model) -> bool:
+def is_linked(node: EncoderModel) -> bool:
     """Whether a stand-in runs the module of an upstream's encoder."""
-    return node.shims[0].owner is not None
+    return encoder_of(node).sharing is not None
 
 
-def unshare(model: Model) -> Model:
+def unshare(model: EncoderModel) -> EncoderModel:
     """A copy of the upstream's encoder as a component's own."""
-    shim = model.shims[0]
-    shim.owner = shim.cache = None
-    shim.shares = {}
+    encoder_of(model).sharing = None
     return model
 
 
-def _build_encoder(settings: dict[str, Any]) -> LukeEncoder:
-    return LukeEncoder(LukeConfig.from_dict(settings["config"]))
-
-
 def encode_windows(
-    model: Model, windows: list[Ints1d], is_train: bool
+    model: EncoderModel, windows: list[Ints1d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Ints1d]]]:
-    shim: TorchShim = model.shims[0]
+    shim = encoder_of(model)
     if not windows:
         return [], lambda d_states: []
     lengths = [len(x) for x in windows]
-    with shim.running(is_train=is_train) as encoder, number_format(model, shim, is_train=is_train):
+    with shim.running(is_train=is_train) as encoder, number_format(model, is_train=is_train):
         pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])
         states_ND = encoder.word_states(Windows(pieces, lengths)).float()
 
@@ -109,20 +108,21 @@ def encode_windows(
             states_ND.backward(gradient)
         return []
 
-    return [torch2xp(x) for x in states_ND.detach().split(lengths)], backprop
+    return [to_floats2d(x) for x in states_ND.detach().split(lengths)], backprop
 
 
 @contextlib.contextmanager
-def number_format(encoder_model: Model, shim: TorchShim, *, is_train: bool) -> Iterator[None]:
+def number_format(node: EncoderModel, *, is_train: bool) -> Iterator[None]:
     """Gradients and number format for passes of an encoder: autocast to bfloat16 where it is chosen. Around several
     passes without gradients it lets them share the cast parameters."""
-    dtype = choose_precision(encoder_model.attrs["train_precision" if is_train else "predict_precision"], shim.device)
+    device = encoder_of(node).device
+    dtype = choose_precision(node.attrs["train_precision" if is_train else "predict_precision"], device)
     with (
         torch.enable_grad() if is_train else torch.inference_mode(),
-        torch.autocast(shim.device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16),
+        torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16),
     ):
         yield
 
 
-def init_with_example(model: Model, X: Any = None, Y: Any = None) -> None:
+def init_with_example(model: Model[Any, Any], X: Any = None, Y: Any = None) -> None:
     """Parameters come from a checkpoint (see the components' `initialize`), so nothing is left to infer from X."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .attention import Attention
 from .config import TransformerConfig
-from .luke import FEED_FORWARD_ROWS, Layer, Layers, Windows, WordEmbeddings, activate
+from .luke import FEED_FORWARD_ROWS, Encoder, Layer, Layers, Windows, WordEmbeddings, activate
 from .packing import Packing, pack
 
 KINDS = ("sim", "mix", "norm")
@@ -190,7 +190,9 @@ def run_layer(
     return layer.words_only(words_ND, packing)[0], entities_MH
 
 
-class ErnieEncoder(nn.Module):
+class ErnieEncoder(Encoder):
+    config: ErnieConfig
+
     def __init__(self, config: ErnieConfig):
         super().__init__()
         self.config = config

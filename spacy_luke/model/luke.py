@@ -158,7 +158,19 @@ class Layers(nn.ModuleList):
         return iter(cast(Iterable[Layer], self._modules.values()))
 
 
-class LukeEncoder(nn.Module):
+class Encoder(nn.Module):
+    """What encoders of all families have."""
+
+    config: TransformerConfig
+
+    def word_states(self, windows: Windows) -> Tensor:
+        """States of words where nothing is known of any entity: (NW, D)."""
+        raise NotImplementedError
+
+
+class LukeEncoder(Encoder):
+    config: LukeConfig
+
     def __init__(self, config: LukeConfig):
         super().__init__()
         self.config = config

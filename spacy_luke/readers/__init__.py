@@ -1,1 +1,0 @@
-"""Data sets in, Docs out: published formats, JSON lines, columns, .spacy files; the corpora that configs name."""

@@ -1,1 +1,0 @@
-"""The training loop of components, which resumes bit for bit; the number of steps that the data give."""

@@ -1,1 +1,0 @@
-"""Files of Wikipedia and Wikidata: pages of dumps, wikitext, items, links between languages."""

@@ -9,8 +9,8 @@ from spacy_luke.architectures import entity_classifier as entities
 from spacy_luke.architectures.entity_classifier import MAX_MENTION, build_entity_classifier, create_entity_head
 from spacy_luke.batch.entities import EntityItem, make_entity_batch
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.encoders.cache import WordCache
-from spacy_luke.encoders.nodes import build_luke_encoder
+from spacy_luke.encoders.luke import build_luke_encoder
+from spacy_luke.encoders.sharing import SharedEncoder
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.heads import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows
@@ -147,7 +147,8 @@ def test_an_encoder_that_does_not_learn(attention):
     """Its gradients are not computed, its dropout is off, and its words may be those of another component."""
     model, items = make_model(attention), make_items()
     shim = model.layers[0].shims[0]
-    shim.learning, shim.cache = False, WordCache(1000)
+    shim.sharing = SharedEncoder(shim, "luke_encoder", pieces=1000)
+    shim.sharing.learning = False
     shim.set_dropout(0.5)
     with torch.no_grad():
         expected = torch.cat([logits_by_hand(model, item) for item in items])
@@ -157,7 +158,7 @@ def test_an_encoder_that_does_not_learn(attention):
         backprop(torch.ones_like(logits))
     assert all(p.grad is None for p in shim.module.parameters())
     assert all(p.grad is not None for p in model.shims[0].module.parameters())
-    assert (shim.cache.reused > 0) == (attention == "one_way")
+    assert (shim.sharing.cache.reused > 0) == (attention == "one_way")
 
 
 def test_left_in_eval_mode():

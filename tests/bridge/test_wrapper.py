@@ -16,7 +16,7 @@ from thinc.api import Adam, Model, chain
 from torch import nn
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.bridge.wrapper import TorchShim, shims_of, to_tensor
+from spacy_luke.bridge.wrapper import TorchShim, optional_tensor, shims_of, to_tensor
 
 
 class Part(nn.Module):
@@ -297,7 +297,8 @@ def test_inside_a_thinc_model():
 
 
 def test_to_tensor():
-    assert to_tensor(None, torch.device("cpu")) is None
+    assert optional_tensor(None, torch.device("cpu")) is None
+    assert optional_tensor(np.array([3]), torch.device("cpu")).tolist() == [3]
     got = to_tensor(np.array([1, 2], dtype=np.int64), torch.device("cpu"))
     assert got.dtype == torch.int64
     assert got.tolist() == [1, 2]

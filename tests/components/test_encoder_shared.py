@@ -75,11 +75,11 @@ def test_equal_to_encoders_of_their_own(attention):
 def test_words_are_read_once():
     """In one-way attention three components read a text as one does; in full attention nothing can be shared."""
     nlp = noise(make_shared())
-    cache = nlp.get_pipe("luke_encoder").encoder.cache
+    cache = nlp.get_pipe("luke_encoder").sharing.cache
     list(nlp.pipe(docs_of(nlp)))
     alone = make_shared(names=["luke_ner"])
     list(alone.pipe(docs_of(nlp)))
-    assert cache.encoded == alone.get_pipe("luke_encoder").encoder.cache.encoded
+    assert cache.encoded == alone.get_pipe("luke_encoder").sharing.cache.encoded
     assert cache.reused >= 1.4 * cache.encoded  # the sentence without mentions is read by one of three
     before = cache.reused, cache.encoded
     doc = nlp.make_doc(LONG)
@@ -89,13 +89,13 @@ def test_words_are_read_once():
     assert cache.reused - before[0] == cache.encoded - before[1] > 500
     for nothing in (make_shared("full"), make_shared(pieces=0)):
         list(nothing.pipe(docs_of(nothing)))
-        assert nothing.get_pipe("luke_encoder").encoder.cache.reused == 0
+        assert nothing.get_pipe("luke_encoder").sharing.cache.reused == 0
 
 
 def test_a_stream_is_read_once_in_little_memory():
     """Docs are handed on before their words are forgotten, whatever the batch size."""
     nlp = make_shared(pieces=300)
-    cache = nlp.get_pipe("luke_encoder").encoder.cache
+    cache = nlp.get_pipe("luke_encoder").sharing.cache
     docs = [Doc(nlp.vocab, words=["."] * (9 + i % 5)) for i in range(200)]
     for doc in docs:
         doc.set_ents([Span(doc, 0, 1, label="ENT"), Span(doc, 2, 4, label="ENT")])
@@ -231,7 +231,7 @@ def test_frozen_encoder(attention, how):
 
 def test_a_frozen_encoder_reads_the_words_of_an_update_once():
     nlp = make_shared()
-    cache = nlp.get_pipe("luke_encoder").encoder.cache
+    cache = nlp.get_pipe("luke_encoder").sharing.cache
     nlp.update(make_examples(nlp), sgd=make_adamw(), exclude=["luke_encoder"])
     assert cache.reused >= cache.encoded > 0
     encoded = cache.encoded
@@ -257,7 +257,7 @@ def test_answers_are_never_stale():
     for _ in range(3):
         learn(nlp, 1, optimizer)
         found.append(answers(nlp))
-        nlp.get_pipe("luke_encoder").encoder.cache.clear()
+        nlp.get_pipe("luke_encoder").sharing.cache.clear()
         same(found[-1], answers(nlp), abs=1e-6)
     assert len({str(x) for x in found}) == 3
     nlp.from_bytes(noise(make_shared()).to_bytes())
@@ -371,8 +371,7 @@ def test_replace_listeners(tmp_path):
     typer, owner = nlp.get_pipe("luke_typer"), nlp.get_pipe("luke_encoder")
     assert not typer.shared
     assert typer.encoder is not owner.encoder
-    assert typer.encoder.cache is None
-    assert typer.encoder.owner is None
+    assert typer.encoder.sharing is None
     assert owner.listening_components == ["luke_ner", "luke_relation"]
     assert nlp.config["components"]["luke_typer"]["model"]["encoder"]["@architectures"] == "spacy-luke.LukeEncoder.v1"
     same(expected, answers(nlp), abs=1e-6)

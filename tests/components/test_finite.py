@@ -182,5 +182,5 @@ def test_gradients_of_listeners(luke):
     assert listener in owner.listener_map["textcat"]
     gradients = [torch.full((len(x.predicted), 32), 1e30).numpy() for x in examples]
     with pytest.raises(ValueError, match="'textcat' gave back a gradient to 'luke_encoder' whose squares sum to inf"):
-        owner.encoder.pending.take_words(listener, gradients)
-    owner.encoder.pending.close()
+        owner.sharing.pending.take_words(listener, gradients)
+    owner.sharing.pending.close()

@@ -83,7 +83,7 @@ def test_nothing_is_set_where_nobody_listens():
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_are_read_once_with_luke_components(kind):
     nlp, owner, _ = make_pipeline("luke_ner", "tagger", kind=kind)
-    cache = owner.encoder.cache
+    cache = owner.sharing.cache
     cache.clear()
     cache.encoded = cache.reused = 0
     list(nlp.pipe([*SENTENCES, " ".join(SENTENCES * 3)], batch_size=2))
@@ -151,7 +151,7 @@ def test_one_pass_for_all_listeners(kind, monkeypatch):
     monkeypatch.setattr(LukeEncoder, "encode_words", lambda *args: passes.append(1) or encode(*args))
     nlp.update(examples, sgd=make_adamw())
     assert len(passes) == 1
-    assert owner.encoder.pending is None
+    assert owner.sharing.pending is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -166,7 +166,7 @@ def test_gradients_are_those_of_plain_autograd(kind, text):
         states, backprop = nlp.get_pipe(name).model.get_ref("tok2vec").begin_update(docs)
         assert [x.shape[0] for x in states] == [len(doc) for doc in docs]
         backprop([x.copy() for x in noise])
-    sums = dict(owner.encoder.sums)
+    sums = dict(owner.sharing.sums)
     total = sum((word_states(owner, doc) * torch.from_numpy(x)).sum() for doc, x in zip(docs, noise) if len(doc))
     (2 * total).backward()
     for name, p in owner.encoder.module.named_parameters():
@@ -198,8 +198,8 @@ def test_nlp_update_with_an_optimizer_in_any_order(names, kind, make_optimizer):
     optimizer, before = make_optimizer(learn_rate=1e-3), parameters(owner)
     nlp.update(examples, sgd=optimizer)
     assert changed(owner, before)  # already now, and not with the next update
-    assert owner.encoder.pending is None
-    assert not owner.encoder.has_gradients
+    assert owner.sharing.pending is None
+    assert not owner.sharing.has_gradients
     nlp.update(examples, sgd=optimizer)
 
 
@@ -250,13 +250,13 @@ def test_a_frozen_listener(frozen, kind, sgd):
         if not sgd:  # as in `spacy train`
             for _, component in nlp.pipeline:
                 component.finish_update(optimizer)
-            assert owner.encoder.pending is None
+            assert owner.sharing.pending is None
     assert losses[other] > 0
     assert losses["luke_encoder"] > 0
     assert changed(owner, before)
     assert nlp.get_pipe(frozen).model.to_bytes() == frozen_before
     nlp.update(examples, sgd=optimizer)  # thawed
-    assert owner.encoder.pending is None
+    assert owner.sharing.pending is None
     nlp.update(examples, sgd=optimizer, exclude=[frozen])
     doc = pickle.loads(pickle.dumps(nlp))(SENTENCES[0])  # while a pass still waits
     assert [x.tag_ for x in doc] == [x.tag_ for x in nlp(SENTENCES[0])]

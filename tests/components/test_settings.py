@@ -103,7 +103,7 @@ def test_an_edited_config(saved, tmp_path, name):
 def test_settings_that_are_not_in_the_cfg(saved):
     """The rows of the table and what the cache holds; scorers and getters are the config's anyway."""
     nlp = spacy.load(saved["luke_encoder"], config={"components": {"luke_encoder": {"shared_pieces": 100}}})
-    assert nlp.get_pipe("luke_encoder").encoder.cache.capacity == 100
+    assert nlp.get_pipe("luke_encoder").sharing.cache.capacity == 100
 
 
 def test_settings_of_the_annotator(tmp_path):

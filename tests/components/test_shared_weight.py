@@ -8,7 +8,6 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.encoders.shares import gather_shares
 from tests.components.recognised import gold_docs
 from tests.components.related import make_examples as related_examples
 from tests.components.sharing import make_shared, settings_for, state
@@ -47,7 +46,7 @@ def gradients(nlp, examples, names):
 def encoder_gradients(component):
     """Those that the next step is made with."""
     if component.shared or component.name == "luke_encoder":
-        gather_shares(component.encoder)
+        component.encoder.sharing.gather()
     parameters = component.encoder.named_parameters()
     divisor = 1.0 if component.shared or component.name == "luke_encoder" else component._divisor
     return {key: (p.grad / divisor).numpy() for key, p in parameters if p.grad is not None}
@@ -154,7 +153,7 @@ def test_steps_are_those_of_an_own_encoder(make_optimizer):
             for _, component in nlp.pipeline:
                 component.finish_update(optimizer)
         typer = nlp.get_pipe("luke_typer")
-        assert not typer.encoder.shares
+        assert typer.encoder.sharing is None or not typer.encoder.sharing.shares
         assert all(p.grad is None for p in typer.encoder.module.parameters())
         after.append({**state(typer.encoder), **state(typer.model.shims[0])})
     for key, x in after[0].items():
@@ -180,4 +179,4 @@ def test_states_of_before_a_step_are_not_held():
     docs_of = [fresh.make_doc(text) for text in texts]
     found, expected = (pipeline.get_pipe("first").predict(docs_of) for pipeline in (nlp, fresh))
     assert str(found) == str(expected)
-    assert nlp.get_pipe("luke_encoder").encoder.cache.encoded > 0
+    assert nlp.get_pipe("luke_encoder").sharing.cache.encoded > 0

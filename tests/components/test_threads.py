@@ -36,7 +36,7 @@ def equal_in_threads(nlp, make_doc, texts, *, pipe=False):
 
 def check_cache(nlp):
     """What the cache counts is what it has."""
-    cache = nlp.get_pipe("luke_encoder").encoder.cache
+    cache = nlp.get_pipe("luke_encoder").sharing.cache
     batches = list(cache._held.batches)
     assert 0 < cache.held <= cache.capacity
     assert cache.held == sum(len(w.states_ND) for batch in batches for w in batch.windows.values())
@@ -48,7 +48,7 @@ def test_threads(name, tmp_path):
     make, make_doc, words = MAKERS[name]
     nlp = make(tmp_path)
     if name == "shared":
-        nlp.get_pipe("luke_encoder").encoder.cache.capacity = 150  # so that windows are forgotten
+        nlp.get_pipe("luke_encoder").sharing.cache.capacity = 150  # so that windows are forgotten
     equal_in_threads(nlp, make_doc, random_texts(6, words), pipe=name == "shared")
     if name == "shared":
         check_cache(nlp)
@@ -59,7 +59,7 @@ def test_threads(name, tmp_path):
 def test_threads_of_many_texts(capacity, n, tmp_path):
     """8 threads, up to 500 texts each, through all components on one encoder."""
     nlp = make_all(tmp_path)
-    nlp.get_pipe("luke_encoder").encoder.cache.capacity = capacity
+    nlp.get_pipe("luke_encoder").sharing.cache.capacity = capacity
     equal_in_threads(nlp, asked, random_texts(n))
     if capacity:
         check_cache(nlp)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.encoders.cache import WordCache, encode_words
-from spacy_luke.encoders.nodes import build_luke_encoder, number_format
+from spacy_luke.encoders.luke import build_luke_encoder, encode_words
+from spacy_luke.encoders.nodes import number_format
+from spacy_luke.encoders.sharing import SharedEncoder
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import Windows
 from tests.threads import in_threads
@@ -28,7 +29,7 @@ def make_shim(capacity=1000, seed=0):
     model = build_luke_encoder(train_precision="float32")
     shim = model.shims[0]
     shim.create({"config": CONFIG.to_dict()})
-    shim.cache = WordCache(capacity)
+    shim.sharing = SharedEncoder(shim, "luke_encoder", pieces=capacity)
     return model, shim
 
 
@@ -72,9 +73,9 @@ def test_equal_to_encoding_anew(calls, capacity):
     _, shim = make_shim(capacity)
     for numbers in calls:
         check(shim, numbers)
-        assert shim.cache.held == really_held(shim.cache) <= capacity
+        assert shim.sharing.cache.held == really_held(shim.sharing.cache) <= capacity
     asked = sum(len(window(i)) for numbers in calls for i in numbers)
-    assert shim.cache.encoded + shim.cache.reused == asked
+    assert shim.sharing.cache.encoded + shim.sharing.cache.reused == asked
 
 
 def test_the_last_used_are_held():
@@ -84,20 +85,20 @@ def test_the_last_used_are_held():
     run(shim, [4])
     run(shim, [0])
     run(shim, [8])
-    before = shim.cache.encoded
+    before = shim.sharing.cache.encoded
     run(shim, [0, 8])
-    assert shim.cache.encoded == before
+    assert shim.sharing.cache.encoded == before
     run(shim, [4])
-    assert shim.cache.encoded == before + len(window(4))
+    assert shim.sharing.cache.encoded == before + len(window(4))
 
 
 def test_more_at_once_than_is_held():
     _, shim = make_shim(20)
     check(shim, [1, 2, 3, 4, 5])
-    assert not shim.cache.held
+    assert not shim.sharing.cache.held
     check(shim, [1])
     check(shim, [1, 2, 3, 4, 5])
-    assert shim.cache.held <= 20
+    assert shim.sharing.cache.held <= 20
 
 
 def steps(shim, optimizer):
@@ -121,9 +122,9 @@ def test_never_stale(name):
     model, shim = make_shim()
     run(shim, [1, 2])
     CHANGES[name](model, shim)
-    before = shim.cache.encoded
+    before = shim.sharing.cache.encoded
     check(shim, [1, 2])
-    assert shim.cache.encoded > before
+    assert shim.sharing.cache.encoded > before
 
 
 def test_many_loads():
@@ -150,10 +151,10 @@ def test_number_formats_are_apart():
     model, shim = make_shim()
     full, _ = run(shim, [1])
     model.attrs["predict_precision"] = "bfloat16"
-    with number_format(model, shim, is_train=False):
+    with number_format(model, is_train=False):
         short, _ = run(shim, [1])
     model.attrs["predict_precision"] = "float32"
-    with number_format(model, shim, is_train=False):
+    with number_format(model, is_train=False):
         again, _ = run(shim, [1])
     assert not torch.equal(short.states_ND.float(), full.states_ND)
     assert short.keys[0].dtype == torch.bfloat16
@@ -166,7 +167,7 @@ def test_states_of_a_prediction_serve_no_training():
     model, shim = make_shim()
     run(shim, [1])
     weight = torch.ones(16, requires_grad=True)
-    with number_format(model, shim, is_train=True), torch.no_grad():
+    with number_format(model, is_train=True), torch.no_grad():
         words = encode_words(shim, window(1), [len(window(1))])
     (words.states_ND * weight).sum().backward()
     assert weight.grad.any()
@@ -179,22 +180,26 @@ def test_gradients_go_past_it():
     words = encode_words(shim, window(1), [len(window(1))])
     words.states_ND.sum().backward()
     assert shim.module.words.piece.weight.grad.abs().sum() > 0
-    assert shim.cache.reused == 0
+    assert shim.sharing.cache.reused == 0
 
 
 def test_token_types_go_past_it():
     _, shim = make_shim()
     run(shim, [1])
     run(shim, [1], types=np.zeros(len(window(1)), np.int64))
-    assert shim.cache.reused == 0
+    assert shim.sharing.cache.reused == 0
 
 
 def test_copies_hold_nothing():
     _, shim = make_shim(77)
     run(shim, [1])
-    for other in (copy.deepcopy(shim.cache), pickle.loads(pickle.dumps(shim.cache)), copy.deepcopy(shim).cache):
+    for other in (
+        copy.deepcopy(shim.sharing.cache),
+        pickle.loads(pickle.dumps(shim.sharing.cache)),
+        copy.deepcopy(shim).sharing.cache,
+    ):
         assert (other.capacity, other.held, really_held(other)) == (77, 0, 0)
-    assert shim.cache.held
+    assert shim.sharing.cache.held
 
 
 # ---- threads and processes
@@ -214,13 +219,13 @@ def test_threads_that_miss_the_same_window_at_once(capacity, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(shim.module, "encode_words", together)
         assert not in_threads(4, lambda i: run(shim, [4]))
-    assert shim.cache.held == really_held(shim.cache) == len(window(4))
-    before = shim.cache.encoded
+    assert shim.sharing.cache.held == really_held(shim.sharing.cache) == len(window(4))
+    before = shim.sharing.cache.encoded
     check(shim, [4])
-    assert shim.cache.encoded == before
+    assert shim.sharing.cache.encoded == before
     for number in range(8):  # the cache works on
         check(shim, [number])
-        assert shim.cache.held == really_held(shim.cache) <= capacity
+        assert shim.sharing.cache.held == really_held(shim.sharing.cache) <= capacity
 
 
 def test_threads_that_hold_some_of_the_same_windows(monkeypatch):
@@ -236,13 +241,13 @@ def test_threads_that_hold_some_of_the_same_windows(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(shim.module, "encode_words", together)
         assert not in_threads(2, lambda i: run(shim, [[1, 2], [2, 3]][i]))
-    assert shim.cache.held == really_held(shim.cache) == shim.cache.capacity
-    before = shim.cache.encoded
+    assert shim.sharing.cache.held == really_held(shim.sharing.cache) == shim.sharing.cache.capacity
+    before = shim.sharing.cache.encoded
     check(shim, [2])
-    assert shim.cache.encoded == before
+    assert shim.sharing.cache.encoded == before
     for number in range(4, 12):
         check(shim, [number, 2])
-        assert shim.cache.held == really_held(shim.cache) <= shim.cache.capacity
+        assert shim.sharing.cache.held == really_held(shim.sharing.cache) <= shim.sharing.cache.capacity
 
 
 @pytest.mark.parametrize("capacity", [12, 60, 1000])
@@ -262,10 +267,10 @@ def test_many_threads(capacity):
             for number, states in zip(numbers, words.states_ND.split(lengths), strict=True):
                 torch.testing.assert_close(states, expected[number], atol=1e-5, rtol=1e-5)
             if chosen.random() < 0.1:
-                shim.cache.clear()
+                shim.sharing.cache.clear()
 
     assert in_threads(8, work) == []
-    assert shim.cache.held == really_held(shim.cache) <= capacity
+    assert shim.sharing.cache.held == really_held(shim.sharing.cache) <= capacity
     check(shim, [1, 2, 3])
 
 
@@ -276,12 +281,12 @@ def test_a_window_does_not_keep_others_alive():
     for number in range(40):
         run(shim, [0])
         run(shim, [number, number + 100, number + 200])
-        assert really_held(shim.cache) == shim.cache.held <= 60
+        assert really_held(shim.sharing.cache) == shim.sharing.cache.held <= 60
 
 
 def _encode_in_child(shim, queue):
     run(shim, [2])
-    queue.put(shim.cache.held)
+    queue.put(shim.sharing.cache.held)
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
@@ -291,10 +296,10 @@ def test_a_child_forked_while_a_thread_has_the_lock():
     run(shim, [1])
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    with shim.cache._held.lock:
+    with shim.sharing.cache._held.lock:
         child = context.Process(target=_encode_in_child, args=(shim, queue), daemon=True)
         child.start()
     assert queue.get(timeout=60) == len(window(2))
     child.join(60)
     assert child.exitcode == 0
-    assert shim.cache.held == len(window(1))
+    assert shim.sharing.cache.held == len(window(1))

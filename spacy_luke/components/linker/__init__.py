@@ -1,1 +1,0 @@
-"""`luke_linker`, entity disambiguation: candidates, decisions, entity vectors; its knowledge bases for spaCy."""

@@ -24,11 +24,11 @@ from ...bridge.documents import read_document
 from ...bridge.finite import check_scores
 from ...bridge.wrapper import to_tensor
 from ...checkpoint.contents import LukeCheckpoint
+from ...encoders.luke import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import candidate_cross_entropy
 from ...vectors.store import EntityVectors
 from ..base import LukeComponent
-from ..loading import make_luke_checkpoint
 from ..mentions import Mention, SpanGroupGetter
 from ..storage import BYTES_LIMIT
 from ..tuning import best_by_score, check_positives
@@ -378,7 +378,7 @@ class LukeLinker(LukeComponent):
 
     def load_encoder(self, checkpoint: Any) -> None:
         """Without the entity table, whose rows are entities of a store."""
-        if checkpoint.kind != "luke":
+        if not isinstance(checkpoint, LukeCheckpoint):
             raise ValueError(
                 f"'{self.name}' has entity tokens, which an encoder of the kind {checkpoint.kind!r} has not."
             )
@@ -400,7 +400,7 @@ class LukeLinker(LukeComponent):
                 f"original's "
                 "layout has no place. Train with prior = false in [components.luke_linker.model] to export it."
             )
-        checkpoint = with_table(make_luke_checkpoint(self.encoder, self.tokenizer), self.vectors)
+        checkpoint = with_table(Luke().to_checkpoint(self.encoder, self.tokenizer), self.vectors)
         checkpoint.tensors.update({f"entity_head.{n}": x.detach().cpu() for n, x in head.state_dict().items()})
         checkpoint.task = "entity_disambiguation"
         return checkpoint

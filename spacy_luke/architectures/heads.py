@@ -1,0 +1,77 @@
+"""What the registered models have in common: a head on an encoder, run in one graph of torch.
+
+A model's node has the encoder's node as its one layer, and the head's module in its shim.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from thinc.api import Model
+from torch import Tensor, nn
+
+from ..bridge.documents import refuse_docs
+from ..bridge.wrapper import TorchShim, shim_of
+from ..encoders.kind import EncoderShim
+from ..encoders.nodes import EncoderModel, encoder_of, init_with_example, number_format
+from ..model.luke import initialize
+
+ATTENTION = ("full", "one_way")
+MAX_MENTION = 30  # pieces of a mention whose positions count, as in the original code and in Hugging Face's
+
+Batch = TypeVar("Batch")
+Out = TypeVar("Out")
+Forward = Callable[[Model[Batch, Out], Batch, bool], tuple[Out, Callable[..., None]]]
+
+
+def check_attention(attention: str) -> None:
+    if attention not in ATTENTION:
+        raise ValueError(f"attention must be one of {ATTENTION}, but it is {attention!r}.")
+
+
+def make_head(
+    forward: Forward[Batch, Out],
+    build: Callable[[dict[str, Any]], nn.Module],
+    encoder: EncoderModel,
+    attrs: dict[str, Any],
+) -> Model[Batch, Out]:
+    """A model's node. build: makes the head's module, of the settings that `create_head` gives it."""
+    return Model("head", forward, layers=[encoder], attrs=attrs, shims=[TorchShim(build)], init=init_with_example)
+
+
+def encoder_under(model: Model[Any, Any]) -> EncoderShim[Any]:
+    return encoder_of(model.layers[0])
+
+
+def create_head(model: Model[Any, Any], *, seed: int, **settings: Any) -> Any:
+    """Fresh parameters of the head, for an encoder that has its sizes. settings: of the head, beside its hidden_size.
+    RETURNS: the module that the model's `build` makes."""
+    config, shim = encoder_under(model).module.config, shim_of(model)
+    head = shim.create({"hidden_size": config.hidden_size, **settings})
+    initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
+    return head
+
+
+def run_head(
+    model: Model[Batch, Any], batch: Batch, is_train: bool, run: Callable[[EncoderShim[Any], Any, Batch], Out]
+) -> Out:
+    """What `run` makes of the encoder, the head's module and the batch: both are in train or eval mode meanwhile, with
+    the number format of the encoder. `run` puts its passes of the encoder into `encoder.gradients()`."""
+    refuse_docs(batch)
+    encoder, head = encoder_under(model), shim_of(model)
+    with (
+        encoder.running(is_train=is_train and encoder.learning),
+        head.running(is_train=is_train) as module,
+        number_format(model.layers[0], is_train=is_train),
+    ):
+        return run(encoder, module, batch)
+
+
+def backprop_into(*outputs: Tensor | None) -> Callable[..., None]:
+    """The callback of a model: it takes a gradient for each output, None where there is none."""
+
+    def backprop(*gradients: Tensor | None) -> None:
+        pairs = [(x, d) for x, d in zip(outputs, gradients, strict=True) if x is not None]
+        torch.autograd.backward([x for x, _ in pairs], [d for _, d in pairs])
+
+    return backprop

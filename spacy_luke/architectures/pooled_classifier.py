@@ -1,0 +1,50 @@
+"""The Thinc model that classifies whole windows by their [CLS], as ERNIE does (Zhang et al., section 3.6).
+
+U units, L labels.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from spacy.util import registry
+from thinc.api import Model
+from torch import Tensor
+
+from ..batch.entities import EntityBatch
+from ..bridge.wrapper import to_tensor
+from ..encoders.kind import EncoderShim, WindowBatch
+from ..encoders.nodes import EncoderModel
+from ..model.ernie import ErnieEncoder
+from ..model.ernie_heads import PooledHead
+from .heads import backprop_into, make_head, run_head
+
+PooledModel = Model[EntityBatch, Tensor]
+
+
+@registry.architectures("spacy-luke.PooledClassifier.v1")
+def build_pooled_classifier(encoder: EncoderModel, bias: bool = True) -> PooledModel:
+    """Classifies marked mentions or pairs by the pooled state of their window's [CLS], for an encoder that is ERNIE's
+    (spacy-luke.ErnieEncoder.v1, or spacy-luke.SharedEncoder.v1 after an `ernie_encoder`).
+
+    bias: whether the classifier has one; the original's relation head has, its typing head has none.
+    """
+    attrs = {"attention": "full", "features": "pooled", "bias": bias}
+    return make_head(_classify_windows, _build_pooled_head, encoder, attrs)
+
+
+def _build_pooled_head(settings: dict[str, Any]) -> PooledHead:
+    return PooledHead(settings["hidden_size"], settings["n_labels"], bias=settings["bias"])
+
+
+def _classify_windows(model: PooledModel, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
+    logits_UL = run_head(model, batch, is_train, _run)
+    return logits_UL, backprop_into(logits_UL)
+
+
+def _run(encoder: EncoderShim[ErnieEncoder], head: PooledHead, batch: EntityBatch) -> Tensor:
+    windows = WindowBatch(batch.pieces_N, batch.lengths, batch.rows_E, batch.first_E, batch.counts, batch.types_N)
+    with encoder.gradients():
+        states_ND = encoder.kind.word_states(encoder, windows)
+        pooled_BD = encoder.module.pool(states_ND, batch.lengths)
+    logits_UL: Tensor = head(pooled_BD[to_tensor(batch.window_U(), encoder.device)])
+    return logits_UL.float()

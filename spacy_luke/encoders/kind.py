@@ -1,0 +1,171 @@
+"""The face of an encoder: what a family of encoders answers, so that nobody asks for its name.
+
+A further family is a file beside `luke.py` and `ernie.py`, with its kind and the function that builds its node, and a
+line for that function among the entry points of pyproject.toml.
+"""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..bridge.wrapper import NO_WEIGHTS, TorchShim
+from ..checkpoint.contents import Checkpoint, LukeCheckpoint
+from ..model.luke import Encoder
+from ..text.tokenizer import PieceTokenizer
+from ..vectors.store import EntityVectors
+from .sharing import SharedEncoder
+
+E = TypeVar("E", bound=Encoder, covariant=True)
+C = TypeVar("C", bound=Checkpoint)
+PREFIX = "encoder."  # of an encoder's tensors in a checkpoint
+
+
+class EncoderShim(TorchShim[E]):
+    """The shim of an encoder.
+
+    family: what it is; None of a stand-in that has no encoder yet. vectors: of known entities, which the component that
+    owns the encoder stores beside it. sharing: of an encoder that several components share; None of any other.
+    """
+
+    def __init__(self, family: "EncoderKind[E, Any] | None", *, trainable: bool = True, absent: str = NO_WEIGHTS):
+        super().__init__(self._build_none if family is None else family.build, trainable=trainable, absent=absent)
+        self.family = family
+        self.vectors: EntityVectors | None = None
+        self.sharing: SharedEncoder | None = None
+
+    def _build_none(self, settings: dict[str, Any]) -> E:
+        raise ValueError(self.absent)
+
+    @property
+    def kind(self) -> "EncoderKind[E, Any]":
+        if self.family is None:
+            raise ValueError(self.absent)
+        return self.family
+
+    @property
+    def learning(self) -> bool:
+        """Whether the module learns in the update that is under way."""
+        return self.trainable and (self.sharing is None or self.sharing.learning)
+
+    def gradients(self) -> AbstractContextManager[None]:
+        """Around passes of the module: none where it does not learn."""
+        return contextlib.nullcontext() if self.learning else torch.no_grad()
+
+    def create(self, settings: dict[str, Any]) -> E:
+        self._forget()
+        return super().create(settings)
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        self._forget()
+        super().to_device(device_type, device_id)
+
+    def _forget(self) -> None:
+        if self.sharing is not None:
+            self.sharing.cache.clear()
+
+    @contextlib.contextmanager
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
+        with contextlib.nullcontext(True) if self.sharing is None else self.sharing.replacing() as first:
+            with super().use_params(params) if first else contextlib.nullcontext():
+                yield
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a component needs of a checkpoint's entities. special: those that its inputs have, such as "[MASK]";
+    every_row: of the entity table, not the special ones alone; prepare: add to a checkpoint what the task has more."""
+
+    special: Sequence[str]
+    every_row: bool = False
+    prepare: Sequence[Callable[[LukeCheckpoint], None]] = ()
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """Windows that are encoded at once, as NumPy's arrays. rows_E, at_E: of the known entities of all windows, the rows
+    of their vectors and their pieces in the window, [CLS] is 0; counts: of each window. types_N: token types; zeros
+    where None."""
+
+    pieces_N: np.ndarray
+    lengths: Sequence[int]
+    rows_E: np.ndarray
+    at_E: np.ndarray
+    counts: Sequence[int]
+    types_N: np.ndarray | None = None
+
+
+class EncoderKind(ABC, Generic[E, C]):
+    """A family of encoders.
+
+    name: in files and of its checkpoints; title: for people. architecture, loader: registered names of the function
+    that builds it, and of the one that reads its checkpoints. pair_task: what its checkpoints call the classification
+    of pairs.
+    has_entity_tokens: whether entities are tokens of their own, of which some are special ([MASK]), so that heads can
+    read their states. reads_knowledge: whether it is given known entities of a text, by their vectors.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    architecture: ClassVar[str]
+    loader: ClassVar[str]
+    pair_task: ClassVar[str]
+    has_entity_tokens: ClassVar[bool] = False
+    reads_knowledge: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"{self.title}'s ({self.architecture})"
+
+    @abstractmethod
+    def build(self, settings: dict[str, Any]) -> E:
+        """The module, of the settings that `load` gave the shim."""
+
+    @abstractmethod
+    def load(self, shim: EncoderShim[E], checkpoint: C, needs: Needs) -> None:
+        """Take over a checkpoint's encoder, tokenizer and what it knows of entities."""
+
+    @abstractmethod
+    def to_checkpoint(self, shim: EncoderShim[E], tokenizer: PieceTokenizer) -> C:
+        """The reverse of `load`."""
+
+    @abstractmethod
+    def write(self, checkpoint: C, folder: Path) -> None:
+        """As the family's own code reads it."""
+
+    @abstractmethod
+    def word_states(self, shim: EncoderShim[E], batch: WindowBatch) -> Tensor:
+        """States of the words of windows (N, D), with all that is known of these."""
+
+    def special_rows(self, shim: EncoderShim[E], names: Sequence[str]) -> list[int]:
+        """Rows of special entities in the module's entity table; none where entities are no tokens."""
+        return []
+
+
+def fill_encoder(shim: TorchShim[Encoder], tensors: dict[str, Tensor]) -> None:
+    """Give an encoder its parameters, of a checkpoint's tensors."""
+    shim.fill({name[len(PREFIX) :]: x for name, x in tensors.items() if name.startswith(PREFIX)})
+
+
+def encoder_tensors(shim: TorchShim[Encoder]) -> dict[str, Tensor]:
+    """The reverse of `fill_encoder`."""
+    return {f"{PREFIX}{name}": x.detach().cpu() for name, x in shim.module.state_dict().items()}
+
+
+def check_tokenizer(checkpoint: Checkpoint) -> PieceTokenizer:
+    if checkpoint.tokenizer is None:
+        raise incomplete("tokenizer")
+    return checkpoint.tokenizer
+
+
+def incomplete(missing: str) -> ValueError:
+    return ValueError(
+        f"The checkpoint has no {missing}. Expected its files beside the weights (tokenizer.json, or vocab.json and "
+        "merges.txt, or vocab.txt, or sentencepiece.bpe.model; and entity_vocab.json)."
+    )

@@ -1,0 +1,139 @@
+"""LUKE encoders: their node in a model, what they take of a checkpoint, and their pass over the words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from spacy.util import registry
+from torch import Tensor
+
+from ..bridge.wrapper import optional_tensor, to_tensor
+from ..checkpoint.contents import LukeCheckpoint
+from ..checkpoint.export import write_huggingface
+from ..entity_vocab import EntityVocab
+from ..model.config import LukeConfig
+from ..model.luke import LukeEncoder, Windows, WordStates
+from ..text.tokenizer import PieceTokenizer
+from .kind import (
+    PREFIX,
+    EncoderKind,
+    EncoderShim,
+    Needs,
+    WindowBatch,
+    check_tokenizer,
+    encoder_tensors,
+    fill_encoder,
+    incomplete,
+)
+from .nodes import EncoderModel, make_encoder
+
+TABLE = "entities.table.weight"
+
+
+class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
+    """Words and entities are tokens of one transformer. The module has the special rows of the entity table, or all."""
+
+    name = "luke"
+    title = "LUKE"
+    architecture = "spacy-luke.LukeEncoder.v1"
+    loader = "spacy-luke.checkpoint.v1"
+    pair_task = "entity_pair_classification"
+    has_entity_tokens = True
+
+    def build(self, settings: dict[str, Any]) -> LukeEncoder:
+        return LukeEncoder(LukeConfig.from_dict(settings["config"]))
+
+    def load(self, shim: EncoderShim[LukeEncoder], checkpoint: LukeCheckpoint, needs: Needs) -> None:
+        """Rows of the entity table that the module does not get are kept beside it, unread, and go with the pipeline
+        when it is saved or exported."""
+        for add in needs.prepare:
+            add(checkpoint)
+        tokenizer = check_tokenizer(checkpoint)
+        if checkpoint.entities is None:
+            raise incomplete("entity vocabulary")
+        config, tensors, entities = checkpoint.config, dict(checkpoint.tensors), checkpoint.entities
+        table = tensors[PREFIX + TABLE]
+        for name in needs.special:
+            if name not in entities.special_rows():  # the paper's [MASK2] begins as a copy of [MASK] (section 4.2)
+                row, mask = len(entities), entities.mask_row  # tables may be longer than their vocabulary
+                table = torch.cat([table[:row], table[mask : mask + 1], table[row + 1 :]])
+                entities = entities.with_entity(name)
+        known = entities.special_rows()
+        rows = list(range(len(table))) if needs.every_row else sorted(set(known.values()))
+        kept = {"pooler." + k: tensors[f"pooler.{k}"] for k in ("weight", "bias") if f"pooler.{k}" in tensors}
+        tensors[PREFIX + TABLE] = table
+        if len(rows) < len(table):
+            kept[TABLE] = table
+            tensors[PREFIX + TABLE] = table[rows].clone()
+        small = LukeConfig.from_dict({**config.to_dict(), "entity_vocab_size": len(rows)})
+        shim.create(
+            {
+                "config": small.to_dict(),
+                "special_rows": rows,
+                "mask_row": rows.index(entities.mask_row),
+                "specials": {name: rows.index(row) for name, row in known.items()},
+                "source": checkpoint.source,
+            }
+        )
+        fill_encoder(shim, tensors)
+        shim.kept = kept
+        shim.texts = {"tokenizer": tokenizer.to_json(), "entities": entities.to_json()}
+
+    def to_checkpoint(self, shim: EncoderShim[LukeEncoder], tokenizer: PieceTokenizer) -> LukeCheckpoint:
+        """With the whole entity table that is there."""
+        tensors = encoder_tensors(shim)
+        kept = dict(shim.kept)
+        config = dict(shim.settings["config"])
+        if TABLE in kept:
+            table = kept.pop(TABLE).clone()
+            table[shim.settings["special_rows"]] = tensors[PREFIX + TABLE]
+            tensors[PREFIX + TABLE] = table
+            config["entity_vocab_size"] = len(table)
+        return LukeCheckpoint(
+            config=LukeConfig.from_dict(config),
+            tensors={**tensors, **kept},
+            tokenizer=tokenizer,
+            entities=EntityVocab.from_json(shim.texts["entities"]),
+            source=shim.settings["source"],
+        )
+
+    def write(self, checkpoint: LukeCheckpoint, folder: Path) -> None:
+        write_huggingface(checkpoint, folder)
+
+    def word_states(self, shim: EncoderShim[LukeEncoder], batch: WindowBatch) -> Tensor:
+        return encode_words(shim, batch.pieces_N, batch.lengths).states_ND
+
+    def special_rows(self, shim: EncoderShim[LukeEncoder], names: Sequence[str]) -> list[int]:
+        _ = shim.module  # raises where nothing is loaded
+        return [shim.settings["specials"][name] for name in names]
+
+
+@registry.architectures("spacy-luke.LukeEncoder.v1")
+def build_luke_encoder(
+    trainable: bool = True,
+    train_precision: str = "auto",
+    predict_precision: str = "float32",
+) -> EncoderModel:
+    """A LUKE encoder. Its sizes, parameters and tokenizer come from a checkpoint when the pipeline is initialised.
+
+    trainable: false freezes all its parameters.
+    train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
+
+    Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states: (pieces, hidden_size) for each.
+    """
+    return make_encoder(
+        Luke(), trainable=trainable, train_precision=train_precision, predict_precision=predict_precision
+    )
+
+
+def encode_words(
+    shim: EncoderShim[LukeEncoder], pieces_N: np.ndarray, lengths: Sequence[int], types_N: np.ndarray | None = None
+) -> WordStates:
+    """The word pass of one-way attention. Where components share the encoder, a window that another one has read lately
+    is not read again. types_N: token types; zeros where None."""
+    if shim.sharing is not None and types_N is None and not torch.is_grad_enabled():
+        return shim.sharing.cache.encode(shim, pieces_N, lengths)
+    types = optional_tensor(types_N, shim.device)
+    return shim.module.encode_words(Windows(to_tensor(pieces_N, shim.device), lengths, types))
