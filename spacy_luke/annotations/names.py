@@ -1,7 +1,32 @@
-"""Names under which annotations lie on Docs."""
+"""Names under which annotations lie on Docs, each said once.
+
+What a name of `doc.user_data` holds is said in `rows`. `doc._` has the same names, but for two: candidates that a data
+set gives are `doc._.luke_candidates_given`, and those that a linker considered `span._.luke_candidates`. The names in
+`doc.user_data` are those of saved files, and do not change.
+"""
 
 NIL = "NIL"  # the `kb_id_` of a mention whose entity is in no knowledge base, as spaCy's entity_linker writes it
+UNLINKED = ("", NIL)  # the `kb_id_` of a mention whose entity is not said, or is in no knowledge base
 PLACEHOLDER = "@placeholder"  # what a query asks for, as in ReCoRD
-LINKS = "luke_links"  # doc.spans: mentions with `kb_id_`, where they overlap; else they are in doc.ents
-TYPES = "luke_types"  # doc.spans: a span for each type of a mention, one without a label for a mention that has none
-MENTIONS = "luke_mentions"  # doc.spans: mentions that are given to be typed
+
+# doc.user_data
+RELATIONS = "luke_relations"
+PAIRS = "luke_pairs"
+QUESTIONS = "luke_questions"
+QUERIES = "luke_queries"
+ANSWERS = "luke_answers"  # found for the questions
+FILLERS = "luke_fillers"  # found for the queries
+KNOWLEDGE = "luke_knowledge"
+GIVEN_CANDIDATES = "luke_candidates"
+LINKED_CANDIDATES = "luke_linked"
+SECOND = "luke_second"
+
+# doc.spans
+LINKS = "luke_links"  # mentions with their `kb_id_`, where they overlap, which doc.ents cannot hold
+TYPES = "luke_types"  # a span for each type of a mention, with that label; one with "" where a mention has no type
+MENTIONS = "luke_mentions"  # mentions that are given, to be typed
+
+# span._
+SCORE = "luke_score"
+SPAN_TYPES = "luke_types"  # {type: probability}
+CANDIDATES = "luke_candidates"

@@ -12,7 +12,19 @@ import typer
 from spacy.tokens import Doc
 from wasabi import msg
 
-from ..annotations import NIL, get_rows, get_second
+from ..annotations import (
+    LINKS,
+    NIL,
+    QUERIES,
+    QUESTIONS,
+    TYPES,
+    UNLINKED,
+    get_knowledge,
+    get_pair_rows,
+    get_relation_rows,
+    get_rows,
+    get_second,
+)
 from ..readers.columns import ColumnCorpus
 from ..readers.datasets import DATASETS, read_dataset
 from ..readers.docbin import write_docbin
@@ -193,21 +205,21 @@ def _count(
         counts["sentences"] += sum(1 for _ in doc.sents) if doc.has_annotation("SENT_START") else 0
         entities = doc.ents if spans_key is None else doc.spans.get(spans_key, [])
         labels["mentions"].update(span.label_ for span in entities)
-        linked = doc.spans["luke_links"] if "luke_links" in doc.spans else entities
-        counts["linked"] += sum(span.kb_id_ not in ("", NIL) for span in linked)
+        linked = doc.spans[LINKS] if LINKS in doc.spans else entities
+        counts["linked"] += sum(span.kb_id_ not in UNLINKED for span in linked)
         counts["nil"] += sum(span.kb_id_ == NIL for span in linked)
-        if "luke_types" in doc.spans:
-            typed = list(doc.spans["luke_types"])
+        if TYPES in doc.spans:
+            typed = list(doc.spans[TYPES])
             counts["typed"] += len({(span.start, span.end) for span in typed})
             counts["without types"] += sum(not span.label_ for span in typed)
             labels["types"].update(span.label_ for span in typed if span.label_)
         if doc.cats:
             labels["categories"].update([max(doc.cats, key=doc.cats.__getitem__)])
         counts["second texts"] += get_second(doc) is not None
-        counts["given entities"] += len(get_rows(doc, "luke_knowledge") or [])
-        labels["relations"].update(row[4] for row in get_rows(doc, "luke_relations") or [])
-        counts["pairs"] += len(get_rows(doc, "luke_pairs") or [])
-        for name in ("luke_questions", "luke_queries"):
+        counts["given entities"] += len(get_knowledge(doc))
+        labels["relations"].update(row.label for row in get_relation_rows(doc) or [])
+        counts["pairs"] += len(get_pair_rows(doc) or [])
+        for name in (QUESTIONS, QUERIES):
             asked = get_rows(doc, name) or []
             counts[name] += len(asked)
             counts[f"{name} unanswerable"] += sum(item.get("answers") == [] for item in asked)
@@ -218,7 +230,7 @@ def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:
     """What was found, a line for each kind and a table of its labels."""
     if counts["sentences"]:
         msg.text(f"{counts['sentences']:,} sentences")
-    asked = counts["luke_questions"] + counts["luke_queries"]
+    asked = counts[QUESTIONS] + counts[QUERIES]
     other = counts["typed"] or asked or labels["categories"] or counts["second texts"]
     besides = {
         "mentions": [
@@ -251,7 +263,7 @@ def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:
             msg.text(f"{n:,} {name.removeprefix('notes: ')}")
     if counts["given entities"]:
         msg.text(f"{counts['given entities']:,} given entities")
-    for key, name in (("luke_questions", "questions"), ("luke_queries", "queries")):
+    for key, name in ((QUESTIONS, "questions"), (QUERIES, "queries")):
         if counts[key]:
             unanswerable = counts[f"{key} unanswerable"]
             rest = f", {unanswerable:,} without an answer" if unanswerable else ""

@@ -15,7 +15,7 @@ from spacy.training import Example
 from tqdm import tqdm
 from wasabi import msg
 
-from ..annotations import get_rows
+from ..annotations import TYPES, get_pair_rows, get_queries, get_questions, get_relation_rows
 from ..components.base import LukeComponent, find_component
 from ..components.cloze import LukeCloze
 from ..components.linker.component import LukeLinker
@@ -166,7 +166,7 @@ def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc], rows: int
 
 
 def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
-    typed = [span for doc in golds for span in doc.spans.get("luke_types", ())]
+    typed = [span for doc in golds for span in doc.spans.get(TYPES, ())]
     counts = Counter(span.label_ for span in typed if span.label_)
     mentions = len({(id(span.doc), span.start, span.end) for span in typed})
     header = ("types", "P", "R", "F1", "gold")
@@ -184,8 +184,8 @@ def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc], rows: int
 
 
 def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
-    counts = Counter(row[4] for doc in golds for row in get_rows(doc, "luke_relations") or [])
-    pairs = sum(len(get_rows(doc, "luke_pairs") or []) for doc in golds)
+    counts = Counter(row.label for doc in golds for row in get_relation_rows(doc) or [])
+    pairs = sum(len(get_pair_rows(doc) or []) for doc in golds)
     header = ("relations", "P", "R", "F1", "gold")
     if scores["relations_f"] is None:
         return Table(header, [])
@@ -209,7 +209,7 @@ def _link_table(proc: LukeLinker, scores: Scores, golds: Sequence[Doc], rows: in
 
 
 def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
-    answers = [x["answers"] for doc in golds for x in get_rows(doc, "luke_questions") or [] if "answers" in x]
+    answers = [x["answers"] for doc in golds for x in get_questions(doc) if "answers" in x]
     answered = sum(bool(x) for x in answers)
     header = ("questions", "EM", "F1", "gold")
     if scores["qa_f"] is None:
@@ -225,7 +225,7 @@ def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc], rows: in
 
 
 def _query_table(proc: LukeCloze, scores: Scores, golds: Sequence[Doc], rows: int) -> Table:
-    queries = sum(bool(x.get("answers")) for doc in golds for x in get_rows(doc, "luke_queries") or [])
+    queries = sum(bool(x.get("answers")) for doc in golds for x in get_queries(doc))
     header = ("queries", "EM", "F1", "gold")
     if scores["cloze_f"] is None:
         return Table(header, [])

@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import Answer, ScoredSpan, get_queries, get_rows, register_extensions, set_found
+from ..annotations import QUERIES, Answer, Query, ScoredSpan, get_queries, has_rows, register_extensions, set_found
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..bridge.finite import check_scores
@@ -22,7 +22,7 @@ from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
 from ..model.heads import binary_cross_entropy
 from .base import LukeComponent, check_limits
-from .questions.cloze_windows import ClozeInput, Place, Query, query_items
+from .questions.cloze_windows import ClozeInput, Place, query_items
 
 DEFAULT_MODEL = Config().from_str("""
 [model]
@@ -178,8 +178,8 @@ class LukeCloze(LukeComponent):
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[list[tuple[int, int, float]]]]) -> None:
         for doc, found in zip(docs, predictions):
-            if get_rows(doc, "luke_queries") is not None:
-                set_found(doc, "luke_queries", [_rows(some) for some in found])
+            if has_rows(doc, QUERIES):
+                set_found(doc, QUERIES, [_rows(some) for some in found])
 
     # ---- training
 

@@ -16,7 +16,7 @@ from ..aliases.build import build_store
 from ..aliases.file import MAGIC
 from ..aliases.match import Filter, find_names, join_words
 from ..aliases.store import AliasStore, float32
-from ..annotations import get_questions, register_extensions, set_rows
+from ..annotations import LINKS, QUESTIONS, get_questions, register_extensions, set_rows
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
 from ..text.forms import check_case, units
@@ -42,7 +42,7 @@ class Link(NamedTuple):
     "entity_annotator",
     assigns=["doc.spans"],
     default_config={
-        "spans_key": "luke_links",
+        "spans_key": LINKS,
         "label": "ENTITY",
         "case": "exact",
         "min_link_probability": 0.01,
@@ -119,7 +119,7 @@ class EntityAnnotator(Pipe):
         vocab: Vocab,
         name: str = "entity_annotator",
         *,
-        spans_key: str = "luke_links",
+        spans_key: str = LINKS,
         label: str = "ENTITY",
         case: str = "exact",
         min_link_probability: float = 0.01,
@@ -221,7 +221,7 @@ class EntityAnnotator(Pipe):
             for question in questions:
                 if self.overwrite or "entities" not in question:
                     question["entities"] = self.find_in_text(question["question"])
-            set_rows(doc, "luke_questions", questions)
+            set_rows(doc, QUESTIONS, questions)
         links = self.find(doc)
         if self.annotate_ents:
             self._set_ents(doc, links)

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from ..annotations import NIL, get_rows
+from ..annotations import LINKS, UNLINKED, get_knowledge
 from ..text.align import is_punctuation
 
 ALIGNMENTS = ("characters", "whitespace")
@@ -192,7 +192,7 @@ class LinkedEnts:
     """doc.ents with a kb_id_."""
 
     def __call__(self, doc: Doc) -> list[Known]:
-        return [Known(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in ("", NIL)]
+        return [Known(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in UNLINKED]
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class LinkedSpans:
         return [
             Known(span.start_char, span.end_char, span.kb_id_, score)
             for span, score in zip(group, scores, strict=True)
-            if span.kb_id_ not in ("", NIL) and score >= self.threshold
+            if span.kb_id_ not in UNLINKED and score >= self.threshold
         ]
 
 
@@ -228,7 +228,7 @@ class GivenEntities:
     threshold: float
 
     def __call__(self, doc: Doc) -> list[Known]:
-        return [Known(*row) for row in get_rows(doc, "luke_knowledge") or () if row[3] > self.threshold]
+        return [Known(*one) for one in get_knowledge(doc) if one.score > self.threshold]
 
 
 @registry.misc("spacy-luke.linked_ents.v1")
@@ -238,7 +238,7 @@ def make_linked_ents() -> KnownGetter:
 
 
 @registry.misc("spacy-luke.linked_spans.v1")
-def make_linked_spans(key: str = "luke_links", threshold: float = 0.0) -> KnownGetter:
+def make_linked_spans(key: str = LINKS, threshold: float = 0.0) -> KnownGetter:
     """The spans of doc.spans[key] that have a `kb_id_`, such as those of `entity_annotator`.
 
     threshold: least score; scores are those of attrs["scores"], 1 where the group has none.

@@ -14,7 +14,18 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import Answer, ScoredSpan, get_questions, get_rows, register_extensions, set_found, set_rows
+from ..annotations import (
+    LINKS,
+    QUESTIONS,
+    Answer,
+    Question,
+    ScoredSpan,
+    get_questions,
+    has_rows,
+    register_extensions,
+    set_found,
+    set_rows,
+)
 from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.finite import check_scores
@@ -26,7 +37,6 @@ from .base import LukeComponent, check_limits
 from .questions.answers import Found, Places, different, ranked
 from .questions.qa_windows import (
     Link,
-    Question,
     QuestionInput,
     ReadDoc,
     asked_questions,
@@ -55,7 +65,7 @@ THRESHOLDS = 50  # that `tune` compares
     assigns=["doc._.luke_answers"],
     default_config={
         "model": DEFAULT_MODEL,
-        "entities": {"@misc": "spacy-luke.span_group.v1", "key": "luke_links"},
+        "entities": {"@misc": "spacy-luke.span_group.v1", "key": LINKS},
         "entity_language": None,
         "max_entities": 128,
         "window": None,
@@ -306,8 +316,8 @@ class LukeQA(LukeComponent):
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[Found]]) -> None:
         for doc, found in zip(docs, predictions):
-            if get_rows(doc, "luke_questions") is not None:
-                set_found(doc, "luke_questions", [self._rows(x) for x in found])
+            if has_rows(doc, QUESTIONS):
+                set_found(doc, QUESTIONS, [self._rows(x) for x in found])
 
     # ---- training
 
@@ -425,7 +435,7 @@ class LukeQA(LukeComponent):
         """
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         for example in examples:
-            set_rows(example.predicted, "luke_questions", asked_questions(example))
+            set_rows(example.predicted, QUESTIONS, asked_questions(example))
         found = self.predict(example.predicted for example in examples)
         differences = np.array([x.difference for some in found for x in some if x.answers])
         if self.scorer is None or not len(differences):

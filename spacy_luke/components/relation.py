@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import get_rows, register_extensions, set_rows
+from ..annotations import RelationRow, get_pair_rows, get_relation_rows, register_extensions, set_relation_rows
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, batch_entities
 from ..batch.windows import CONTEXTS
@@ -317,13 +317,13 @@ class LukeRelation(LukeComponent):
         classes = self.classes
         for doc, found in zip(docs, predictions):
             places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.asked.mentions]
-            rows = [
-                [*places[head], *places[tail], classes[label], float(probability)]
-                for (head, tail), label, probability in zip(
-                    found.pair_R2.tolist(), found.label_R.tolist(), found.probability_R.tolist()
-                )
-            ]
-            set_rows(doc, "luke_relations", rows)
+            rows = []
+            for (head, tail), label, probability in zip(
+                found.pair_R2.tolist(), found.label_R.tolist(), found.probability_R.tolist()
+            ):
+                (a, b), (c, d) = places[head], places[tail]
+                rows.append(RelationRow(a, b, c, d, classes[label], float(probability)))
+            set_relation_rows(doc, rows)
 
     # ---- training
 
@@ -476,7 +476,7 @@ class LukeRelation(LukeComponent):
             raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
         found, golds, total = [], [], 0
         for example in examples:
-            if get_rows(example.reference, "luke_relations") is None:
+            if get_relation_rows(example.reference) is None:
                 continue
             asked = None if gold_mentions else self._asked_and_known(example)
             asked, gold_PL, missing = self.gold(example, asked)
@@ -502,7 +502,7 @@ class LukeRelation(LukeComponent):
     def _asked_and_known(self, example: Example) -> Pairs:
         """What is asked about the predicted Doc, without pairs of which the gold, being given pairs, says nothing."""
         asked = self.asked(example.predicted)
-        if get_rows(example.reference, "luke_pairs") is None:
+        if get_pair_rows(example.reference) is None:
             return asked
         known = training_pairs(example, self.getter, self._suggest).numbers()
         kept = [(asked.mentions[a], asked.mentions[b]) in known for a, b in asked.pairs_P2.tolist()]

@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import register_extensions
+from ..annotations import TYPES, register_extensions
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..batch.windows import CONTEXTS
@@ -42,7 +42,6 @@ trainable = true
 train_precision = "auto"
 predict_precision = "float32"
 """)["model"]
-GOLD_KEY = "luke_types"
 
 
 DEFAULT_CONFIG = {
@@ -319,7 +318,7 @@ class LukeTyper(LukeComponent):
             missing.update({"have no pieces or are longer than a window": len(lost)} if lost else {})
             seen.update(label for labels_ in types.values() for label in labels_)
             total += len(types) + sum(reasons.values())
-        where = f"spans of doc.spans[{GOLD_KEY!r}]"
+        where = f"spans of doc.spans[{TYPES!r}]"
         known = checkpoint.labels if checkpoint is not None and checkpoint.task == "entity_classification" else None
         fits = known is not None and self._is_paper() and set(labels or seen) <= set(known)
         self.choose_labels(known if fits else labels, seen, where=where)
@@ -365,7 +364,7 @@ class LukeTyper(LukeComponent):
         found, golds, total = [], [], 0
         for example in examples:
             mentions, gold_ML, _ = self.gold(example)
-            spans = example.reference.spans.get(GOLD_KEY, [])
+            spans = example.reference.spans.get(TYPES, [])
             total += len({(x.start, x.end, x.label) for x in spans if x.label})  # also those that cannot be predicted
             if not gold_mentions:
                 given = {(x.start, x.end) for x in self.getter(example.predicted)}
@@ -374,9 +373,7 @@ class LukeTyper(LukeComponent):
             found.append(self._probabilities(example.predicted, mentions))
             golds.append(gold_ML > 0)
         if not total:
-            raise ValueError(
-                f"Expected examples with gold types in doc.spans[{GOLD_KEY!r}] to tune on, but found none."
-            )
+            raise ValueError(f"Expected examples with gold types in doc.spans[{TYPES!r}] to tune on, but found none.")
         check_found(golds, total, name=self.name, what="gold types", where="of mentions that the pipeline finds")
         gold = np.concatenate(golds)
         check_positives(int(gold.sum()), least, name=self.name, what="gold types of mentions")
@@ -410,7 +407,7 @@ def _read_types(example: Example) -> tuple[dict[Mention, list[str]], Counter[str
     reference, doc = example.reference, example.predicted
     types: dict[Mention, list[str]] = {}
     lost = set()
-    for span in reference.spans[GOLD_KEY] if GOLD_KEY in reference.spans else []:
+    for span in reference.spans[TYPES] if TYPES in reference.spans else []:
         place = align_mention(doc, span.start_char, span.end_char)
         if place is None:
             lost.add((span.start, span.end))

@@ -12,7 +12,7 @@ from spacy.training import Corpus
 from spacy.training.corpus import walk_corpus
 from spacy.util import filter_spans
 
-from ..annotations import NIL
+from ..annotations import UNLINKED
 from .linked_corpus import (
     LINKED_CORPUS,
     LinkedCorpus,
@@ -128,7 +128,7 @@ def read_doc_paragraphs(
 
 def _links(doc: Doc, spans_key: str | None, counts: Counter[str]) -> list[tuple[int, int, str]]:
     spans: list[Span] = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
-    linked = [span for span in spans if span.kb_id_ not in ("", NIL) and span.text.strip()]
+    linked = [span for span in spans if span.kb_id_ not in UNLINKED and span.text.strip()]
     counts["mentions without an entity, left out"] += len(spans) - len(linked)
     apart = filter_spans(linked)
     counts["mentions inside or across others, left out"] += len(linked) - len(apart)

@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import registry
 
-from ..annotations import NIL
+from ..annotations import UNLINKED
 from .json_files import read_json_lines, take
 
 Mention = tuple[int, int, str]
@@ -94,7 +94,7 @@ class _Linked(NamedTuple):
 
 
 def _linked_ents(doc: Doc) -> list[_Linked]:
-    return [_Linked(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in ("", NIL)]
+    return [_Linked(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in UNLINKED]
 
 
 def _split(name: str, doc: Doc, mentions: Sequence[Mention], nlp: Language) -> LinkedDocument:

@@ -9,10 +9,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import register_extensions
+from ..annotations import TYPES, register_extensions
 from .places import Place, gold_place_finder
-
-GOLD_KEY = "luke_types"
 
 
 @registry.scorers("spacy-luke.typing_scorer.v1")
@@ -68,10 +66,10 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 def _type_sets(examples: Iterable[Example]) -> Iterator[tuple[set[str], set[str]]]:
     """Gold and predicted types of each gold mention."""
     for example in examples:
-        if GOLD_KEY not in example.reference.spans:
+        if TYPES not in example.reference.spans:
             continue
         gold: dict[Place, set[str]] = {}
-        for span in example.reference.spans[GOLD_KEY]:
+        for span in example.reference.spans[TYPES]:
             gold.setdefault((span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
         find = gold_place_finder(example)
         for place, types in gold.items():

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from spacy_luke.annotations import (
     get_candidates,
-    get_candidates_given,
     get_rows,
     register_extensions,
     set_candidates_given,
@@ -127,7 +126,7 @@ def test_aida_with_pprforned(tmp_path):
         archive.add(folder, arcname="AIDA_candidates")
     (first, second), counts = read(path, "aida", links=titles, candidates=folder)
     assert [ent.kb_id_ for ent in first.ents] == ["U.S.A.", "1. FC Bonn", "NIL"]
-    rows = [[first.text[a:b], candidates] for a, b, candidates in get_candidates_given(first)]
+    rows = [[first.text[a:b], candidates] for a, b, candidates in get_rows(first, "luke_candidates")]
     assert rows == [  # by title, whatever the file's order
         ["U.S.", [["U.S.", 0.25], ["U.S.A.", 0.75]]],
         ["Bonn", [["1. FC Bonn", 0.5], ["Bonn (city)", 0.5]]],
@@ -312,9 +311,9 @@ def test_kilt(tmp_path):
     bare = {"id": "2", "input": "[START_ENT] Rome [END_ENT]", "output": [{"provenance": []}]}
     (first, second), _ = read(lines(tmp_path / "k.jsonl", item, bare), "kilt")
     assert (first.text, links(first)) == ("He met Mary in Bonn .", [("Mary", "ENTITY", "Mary I")])
-    assert get_candidates_given(first) == [[7, 11, [["Mary I", 0.5], ["Mary II", 0.5]]]]
+    assert get_rows(first, "luke_candidates") == [[7, 11, [["Mary I", 0.5], ["Mary II", 0.5]]]]
     assert (second.text, links(second)) == ("Rome", [("Rome", "ENTITY", "NIL")])
-    assert get_candidates_given(second) is None
+    assert get_rows(second, "luke_candidates") is None
     with pytest.raises(ValueError, match="expected one mention between"):
         read(lines(tmp_path / "k.jsonl", {**item, "input": "Mary"}), "kilt")
 

@@ -11,7 +11,7 @@ import numpy as np
 from spacy.tokens import Doc
 
 from ...aliases.store import Candidate
-from ...annotations import get_rows
+from ...annotations import get_candidates_given
 from ...batch.linking import LinkVectors
 from ...kb.knowledge_base import EntityKB
 from ...kb.persons import share_person_names
@@ -116,10 +116,10 @@ def check_store(store: EntityVectors, size: int) -> None:
 
 def given_candidates(doc: Doc) -> dict[Mention, Named] | None:
     """Given candidates by the characters of their mentions; None where the Doc has none. Their order has no meaning."""
-    rows = get_rows(doc, "luke_candidates")
-    if rows is None:
+    mentions = get_candidates_given(doc)
+    if mentions is None:
         return None
-    return {(start, end): [(name, prior) for name, prior in named] for start, end, named in rows}
+    return {(mention.start, mention.end): [(one.id, one.prior) for one in mention.candidates] for mention in mentions}
 
 
 def best_candidates(named: Named, *, most: int) -> Named:

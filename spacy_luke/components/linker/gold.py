@@ -7,11 +7,10 @@ import numpy as np
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ...annotations import NIL
+from ...annotations import LINKS, NIL
 from ..mentions import Mention, align_mention
 from .candidates import Candidates, EntityTable, Named
 
-GOLD_KEY = "luke_links"
 SCORE_THRESHOLDS = np.arange(0.0, 1.0, 0.01).round(2).tolist()  # that `tune` tries
 
 FindCandidates = Callable[[Doc, Sequence[Mention]], list[Named]]
@@ -20,7 +19,7 @@ FindCandidates = Callable[[Doc, Sequence[Mention]], list[Named]]
 def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter[str]]:
     """Mentions of the predicted Doc that have gold entities, these ("NIL" among them), and why others are missing."""
     reference = example.reference
-    spans = reference.spans[GOLD_KEY] if GOLD_KEY in reference.spans else reference.ents
+    spans = reference.spans[LINKS] if LINKS in reference.spans else reference.ents
     places: dict[Mention, str] = {}
     missing: Counter[str] = Counter()
     for span in spans:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ...annotations import NIL, set_rows
+from ...annotations import NIL, LinkCandidate, LinkedMention, set_linked
 from ..mentions import Mention
 from .candidates import Candidates
 
@@ -26,12 +26,12 @@ def write_links(doc: Doc, found: Sequence[tuple[Mention, Linked]], *, threshold:
     """Ids in doc.ents, or in doc.spans[key]: the best candidate's, NIL where its score is below the threshold.
     Candidates go to its rows by the characters of their mention."""
     ids: dict[Mention, str] = {}
-    rows = []
+    mentions = []
     for (start, end), linked in found:
         ids[start, end] = linked[0][0] if linked and linked[0][2] >= threshold else NIL
         span = doc[start:end]
-        rows.append([span.start_char, span.end_char, [list(x) for x in linked]])
-    set_rows(doc, "luke_linked", rows)
+        mentions.append(LinkedMention(span.start_char, span.end_char, [LinkCandidate(*x) for x in linked]))
+    set_linked(doc, mentions)
     _set_ids(doc, ids, key=key)
 
 

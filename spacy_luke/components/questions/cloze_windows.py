@@ -5,11 +5,10 @@ C candidates, E entity tokens.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ...annotations import PLACEHOLDER
+from ...annotations import PLACEHOLDER, Query
 from ...batch.entities import EntityItem
 from ...batch.passages import make_frame, stride_windows
 from ...batch.windows import with_context
@@ -19,7 +18,6 @@ from ...text.tokenizer import PieceTokenizer
 HIGHLIGHT = "@highlight"  # what stands before each highlight of a ReCoRD passage
 
 Place = tuple[int, int]  # characters [start, end)
-Query = dict[str, Any]  # an item of doc._.luke_queries
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,18 @@ P pieces of a passage, W words, E linked entities.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ...annotations import get_questions
+from ...annotations import Question, get_questions
 from ...batch.passages import PassageItem, best_context, make_frame, stride_windows
 from ...bridge.documents import word_edges
 from ...text.passages import Passage, encode_passage, encode_question
 from ...text.tokenizer import PieceTokenizer
 
 Link = tuple[int, int, int]  # characters [start, end) and row of the entity
-Question = dict[str, Any]  # an item of doc._.luke_questions
 
 
 @dataclass(frozen=True)

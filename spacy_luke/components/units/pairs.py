@@ -8,7 +8,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ...annotations import get_rows
+from ...annotations import get_pair_rows, get_relation_rows
 from ..mentions import Mention, MentionGetter, PairSuggester, align_mention
 
 
@@ -42,7 +42,7 @@ class Pairs:
 def training_pairs(example: Example, getter: MentionGetter, suggest: PairSuggester) -> Pairs:
     """Those of the reference, given or of its mentions, in words of the predicted Doc."""
     reference, doc = example.reference, example.predicted
-    if (given := get_rows(reference, "luke_pairs")) is not None:
+    if (given := get_pair_rows(reference)) is not None:
         places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
         return Pairs.given([(head, tail) for head, tail in places if head and tail])
     spans: dict[Mention, Span] = {}
@@ -59,9 +59,9 @@ def gold_relations(
     reference, doc = example.reference, example.predicted
     number = asked.numbers()
     missing: Counter[str] = Counter()
-    given = get_rows(reference, "luke_pairs") is not None
+    given = get_pair_rows(reference) is not None
     relations: dict[int, list[str]] = {}
-    for a, b, c, d, label, _ in get_rows(reference, "luke_relations") or []:
+    for a, b, c, d, label, _ in get_relation_rows(reference) or []:
         if none is not None and label == none:
             continue
         head, tail = align_mention(doc, a, b), align_mention(doc, c, d)

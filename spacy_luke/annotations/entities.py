@@ -1,0 +1,124 @@
+"""Entities of mentions: those that are given as input, candidates that are given, and those that a linker weighed."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from spacy.tokens import Doc, Span
+
+from .names import GIVEN_CANDIDATES, KNOWLEDGE, LINKED_CANDIDATES
+from .rows import find_row, get_rows, set_rows
+
+
+class KnownEntity(NamedTuple):
+    """An entity of a knowledge graph that is given as input, at characters [start, end) of the text."""
+
+    start: int
+    end: int
+    id: str
+    score: float
+
+
+class GivenCandidate(NamedTuple):
+    """An entity that a data set proposes for a mention, with its prior p(entity | mention)."""
+
+    id: str
+    prior: float
+
+
+class GivenMention(NamedTuple):
+    """A mention, characters [start, end), and its given candidates, in an order that says nothing."""
+
+    start: int
+    end: int
+    candidates: list[GivenCandidate]
+
+
+class LinkCandidate(NamedTuple):
+    """An entity that a linker considered for a mention, with its prior p(entity | mention) and the linker's score."""
+
+    id: str
+    prior: float
+    score: float
+
+
+class LinkedMention(NamedTuple):
+    """A mention, characters [start, end), and what a linker considered for it, the best first."""
+
+    start: int
+    end: int
+    candidates: Sequence[LinkCandidate]
+
+
+def get_knowledge(doc: Doc) -> list[KnownEntity]:
+    """The given entities of a knowledge graph."""
+    return [KnownEntity(*row) for row in get_rows(doc, KNOWLEDGE) or []]
+
+
+def set_knowledge(doc: Doc, rows: Iterable[Any]) -> None:
+    """rows: (start, end, id) or (start, end, id, score), characters of the text; a score that is left out is 1."""
+    size = len(doc.text)
+    set_rows(doc, KNOWLEDGE, [_known_row(size, i, row) for i, row in enumerate(rows)])
+
+
+def get_candidates_given(doc: Doc) -> list[GivenMention] | None:
+    """Each mention with given candidates; None where none are given."""
+    rows = get_rows(doc, GIVEN_CANDIDATES)
+    return None if rows is None else [GivenMention(a, b, [GivenCandidate(*one) for one in some]) for a, b, some in rows]
+
+
+def set_candidates_given(doc: Doc, rows: Iterable[Any] | None) -> None:
+    """rows: (start, end, [(id, prior), ...]), characters of the text; they are sorted by place and id, and None takes
+    them away. A mention may have none ([]); the priors of one need not sum to 1."""
+    given = None if rows is None else sorted(_candidates_row(doc, i, row) for i, row in enumerate(rows))
+    set_rows(doc, GIVEN_CANDIDATES, given)
+
+
+def get_linked(doc: Doc) -> list[LinkedMention] | None:
+    """Each mention that a linker weighed; None where none did."""
+    rows = get_rows(doc, LINKED_CANDIDATES)
+    return None if rows is None else [LinkedMention(a, b, [LinkCandidate(*one) for one in some]) for a, b, some in rows]
+
+
+def set_linked(doc: Doc, mentions: Iterable[LinkedMention]) -> None:
+    set_rows(doc, LINKED_CANDIDATES, mentions)
+
+
+def get_candidates(span: Span) -> list[LinkCandidate]:
+    """What a linker considered for exactly this mention, best first; [] where it did not link it."""
+    row = find_row(span, LINKED_CANDIDATES)
+    return [] if row is None else [LinkCandidate(*candidate) for candidate in row[2]]
+
+
+def _known_row(size: int, number: int, row: Any) -> list[Any]:
+    try:
+        start, end, name, *rest = row
+        (score,) = rest or (1.0,)
+        good = isinstance(name, str) and bool(name) and 0 <= int(start) < int(end) <= size
+        row = [int(start), int(end), name, float(score)]
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(
+            f"Given entity {number} must be [start, end, id] or [start, end, id, score] with characters [start, end) "
+            f"of the Doc's text, which has {size}, and an id that is not empty; got {row!r:.80}."
+        )
+    return list(row)
+
+
+def _candidates_row(doc: Doc, number: int, row: Any) -> list[Any]:
+    try:
+        start, end, candidates = row
+        candidates = sorted([name, float(prior)] for name, prior in candidates)
+        names = [name for name, _ in candidates]
+        good = 0 <= int(start) < int(end) <= len(doc.text)
+        good = good and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)
+        good = good and all(0 <= prior < float("inf") for _, prior in candidates)
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(
+            f"Given candidates {number} must be [start, end, [[id, prior], ...]] with characters [start, end) of the "
+            f"Doc's text, which has {len(doc.text)}, ids that are not empty and differ, and priors from 0; got "
+            f"{row!r:.120}."
+        )
+    return [int(start), int(end), candidates]

@@ -1,0 +1,166 @@
+"""Questions and queries on a Doc, and what is found for them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NotRequired, TypedDict
+
+from spacy.tokens import Doc, Span
+
+from .names import ANSWERS, FILLERS, PLACEHOLDER, QUERIES, QUESTIONS
+from .rows import get_parts, get_rows, set_rows
+from .spans import span_at
+
+FOUND = {QUESTIONS: ANSWERS, QUERIES: FILLERS}
+
+
+class Question(TypedDict):
+    """Places are characters: of answers of the Doc's text, of entities, with a title each, of the question."""
+
+    id: NotRequired[str]
+    question: str
+    answers: NotRequired[list[list[int]]]  # gold; []: the text has none
+    entities: NotRequired[list[tuple[int, int, str]]]
+
+
+class Query(TypedDict):
+    """A sentence with @placeholder once, which one of the candidates fills. Places are characters of the text."""
+
+    id: NotRequired[str]
+    query: str
+    candidates: NotRequired[list[list[int]]]
+    answers: NotRequired[list[list[int]]]  # gold
+
+
+class ScoredPlace(NamedTuple):
+    """What is found for a question or query, characters [start, end) of the text, empty for "no answer"."""
+
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True)
+class ScoredSpan:
+    """A piece of the Doc that answers, None for "no answer", and its score."""
+
+    span: Span | None
+    score: float
+
+    @property
+    def text(self) -> str:
+        return "" if self.span is None else self.span.text
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question (or query) and the places of the Doc that answer it, the best first."""
+
+    question: str
+    spans: tuple[ScoredSpan, ...]
+
+    @property
+    def span(self) -> Span | None:
+        return self.spans[0].span if self.spans else None
+
+    @property
+    def text(self) -> str:
+        return self.spans[0].text if self.spans else ""
+
+    @property
+    def score(self) -> float:
+        return self.spans[0].score if self.spans else 0.0
+
+
+def get_questions(doc: Doc) -> list[Question]:
+    return get_rows(doc, QUESTIONS) or []
+
+
+def set_questions(doc: Doc, questions: Iterable[Any]) -> None:
+    """questions: strings, or dicts as `Question`, of which only "question" must be there. Answers to other questions
+    are taken away."""
+    _ask(doc, QUESTIONS, _asked(doc, questions, "question"))
+
+
+def get_queries(doc: Doc) -> list[Query]:
+    return get_rows(doc, QUERIES) or []
+
+
+def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
+    """queries: strings, or dicts as `Query`, of which only "query" must be there. Each has @placeholder once."""
+    asked = _asked(doc, queries, "query")
+    for i, query in enumerate(asked):
+        if query["query"].count(PLACEHOLDER) != 1:
+            raise ValueError(f"Query {i} must have {PLACEHOLDER} exactly once, but it is {query['query']!r}.")
+    _ask(doc, QUERIES, asked)
+
+
+def get_answers(doc: Doc) -> list[Answer]:
+    return _answers(doc, [question["question"] for question in get_questions(doc)], QUESTIONS)
+
+
+def get_fillers(doc: Doc) -> list[Answer]:
+    return _answers(doc, [query["query"] for query in get_queries(doc)], QUERIES)
+
+
+def get_found(doc: Doc, asked: str) -> list[list[ScoredPlace]] | None:
+    """For each of the Doc's questions (asked QUESTIONS) or queries (QUERIES) what was found for it, the best first.
+    None where nothing was answered yet. Raises ValueError where they do not fit together."""
+    parts, found = get_parts(doc, asked) or {}, get_parts(doc, FOUND[asked])
+    if found is None:
+        return None
+    if not set(found) <= set(parts) or any(len(rows) != len(parts[part]) for part, rows in found.items()):
+        raise ValueError(
+            f"The Doc has {FOUND[asked]} of {sum(map(len, found.values()))} {asked}, but "
+            f"{sum(map(len, parts.values()))} are asked, or others: were they changed by hand? Write doc._.{asked}, "
+            f"and run the pipeline."
+        )
+    rows = [row for part, some in parts.items() for row in found.get(part, [[]] * len(some))]
+    return [[ScoredPlace(*one) for one in row] for row in rows]
+
+
+def set_found(doc: Doc, asked: str, found: Sequence[Sequence[Sequence[float]]]) -> None:
+    """found: for each question or query (start, end, score) of what is found, the best first."""
+    if (some := get_rows(doc, asked)) is not None:
+        set_rows(doc, asked, some)  # so that they have one text
+    set_rows(doc, FOUND[asked], found)
+
+
+def _ask(doc: Doc, name: str, asked: list[dict[str, Any]]) -> None:
+    set_rows(doc, name, asked)
+    set_rows(doc, FOUND[name], None)
+
+
+def _asked(doc: Doc, given: Iterable[Any], field: str) -> list[dict[str, Any]]:
+    if isinstance(given, (str, dict)):
+        raise ValueError(f"Expected a list of questions, but got one {type(given).__name__}: put it into a list.")
+    asked = []
+    for i, item in enumerate(given):
+        item = {field: item} if isinstance(item, str) else item
+        if not isinstance(item, dict) or not isinstance(item.get(field), str) or not item[field].strip():
+            raise ValueError(
+                f"Item {i} must be a string or a dict with {field!r}, text that is not blank; got {item!r}."
+            )
+        item = dict(item)
+        for name in ("candidates", "answers"):
+            if item.get(name) is None:
+                item.pop(name, None)
+                continue
+            item[name] = [[int(start), int(end)] for start, end in item[name]]
+            if wrong := [x for x in item[name] if not 0 <= x[0] < x[1] <= len(doc.text)]:
+                raise ValueError(
+                    f"Item {i}: {name} must be characters [start, end) of the Doc's text, which has {len(doc.text)}, "
+                    f"but one is {wrong[0]}."
+                )
+        item.setdefault("id", str(i))
+        asked.append(item)
+    return asked
+
+
+def _answers(doc: Doc, questions: Sequence[str], asked: str) -> list[Answer]:
+    found = get_found(doc, asked)
+    if found is None:
+        return []
+    return [
+        Answer(question, tuple(ScoredSpan(span_at(doc, a, b) if b > a else None, score) for a, b, score in places))
+        for question, places in zip(questions, found, strict=True)
+    ]

@@ -1,0 +1,100 @@
+"""Relations of a Doc, and the pairs of mentions that shall be classified."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from spacy.tokens import Doc, Span
+
+from .names import PAIRS, RELATIONS
+from .rows import get_rows, set_rows
+from .spans import entities_at, place_of, span_at
+
+
+class RelationRow(NamedTuple):
+    """A relation as it is stored, places in characters of the Doc's text."""
+
+    head_start: int
+    head_end: int
+    tail_start: int
+    tail_end: int
+    label: str
+    score: float
+
+
+class PairRow(NamedTuple):
+    """A given pair as it is stored, places in characters of the Doc's text."""
+
+    head_start: int
+    head_end: int
+    tail_start: int
+    tail_end: int
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A directed, labelled pair of mentions; score is the label's probability (1.0 of gold ones)."""
+
+    head: Span
+    tail: Span
+    label: str
+    score: float = 1.0
+
+
+def get_relation_rows(doc: Doc) -> list[RelationRow] | None:
+    """None where nothing is said about relations, [] where there are none."""
+    rows = get_rows(doc, RELATIONS)
+    return None if rows is None else [RelationRow(*row) for row in rows]
+
+
+def set_relation_rows(doc: Doc, rows: Iterable[RelationRow] | None) -> None:
+    set_rows(doc, RELATIONS, rows)
+
+
+def get_pair_rows(doc: Doc) -> list[PairRow] | None:
+    """None where no pairs are given."""
+    rows = get_rows(doc, PAIRS)
+    return None if rows is None else [PairRow(*row) for row in rows]
+
+
+def set_pair_rows(doc: Doc, rows: Iterable[PairRow] | None) -> None:
+    set_rows(doc, PAIRS, rows)
+
+
+def get_relations(doc: Doc) -> list[Relation]:
+    """Relations of a Doc. Head and tail are the Doc's entities where these have the same words, and plain spans
+    elsewhere."""
+    known = entities_at(doc)
+    return [
+        Relation(
+            span_at(doc, row.head_start, row.head_end, known),
+            span_at(doc, row.tail_start, row.tail_end, known),
+            row.label,
+            row.score,
+        )
+        for row in get_relation_rows(doc) or []
+    ]
+
+
+def set_relations(doc: Doc, relations: Iterable[Any]) -> None:
+    """relations: `Relation`s, or tuples (head Span, tail Span, label) with or without a score."""
+    rows = []
+    for relation in relations:
+        if not isinstance(relation, Relation):
+            relation = Relation(*relation)
+        places = *place_of(doc, relation.head), *place_of(doc, relation.tail)
+        rows.append(RelationRow(*places, str(relation.label), float(relation.score)))
+    set_relation_rows(doc, rows)
+
+
+def get_pairs(doc: Doc) -> list[tuple[Span, Span]] | None:
+    """Given pairs (head, tail), or None where none are given."""
+    rows = get_pair_rows(doc)
+    if rows is None:
+        return None
+    known = entities_at(doc)
+    return [(span_at(doc, a, b, known), span_at(doc, c, d, known)) for a, b, c, d in rows]
+
+
+def set_pairs(doc: Doc, pairs: Iterable[tuple[Span, Span]]) -> None:
+    set_pair_rows(doc, [PairRow(*place_of(doc, head), *place_of(doc, tail)) for head, tail in pairs])
