@@ -1,0 +1,1 @@
+"""Families of encoders (LUKE, ERNIE) as nodes of Thinc models; how components share one; spaCy's listeners on it."""

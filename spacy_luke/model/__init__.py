@@ -1,0 +1,1 @@
+"""The encoders and heads in torch, without padding: attention, LUKE, ERNIE, losses, packing of windows."""

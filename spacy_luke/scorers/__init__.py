@@ -1,0 +1,1 @@
+"""Predictions and gold in, scores out: entities, types, relations, links and answers, as official scripts count."""

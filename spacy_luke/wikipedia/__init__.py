@@ -1,0 +1,1 @@
+"""Files of Wikipedia and Wikidata: pages of dumps, wikitext, items, links between languages."""

@@ -1,0 +1,62 @@
+"""The walls of the package: which parts stand on which floor, and in which rooms a library may be."""
+
+from pathlib import Path
+
+import spacy_luke
+
+ROOT = Path(spacy_luke.__file__).parent
+# A part may import parts of lower rows; parts of one row never import each other.
+ROWS = [
+    ["cli"],
+    ["components", "readers", "scorers", "training", "pretraining"],
+    ["architectures"],
+    ["encoders"],
+    ["bridge"],
+    ["checkpoint"],
+    ["model"],
+    ["batch"],
+    ["graph", "corpus"],
+    ["kb"],
+    ["aliases"],
+    ["vectors", "wikipedia"],
+    ["text", "entity_vocab"],
+    ["saving"],
+    ["stores"],
+    ["annotations"],
+]
+RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
+# Where a library may be imported; other parts work without it.
+ROOMS = {
+    "spacy": [
+        "cli",
+        "components",
+        "readers",
+        "scorers",
+        "training",
+        "annotations",
+        "architectures",
+        "encoders",
+        "bridge",
+        "checkpoint.sources",
+        "corpus.from_docs",
+        "pretraining.registry",
+    ],
+    "thinc": ["cli", "components", "training", "pretraining.registry", "architectures", "encoders", "bridge"],
+    "torch": [
+        "components",
+        "training",
+        "pretraining",
+        "architectures",
+        "encoders",
+        "bridge",
+        "checkpoint",
+        "model",
+        "graph",
+    ],
+    "marisa_trie": ["aliases"],
+    "pykeen": ["graph"],
+    "ray": ["corpus"],
+    "transformers": [],
+    "seqeval": [],
+}
+MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sorted(ROOT.rglob("*.py"))}
