@@ -23,7 +23,6 @@ STILL_LONG = {
     "spacy_luke/components/qa.py",
     "spacy_luke/components/relation.py",
     "spacy_luke/components/typer.py",
-    "spacy_luke/encoders/listeners.py",
     "tests/annotations/test_rows.py",
     "tests/bridge/test_wrapper.py",
     "tests/checkpoint/test_ernie.py",
