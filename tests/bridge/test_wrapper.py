@@ -11,47 +11,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
-from spacy.util import registry
 from thinc.api import Adam, Model, chain
-from torch import nn
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import TorchShim, optional_tensor, shims_of, to_tensor
-
-
-class Part(nn.Module):
-    """A module with a float `dropout`, as attention has."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.dropout = 0.1
-        self.linear = nn.Linear(width, width)
-
-
-class Net(nn.Module):
-    def __init__(self, width: int, rows: int):
-        super().__init__()
-        self.table = nn.Embedding(rows, width)
-        self.part = Part(width)
-        self.drop = nn.Dropout(0.1)
-        self.register_buffer("scale", torch.ones(2))
-
-    def forward(self, rows):
-        return self.part.linear(self.drop(self.table(rows)))
-
-
-def make_shim(*, created: bool = True, trainable: bool = True, seed: int = 0) -> TorchShim:
-    shim = TorchShim(lambda settings: Net(settings["width"], settings["rows"]), trainable=trainable)
-    if created:
-        torch.manual_seed(seed)
-        shim.create({"width": 3, "rows": 5})
-    return shim
-
-
-def run(shim: TorchShim, *, is_train: bool) -> torch.Tensor:
-    with shim.running(is_train=is_train) as module:
-        return module(torch.tensor([0, 3, 3]))
-
+from tests.bridge.nets import make_shim, run
 
 # ---- building
 
@@ -126,90 +90,6 @@ def test_dropout_rate():
         shim.set_dropout(rate)
         assert (shim.module.drop.p, shim.module.part.dropout) == (rate, rate)
     assert torch.equal(run(shim, is_train=False), run(shim, is_train=False))
-
-
-# ---- steps
-
-
-def prepared(shim: TorchShim, step: int) -> None:
-    run(shim, is_train=True).pow(2).sum().backward()
-    assert all(p.grad is not None for _, p in shim.named_parameters()), step
-
-
-def test_thincs_adam_steps_parameters():
-    """Adam.v1, spaCy's default, steps torch parameters just as it steps arrays."""
-    optimizer = registry.optimizers.get("Adam.v1")(0.01, L2=0.1, grad_clip=1.0, use_averages=False)
-    plain = Adam(0.01, L2=0.1, grad_clip=1.0, use_averages=False)
-    shim = make_shim()
-    shim.set_dropout(0.0)
-    arrays = {name: p.detach().numpy().copy() for name, p in shim.named_parameters()}
-    before = {name: x.copy() for name, x in arrays.items()}
-    for step in range(3):
-        prepared(shim, step)
-        for name, p in shim.named_parameters():
-            arrays[name], _ = plain((1, name), arrays[name], p.grad.numpy().copy())
-        shim.finish_update(optimizer)
-        assert all(p.grad is None for _, p in shim.named_parameters())
-        for name, p in shim.named_parameters():
-            np.testing.assert_array_equal(p.detach().numpy(), arrays[name])
-    assert all(not np.allclose(arrays[name], x) for name, x in before.items())
-
-
-def test_adamw_steps_parameters():
-    shim, optimizer = make_shim(), make_adamw(0.01)
-    twin = make_shim()
-    reference = torch.optim.AdamW(
-        [{"params": [p], "weight_decay": 0.0 if n.endswith("bias") else 0.01} for n, p in twin.named_parameters()],
-        lr=0.01,
-        betas=(0.9, 0.98),
-        eps=1e-6,
-    )
-    for step in range(3):
-        for own in (shim, twin):
-            own.set_dropout(0.0)
-            prepared(own, step)
-        shim.finish_update(optimizer)
-        reference.step()
-        reference.zero_grad()
-    for (name, got), (_, wanted) in zip(shim.named_parameters(), twin.named_parameters()):
-        assert got.grad is None
-        torch.testing.assert_close(got, wanted, msg=name)
-
-
-@pytest.mark.parametrize("make", [lambda: Adam(0.01), lambda: make_adamw(0.01)])
-def test_frozen_parameters_stay(make):
-    shim = make_shim()
-    shim.module.table.weight.requires_grad_(False)
-    before = shim.module.table.weight.clone()
-    run(shim, is_train=True).sum().backward()
-    shim.finish_update(make())
-    assert torch.equal(shim.module.table.weight, before)
-
-
-def test_other_parameters_for_a_while():
-    """An optimizer's averages, as spaCy's evaluation uses them; given back also after an error."""
-    shim, optimizer = make_shim(), Adam(0.1)
-    shim.set_dropout(0.0)
-    start = {name: p.detach().clone() for name, p in shim.named_parameters()}
-    for step in range(3):
-        prepared(shim, step)
-        shim.finish_update(optimizer)
-    now = {name: p.detach().clone() for name, p in shim.named_parameters()}
-    assert optimizer.averages
-    for fails in (False, True):
-        try:
-            with shim.use_params(optimizer.averages):
-                for name, p in shim.named_parameters():
-                    np.testing.assert_array_equal(p.detach().numpy(), optimizer.averages[shim.id, name])
-                    assert not torch.equal(p, now[name])
-                    assert not torch.equal(p, start[name])
-                if fails:
-                    raise KeyError("inside")
-        except KeyError:
-            assert fails
-        assert all(torch.equal(p, now[name]) for name, p in shim.named_parameters())
-    with shim.use_params({}):
-        assert all(torch.equal(p, now[name]) for name, p in shim.named_parameters())
 
 
 # ---- saving

@@ -12,106 +12,10 @@ from spacy.util import registry
 from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
 from spacy_luke.checkpoint.ernie_names import ernie_shapes, pretraining_shapes, their_names
 from spacy_luke.checkpoint.sources import HUB_FILES, make_ernie_loader
-from spacy_luke.model.ernie import ErnieConfig, ErnieEncoder, Knowledge, default_layer_kinds
+from spacy_luke.model.ernie import ErnieConfig, Knowledge, default_layer_kinds
 from spacy_luke.model.luke import Windows
 from tests.checkpoint.plain import BERT, CHARACTERS, make_plain
-
-CONFIG = {
-    "vocab_size": 15,
-    "hidden_size": 8,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 2,
-    "intermediate_size": 10,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 12,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-    "layer_types": ["sim", "mix", "norm"],
-}
-HEADS = {
-    "pretraining": ["cls.predictions", "cls.predictions_ent", "cls.seq_relationship"],
-    "entity_classification": ["typing"],
-    "pair_classification": ["classifier"],
-    "question_answering": ["qa_outputs"],
-}
-UP = "bert.encoder.layer.1.intermediate.dense_ent.weight"
-
-
-def make_tensors(task="pretraining"):
-    """Noise under the original's names, written out."""
-    d, f, e = 8, 10, 100
-    shapes = {
-        "bert.embeddings.word_embeddings.weight": (15, d),
-        "bert.embeddings.position_embeddings.weight": (12, d),
-        "bert.embeddings.token_type_embeddings.weight": (2, d),
-        "bert.pooler.dense.weight": (d, d),
-        "cls.predictions.transform.dense.weight": (d, d),
-        "cls.predictions_ent.transform.dense.weight": (e, d),
-        "cls.seq_relationship.weight": (2, d),
-        "typing.weight": (3, d),
-        "classifier.weight": (3, d),
-        "qa_outputs.weight": (2, d),
-    }
-    norms = {"bert.embeddings.LayerNorm": d, "cls.predictions.transform.LayerNorm": d}
-    norms["cls.predictions_ent.transform.LayerNorm"] = e
-    for i, kind in enumerate([*CONFIG["layer_types"], "sim"]):
-        layer = f"bert.encoder.layer.{i}."
-        for name in ("self.query", "self.key", "self.value", "output.dense"):
-            shapes[f"{layer}attention.{name}.weight"] = (d, d)
-            if kind == "norm":
-                name = name.replace("self", "self_ent").replace("output", "output_ent")
-                shapes[f"{layer}attention.{name}.weight"] = (e, e)
-        shapes |= {f"{layer}intermediate.dense.weight": (f, d), f"{layer}output.dense.weight": (d, f)}
-        norms |= {f"{layer}attention.output.LayerNorm": d, f"{layer}output.LayerNorm": d}
-        if kind == "norm":
-            norms[f"{layer}attention.output_ent.LayerNorm"] = e
-        if kind != "sim":
-            shapes |= {f"{layer}intermediate.dense_ent.weight": (f, e), f"{layer}output.dense_ent.weight": (e, f)}
-            norms[f"{layer}output.LayerNorm_ent"] = e
-    for name, (rows, *_) in list(shapes.items()):
-        if "embeddings" not in name and name != "typing.weight":
-            shapes[name.replace("weight", "bias")] = (rows,)
-    shapes |= {f"{name}.{part}": (size,) for name, size in norms.items() for part in ("weight", "bias")}
-    shapes["cls.predictions.bias"] = (15,)
-    heads = tuple(f"{head}." for head in HEADS.get(task, ()))
-    generator = torch.Generator().manual_seed(1)
-    tensors = {
-        name: torch.randn(shape, generator=generator)
-        for name, shape in sorted(shapes.items())
-        if name.startswith(("bert.", *heads))
-    }
-    if task == "pretraining":
-        tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"]
-    return tensors
-
-
-def write_small(folder, tensors, **changes):
-    folder.mkdir(parents=True, exist_ok=True)
-    data = {key: x for key, x in {**CONFIG, **changes}.items() if x is not None}
-    (folder / "ernie_config.json").write_text(json.dumps(data))
-    (folder / "vocab.txt").write_text("\n".join([*BERT, *CHARACTERS]) + "\n")
-    torch.save(tensors, folder / "pytorch_model.bin")
-    return folder
-
-
-def make_encoder(checkpoint):
-    encoder = ErnieEncoder(checkpoint.config).eval()
-    state = {key: x for key, x in checkpoint.tensors.items() if key.startswith("encoder.")}
-    encoder.load_state_dict({key.removeprefix("encoder."): x.float() for key, x in state.items()})
-    return encoder
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def layer_kinds_of(folder):
-    """What the config lists, and "sim" for the layers beyond the list."""
-    data = json.loads((folder / "ernie_config.json").read_text("utf8"))
-    kinds = data["layer_types"]
-    return (*kinds, *["sim"] * (data["num_hidden_layers"] - len(kinds)))
+from tests.checkpoint.small_ernie import HEADS, layer_kinds_of, make_encoder, make_tensors, same, write_small
 
 
 @torch.no_grad()
@@ -308,102 +212,7 @@ def test_registered_and_lazy(tmp_path):
     assert "ernie_config.json" in HUB_FILES
 
 
-def test_other_models_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"but there is nothing"):
-        read_ernie(tmp_path / "none")
-    with pytest.raises(ValueError, match=r"must hold ernie_config.json or a BERT's config.json; it holds \[\]"):
-        read_ernie(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
-    with pytest.raises(ValueError, match="model_type 'roberta'; expected 'bert'"):
-        read_ernie(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "ernie"}')
-    with pytest.raises(ValueError, match=r"Baidu's ERNIE of the same name is another model"):
-        read_ernie(tmp_path)
-
-
 # Damage
-
-
-def test_every_missing_tensor_is_named(tmp_path):
-    tensors = make_tensors()
-    for name in tensors:
-        if name == "cls.predictions.decoder.weight":
-            continue
-        rest = {key: x for key, x in tensors.items() if key != name}
-        folder = write_small(tmp_path / "a", rest)
-        if name == "bert.embeddings.word_embeddings.weight":
-            with pytest.raises(ValueError, match="word embeddings"):
-                read_ernie(folder)
-        else:
-            with pytest.raises(ValueError, match=r"lacks 1 tensors"):
-                read_ernie(folder)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bert.encoder.layer.4.output.dense.bias",
-        "bert.encoder.layer.0.output.dense_ent.bias",
-        "bert.odd",
-        "classify.bias",
-    ],
-)
-def test_extra_tensor(tmp_path, name):
-    folder = write_small(tmp_path / "a", {**make_tensors(), name: torch.zeros(8)})
-    with pytest.raises(ValueError, match=rf"1 tensors that its config does not account for: '{name}'"):
-        read_ernie(folder)
-
-
-def test_every_transposed_tensor(tmp_path):
-    tensors = make_tensors()
-    for name, x in tensors.items():
-        if x.dim() == 2 and x.shape[0] != x.shape[1] and "decoder" not in name:
-            spoilt = {key: y for key, y in tensors.items() if "decoder" not in key} | {name: x.T.contiguous()}
-            with pytest.raises(ValueError, match=rf"{name}.*must have the shape.*but it has"):
-                read_ernie(write_small(tmp_path / "a", spoilt))
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_not_finite(tmp_path, bad):
-    tensors = make_tensors()
-    tensors[UP][3, 2] = bad
-    with pytest.raises(ValueError, match=rf"{UP}.*must be finite.*row 3"):
-        read_ernie(write_small(tmp_path / "a", tensors))
-
-
-def test_untied_decoder(tmp_path):
-    tensors = make_tensors()
-    tensors["cls.predictions.decoder.weight"] = tensors["cls.predictions.decoder.weight"] + 1
-    with pytest.raises(ValueError, match=r"decoder.weight' must equal 'bert.embeddings"):
-        read_ernie(write_small(tmp_path / "a", tensors))
-
-
-@pytest.mark.parametrize("keep", [0.0, 0.5, 0.99])
-def test_truncated_file(tmp_path, keep):
-    folder = write_small(tmp_path / "a", make_tensors())
-    content = (folder / "pytorch_model.bin").read_bytes()
-    (folder / "pytorch_model.bin").write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match="truncated"):
-        read_ernie(folder)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"layer_types": None}, "must list the kinds of its layers in 'layer_types', but it gives None"),
-        ({"layer_types": "norm"}, "but it gives 'norm'"),
-        ({"layer_types": ["sim", "norm", "mix"]}, "does not account for|lacks"),
-        ({"layer_types": ["sim"] * 5}, "names 5"),
-        ({"layer_types": ["sum"]}, "layer 0 is 'sum'"),
-        ({"num_hidden_layers": 3}, "does not account for"),
-        ({"num_hidden_layers": 5}, r"lacks 16 tensors"),
-        ({"hidden_size": None}, "'hidden_size' as a whole number"),
-        ({"vocab_size": 14}, "must have the shape"),
-    ],
-)
-def test_wrong_config(tmp_path, changes, message):
-    with pytest.raises(ValueError, match=message):
-        read_ernie(write_small(tmp_path / "a", make_tensors(), **changes))
 
 
 def test_layer_kinds_of_an_ernie(tmp_path):
@@ -413,44 +222,6 @@ def test_layer_kinds_of_an_ernie(tmp_path):
         read_ernie(folder, layer_kinds=["sim", "mix"])
     lost = write_small(tmp_path / "b", make_tensors(), layer_types=None)
     assert read_ernie(lost, layer_kinds=["sim", "mix", "norm"]).config.layer_kinds == ("sim", "mix", "norm", "sim")
-
-
-def test_a_tokenizer_too_large(tmp_path):
-    folder = write_small(tmp_path / "a", make_tensors())
-    (folder / "vocab.txt").write_text("\n".join([*BERT, *CHARACTERS, "one", "two"]) + "\n")
-    with pytest.raises(ValueError, match="has 17 pieces, but the word table only has 15 rows"):
-        read_ernie(folder)
-
-
-def test_no_tokenizer(tmp_path):
-    folder = write_small(tmp_path / "a", make_tensors())
-    (folder / "vocab.txt").unlink()
-    checkpoint = read_ernie(folder)
-    assert checkpoint.tokenizer is None
-    assert checkpoint.report[-1] == "found no tokenizer"
-    write_ernie(checkpoint, tmp_path / "b")
-    assert not (tmp_path / "b" / "vocab.txt").exists()
-
-
-def test_writing_refuses(tmp_path):
-    checkpoint = read_ernie(write_small(tmp_path / "a", make_tensors()))
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="it holds no ERNIE"):
-        write_ernie(checkpoint, tmp_path / "full")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
-    name = "encoder.layers.2.entity_attention.key.weight"
-    for change, message in (
-        ({name: None}, "lacks"),
-        ({"encoder.odd": torch.zeros(1)}, "no place for"),
-        ({name: torch.zeros(3)}, "must have the shape"),
-        ({name: torch.full((100, 100), float("nan"))}, "must be finite"),
-    ):
-        tensors = {key: x for key, x in {**checkpoint.tensors, **change}.items() if x is not None}
-        spoilt = type(checkpoint)(**{**checkpoint.__dict__, "tensors": tensors})
-        with pytest.raises(ValueError, match=message):
-            write_ernie(spoilt, tmp_path / "a")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
 
 
 def test_sizes_are_those_of_the_release():

@@ -3,6 +3,7 @@
 import functools
 
 import spacy
+from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.annotations import get_rows
@@ -90,3 +91,35 @@ def trained(factory, attention="full"):
     data, config = overfit(factory, attention)
     nlp = spacy.util.load_model_from_config(config, auto_fill=False, validate=True)
     return nlp.from_bytes(data)
+
+
+QUESTION = "Who lived in London?"
+LONG = " ".join([*SENTENCES[1:], *SENTENCES[1:], SENTENCES[0]])
+
+
+def make_qa(**config):
+    return make_pipeline("luke_qa", **config)
+
+
+def link(doc, *words):
+    """Linked entities of a Doc: the words are titles."""
+    places = [(doc.text.index(word), doc.text.index(word) + len(word)) for word in words]
+    doc.spans["luke_links"] = [
+        Span(doc, span.start, span.end, label="ENTITY", kb_id=word)
+        for word, span in zip(words, (doc.char_span(*place) for place in places))
+    ]
+    return doc
+
+
+def items_of(qa, doc, question, *, learn=False):
+    gold = {"question": question, "answers": []} if isinstance(question, str) else question
+    reference = doc.copy()
+    reference.user_data["luke_questions"] = [gold]
+    if learn:
+        return [item for batch in qa.batches([Example(doc, reference)]) for item in batch.items]
+    return list(qa._items([(doc, gold)], {}))
+
+
+def only_warning(caught):
+    (warning,) = caught
+    return str(warning.message)

@@ -80,3 +80,7 @@ def found_in(doc, spans_key=None):
     """What a component found in a Doc: (start, end, label) -> probability."""
     spans = doc.ents if spans_key is None else doc.spans[spans_key]
     return {(span.start, span.end, span.label_): span._.luke_score for span in spans}
+
+
+MODES = ["full", "one_way"]
+TEXTS = [*SENTENCES, "", " ", "Accra", " ".join(SENTENCES), "\n\n", "Ada Lovelace joined the Bank of Ghana ."]

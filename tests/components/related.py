@@ -128,3 +128,6 @@ def relations_of(doc):
     found = {(x.head.start, x.head.end, x.tail.start, x.tail.end, x.label): x.score for x in doc._.luke_relations}
     assert len(found) == len(doc._.luke_relations)
     return found
+
+
+LONG = " ".join(SENTENCES * 3)  # several windows

@@ -1,28 +1,21 @@
-"""Archives, pickles, safetensors headers, shard indexes, tokenizers and configs that mean harm."""
+"""Safetensors headers, shard indexes, tokenizers and configs that mean harm."""
 
 import copy
-import gzip
-import io
 import json
-import os
-import pickle
 import random
-import shutil
 import struct
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from spacy_luke.checkpoint.checkpoint import write_huggingface
 from tests.tiny import make_checkpoint
 
 from .hostile import Attack, Make
+from .hostile_archives import archive_attacks, convert, write_tiny
 
-LABELS = ["NIL", "PER", "LOC"]
 ODD: list[Any] = [
     None,
     True,
@@ -44,13 +37,7 @@ ODD += [[], [1], {}, {"a": {"b": 1}}, [[[[]]]], "\x00", "\ud800", ["x"] * 10**5,
 
 
 def checkpoint_attacks() -> Iterator[Attack]:
-    for name, fill in _members().items():
-        yield Attack("archives", name, _archive(fill), refused=name not in HARMLESS)
-    for name, make in _broken_archives().items():
-        yield Attack("archives", name, make, refused=True)
-    for name, payload in _payloads().items():
-        for file in ("pytorch_model.bin", "legacy pytorch_model.bin", "value pytorch_model.bin", "model.safetensors"):
-            yield Attack("pickles", f"{name} as {file}", _pickled(payload, file), refused=True)
+    yield from archive_attacks()
     for name, header in _headers().items():
         yield Attack("safetensors headers", name, _header(header), refused=True)
     for name, index in _indexes().items():
@@ -68,149 +55,6 @@ def checkpoint_attacks() -> Iterator[Attack]:
     ):
         for i in range(3):
             yield Attack("vocabularies", f"{name} {i}", _odd_file(name))
-
-
-def _write(folder: Path) -> Path:
-    write_huggingface(make_checkpoint(labels=LABELS), folder)
-    return folder
-
-
-def _convert(source: str) -> Sequence[str]:
-    return ["convert", source, "out"]
-
-
-# ---- archives
-
-Fill = Callable[[tarfile.TarFile], None]
-# A name or a mode does no harm in the temporary folder, whose files lose their modes; nor do zeros that the disk has
-# room for.
-HARMLESS = ("nothing odd", "20,000 members", "a bomb", "set user id", "name with a line")
-
-
-def _archive(fill: Fill) -> Make:
-    def make(folder: Path, rng: random.Random) -> Sequence[str]:
-        with tarfile.open(folder / "x.tar.gz", "w:gz", compresslevel=1) as tar:
-            tar.add(_write(folder / "in"), arcname="in")
-            fill(tar)
-        shutil.rmtree(folder / "in")
-        return _convert("x.tar.gz")
-
-    return make
-
-
-def _member(name: str, data: bytes = b"x", **about: Any) -> Fill:
-    def fill(tar: tarfile.TarFile) -> None:
-        info = tarfile.TarInfo(name)
-        info.size = len(data)
-        for key, value in about.items():
-            setattr(info, key, value)
-        tar.addfile(info, io.BytesIO(data) if info.isreg() else None)
-
-    return fill
-
-
-def _several(*fills: Fill) -> Fill:
-    def fill(tar: tarfile.TarFile) -> None:
-        for one in fills:
-            one(tar)
-
-    return fill
-
-
-def _members() -> dict[str, Fill]:
-    link, hard = tarfile.SYMTYPE, tarfile.LNKTYPE
-    return {
-        "nothing odd": lambda tar: None,
-        "path up": _member("../canary1"),
-        "path up, deep": _member("in/../../../canary2"),
-        "absolute path": _member("/tmp/harness_canary"),
-        "link to a file": _member("in/config.json", type=link, linkname="/etc/passwd"),
-        "link up": _member("in/up", type=link, linkname="../.."),
-        "through a link": _several(_member("in/d", type=link, linkname="../.."), _member("in/d/canary3")),
-        "hard link": _member("in/h", type=hard, linkname="/etc/passwd"),
-        "hard link up": _member("in/h", type=hard, linkname="../../x.tar.gz"),
-        "device": _member("in/dev", type=tarfile.CHRTYPE, devmajor=1, devminor=5),
-        "pipe": _member("in/config2.json", type=tarfile.FIFOTYPE),
-        "20,000 members": _several(*(_member(f"in/{i}", b"") for i in range(20_000))),
-        "a bomb": _member("in/zeros", bytes(400 << 20)),
-        "a bomb of weights": _member("in/model.safetensors", bytes(300 << 20)),
-        "set user id": _member("in/suid", mode=0o6777),
-        "name of 5,000": _member("in/" + "n" * 5000),
-        "name with a line": _member("in/a\nb"),
-        "two of a name": _several(_member("in/config.json", b"{}"), _member("in/config.json", b"[]")),
-    }
-
-
-def _broken_archives() -> dict[str, Make]:
-    def of(data: Callable[[], bytes]) -> Make:
-        def make(folder: Path, rng: random.Random) -> Sequence[str]:
-            (folder / "x.tar.gz").write_bytes(data())
-            return _convert("x.tar.gz")
-
-        return make
-
-    def claims() -> bytes:
-        info = tarfile.TarInfo("in/config.json")
-        info.size = 10 << 40
-        return gzip.compress(info.tobuf() + b"x" * 512)
-
-    return {
-        "cut": of(lambda: gzip.compress(os.urandom(5000))[:2000]),
-        "no tar": of(lambda: gzip.compress(b"x" * 5000)),
-        "empty": of(lambda: b""),
-        "no gzip": of(lambda: b"\x1f\x8b" + b"y" * 100),
-        "claims 10 TB": of(claims),
-        "gzip bomb": of(lambda: gzip.compress(bytes(1 << 20), 9) * 600),
-        "plain zeros": of(lambda: bytes(10240)),
-    }
-
-
-# ---- pickles
-
-
-class _Calls:
-    """Unpickles as a call."""
-
-    def __init__(self, function: Any, *arguments: Any):
-        self.call = (function, arguments)
-
-    def __reduce__(self) -> Any:
-        return self.call
-
-
-def _payloads() -> dict[str, Callable[[str], Any]]:
-    import builtins
-    import importlib
-    import subprocess
-
-    return {
-        "os.system": lambda place: _Calls(os.system, f"touch {place}"),
-        "subprocess": lambda place: _Calls(subprocess.check_call, ["touch", place]),
-        "eval": lambda place: _Calls(builtins.eval, f"open({place!r}, 'w')"),
-        "exec": lambda place: _Calls(builtins.exec, f"open({place!r}, 'w')"),
-        "import": lambda place: _Calls(importlib.import_module, "antigravity"),
-        "open": lambda place: _Calls(builtins.open, place, "w"),
-        "getattr": lambda place: _Calls(getattr, _Calls(importlib.import_module, "os"), "getcwd"),
-        "large": lambda place: _Calls(builtins.bytearray, 1 << 40),
-    }
-
-
-def _pickled(payload: Callable[[str], Any], file: str) -> Make:
-    def make(folder: Path, rng: random.Random) -> Sequence[str]:
-        place = _write(folder / "in")
-        tensors = load_file(place / "model.safetensors")
-        (place / "model.safetensors").unlink()
-        evil = payload(str(folder.parent / "canary4"))
-        how, _, name = file.rpartition(" ")
-        if name.endswith(".safetensors"):
-            (place / name).write_bytes(pickle.dumps(evil, protocol=rng.randint(0, 5)))
-        elif how == "value":
-            torch.save({**tensors, "evil": evil}, place / name)
-        else:
-            torch.save(evil, place / name, _use_new_zipfile_serialization=how != "legacy")
-        return _convert("in")
-
-    return make
 
 
 # ---- safetensors
@@ -265,8 +109,8 @@ def _headers() -> dict[str, bytes]:
 
 def _header(data: bytes) -> Make:
     def make(folder: Path, rng: random.Random) -> Sequence[str]:
-        (_write(folder / "in") / "model.safetensors").write_bytes(data)
-        return _convert("in")
+        (write_tiny(folder / "in") / "model.safetensors").write_bytes(data)
+        return convert("in")
 
     return make
 
@@ -297,12 +141,12 @@ def _indexes() -> dict[str, Any]:
 
 def _index(value: Any) -> Make:
     def make(folder: Path, rng: random.Random) -> Sequence[str]:
-        place = _write(folder / "in")
+        place = write_tiny(folder / "in")
         (place / "model.safetensors").unlink()
         save_file({"a": torch.zeros(2)}, place / "part.safetensors")
         text = value if isinstance(value, str) else json.dumps(value)
         (place / "model.safetensors.index.json").write_text(text, encoding="utf8")
-        return _convert("in")
+        return convert("in")
 
     return make
 
@@ -378,7 +222,7 @@ def _tokenizers() -> dict[str, Change]:
 
 def _changed(file: str, change: Change) -> Make:
     def make(folder: Path, rng: random.Random) -> Any:
-        place = _write(folder / "in")
+        place = write_tiny(folder / "in")
         data = json.loads(json.loads(make_checkpoint().tokenizer.to_json())["backend"])
         for name in (
             "vocab.json",
@@ -414,22 +258,22 @@ def _put(path: Path, value: Any) -> None:
 
 def _odd_config(folder: Path, rng: random.Random) -> Sequence[str]:
     """One or two settings of config.json are something else."""
-    place = _write(folder / "in")
+    place = write_tiny(folder / "in")
     data = json.loads((place / "config.json").read_text("utf8"))
     for key in rng.sample(sorted(data), rng.choice([1, 1, 2])):
         data[key] = copy.deepcopy(rng.choice(ODD))
     if rng.random() < 0.1:
         data = rng.choice([[], "x", None, {}, "[" * 100_000])
     _put(place / "config.json", data)
-    return _convert("in")
+    return convert("in")
 
 
 def _odd_file(name: str) -> Make:
     def make(folder: Path, rng: random.Random) -> Sequence[str]:
-        place = _write(folder / "in")
+        place = write_tiny(folder / "in")
         rows: list[tuple[Any, ...]] = [("x", -1), ("y", 10**12), ("\x00", 5), ("z", None), ("[PAD]", 7), ("", 1)]
         odd = [*ODD, dict(rows), [list(row) for row in rows], "[" * 100_000, b"\xff\xff", {"entity_vocab_size": "x"}]
         _put(place / name, copy.deepcopy(rng.choice(odd)))
-        return _convert("in")
+        return convert("in")
 
     return make

@@ -4,105 +4,18 @@ from dataclasses import replace
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from spacy_luke.bridge.wrapper import TorchShim
 from spacy_luke.model.ernie import (
     Aggregator,
     ErnieConfig,
-    ErnieEncoder,
     Knowledge,
     default_layer_kinds,
     place_slots,
     without_knowledge,
 )
-from spacy_luke.model.ernie_heads import EntityDenoiser, PooledHead, mean_cross_entropy, pretraining_losses
-from spacy_luke.model.luke import Windows, activate
-from tests.model.noise import add_noise, make_windows
-
-LENGTHS = (9, 4, 4, 7, 1, 12, 4, 30)
-COUNTS = (5, 0, 3, 3, 0, 1, 0, 29)  # none, some, and every piece but [CLS]
-KINDS = ("sim", "mix", "norm", "sim", "norm")
-SIZE = 12
-
-
-def make_ernie(*, seed=0, **settings) -> ErnieEncoder:
-    sizes = {"vocab_size": 50, "hidden_size": 24, "num_layers": 5, "num_heads": 4, "intermediate_size": 40}
-    sizes |= {"max_positions": 40, "entity_size": SIZE, "entity_heads": 3, "layer_kinds": KINDS, **settings}
-    return add_noise(ErnieEncoder(ErnieConfig(**sizes)), seed=seed)
-
-
-def make_knowledge(lengths=LENGTHS, counts=COUNTS, *, seed=3, size=SIZE) -> Knowledge:
-    """Entities at any pieces but [CLS], in no order."""
-    generator = torch.Generator().manual_seed(seed)
-    places = [1 + torch.randperm(n - 1, generator=generator)[:count] for n, count in zip(lengths, counts)]
-    assert [len(x) for x in places] == list(counts)
-    return Knowledge(torch.randn(sum(counts), size, generator=generator), torch.cat(places), list(counts))
-
-
-def pick(windows: Windows, knowledge: Knowledge, order) -> tuple:
-    def parts(x, sizes):
-        return torch.cat([x.split(list(sizes))[i] for i in order])
-
-    lengths, counts = windows.lengths, knowledge.counts
-    return (
-        Windows(parts(windows.pieces_N, lengths), [lengths[i] for i in order]),
-        Knowledge(parts(knowledge.vectors_EH, counts), parts(knowledge.at_E, counts), [counts[i] for i in order]),
-    )
-
-
-def dense_attention(attention, x_LD, mask_L):
-    heads = attention.num_heads
-    q, k, v = (
-        f(x_LD).unflatten(-1, (heads, -1)).transpose(0, 1) for f in (attention.query, attention.key, attention.value)
-    )
-    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + (1 - mask_L) * -10000.0
-    return attention.output((scores.softmax(-1) @ v).transpose(0, 1).flatten(1))
-
-
-def dense_window(encoder, pieces_L, vectors_EH, at_E):
-    """The original's computation of one window, written out: an entity row for each piece, and a mask.
-
-    RETURNS: words (L, D) and rows of the entity stream (L, H).
-    """
-    config = encoder.config
-    every_L, mask_L = torch.ones(len(pieces_L)), torch.zeros(len(pieces_L))
-    e_LH = torch.zeros(len(pieces_L), config.entity_size)
-    mask_L[0] = 1
-    mask_L[at_E] = 1
-    e_LH[at_E] = vectors_EH
-    h_LD = encoder.words(Windows(pieces_L, [len(pieces_L)]))
-    for layer, kind in zip(encoder.layers, config.layer_kinds, strict=True):
-        h_LD = layer.attention_norm(h_LD + dense_attention(layer.attention, h_LD, every_L))
-        if kind == "sim":
-            u_LF = activate(layer.up(h_LD), config.activation)
-            h_LD = layer.output_norm(h_LD + layer.down(u_LF))
-            continue
-        if kind == "norm":
-            e_LH = layer.entity_attention_norm(e_LH + dense_attention(layer.entity_attention, e_LH, mask_L))
-        e_LH = e_LH * mask_L[:, None]
-        u_LF = activate(layer.up(h_LD) + layer.entity_up(e_LH), config.activation)
-        if config.fusion == "paper":
-            h_LD, e_LH = (activate(f(u_LF), config.activation) for f in (layer.down, layer.entity_down))
-        else:
-            h_LD = layer.output_norm(h_LD + layer.down(u_LF))
-            e_LH = layer.entity_output_norm(e_LH + layer.entity_down(u_LF))
-    return h_LD, e_LH
-
-
-def dense(encoder, windows, knowledge):
-    words, entities = [], []
-    for i in range(len(windows.lengths)):
-        window, known = pick(windows, knowledge, [i])
-        h, e = dense_window(encoder, window.pieces_N, known.vectors_EH, known.at_E)
-        words.append(h)
-        entities.append(e[known.at_E])
-    return torch.cat(words), torch.cat(entities)
-
-
-def assert_close(got, expected, *, atol=3e-6):
-    for g, e in zip(got, expected, strict=True):
-        torch.testing.assert_close(g.detach(), e.detach(), atol=atol, rtol=1e-5)
+from tests.model.ernies import COUNTS, KINDS, LENGTHS, SIZE, assert_close, dense, make_ernie, make_knowledge, pick
+from tests.model.noise import make_windows
 
 
 @pytest.mark.parametrize("gradients", [True, False])
@@ -320,39 +233,3 @@ def test_parameter_names():
     paper = set(make_ernie(fusion="paper").state_dict())
     assert {x for x in names - paper if ".output_norm" not in x and ".entity_output_norm" not in x} == set()
     assert paper < names
-
-
-@torch.no_grad()
-def test_entity_denoiser():
-    config = make_ernie().config
-    states, candidates = torch.randn(5, 24), torch.randn(7, SIZE)
-    paper = add_noise(EntityDenoiser(config, transform=False))
-    assert_close([paper(states, candidates)], [paper.dense(states) @ candidates.T])
-    code = add_noise(EntityDenoiser(config))
-    assert_close([code(states, candidates)], [code.norm(F.gelu(code.dense(states))) @ candidates.T])
-    assert set(code.state_dict()) - set(paper.state_dict()) == {"norm.weight", "norm.bias"}
-
-
-def test_losses_with_nothing_to_predict():
-    """The original's mean would be no number."""
-    logits = torch.randn(4, 3, requires_grad=True)
-    loss = mean_cross_entropy(logits, torch.full((4,), -1))
-    loss.backward()
-    assert loss.item() == 0
-    assert not logits.grad.any()
-    none = torch.empty(0, dtype=torch.long)
-    gold = torch.tensor([0, -1, 2, -1])
-    words, sentences, entities = pretraining_losses((logits, logits, torch.empty(0, 5)), (gold, gold, none))
-    expected = F.cross_entropy(logits[[0, 2]], gold[[0, 2]])
-    assert words.item() == pytest.approx(expected.item())
-    assert sentences.item() == words.item()
-    assert entities.item() == 0
-
-
-def test_pooled_head():
-    head = add_noise(PooledHead(6, 3, bias=False))
-    x = torch.randn(2, 6)
-    assert torch.equal(head(x), x @ head.classifier.weight.T)
-    assert set(head.state_dict()) == {"classifier.weight"}
-    head.train()
-    assert not torch.equal(head(torch.ones(50, 6)), head(torch.ones(50, 6)))

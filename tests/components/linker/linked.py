@@ -6,6 +6,8 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.annotations import set_candidates_given
+from spacy_luke.bridge.documents import read_document
+from spacy_luke.components.linker.inputs import link_tasks
 from spacy_luke.vectors.build import build_vectors
 from tests.tiny import SENTENCES, make_checkpoint
 
@@ -49,3 +51,14 @@ def make_linker(store, *, attention="full", prior=False, weights=make_checkpoint
     for p in linker.model.shims[0].module.parameters():
         p.data += 0.3
     return nlp, linker
+
+
+def make_tasks(linker, docs, table):
+    tasks = []
+    for doc in docs:
+        mentions = [(x.start, x.end) for x in doc.ents]
+        found = [table.candidates(x) for x in linker.candidates(doc, mentions)]
+        tasks += [
+            x for x, _ in link_tasks(linker.input(), read_document(doc, linker.tokenizer), mentions, found, table)
+        ]
+    return tasks
