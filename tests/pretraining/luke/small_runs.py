@@ -1,0 +1,77 @@
+"""Runs of `spacy luke pretrain` by its small config, shortened; in one process or two."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from spacy.util import load_config
+
+from tests.pretraining.runs import as_arguments
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+ALL = [CONFIGS / f"pretrain_{name}.cfg" for name in ("small", "base", "large")]
+SMALL = ALL[0]
+NEW, REST = 6, 24
+
+
+def overrides(folder, **changes):
+    settings = {
+        "paths.weights": str(folder / "dropout"),
+        "paths.shards": str(folder / "shards"),
+        "paths.vectors": None,
+        "corpora.train.held_out": 4,
+        "corpora.dev.held_out": 4,
+        "task.dropout": None,
+        "training.batch_size": 4,
+        "training.precision": "float32",
+        "training.log_every": 1,
+        "training.save_every": 4,
+        "training.eval_every": 8,
+        "stages.new.max_steps": NEW,
+        "stages.new.optimizer.learn_rate": 0.01,
+        "stages.new.optimizer.warmup_steps": 2,
+        "stages.all.max_steps": REST,
+        "stages.all.accumulate": 2,
+        "stages.all.optimizer.learn_rate": 0.01,
+        "stages.all.optimizer.warmup_steps": 5,
+    }
+    return {**settings, **changes}
+
+
+def read_config(folder, path=SMALL, **changes):
+    return load_config(path, overrides=overrides(folder, **changes), interpolate=True)
+
+
+def state(output, stage="all"):
+    return (output / stage / "resume" / "model.safetensors").read_bytes()
+
+
+def torchrun(folder, output, *options, expected=0, **changes):
+    """Two processes. RETURNS: what they said."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "spacy", "luke", "pretrain", str(SMALL), "--output", str(output), *options]
+    done = subprocess.run(
+        [*command, *as_arguments(overrides(folder, **changes))],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == expected, done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+SHORT = {"stages.new.max_steps": 2, "stages.all.max_steps": 6}
+STOPS = """
+from spacy.util import registry
+
+@registry.loggers("stops.v1")
+def make_stopping_logger(step: int):
+    def set_up(nlp, stdout, stderr):
+        def log_step(info):
+            if info is not None and info["step"] == step:
+                raise ValueError("stopped here")
+        return log_step, lambda: None
+    return set_up
+"""

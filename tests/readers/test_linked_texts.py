@@ -1,0 +1,110 @@
+"""ZELDA, ELEVANT, KILT and NIF: entity linking in other files than AIDA's."""
+
+import json
+
+import pytest
+from spacy.tokens import DocBin
+
+from spacy_luke.annotations import (
+    get_rows,
+)
+from spacy_luke.readers.datasets import dataset_docs
+from tests.readers.link_files import NLP, links, read, write
+
+
+def lines(path, *items):
+    return write(path, "".join(json.dumps(item) + "\n" for item in items))
+
+
+def test_zelda(tmp_path):
+    item = {"id": 1, "text": "Bonn and Rome", "index": [[9, 13], [0, 4]], "wikipedia_titles": ["Rome", "Bonn_x"]}
+    (doc,), _ = read(lines(tmp_path / "z.jsonl", item), "zelda")
+    assert links(doc) == [("Bonn", "ENTITY", "Bonn x"), ("Rome", "ENTITY", "Rome")]
+    for change, error in [
+        ({"index": [[0, 4]]}, "a title for each of the 1"),
+        ({"index": [[0, 4], 3]}, r"mention 1: expected characters \[start, end\)"),
+        ({"index": [[0, 4], [9, 99]]}, "must hold characters of the text"),
+    ]:
+        with pytest.raises(ValueError, match=error):
+            read(lines(tmp_path / "z.jsonl", {**item, **change}), "zelda")
+
+
+def test_elevant(tmp_path):
+    def label(start, end, entity, **more):
+        return {"span": [start, end], "entity_id": entity, **more}
+
+    text = "Title: Mary of Bonn met 3 kings in Rome. Rest"
+    labels = [
+        *(label(7, 19, "Q1"), label(15, 19, "Q2", parent=0), label(15, 19, "Q3", parent=0)),
+        *(label(20, 23, "<NIL>"), label(24, 25, "QUANTITY"), label(26, 31, "kings"), label(26, 31, "Q4", coref=True)),
+        *(label(35, 39, "Q5", optional=True), label(41, 45, "Q6"), label(35, 39, "Q7"), label(35, 39, "Q7")),
+    ]
+    item = {"id": 1, "text": text, "evaluation_span": [7, 40], "labels": labels}
+    (doc,), counts = read(lines(tmp_path / "e.jsonl", item), "elevant")
+    assert [(s.text, s.kb_id_) for s in doc.spans["luke_links"]] == [
+        *(("Mary of Bonn", "Q1"), ("Bonn", "Q2"), ("Bonn", "Q3"), ("met", "NIL"), ("kings", "NIL"), ("Rome", "Q7"))
+    ]
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [
+        *(("Mary of Bonn", "Q1"), ("met", "NIL"), ("kings", "NIL"), ("Rome", "Q7"))
+    ]
+    assert [word.text for word in doc if word.ent_iob == 0] == ["Title", ":", "Rest"]
+    assert {name.removeprefix("notes: "): n for name, n in counts.items() if n} == {
+        "linked mentions inside or across others": 2,
+        "dates and quantities left out": 1,
+        "ids that are none of Wikidata, read as NIL": 1,
+        "coreferences left out": 1,
+        "optional labels left out": 1,
+        "labels outside the evaluated text left out": 1,
+        "equal labels counted once": 1,
+    }
+    grouped = next(iter(dataset_docs(NLP, tmp_path / "e.jsonl", format="elevant", spans_key="sc")))
+    assert len(grouped.spans["sc"]) == 6
+    assert not grouped.ents
+    again = next(DocBin(store_user_data=True, docs=[doc]).get_docs(NLP.vocab))
+    assert [(s.text, s.kb_id_) for s in again.spans["luke_links"]] == [
+        (s.text, s.kb_id_) for s in doc.spans["luke_links"]
+    ]
+    assert [word.ent_iob for word in again] == [word.ent_iob for word in doc]
+
+
+def test_kilt(tmp_path):
+    marked = "He met [START_ENT] Mary [END_ENT] in Bonn ."
+    item = {"id": "1", "input": marked, "output": [{"answer": "Mary_I"}], "candidates": ["Mary II", "Mary I"]}
+    bare = {"id": "2", "input": "[START_ENT] Rome [END_ENT]", "output": [{"provenance": []}]}
+    (first, second), _ = read(lines(tmp_path / "k.jsonl", item, bare), "kilt")
+    assert (first.text, links(first)) == ("He met Mary in Bonn .", [("Mary", "ENTITY", "Mary I")])
+    assert get_rows(first, "luke_candidates") == [[7, 11, [["Mary I", 0.5], ["Mary II", 0.5]]]]
+    assert (second.text, links(second)) == ("Rome", [("Rome", "ENTITY", "NIL")])
+    assert get_rows(second, "luke_candidates") is None
+    with pytest.raises(ValueError, match="expected one mention between"):
+        read(lines(tmp_path / "k.jsonl", {**item, "input": "Mary"}), "kilt")
+
+
+NIF = r"""@prefix nif: <http://x#> .
+# a comment
+<http://d/1#char=0,22> a nif:Context , nif:String ;
+    nif:isString "In \"Bonn\" \u00e9t\u00E9, Rome. X"@en .
+<http://d/1#char=4,8> a nif:Phrase ; nif:anchorOf "Bonn" ; nif:beginIndex "4"^^xsd:int ; nif:endIndex "8"^^xsd:int ;
+    nif:referenceContext <http://d/1#char=0,22> ; itsrdf:taIdentRef <http://www.wikidata.org/entity/Q586> .
+<http://d/1#char=17,21> nif:anchorOf "Rome" ; nif:beginIndex "17" ; nif:endIndex "21" ;
+    nif:referenceContext <http://d/1#char=0,22> ; itsrdf:taIdentRef <http://dbpedia.org/resource/Ancient_Rom%65> ; .
+<http://d/1#char=22,23> nif:anchorOf "X" ; nif:beginIndex "22" ; nif:endIndex "23" ;
+    nif:referenceContext <http://d/1#char=0,22> ; itsrdf:taIdentRef <http://aksw.org/notInWiki/X> .
+"""
+
+
+def test_nif(tmp_path):
+    (doc,), counts = read(write(tmp_path / "a.ttl", NIF), "nif")
+    assert doc.text == 'In "Bonn" été, Rome. X'
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("Bonn", "Q586"), ("Rome", "Ancient Rome"), ("X", "NIL")]
+    assert counts["notes: mentions found beside their offset"] == 2
+    for old, new, error in [
+        (" .\n# a", " .\n[ ] # a", "line 2: expected Turtle of NIF"),
+        ("nif:isString", "nif:other", "no context"),
+        ('"4"^^xsd:int', '"x"', "with numbers"),
+        ('anchorOf "Bonn"', 'anchorOf "Cologne"', "expected 'Cologne' at"),
+        ("nif:Context , nif:String", "nif:Context nif:String", "line 4: expected a property and its objects"),
+        ("notInWiki/X> .", "notInWiki/X>", "is it cut off"),
+    ]:
+        with pytest.raises(ValueError, match=error):
+            read(write(tmp_path / "a.ttl", NIF.replace(old, new)), "nif")
