@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict, final
 
 from spacy.tokens import Doc, Span
 
@@ -13,6 +13,7 @@ from .spans import span_at
 FOUND = {QUESTIONS: ANSWERS, QUERIES: FILLERS}
 
 
+@final
 class Question(TypedDict):
     """Places are characters: of answers of the Doc's text, of entities, with a title each, of the question."""
 
@@ -22,6 +23,7 @@ class Question(TypedDict):
     entities: NotRequired[list[tuple[int, int, str]]]
 
 
+@final
 class Query(TypedDict):
     """A sentence with @placeholder once, which one of the candidates fills. Places are characters of the text."""
 

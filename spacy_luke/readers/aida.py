@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..annotations import NIL
 from .columns import ColumnDocument, read_columns
 from .pprforned import ListedMention, read_pprforned
-from .records import Mention, Record
-from .relation_pairs import ENTITY
+from .records import ENTITY, Mention, Record
 from .wned import WnedDocument, WnedMention, read_wned_xml
 
 # Costs of a place for a mention, in characters that it stands off
@@ -23,6 +22,8 @@ LOST = 10_000.0  # not found at all
 INSIDE_WORDS = 500.0  # it begins or ends inside a word
 NO_ENTITY = 100.0  # CoNLL-2003 has no entity there
 BEAM = 64  # ways to place the mentions so far that are followed
+
+Placed = tuple[Mention, WnedMention]  # a mention of the text, and what the XML says of it
 
 
 class Place(NamedTuple):
@@ -33,6 +34,22 @@ class Place(NamedTuple):
     first: int
     last: int
     cost: float
+
+
+class Chosen(NamedTuple):
+    """The places of the mentions so far, the last one first; None for a mention that has none."""
+
+    before: "Chosen | None"
+    place: Place | None
+
+
+class Way(NamedTuple):
+    """One way to place the mentions so far: the one placed last, its place, the cost, and the places of all."""
+
+    last: WnedMention | None
+    at: Place | None
+    cost: float
+    chosen: Chosen | None
 
 
 def read_aida(
@@ -62,9 +79,11 @@ def read_aida(
         )
     listed = None if candidates is None else _find_listed(Path(candidates), linked)
     for i, (document, links_of) in enumerate(zip(documents, linked)):
-        notes: Counter = Counter()
+        notes: Counter[str] = Counter()
         mentions = _place_mentions(document, links_of, notes)
-        given = None if listed is None else _give_candidates(document, mentions, listed[i], notes)
+        given = None
+        if listed is not None:
+            mentions, given = _give_candidates(mentions, listed[i], notes)
         starts = document.sentence_starts
         yield Record(
             f"{path}, document {i} ({links_of.name})",
@@ -77,8 +96,8 @@ def read_aida(
         )
 
 
-def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Counter) -> list[list[Any]]:
-    """[Mention, WnedMention] of each that is in the text."""
+def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Counter[str]) -> list[Placed]:
+    """The mentions that are in the text."""
     labels = {(start, end): label for start, end, label in document.layers[0]}
     places = align_mentions(document.words, linked.mentions, entities=labels)
     found = [(place, mention) for place, mention in zip(places, linked.mentions, strict=True) if place is not None]
@@ -91,7 +110,7 @@ def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Count
         notes[f"{'NIL ' if mention.entity == NIL else ''}mentions of the XML not found in the text"] += 1
     notes["mentions inside words, grown to whole words"] += sum(place.cost >= INSIDE_WORDS for place, _ in found)
     return [
-        [Mention(place.start, place.end, labels.get((place.start, place.end), ENTITY), kb_id=mention.entity), mention]
+        (Mention(place.start, place.end, labels.get((place.start, place.end), ENTITY), kb_id=mention.entity), mention)
         for place, mention in found
     ]
 
@@ -110,31 +129,31 @@ def align_mentions(
     solid = "".join(words)
     last = mentions[-1] if mentions else None
     scale = edges[-1] / max(edges[-1], last.offset + len(last.text)) if last else 1.0
-    # Ways: the mention placed last, its place, the cost, and the places of all so far.
-    ways: list[tuple[WnedMention | None, Place | None, float, tuple]] = [(None, None, 0.0, ())]
+    ways = [Way(None, None, 0.0, None)]
     for mention in mentions:
         places = _places_of("".join(mention.text.split()), solid, edges, entities)
-        followed: dict[Place | None, tuple[WnedMention | None, Place | None, float, tuple]] = {}
-        for before, at, cost, chosen in ways:
-            _keep(followed, (before, at, cost + LOST, (chosen, None)))
+        followed: dict[Place | None, Way] = {}
+        for way in ways:
+            _keep(followed, way._replace(cost=way.cost + LOST, chosen=Chosen(way.chosen, None)))
             for place in places:
-                if at is not None and place.start < at.end:
+                if way.at is not None and place.start < way.at.end:
                     continue
-                step = mention.offset - (before.offset if before else 0)
-                off = abs(place.first - (at.first if at else 0) - step * scale)
-                _keep(followed, (mention, place, cost + place.cost + off, (chosen, place)))
-        ways = sorted(followed.values(), key=lambda way: way[2])[:BEAM]
-    chosen = ways[0][3]
+                step = mention.offset - (way.last.offset if way.last else 0)
+                off = abs(place.first - (way.at.first if way.at else 0) - step * scale)
+                _keep(followed, Way(mention, place, way.cost + place.cost + off, Chosen(way.chosen, place)))
+        ways = sorted(followed.values(), key=lambda way: way.cost)[:BEAM]
     found: list[Place | None] = []
-    while chosen:
-        chosen, place = chosen
-        found.append(place)
+    chosen = ways[0].chosen
+    while chosen is not None:
+        found.append(chosen.place)
+        chosen = chosen.before
     return found[::-1]
 
 
-def _keep(followed: dict, way: tuple) -> None:
-    if way[1] not in followed or way[2] < followed[way[1]][2]:
-        followed[way[1]] = way
+def _keep(followed: dict[Place | None, Way], way: Way) -> None:
+    """Of the ways that end at one place the cheapest, the first of equal ones."""
+    if way.at not in followed or way.cost < followed[way.at].cost:
+        followed[way.at] = way
 
 
 def _places_of(text: str, solid: str, edges: Sequence[int], entities: dict[tuple[int, int], str]) -> list[Place]:
@@ -181,25 +200,24 @@ def _plain(text: str) -> str:
 
 
 def _give_candidates(
-    document: ColumnDocument,
-    mentions: Sequence[list[Any]],
-    listed: Sequence[ListedMention],
-    notes: Counter,
-) -> list[tuple[int, int, list[tuple[str, float]]]]:
-    """Rows of candidates for the mentions that have some; both are in the order of the text, some of which the lists
-    lack. The alignment has most mentions of equal text, and of those most with the same gold title. The lists are of
-    another year's Wikipedia: where their gold title differs, the mention gets it, so that id and candidates agree.
-    mentions: [Mention, WnedMention] lists, of which the first is replaced then."""
+    placed: Sequence[Placed], listed: Sequence[ListedMention], notes: Counter[str]
+) -> tuple[list[Placed], list[tuple[int, int, list[tuple[str, float]]]]]:
+    """The mentions, and rows of candidates for those that have some; both are in the order of the text, some of
+    which the lists lack. The alignment has most mentions of equal text, and of those most with the same gold title. The
+    lists are of another year's Wikipedia: where their gold title differs, the mention gets it, so that id and
+    candidates agree."""
+    mentions = list(placed)
     pairs = _align([mention for _, mention in mentions], listed)
     notes["mentions of the candidate lists not found in the text"] += len(listed) - len(pairs)
     rows = []
     for i, k in pairs:
-        mention, (_, entity, candidates) = mentions[i][0], listed[k]
+        (mention, marked), (_, entity, candidates) = mentions[i], listed[k]
         if (mention.kb_id == NIL) != (entity == NIL):
             notes[f"NIL in {'the XML' if mention.kb_id == NIL else 'the candidate lists'} alone"] += 1
         elif mention.kb_id != entity:
             notes["titles that differ from the XML's, taken from the candidate lists"] += 1
-            mention = mentions[i][0] = replace(mention, kb_id=entity)
+            mention = replace(mention, kb_id=entity)
+            mentions[i] = (mention, marked)
         notes["mentions with given candidates"] += 1
         notes["given candidates"] += len(candidates)
         if mention.kb_id != NIL and mention.kb_id not in {title for title, _ in candidates}:
@@ -208,7 +226,7 @@ def _give_candidates(
     notes["mentions of a knowledge base without given candidates"] += sum(
         mention.kb_id != NIL for i, (mention, _) in enumerate(mentions) if i not in dict(pairs)
     )
-    return rows
+    return mentions, rows
 
 
 def _align(mentions: Sequence[WnedMention], listed: Sequence[ListedMention]) -> list[tuple[int, int]]:
@@ -223,8 +241,8 @@ def _align(mentions: Sequence[WnedMention], listed: Sequence[ListedMention]) -> 
                 best[i][k] = max(best[i][k], best[i + 1][k + 1] + 2 + same)
     pairs, i, k = [], 0, 0
     while i < n and k < m:
-        same = 2 + (mentions[i].entity == listed[k].entity)
-        if texts[i] == others[k] and best[i][k] == best[i + 1][k + 1] + same:
+        gain = 2 + (mentions[i].entity == listed[k].entity)
+        if texts[i] == others[k] and best[i][k] == best[i + 1][k + 1] + gain:
             pairs.append((i, k))
             i, k = i + 1, k + 1
         elif best[i][k] == best[i + 1][k]:

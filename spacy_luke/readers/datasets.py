@@ -76,7 +76,7 @@ def dataset_docs(
     spans_key: str | None = None,
     align: str = "split",
     overlaps: str = "error",
-    counts: Counter | None = None,
+    counts: Counter[str] | None = None,
     **settings: Any,
 ) -> Iterator[Doc]:
     """Docs of a file in a named format, with all its gold annotation; see `records.make_doc` for the settings."""

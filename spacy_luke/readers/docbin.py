@@ -11,7 +11,22 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from ..annotations import get_candidates_given, get_rows, get_second, set_candidates_given, set_rows, set_second
+from ..annotations import (
+    KNOWLEDGE,
+    LINKS,
+    MENTIONS,
+    QUERIES,
+    QUESTIONS,
+    TYPES,
+    get_candidates_given,
+    get_pair_rows,
+    get_rows,
+    get_second,
+    set_candidates_given,
+    set_pair_rows,
+    set_rows,
+    set_second,
+)
 from ..stores.atomic import write_atomically, write_folder_atomically
 
 Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)
@@ -64,7 +79,7 @@ def make_gold_corpus(
 def copy_words(doc: Doc, vocab: Vocab, *, sentences: bool) -> Doc:
     """A Doc of the same words without annotation, sentence boundaries apart where they are known and wanted."""
     spaces = None if doc.has_unknown_spaces else [bool(word.whitespace_) for word in doc]
-    starts = [word.is_sent_start for word in doc] if sentences else None
+    starts: list[bool | int | None] | None = [word.is_sent_start for word in doc] if sentences else None
     return Doc(vocab, words=[word.text for word in doc], spaces=spaces, sent_starts=starts)
 
 
@@ -96,14 +111,14 @@ def copy_given(
         given.set_ents([Span(given, e.start, e.end, label=e.label_, kb_id=e.kb_id_) for e in doc.ents])
     if links:
         given.set_ents([Span(given, e.start, e.end, label=e.label_) for e in doc.ents], default="outside")
-        if "luke_links" in doc.spans:
-            places = sorted({(span.start, span.end, span.label_) for span in doc.spans["luke_links"]})
-            given.spans["luke_links"] = [Span(given, start, end, label=label) for start, end, label in places]
-    if mentions and "luke_types" in doc.spans:
-        extents = sorted({(span.start, span.end) for span in doc.spans["luke_types"]})
-        given.spans["luke_mentions"] = [Span(given, start, end) for start, end in extents]
+        if LINKS in doc.spans:
+            places = sorted({(span.start, span.end, span.label_) for span in doc.spans[LINKS]})
+            given.spans[LINKS] = [Span(given, start, end, label=label) for start, end, label in places]
+    if mentions and TYPES in doc.spans:
+        extents = sorted({(span.start, span.end) for span in doc.spans[TYPES]})
+        given.spans[MENTIONS] = [Span(given, start, end) for start, end in extents]
     if pairs:
-        set_rows(given, "luke_pairs", get_rows(doc, "luke_pairs"))
+        set_pair_rows(given, get_pair_rows(doc))
     copy_asked(doc, given, questions=questions, knowledge=knowledge)
     return given
 
@@ -112,11 +127,11 @@ def copy_asked(doc: Doc, given: Doc, *, questions: bool = True, knowledge: bool 
     """Give a Doc of the same text, whatever its words are, what a gold Doc has beside gold: questions and queries
     without their answers, entities of a knowledge graph, candidates of linking, and where the second of two texts
     begins."""
-    for name in ("luke_questions", "luke_queries"):
+    for name in (QUESTIONS, QUERIES):
         if questions and (rows := get_rows(doc, name)) is not None:
             set_rows(given, name, [{key: value for key, value in row.items() if key != "answers"} for row in rows])
     if knowledge:
-        set_rows(given, "luke_knowledge", get_rows(doc, "luke_knowledge"))
+        set_rows(given, KNOWLEDGE, get_rows(doc, KNOWLEDGE))
     set_candidates_given(given, get_candidates_given(doc))
     set_second(given, get_second(doc))
 

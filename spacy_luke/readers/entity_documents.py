@@ -75,7 +75,7 @@ def _read_docs(files: Sequence[Path], nlp: Language) -> Iterator[Doc]:
         yield from DocBin().from_disk(file).get_docs(nlp.vocab)
 
 
-def _from_line(where: str, data: dict, nlp: Language) -> LinkedDocument:
+def _from_line(where: str, data: dict[str, Any], nlp: Language) -> LinkedDocument:
     text = take(where, data, "text", str)
     mentions = []
     for item in take(where, data, "entities", list):

@@ -32,7 +32,7 @@ def read_open_entity(path: str | Path, *, text: str = "file") -> Iterator[Record
         if text == "paper":
             sentence, places = _replace_brackets(sentence, (start, end))
             start, end = _move(places, start, end)
-            knowledge = knowledge and [(*_move(places, a, b), *rest) for a, b, *rest in knowledge]
+            knowledge = knowledge and [(*_move(places, a, b), name, score) for a, b, name, score in knowledge]
         empty = start == end
         mentions = [] if empty else [Mention(start, end, types=types)]
         yield Record(
@@ -50,10 +50,9 @@ def read_guesses(where: str, item: Any, name: str) -> list[tuple[int, int, str, 
     """(start, end, id, score) of each [id, start, end, score] in a file of ERNIE's release, characters."""
     guesses = []
     for i, row in enumerate(take(where, item, name, list)):
-        kinds = (str, int, int, (int, float))
+        kinds = (str, int, int, int | float)
         good = isinstance(row, list) and len(row) == len(kinds)
-        good = good and all(isinstance(x, kind) and not isinstance(x, bool) for x, kind in zip(row, kinds, strict=True))
-        if not good:
+        if not good or any(isinstance(x, bool) or not isinstance(x, kind) for x, kind in zip(row, kinds, strict=True)):
             raise ValueError(f"{where}: expected {name!r} as [id, start, end, score], but number {i} is {row!r:.80}.")
         guesses.append((row[1], row[2], row[0], float(row[3])))
     return guesses
@@ -86,7 +85,8 @@ def with_brackets(text: str) -> str:
 def _replace_brackets(sentence: str, edges: Sequence[int]) -> tuple[str, list[int]]:
     """The text with brackets, and where each of its characters, and its end, has gone. What lies across an edge of the
     mention is none."""
-    new, places = "", []
+    new = ""
+    places: list[int] = []
     cuts = [0, *sorted(min(max(edge, 0), len(sentence)) for edge in edges), len(sentence)]
     for begin, end in zip(cuts, cuts[1:]):
         done = begin

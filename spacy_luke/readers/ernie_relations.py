@@ -7,8 +7,7 @@ from typing import Any
 
 from .entity_typing import read_guesses
 from .json_files import read_json_list, take
-from .records import TEXTS, Mention, Record, check_choice
-from .relation_pairs import ENTITY
+from .records import ENTITY, TEXTS, Mention, Record, check_choice
 
 NO_RELATION = ("NA", "no_relation")
 
@@ -62,4 +61,5 @@ def _pairs(path: str | Path, text: str) -> Iterator[tuple[str, Any, list[tuple[i
             raise ValueError(f"{where}: expected two 'ents', the head and the tail, but there are {len(pair)}.")
         inside = len(sentence) > 1 and sentence[0].isalnum() and sentence[1].isalnum()
         mend = text == "paper" or inside
-        yield where, item, [(0 if start == 1 and mend else start, *rest) for start, *rest in pair]
+        moved = [(0 if start == 1 and mend else start, end, name, score) for start, end, name, score in pair]
+        yield where, item, moved

@@ -86,7 +86,7 @@ def read_glue(path: str | Path, *, task: str | None = None, damaged: str = "erro
 
 def _columns(where: str, cells: list[str], task: str) -> list[str]:
     form = TASKS[task]
-    if task == "cola" and len(cells) == len(COLA_COLUMNS) and cells[1] in form.labels:
+    if task == "cola" and len(cells) == len(COLA_COLUMNS) and cells[1] in (form.labels or ()):
         return COLA_COLUMNS
     if missing := [name for name in form.texts if name not in cells]:
         raise ValueError(

@@ -3,9 +3,11 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..stores.plain_text import not_utf8, parse_json, read_text
+
+T = TypeVar("T")
 
 
 def read_json(path: str | Path) -> Any:
@@ -19,7 +21,7 @@ def read_json(path: str | Path) -> Any:
         ) from None
 
 
-def read_json_lines(path: str | Path) -> Iterator[tuple[str, dict]]:
+def read_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """For each line that is not blank "FILE, line N" and its object; ValueError where there is none."""
     path = Path(path)
     empty = True
@@ -33,7 +35,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[str, dict]]:
         raise ValueError(f"{path}: expected JSON lines, but the file holds none.")
 
 
-def read_json_list(path: str | Path) -> Iterator[tuple[str, dict]]:
+def read_json_list(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """For each object of a file that is one JSON list "FILE, item N" (from 0) and the object."""
     items = read_json(path)
     if not isinstance(items, list) or not items:
@@ -47,16 +49,14 @@ def read_json_list(path: str | Path) -> Iterator[tuple[str, dict]]:
         yield where, item
 
 
-def take(where: str, item: Any, name: str, kind: type | tuple[type, ...]) -> Any:
+def take(where: str, item: Any, name: str, kind: type[T]) -> T:
     """item[name], which must be there and of this type."""
     if not isinstance(item, dict):
         raise ValueError(f"{where}: expected an object with {name!r}, but got {str(item)[:80]!r}.")
     value = item.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        expected = " or ".join(k.__name__ for k in kinds)
         got = f"{value!r:.80}" if name in item else f"an object with {sorted(item)}"
-        raise ValueError(f"{where}: expected {name!r} ({expected}), but got {got}.")
+        raise ValueError(f"{where}: expected {name!r} ({kind.__name__}), but got {got}.")
     return value
 
 
@@ -69,7 +69,7 @@ def take_strings(where: str, item: Any, name: str) -> list[str]:
     return values
 
 
-def _parse(where: str, raw: bytes, encoding: str) -> dict:
+def _parse(where: str, raw: bytes, encoding: str) -> dict[str, Any]:
     try:
         data = parse_json(raw.decode(encoding))
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 """JSON lines: a text and what is marked in it by characters, as annotation tools and this project write them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations import Query, Question
 from .docbin import Lengths
 from .json_files import read_json_lines, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
@@ -80,7 +81,7 @@ class JsonlCorpus:
         overlaps: str = "error",
         limit: int | None = None,
         lengths: Lengths | None = None,
-        counts: Counter | None = None,
+        counts: Counter[str] | None = None,
     ) -> None:
         check_choice("align", align, ALIGN)
         check_choice("overlaps", overlaps, OVERLAPS)
@@ -93,7 +94,7 @@ class JsonlCorpus:
         self.overlaps = overlaps
         self.limit = limit
         self.lengths = lengths
-        self.counts: Counter = Counter() if counts is None else counts  # see records.make_doc
+        self.counts: Counter[str] = Counter() if counts is None else counts  # see records.make_doc
 
     def docs(self, nlp: Language) -> Iterator[Doc]:
         for n_read, record in enumerate(read_jsonl(self.path, spans_field=self.spans_field), 1):
@@ -114,7 +115,7 @@ class JsonlCorpus:
             yield Example(nlp.make_doc(gold.text), gold)
 
 
-def _parse_line(where: str, data: dict, spans_field: str | None) -> Record:
+def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Record:
     text = data.get("text")
     if not isinstance(text, str):
         raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.")
@@ -133,12 +134,10 @@ def _parse_line(where: str, data: dict, spans_field: str | None) -> Record:
         relations = [_parse_relation(f"{where}, relation {i}", item, items, mentions) for i, item in enumerate(found)]
     if data.get("questions") is not None:
         found = take(where, data, "questions", list)
-        questions = [_parse_asked(f"{where}, question {i}", item, "question", i, text) for i, item in enumerate(found)]
+        questions = [_parse_question(f"{where}, question {i}", item, i, text) for i, item in enumerate(found)]
     if data.get("queries") is not None:
         found = take(where, data, "queries", list)
-        queries = [_parse_asked(f"{where}, query {i}", item, "query", i, text) for i, item in enumerate(found)]
-        for i, query in enumerate(queries):
-            _check_candidates(f"{where}, query {i}", query, mentions)
+        queries = [_parse_query(f"{where}, query {i}", item, i, text, mentions) for i, item in enumerate(found)]
     return Record(where, text=text, mentions=mentions, relations=relations, questions=questions, queries=queries)
 
 
@@ -168,8 +167,8 @@ def _parse_relation(where: str, item: Any, items: list[Any], mentions: list[Ment
             f"{item!r:.80}."
         )
     if "head_span" in fields:
-        numbers = {(mention.start, mention.end): i for i, mention in enumerate(mentions)}
-        ends = [(span.get("start"), span.get("end")) for span in (item["head_span"], item["child_span"])]
+        numbers: dict[Any, int] = {(mention.start, mention.end): i for i, mention in enumerate(mentions)}
+        ends: list[Any] = [(span.get("start"), span.get("end")) for span in (item["head_span"], item["child_span"])]
     elif "from_id" in fields:
         numbers = {entry["id"]: i for i, entry in enumerate(items) if isinstance(entry, dict) and "id" in entry}
         ends = [item["from_id"], item["to_id"]]
@@ -188,35 +187,52 @@ def _parse_relation(where: str, item: Any, items: list[Any], mentions: list[Ment
     return numbers[ends[0]], numbers[ends[1]], label
 
 
-def _parse_asked(where: str, item: Any, field: str, number: int, text: str) -> dict[str, Any]:
-    asked: dict[str, Any] = {"id": str(number), field: take(where, item, field, str)}
-    if item.get("id") is not None:
-        asked["id"] = str(item["id"])
-    for name in ("candidates", "answers"):
-        if item.get(name) is None:
-            continue
-        asked[name] = []
-        for place in take(where, item, name, list):
-            if not isinstance(place, list) or [type(x) for x in place] != [int, int]:
-                raise ValueError(f"{where}: expected [start, end] under {name!r}, but got {place!r}.")
-            _check_characters(where, f"{name} {place}", (place[0], place[1]), text)
-            if place not in asked[name]:
-                asked[name].append(place)
-    return asked
+def _parse_question(where: str, item: Any, number: int, text: str) -> Question:
+    asked = take(where, item, "question", str)
+    question = Question(id=_id_of(item, number), question=asked)
+    if item.get("answers") is not None:
+        question["answers"] = _parse_places(where, item, "answers", text)
+    return question
 
 
-def _check_candidates(where: str, query: dict[str, Any], mentions: list[Mention]) -> None:
-    if "candidates" not in query:
-        query["candidates"] = [list(place) for place in dict.fromkeys((m.start, m.end) for m in mentions)]
-    if wrong := [place for place in query.get("answers", []) if place not in query["candidates"]]:
+def _parse_query(where: str, item: Any, number: int, text: str, mentions: Sequence[Mention]) -> Query:
+    """The candidates are all mentions where none are given."""
+    asked = take(where, item, "query", str)
+    query = Query(id=_id_of(item, number), query=asked)
+    if item.get("candidates") is not None:
+        candidates = _parse_places(where, item, "candidates", text)
+    else:
+        candidates = [list(place) for place in dict.fromkeys((m.start, m.end) for m in mentions)]
+    query["candidates"] = candidates
+    if item.get("answers") is None:
+        return query
+    answers = query["answers"] = _parse_places(where, item, "answers", text)
+    if wrong := [place for place in answers if place not in candidates]:
         raise ValueError(
-            f"{where}: the answer {wrong[0]} is none of its {len(query['candidates'])} candidates (all mentions, where "
+            f"{where}: the answer {wrong[0]} is none of its {len(candidates)} candidates (all mentions, where "
             f"'candidates' is not given), and so could never be found."
         )
-    if query.get("answers") == []:
+    if not answers:
         raise ValueError(
             f"{where}: expected the places of its answers, but there are none; leave 'answers' out if unknown."
         )
+    return query
+
+
+def _id_of(item: dict[str, Any], number: int) -> str:
+    return str(number if item.get("id") is None else item["id"])
+
+
+def _parse_places(where: str, item: dict[str, Any], name: str, text: str) -> list[list[int]]:
+    """Places of the text, each once."""
+    places: list[list[int]] = []
+    for place in take(where, item, name, list):
+        if not isinstance(place, list) or [type(x) for x in place] != [int, int]:
+            raise ValueError(f"{where}: expected [start, end] under {name!r}, but got {place!r}.")
+        _check_characters(where, f"{name} {place}", (place[0], place[1]), text)
+        if place not in places:
+            places.append(place)
+    return places
 
 
 def _check_characters(where: str, name: str, place: Place, text: str) -> None:

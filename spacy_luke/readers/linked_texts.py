@@ -8,8 +8,7 @@ from typing import Any
 
 from ..annotations import NIL
 from .json_files import read_json_lines, take, take_strings
-from .records import Mention, Record
-from .relation_pairs import ENTITY
+from .records import ENTITY, Mention, Place, Record
 from .wned import title_of
 
 WIKIDATA_ID = re.compile(r"[QPL]\d+")
@@ -29,8 +28,9 @@ def read_zelda(path: str | Path) -> Iterator[Record]:
                 f"{where}: expected a title for each of the {len(places)} mentions, but there are {len(titles)}."
             )
         mentions = [
-            Mention(*_place(f"{where}, mention {i}", place), ENTITY, kb_id=title_of(title))
+            Mention(start, end, ENTITY, kb_id=title_of(title))
             for i, (place, title) in enumerate(zip(places, titles))
+            for start, end in [_place(f"{where}, mention {i}", place)]
         ]
         yield Record(where, text=text, mentions=mentions, links=True)
 
@@ -48,7 +48,7 @@ def read_elevant(path: str | Path) -> Iterator[Record]:
         text = take(where, item, "text", str)
         annotated = _place(f"{where}, evaluation_span", item["evaluation_span"]) if "evaluation_span" in item else None
         mentions: dict[tuple[int, int, str], Mention] = {}
-        notes: Counter = Counter()
+        notes: Counter[str] = Counter()
         for i, label in enumerate(take(where, item, "labels", list)):
             at = f"{where}, label {i}"
             entity = take(at, label, "entity_id", str)
@@ -101,7 +101,7 @@ def read_kilt(path: str | Path) -> Iterator[Record]:
         yield Record(where, text=text, mentions=[mention], links=True, candidates=candidates)
 
 
-def _place(where: str, place: Any) -> list[int]:
+def _place(where: str, place: Any) -> Place:
     if not isinstance(place, list) or len(place) != 2 or not all(type(edge) is int for edge in place):
         raise ValueError(f"{where}: expected characters [start, end), but got {place!r:.80}.")
-    return place
+    return place[0], place[1]

@@ -8,8 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..annotations import NIL
-from .records import Mention, Record
-from .relation_pairs import ENTITY
+from .records import ENTITY, Mention, Record
 from .wned import find_near, title_of
 
 TOKEN = re.compile(
@@ -34,7 +33,7 @@ def read_nif(path: str | Path) -> Iterator[Record]:
     path = Path(path)
     resources = _read_turtle(path)
     phrases: dict[str, list[Mention]] = {}
-    notes: dict[str, Counter] = {}
+    notes: dict[str, Counter[str]] = {}
     texts = {uri: found["nif:isString"][0] for uri, found in resources.items() if "nif:isString" in found}
     for uri, found in resources.items():
         if "nif:anchorOf" not in found:
@@ -61,12 +60,12 @@ def read_nif(path: str | Path) -> Iterator[Record]:
     if not texts:
         raise ValueError(f"{path}: expected contexts with nif:isString, but there are none.")
     for uri in sorted(texts):
-        found = phrases.get(uri, [])
+        marked = phrases.get(uri, [])
         mentions = list(
-            {(mention.start, mention.end, mention.kb_id): mention for mention in sorted(found, key=_place)}.values()
+            {(mention.start, mention.end, mention.kb_id): mention for mention in sorted(marked, key=_place)}.values()
         )
         counted = notes.setdefault(uri, Counter())
-        counted["equal labels counted once"] += len(found) - len(mentions)
+        counted["equal labels counted once"] += len(marked) - len(mentions)
         yield Record(f"{path}, {uri}", text=texts[uri], mentions=mentions, links=True, notes=dict(+counted))
 
 

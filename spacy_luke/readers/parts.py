@@ -11,15 +11,25 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup
 
-from ..annotations import get_all_rows, names_of, set_rows
+from ..annotations import (
+    GIVEN_CANDIDATES,
+    KNOWLEDGE,
+    PAIRS,
+    QUERIES,
+    QUESTIONS,
+    RELATIONS,
+    get_all_rows,
+    names_of,
+    set_rows,
+)
 
-PLACES = {  # columns of rows (see `spacy_luke.rows`) that are places, characters [start, end) of the text
-    "luke_relations": ((0, 1), (2, 3)),
-    "luke_pairs": ((0, 1), (2, 3)),
-    "luke_knowledge": ((0, 1),),
-    "luke_candidates": ((0, 1),),
+PLACES = {  # columns of rows (see `annotations.rows`) that are places, characters [start, end) of the text
+    RELATIONS: ((0, 1), (2, 3)),
+    PAIRS: ((0, 1), (2, 3)),
+    KNOWLEDGE: ((0, 1),),
+    GIVEN_CANDIDATES: ((0, 1),),
 }
-ASKED = ("luke_questions", "luke_queries")  # lists of dicts with lists of places under these names
+ASKED = (QUESTIONS, QUERIES)  # lists of dicts with lists of places under these names
 ASKED_PLACES = ("answers", "candidates")
 BLANK_LINE = "\n\n"
 
@@ -79,11 +89,11 @@ def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
         return [doc]
     rows = get_all_rows(doc)
     head = doc._get_array_attrs()
-    array = doc.to_array(head)
+    array = doc.to_array(list(head))
     parts = []
     for start, end in zip(starts, [*starts[1:], len(doc)]):
         span = doc[start:end]
-        part = span.as_doc(array_head=head, array=array)
+        part = span.as_doc(array_head=head, array=array)  # type: ignore[call-arg]  # missing in spaCy's stubs
         part.has_unknown_spaces = doc.has_unknown_spaces
         for name, group in doc.spans.items():
             inside = [(x, x.start - start, x.end - start) for x in group if start <= x.start and x.end <= end]
@@ -106,7 +116,8 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
         if parts and not unknown:
             parts.append(_blank_line(doc))
         parts.append(doc)
-    joined = Doc.from_docs(parts, ensure_whitespace=unknown, exclude=["spans", "user_data", "tensor"])
+    exclude = ["spans", "user_data", "tensor"]
+    joined = Doc.from_docs(parts, ensure_whitespace=unknown, exclude=exclude)  # type: ignore[call-arg]  # missing in spaCy's stubs
     joined.has_unknown_spaces = unknown
     groups: dict[str, list[tuple[Span, int, int]]] = {name: [] for name in docs[0].spans}
     rows: dict[str, list[Any]] = {}

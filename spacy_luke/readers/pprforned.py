@@ -33,16 +33,17 @@ def read_pprforned(path: str | Path) -> dict[int, list[ListedMention]]:
     path = Path(path)
     found: dict[int, list[ListedMention]] = {}
     if path.is_dir():
-        for file in path.rglob("*"):
-            if file.is_file() and file.name.isdecimal():
-                found[int(file.name)] = _read_file(str(file), file.read_bytes())
+        for one in path.rglob("*"):
+            if one.is_file() and one.name.isdecimal():
+                found[int(one.name)] = _read_file(str(one), one.read_bytes())
     else:
         try:
             with tarfile.open(path) as archive:
                 for member in archive:
                     name = Path(member.name).name
-                    if member.isfile() and name.isdecimal():
-                        found[int(name)] = _read_file(f"{path}, {member.name}", archive.extractfile(member).read())
+                    file = archive.extractfile(member) if member.isfile() and name.isdecimal() else None
+                    if file is not None:
+                        found[int(name)] = _read_file(f"{path}, {member.name}", file.read())
         except (tarfile.TarError, EOFError, lzma.LZMAError) as error:
             raise ValueError(f"{path}: expected the archive of PPRforNED, but {error}.") from None
     if not found:

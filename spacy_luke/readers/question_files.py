@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..annotations import Query, Question
 from ..stores.plain_text import parse_json
 from .json_files import read_json, read_json_lines, read_json_list, take
-from .records import Mention, Record
-from .relation_pairs import ENTITY
+from .records import ENTITY, Mention, Record
 
 
 def read_squad(path: str | Path) -> Iterator[Record]:
@@ -21,18 +21,18 @@ def read_squad(path: str | Path) -> Iterator[Record]:
         for p, paragraph in enumerate(take(f"{path}, article {a}", article, "paragraphs", list)):
             where = f"{path}, article {a}, paragraph {p}"
             context = take(where, paragraph, "context", str)
-            questions = []
+            questions: list[Question] = []
             for q, item in enumerate(take(where, paragraph, "qas", list)):
                 at = f"{where}, question {q}"
-                question = {"id": str(item.get("id", q)) if isinstance(item, dict) else "", "question": ""}
-                question["question"] = take(at, item, "question", str).strip()
+                text = take(at, item, "question", str).strip()
+                question = Question(id=str(item.get("id", q)), question=text)
                 if "answers" in item:
                     question["answers"] = _squad_answers(at, context, item)
                 questions.append(question)
             yield Record(where, text=context, has_entities=False, questions=questions)
 
 
-def _squad_answers(where: str, context: str, item: dict) -> list[list[int]]:
+def _squad_answers(where: str, context: str, item: dict[str, Any]) -> list[list[int]]:
     places = []
     for i, answer in enumerate(take(where, item, "answers", list)):
         at = f"{where}, answer {i}"
@@ -54,7 +54,7 @@ def _squad_answers(where: str, context: str, item: dict) -> list[list[int]]:
 def read_squad_triples(path: str | Path) -> Iterator[Record]:
     """A JSON list of objects with "context", "question" and "answer", strings without offsets: the answer is where its
     text stands first. Equal contexts are one document with several questions."""
-    asked: dict[str, list[dict[str, Any]]] = {}
+    asked: dict[str, list[Question]] = {}
     first: dict[str, str] = {}
     for i, (where, item) in enumerate(read_json_list(path)):
         context, question, answer = (take(where, item, name, str) for name in ("context", "question", "answer"))
@@ -80,20 +80,20 @@ def read_record(path: str | Path) -> Iterator[Record]:
         text = take(where, passage, "text", str)
         entities = take(where, passage, "entities", list)
         places = _unique([_record_place(f"{where}, entity {i}", text, entity) for i, entity in enumerate(entities)])
-        queries = []
+        queries: list[Query] = []
         for i, qa in enumerate(take(where, item, "qas", list)):
             at = f"{where}, query {i}"
-            query = {"query": take(at, qa, "query", str), "candidates": places}
+            query = Query(query=take(at, qa, "query", str), candidates=places)
             query["id"] = str(qa.get("id", qa.get("idx", i)))
             if "answers" in qa:
                 answers = take(at, qa, "answers", list)
                 found = [_record_place(f"{at}, answer {k}", text, answer) for k, answer in enumerate(answers)]
                 query["answers"] = _unique(found)
             queries.append(query)
-        yield Record(where, text=text, mentions=[Mention(*place, ENTITY) for place in places], queries=queries)
+        yield Record(where, text=text, mentions=[Mention(start, end, ENTITY) for start, end in places], queries=queries)
 
 
-def _record_passages(path: Path) -> Iterator[tuple[str, dict]]:
+def _record_passages(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     try:

@@ -12,11 +12,27 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
-from ..annotations import set_candidates_given, set_knowledge, set_queries, set_questions, set_rows, set_second
+from ..annotations import (
+    LINKS,
+    TYPES,
+    PairRow,
+    Query,
+    Question,
+    RelationRow,
+    set_candidates_given,
+    set_knowledge,
+    set_pair_rows,
+    set_queries,
+    set_questions,
+    set_relation_rows,
+    set_second,
+)
 
 ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")
 TEXTS = ("file", "paper")
+
+ENTITY = "ENTITY"  # the label of mentions in data sets that give them none
 
 Place = tuple[int, int]
 
@@ -45,8 +61,8 @@ class Record:
     has_entities: bool = True  # whether the mentions with labels are gold entities; else nothing is said about these
     relations: list[tuple[int, int, str]] | None = None  # numbers of head and tail mention, label; None: not said
     pairs: list[tuple[int, int]] | None = None  # numbers of the mentions whose relation is asked for; None: all
-    questions: list[dict[str, Any]] | None = None  # as doc._.luke_questions
-    queries: list[dict[str, Any]] | None = None  # as doc._.luke_queries
+    questions: list[Question] | None = None  # as doc._.luke_questions
+    queries: list[Query] | None = None  # as doc._.luke_queries
     knowledge: list[tuple[int, int, str, float]] | None = None  # given entities: place, id, score; None: not said
     second: str | None = None  # with text: a second one, which the same Doc holds
     cats: dict[str, float] | None = None  # of the whole text
@@ -76,13 +92,13 @@ def make_doc(
     spans_key: str | None = None,
     align: str = "split",
     overlaps: str = "error",
-    counts: Counter | None = None,
+    counts: Counter[str] | None = None,
 ) -> Doc:
     """The record as a Doc with all its gold annotation.
 
     Entities go to doc.ents, or to doc.spans[spans_key]; types to doc.spans["luke_types"], a span for each type and one
     with the label "" for a mention without any; relations, pairs, questions, queries and given entities to its rows
-    (see `spacy_luke.rows`). Equal relations and pairs count once. A second text follows the first after a blank.
+    (see `annotations`). Equal relations and pairs count once. A second text follows the first after a blank.
 
     align: where a mention of real text does not begin and end with a word: "strict" is an error, "expand" makes it grow
     to whole words, "split" splits the words there. Answers are kept as characters, whatever the words are: splitting
@@ -101,7 +117,7 @@ def make_doc(
     counts = Counter() if counts is None else counts
     doc = _tokenize(nlp, record)
     if record.text is not None and align == "split":
-        _split_words(doc, record)
+        _split_words(doc, record, record.text)
     if record.sentence_starts is not None:
         for word in doc:
             word.is_sent_start = (word.i if record.text is None else word.idx) in record.sentence_starts
@@ -136,22 +152,21 @@ def make_doc(
 
 
 def _tokenize(nlp: Language, record: Record) -> Doc:
-    if (record.text is None) == (record.words is None):
+    text, words = record.text, record.words
+    if text is not None and words is None:
+        return nlp.make_doc(text) if record.second is None else _join(nlp, text, record.second)
+    if text is not None or words is None:
         raise ValueError(f"{record.where}: a record has either text or words.")
     if record.second is not None:
-        return _join(nlp, record)
-    if record.text is not None:
-        return nlp.make_doc(record.text)
-    if blank := [i for i, word in enumerate(record.words) if not word]:
-        raise ValueError(f"{record.where}: expected words, but word {blank[0]} of {len(record.words)} is empty.")
-    return Doc(nlp.vocab, words=record.words, spaces=record.spaces)
-
-
-def _join(nlp: Language, record: Record) -> Doc:
-    """Two texts in one Doc with a blank between them, each tokenised by itself."""
-    if record.text is None:
         raise ValueError(f"{record.where}: a record with a second text must have text, not words.")
-    parts = [nlp.make_doc(text) for text in (record.text, record.second)]
+    if blank := [i for i, word in enumerate(words) if not word]:
+        raise ValueError(f"{record.where}: expected words, but word {blank[0]} of {len(words)} is empty.")
+    return Doc(nlp.vocab, words=words, spaces=record.spaces)
+
+
+def _join(nlp: Language, first: str, second: str) -> Doc:
+    """Two texts in one Doc with a blank between them, each tokenised by itself."""
+    parts = [nlp.make_doc(text) for text in (first, second)]
     words = [word.text for part in parts for word in part]
     spaces = [bool(word.whitespace_) for part in parts for word in part]
     if len(parts[0]) and len(parts[1]):
@@ -161,9 +176,9 @@ def _join(nlp: Language, record: Record) -> Doc:
     return doc
 
 
-def _split_words(doc: Doc, record: Record) -> None:
+def _split_words(doc: Doc, record: Record, text: str) -> None:
     """Make words begin and end where mentions do."""
-    edges = {edge for mention in record.mentions for edge in _trim(record, mention)}
+    edges = {edge for mention in record.mentions for edge in _trim(record, text, mention)}
     with doc.retokenize() as retokenizer:
         for word in doc:
             inner = sorted(edge - word.idx for edge in edges if word.idx < edge < word.idx + len(word))
@@ -173,18 +188,19 @@ def _split_words(doc: Doc, record: Record) -> None:
                 retokenizer.split(word, parts, heads=[(word, i) for i in range(len(parts))])
 
 
-def _trim(record: Record, mention: Mention) -> Place:
+def _trim(record: Record, text: str, mention: Mention) -> Place:
     """Blanks at the edges belong to no mention, and would pull in the next word."""
     _check_place(record, mention)
-    piece = record.text[mention.start : mention.end]
+    piece = text[mention.start : mention.end]
     return mention.start + len(piece) - len(piece.lstrip()), mention.end - len(piece) + len(piece.rstrip())
 
 
 def _check_place(record: Record, mention: Mention) -> None:
     start, end = mention.start, mention.end
-    size, unit = (len(record.words), "words") if record.text is None else (len(record.text), "characters")
+    text = record.text
+    size, unit = (len(record.words or ()), "words") if text is None else (len(text), "characters")
     inside = 0 <= start < end <= size
-    if not inside or (record.text is not None and not record.text[start:end].strip()):
+    if not inside or (text is not None and not text[start:end].strip()):
         raise ValueError(
             f"{record.where}: mention {[start, end, mention.label]} must hold {unit} of the text, which has {size} of "
             f"them, "
@@ -196,7 +212,7 @@ def _span_of(doc: Doc, record: Record, mention: Mention, *, align: str) -> Span:
     _check_place(record, mention)
     if record.text is None:
         return Span(doc, mention.start, mention.end, label=mention.label, kb_id=mention.kb_id)
-    start, end = (mention.start, mention.end) if align == "strict" else _trim(record, mention)
+    start, end = (mention.start, mention.end) if align == "strict" else _trim(record, record.text, mention)
     mode = "expand" if align == "expand" else "strict"
     span = doc.char_span(start, end, label=mention.label, kb_id=mention.kb_id, alignment_mode=mode)
     if span is None:
@@ -224,10 +240,10 @@ def _edges(doc: Doc, record: Record, start: int, end: int) -> Place:
     return doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
 
 
-def _set_entities(doc: Doc, entities: list[Span], record: Record, *, overlaps: str, counts: Counter) -> None:
+def _set_entities(doc: Doc, entities: list[Span], record: Record, *, overlaps: str, counts: Counter[str]) -> None:
     kept = filter_spans(entities)
     if len(kept) < len(entities) and record.links and overlaps == "error":
-        doc.spans["luke_links"] = entities
+        doc.spans[LINKS] = entities
         counts["linked mentions inside or across others"] += len(entities) - len(kept)
     elif len(kept) < len(entities) and overlaps == "error":
         lost = next(span for span in entities if span not in kept)
@@ -261,26 +277,27 @@ def _set_types(doc: Doc, spans: Sequence[Span], record: Record) -> None:
         if mention.types is not None:
             types.setdefault((span.start, span.end), []).extend(mention.types)
     if types:
-        doc.spans["luke_types"] = [
+        doc.spans[TYPES] = [
             Span(doc, start, end, label=label)
             for (start, end), labels in sorted(types.items())
             for label in (sorted(set(labels)) or [""])
         ]
 
 
-def _set_relations(doc: Doc, spans: Sequence[Span], record: Record, counts: Counter) -> None:
+def _set_relations(doc: Doc, spans: Sequence[Span], record: Record, counts: Counter[str]) -> None:
     if record.pairs is not None:
         rows = [_pair_row(spans, head, tail, record, f"pair {i}") for i, (head, tail) in enumerate(record.pairs)]
-        set_rows(doc, "luke_pairs", dict.fromkeys(map(tuple, rows)))
+        set_pair_rows(doc, dict.fromkeys(rows))
     if record.relations is not None:
-        seen: dict[tuple, None] = {}
+        seen: dict[RelationRow, None] = {}
         for i, (head, tail, label) in enumerate(record.relations):
-            seen[(*_pair_row(spans, head, tail, record, f"relation {i} ({label!r})"), label)] = None
+            row = _pair_row(spans, head, tail, record, f"relation {i} ({label!r})")
+            seen[RelationRow(*row, label, 1.0)] = None
         counts["equal relations"] += len(record.relations) - len(seen)
-        set_rows(doc, "luke_relations", [[*row, 1.0] for row in seen])
+        set_relation_rows(doc, seen)
 
 
-def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name: str) -> list[int]:
+def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name: str) -> PairRow:
     if not (0 <= head < len(spans) and 0 <= tail < len(spans)):
         raise ValueError(
             f"{record.where}: {name} must have numbers of the {len(spans)} mentions as head and tail, from 0, but it "
@@ -290,7 +307,7 @@ def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name:
     a, b = spans[head], spans[tail]
     if (a.start, a.end) == (b.start, b.end):
         raise ValueError(f"{record.where}: {name} has one mention as head and tail, {_describe(a)}; they must differ.")
-    return [a.start_char, a.end_char, b.start_char, b.end_char]
+    return PairRow(a.start_char, a.end_char, b.start_char, b.end_char)
 
 
 def _describe(span: Span) -> str:

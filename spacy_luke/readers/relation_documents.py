@@ -27,7 +27,7 @@ def read_conll04(path: str | Path, *, text: str = "file") -> Iterator[Record]:
         yield Record(where, words=words, spaces=spaces, sentence_starts=[0], mentions=mentions, relations=relations)
 
 
-def _spert_entities(where: str, item: dict, words: list[str]) -> list[Mention]:
+def _spert_entities(where: str, item: dict[str, Any], words: list[str]) -> list[Mention]:
     if "entities" in item:
         return [
             Mention(take(at, entity, "start", int), take(at, entity, "end", int), take(at, entity, "type", str))
@@ -49,7 +49,8 @@ def read_scierc(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     counted through the document. Coreference ("clusters") is not read. Entities may be nested."""
     for where, item in read_json_lines(path):
         words, starts = _join_sentences(where, item, "sentences")
-        mentions, relations = [], []
+        mentions: list[Mention] = []
+        relations: list[tuple[int, int, str]] = []
         for i, (ner, found) in enumerate(zip(*_by_sentence(where, item, len(starts)), strict=True)):
             at = f"{where}, sentence {i}"
             for row in ner:
@@ -82,7 +83,8 @@ def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "a
     for where, item in read_json_list(path):
         words, starts = _join_sentences(where, item, "sents")
         ends = [*starts[1:], len(words)]
-        mentions, numbers = [], []  # of all entities; the numbers of each entity's mentions
+        mentions: list[Mention] = []
+        numbers: list[range] = []  # of all entities; the numbers of each entity's mentions
         for e, entity in enumerate(take(where, item, "vertexSet", list)):
             if not isinstance(entity, list) or not entity:
                 raise ValueError(f"{where}, entity {e}: expected a list of mentions, but got {entity!r:.80}.")
@@ -135,7 +137,7 @@ def _place(mention: Mention) -> Place:
     return mention.start, mention.end
 
 
-def _join_sentences(where: str, item: dict, name: str) -> tuple[list[str], list[int]]:
+def _join_sentences(where: str, item: dict[str, Any], name: str) -> tuple[list[str], list[int]]:
     """All words of a document, and the first of each sentence."""
     words: list[str] = []
     starts: list[int] = []
@@ -149,7 +151,7 @@ def _join_sentences(where: str, item: dict, name: str) -> tuple[list[str], list[
     return words, starts
 
 
-def _by_sentence(where: str, item: dict, n_sentences: int) -> list[list[list]]:
+def _by_sentence(where: str, item: dict[str, Any], n_sentences: int) -> list[list[list[Any]]]:
     lists = [take(where, item, name, list) for name in ("ner", "relations")]
     for name, values in zip(("ner", "relations"), lists):
         if len(values) != n_sentences or not all(isinstance(value, list) for value in values):
@@ -157,7 +159,7 @@ def _by_sentence(where: str, item: dict, n_sentences: int) -> list[list[list]]:
     return lists
 
 
-def _row(where: str, row: Any, n_numbers: int, name: str) -> list:
+def _row(where: str, row: Any, n_numbers: int, name: str) -> list[Any]:
     expected = [int] * n_numbers + [str]
     if not isinstance(row, list) or [type(x) for x in row] != expected or not row[-1]:
         raise ValueError(f"{where}: expected {n_numbers} numbers and a label under {name!r}, but got {row!r:.80}.")

@@ -7,9 +7,8 @@ from typing import Any
 
 from .columns import decode_line
 from .json_files import read_json, read_json_list, take, take_strings
-from .records import TEXTS, Mention, Place, Record, blanks_between, check_choice
+from .records import ENTITY, TEXTS, Mention, Place, Record, blanks_between, check_choice
 
-ENTITY = "ENTITY"  # the label of mentions in data sets that give them none
 MARKS = ("<e1>", "</e1>", "<e2>", "</e2>")
 ANY_MARK = re.compile("|".join(MARKS))
 OPENING_BEFORE_BLANK = re.compile(r"(^|\s)?(<e[12]>)\s+")

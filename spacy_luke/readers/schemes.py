@@ -87,7 +87,7 @@ def decode_brackets(cells: Sequence[str], *, fields: Sequence[str] | None = None
     """
     place = _label_place(fields)
     mentions: list[Mention] = []
-    opened: dict = {}
+    opened: dict[str, list[tuple[int, str]]] = {}
     for i, cell in enumerate(cells):
         if BRACKET.sub("", cell):
             raise TagError(i, f"expected brackets such as (1-person-new, 1) or (1-person-new), but got {cell!r}")

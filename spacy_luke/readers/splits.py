@@ -19,7 +19,7 @@ def divide_records(
     part: str,
     seed: int = 0,
     shares: Sequence[float] = SHARES,
-    counts: Counter | None = None,
+    counts: Counter[str] | None = None,
 ) -> list[Record]:
     """Those of the records that belong to a part, the same shares of each relation.
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..annotations import NIL
-from .records import Mention, Record
-from .relation_pairs import ENTITY
+from .records import ENTITY, Mention, Record
 
 REACH = 40  # characters that a mention may stand away from its offset
 

@@ -10,6 +10,7 @@ from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations import TYPES, register_extensions
+from .counts import per_type, total_of
 from .places import Place, gold_place_finder
 
 
@@ -32,7 +33,7 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     All None where there is no mention.
     """
     register_extensions()
-    per_type: dict[str, PRFScore] = defaultdict(PRFScore)
+    scores_of: dict[str, PRFScore] = defaultdict(PRFScore)
     n = equal = 0
     precision = recall = 0.0
     for gold, predicted in _type_sets(examples):
@@ -42,14 +43,12 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         precision += len(right) / len(predicted) if predicted else 0.0
         recall += len(right) / len(gold) if gold else 0.0
         for label in right:
-            per_type[label].tp += 1
+            scores_of[label].tp += 1
         for label in predicted - gold:
-            per_type[label].fp += 1
+            scores_of[label].fp += 1
         for label in gold - predicted:
-            per_type[label].fn += 1
-    total = PRFScore()
-    for score in per_type.values():
-        total += score
+            scores_of[label].fn += 1
+    total = total_of(scores_of)
     scores: dict[str, Any] = {
         "types_micro_p": total.precision,
         "types_micro_r": total.recall,
@@ -58,7 +57,7 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         "types_macro_r": recall / max(n, 1),
         "types_macro_f": 2 * precision * recall / ((precision + recall) * n) if precision + recall else 0.0,
         "types_strict": equal / max(n, 1),
-        "types_per_type": {label: per_type[label].to_dict() for label in sorted(per_type)},
+        "types_per_type": per_type(scores_of),
     }
     return scores if n else dict.fromkeys(scores)
 

@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
-from spacy.tokens import Doc, Span
+from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import NIL, get_rows, set_rows
+from ..annotations import LINKS, NIL, get_candidates_given, get_linked
+from .counts import get_spans, prf
 from .places import Place, gold_place_finder
 
 KEYS = (
@@ -77,10 +78,9 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
 
     All are None where no gold mention has an id, and others where there is nothing to divide by.
     """
-    counts = [_count(links) for links in _read(examples, spans_key)]
-    if not any(one is not None for one in counts):
+    counts = [one for links in _read(examples, spans_key) if (one := _count(links)) is not None]
+    if not counts:
         return dict.fromkeys(KEYS)
-    counts = [one for one in counts if one is not None]
     known, right = sum(one.known for one in counts), sum(one.right for one in counts)
     answered = sum(one.answered for one in counts)
     with_known = [one for one in counts if one.known]
@@ -88,7 +88,7 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
     for one in counts:
         strict += one.strict
         mentions += one.mentions
-    said = [one for one in with_known if one.reachable is not None]
+    reachable = [one.reachable for one in with_known if one.reachable is not None]
     precision, recall = _share(right, answered), _share(right, known)
     return {
         "links_accuracy": recall,
@@ -97,31 +97,11 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
         "links_r": recall,
         "links_f": None if recall is None else _f1(precision or 0.0, recall),
         "links_macro_f": _mean([_f1(_share(x.right, x.answered) or 0.0, x.right / x.known) for x in with_known]),
-        **_prf("links_strict", strict),
+        **prf("links_strict", strict),
         "links_strict_macro_f": _mean([one.strict.fscore for one in counts if len(one.strict)]),
-        "links_candidate_recall": _share(sum(one.reachable for one in said), known) if said else None,
-        **_prf("links_mentions", mentions),
+        "links_candidate_recall": _share(sum(reachable), known) if reachable else None,
+        **prf("links_mentions", mentions),
     }
-
-
-def link_by_prior(doc: Doc, *, spans_key: str | None = None) -> Doc:
-    """Give each mention the given candidate of the highest prior, the first by id of equal ones, and NIL without any:
-    what a linker must be better than. With PPRforNED's candidates this is the entity with most in-links."""
-    given = {(start, end): candidates for start, end, candidates in get_rows(doc, "luke_candidates") or []}
-    linked: list[list[Any]] = []
-
-    def link(span: Span) -> Span:
-        ranked = sorted(given.get((span.start_char, span.end_char), []), key=lambda one: (-one[1], one[0]))
-        linked.append([span.start_char, span.end_char, [[name, prior, prior] for name, prior in ranked]])
-        return Span(doc, span.start, span.end, label=span.label_, kb_id=ranked[0][0] if ranked else NIL)
-
-    spans = [link(span) for span in _get_spans(doc, spans_key)]
-    if spans_key is None:
-        doc.set_ents(spans)
-    else:
-        doc.spans[spans_key] = spans
-    set_rows(doc, "luke_linked", linked)
-    return doc
 
 
 def link_rows(scores: dict[str, float | None]) -> list[tuple[str, ...]]:
@@ -140,36 +120,25 @@ def link_rows(scores: dict[str, float | None]) -> list[tuple[str, ...]]:
     return [row for row in rows if any(row[1:])]
 
 
-def set_table(scores_per_set: dict[str, dict[str, float | None]], *, keys: Sequence[str] = ("links_f",)) -> list[tuple]:
-    """A table like the papers': a header with the names of the sets and their mean, and a row of percents for each
-    key."""
-    rows: list[tuple] = [("", *scores_per_set, "mean")]
-    for key in keys:
-        values = [scores[key] for scores in scores_per_set.values()]
-        mean = None if None in values else _mean(values)
-        rows.append((key, *("" if value is None else f"{100 * value:.1f}" for value in [*values, mean])))
-    return rows
-
-
 def _read(examples: Iterable[Example], spans_key: str | None) -> Iterator[Links]:
     for example in examples:
         gold_doc, doc = example.reference, example.predicted
-        key = "luke_links" if "luke_links" in gold_doc.spans else None
+        key = LINKS if LINKS in gold_doc.spans else None
         if key is None and not gold_doc.has_annotation("ENT_IOB"):
             continue
         find = gold_place_finder(example)
-        gold = {find(*place): ids for place, ids in _ids(_get_spans(gold_doc, key)).items()}
+        gold = {find(*place): ids for place, ids in _ids(get_spans(gold_doc, key)).items()}
         missing = [find(word.idx, word.idx + len(word)) for word in gold_doc if not word.ent_iob]
         predicted = {
             place: ids - {NIL}
-            for place, ids in _ids(_get_spans(doc, spans_key)).items()
+            for place, ids in _ids(get_spans(doc, spans_key)).items()
             if place in gold or not any(start < place[1] and place[0] < end for start, end in missing)
         }
-        rows = get_rows(doc, "luke_linked")
-        rows = get_rows(doc, "luke_candidates") if rows is None else rows
+        linked = get_linked(doc)
+        proposed = get_candidates_given(doc) if linked is None else linked
         candidates = None
-        if rows is not None:
-            candidates = {(start, end): frozenset(one[0] for one in found) for start, end, found in rows}
+        if proposed is not None:
+            candidates = {(one.start, one.end): frozenset(x.id for x in one.candidates) for one in proposed}
         unknown = {place for place, ids in gold.items() if not ids}
         yield Links({place: ids for place, ids in gold.items() if ids}, unknown, predicted, candidates)
 
@@ -180,12 +149,6 @@ def _ids(spans: Sequence[Span]) -> dict[Place, frozenset[str]]:
         found = ids.setdefault((span.start_char, span.end_char), set())
         found.update([span.kb_id_] if span.kb_id_ else [])
     return {place: frozenset(found) for place, found in ids.items()}
-
-
-def _get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
-    if spans_key is None:
-        return doc.ents
-    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
 def _count(links: Links) -> Counts | None:
@@ -220,9 +183,3 @@ def _share(part: int, whole: int) -> float | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _prf(name: str, score: PRFScore) -> dict[str, float | None]:
-    if not len(score):
-        return {f"{name}_{x}": None for x in "prf"}
-    return {f"{name}_p": score.precision, f"{name}_r": score.recall, f"{name}_f": score.fscore}

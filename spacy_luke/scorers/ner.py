@@ -1,15 +1,15 @@
 """Scores of predicted mentions against gold ones: exact span and label, as conlleval and seqeval count them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from spacy.scorer import PRFScore
-from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from .places import word_edges
+from .counts import get_spans, per_type, prf, total_of
+from .places import solid_edges
 
 Key = tuple[int, int, str]
 
@@ -43,7 +43,7 @@ def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None)
             continue
         if spans_key is not None and spans_key not in gold_doc.spans:
             continue
-        gold = {(span.start, span.end, span.label_) for span in _get_spans(gold_doc, spans_key)}
+        gold = {(span.start, span.end, span.label_) for span in get_spans(gold_doc, spans_key)}
         known, unaligned = _predictions_in_gold_words(example, spans_key)
         for _, _, label in unaligned:
             score_per_label[label].fp += 1
@@ -52,29 +52,14 @@ def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None)
             score_per_label[key[2]].fp += key not in gold
         for key in gold - known:
             score_per_label[key[2]].fn += 1
-    total = PRFScore()
-    for score in score_per_label.values():
-        total += score
+    total = total_of(score_per_label)
     name = "ents" if spans_key is None else f"spans_{spans_key}"
-    if not len(total):
-        return {f"{name}_p": None, f"{name}_r": None, f"{name}_f": None, f"{name}_per_type": None}
-    return {
-        f"{name}_p": total.precision,
-        f"{name}_r": total.recall,
-        f"{name}_f": total.fscore,
-        f"{name}_per_type": {label: score_per_label[label].to_dict() for label in sorted(score_per_label)},
-    }
-
-
-def _get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
-    if spans_key is None:
-        return doc.ents
-    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+    return {**prf(name, total), f"{name}_per_type": per_type(score_per_label) if len(total) else None}
 
 
 def _predictions_in_gold_words(example: Example, spans_key: str | None) -> tuple[set[Key], list[Key]]:
     """Predicted mentions in words of the gold doc: those that align with it, and the words touched by the others."""
-    predicted = {(span.start, span.end, span.label_) for span in _get_spans(example.predicted, spans_key)}
+    predicted = {(span.start, span.end, span.label_) for span in get_spans(example.predicted, spans_key)}
     gold_doc = example.reference
     aligned: set[Key] = predicted
     unaligned: list[Key] = []
@@ -87,8 +72,8 @@ def _predictions_in_gold_words(example: Example, spans_key: str | None) -> tuple
 
 
 def _align(example: Example, predicted: set[Key]) -> tuple[set[Key], list[Key]]:
-    predicted_edges = word_edges(example.predicted)
-    gold_edges = word_edges(example.reference)
+    predicted_edges = solid_edges(example.predicted)
+    gold_edges = solid_edges(example.reference)
     if predicted_edges[-1][1] != (gold_edges[-1][1] if gold_edges else 0):
         raise ValueError(
             f"A prediction and its gold doc must have the same characters, blanks apart, but the texts begin "

@@ -35,7 +35,7 @@ def gold_place_finder(example: Example) -> Callable[[int, int], Place]:
     return find
 
 
-def word_edges(doc: Doc) -> list[Place]:
+def solid_edges(doc: Doc) -> list[Place]:
     """Where each word begins and ends in the text without its blanks."""
     edges, place = [], 0
     for word in doc:

@@ -4,13 +4,14 @@ import re
 import string
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import get_found, get_rows
+from ..annotations import QUERIES, QUESTIONS, Query, Question, ScoredPlace, get_found, get_queries, get_questions
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -42,7 +43,7 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """
     answered: list[tuple[float, float]] = []
     unanswerable: list[float] = []
-    texts, missed = _read(examples, "luke_questions")
+    texts, missed = _read(examples, QUESTIONS)
     for prediction, golds in texts:
         kept = [gold for gold in golds if normalize_answer(gold)] or [""]
         pair = _best(prediction, kept, empty=1.0)
@@ -66,7 +67,7 @@ def score_fillers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
     Keys cloze_em and cloze_f, None without queries; and cloze_not_asked, see `score_answers`.
     """
-    texts, missed = _read(examples, "luke_queries")
+    texts, missed = _read(examples, QUERIES)
     pairs = [_best(prediction, golds, empty=0.0) for prediction, golds in texts if golds]
     return {**_means("cloze", pairs), "cloze_not_asked": missed or None}
 
@@ -104,12 +105,12 @@ def _read(examples: Iterable[Example], asked: str) -> tuple[list[tuple[str, list
     missed = 0
     for example in examples:
         doc, gold_doc = example.predicted, example.reference
-        gold = [item for item in get_rows(gold_doc, asked) or [] if "answers" in item]
+        gold = [item for item in _get_asked(gold_doc, asked) if "answers" in item]
         if not gold:
             continue
-        given = get_rows(doc, asked) or []
+        given = _get_asked(doc, asked)
         found = get_found(doc, asked) or [[] for _ in given]
-        left: dict[str, list[Any]] = {}
+        left: dict[str, list[list[ScoredPlace]]] = {}
         for item, rows in zip(given, found, strict=True):
             left.setdefault(_question(item), []).append(rows)
         for item in gold:
@@ -117,7 +118,7 @@ def _read(examples: Iterable[Example], asked: str) -> tuple[list[tuple[str, list
                 missed += 1
                 continue
             rows = left[_question(item)].pop(0)
-            prediction = doc.text[rows[0][0] : rows[0][1]] if rows else ""
+            prediction = doc.text[rows[0].start : rows[0].end] if rows else ""
             texts.append((prediction, [gold_doc.text[start:end] for start, end in item["answers"]]))
     if missed:
         warnings.warn(
@@ -130,5 +131,9 @@ def _read(examples: Iterable[Example], asked: str) -> tuple[list[tuple[str, list
     return texts, missed
 
 
-def _question(item: dict[str, Any]) -> str:
-    return item["question"] if "question" in item else item["query"]
+def _get_asked(doc: Doc, asked: str) -> Sequence[Question | Query]:
+    return get_questions(doc) if asked == QUESTIONS else get_queries(doc)
+
+
+def _question(item: Question | Query) -> str:
+    return item["query"] if "query" in item else item["question"]

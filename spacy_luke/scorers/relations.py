@@ -11,7 +11,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import get_rows
+from ..annotations import get_pair_rows, get_relation_rows
+from .counts import get_spans, per_type, prf, total_of
 from .places import Place, gold_place_finder
 
 DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
@@ -66,16 +67,16 @@ def score_relations(
         over the X of the gold, where a right X in the wrong direction is an error for precision and recall.
     Keys are None where there is nothing to score.
     """
-    per_type: dict[str, PRFScore] = defaultdict(PRFScore)
+    scores_of: dict[str, PRFScore] = defaultdict(PRFScore)
     strict = PRFScore()
     n_pairs = n_right = 0
     for found in _read(examples, none, spans_key):
         for _, _, label in found.predicted & found.gold:
-            per_type[label].tp += 1
+            scores_of[label].tp += 1
         for _, _, label in found.predicted - found.gold:
-            per_type[label].fp += 1
+            scores_of[label].fp += 1
         for _, _, label in found.gold - found.predicted:
-            per_type[label].fn += 1
+            scores_of[label].fn += 1
         strict.score_set(
             _with_entities(found.predicted, found.predicted_entities), _with_entities(found.gold, found.gold_entities)
         )
@@ -83,16 +84,13 @@ def score_relations(
             n_pairs += len(found.pairs)
             wrong = {key[:2] for key in found.gold ^ found.predicted}
             n_right += len(found.pairs - wrong)
-    total = PRFScore()
-    for score in per_type.values():
-        total += score
     scores: dict[str, Any] = {
-        **_prf("relations", total),
-        **_prf("relations_strict", strict),
-        "relations_macro_f": _macro_f(per_type),
+        **prf("relations", total_of(scores_of)),
+        **prf("relations_strict", strict),
+        "relations_macro_f": _macro_f(scores_of),
         "relations_accuracy": n_right / n_pairs if n_pairs else None,
-        "relations_per_type": {label: per_type[label].to_dict() for label in sorted(per_type)} or None,
-        "relations_semeval_f": _semeval_f(per_type),
+        "relations_per_type": per_type(scores_of) or None,
+        "relations_semeval_f": _semeval_f(scores_of),
     }
     return scores
 
@@ -100,12 +98,12 @@ def score_relations(
 def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) -> Iterator[Found]:
     for example in examples:
         gold_doc, doc = example.reference, example.predicted
-        gold_rows, given = get_rows(gold_doc, "luke_relations"), get_rows(gold_doc, "luke_pairs")
+        gold_rows, given = get_relation_rows(gold_doc), get_pair_rows(gold_doc)
         if gold_rows is None:
             continue
         find = gold_place_finder(example)
         gold = {(find(a, b), find(c, d), label) for a, b, c, d, label, _ in gold_rows}
-        rows = get_rows(doc, "luke_relations") or []
+        rows = get_relation_rows(doc) or []
         predicted = {((a, b), (c, d), label) for a, b, c, d, label, _ in rows}
         pairs = None
         if given is not None:
@@ -122,19 +120,15 @@ def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) 
 def _entity_labels(doc: Doc, spans_key: str | None) -> EntityLabels:
     """Labels of each entity; one of several labels (in a span group) has the set of them."""
     labels: dict[Place, set[str]] = {}
-    for span in doc.ents if spans_key is None else doc.spans.get(spans_key, []):
+    for span in get_spans(doc, spans_key):
         labels.setdefault((span.start_char, span.end_char), set()).add(span.label_)
     return {place: frozenset(names) for place, names in labels.items()}
 
 
-def _with_entities(keys: set[Key], entities: EntityLabels) -> set[tuple]:
-    return {(*key, entities.get(key[0]), entities.get(key[1])) for key in keys}
-
-
-def _prf(name: str, score: PRFScore) -> dict[str, float | None]:
-    if not len(score):
-        return {f"{name}_{x}": None for x in "prf"}
-    return {f"{name}_p": score.precision, f"{name}_r": score.recall, f"{name}_f": score.fscore}
+def _with_entities(
+    keys: set[Key], entities: EntityLabels
+) -> set[tuple[Key, frozenset[str] | None, frozenset[str] | None]]:
+    return {(key, entities.get(key[0]), entities.get(key[1])) for key in keys}
 
 
 def _macro_f(scores: dict[str, PRFScore]) -> float | None:
@@ -143,12 +137,12 @@ def _macro_f(scores: dict[str, PRFScore]) -> float | None:
     return sum(score.fscore for score in in_gold) / len(in_gold) if in_gold else None
 
 
-def _semeval_f(per_type: dict[str, PRFScore]) -> float | None:
-    gold = [label for label, score in per_type.items() if score.tp + score.fn]
+def _semeval_f(scores: dict[str, PRFScore]) -> float | None:
+    gold = [label for label, score in scores.items() if score.tp + score.fn]
     if not all(DIRECTED.fullmatch(label) for label in gold):
         return None
     merged: dict[str, PRFScore] = defaultdict(PRFScore)
-    for label, score in per_type.items():
+    for label, score in scores.items():
         match = DIRECTED.fullmatch(label)
         merged[match[1] if match else label] += score
     return _macro_f(merged)
