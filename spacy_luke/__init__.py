@@ -2,6 +2,6 @@
 
 from importlib.metadata import version
 
-from .saving import save as save
+from .pipelines.saving import save as save
 
 __version__ = version("spacy-luke")

@@ -17,7 +17,6 @@ from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
 from spacy_luke.checkpoint.sources import make_checkpoint_loader, make_ernie_loader
-from spacy_luke.cli.convert import build_pipeline
 from spacy_luke.components.cloze import make_luke_cloze
 from spacy_luke.components.encoder import make_luke_encoder
 from spacy_luke.components.entity_annotator import make_entity_annotator
@@ -30,6 +29,7 @@ from spacy_luke.components.relation import make_luke_relation
 from spacy_luke.components.typer import make_luke_typer
 from spacy_luke.encoders.luke import build_luke_encoder
 from spacy_luke.encoders.nodes import build_shared_encoder
+from spacy_luke.pipelines.conversion import build_pipeline
 from spacy_luke.vectors.build import build_vectors
 from tests.spacy_cli import find_command
 from tests.tiny import make_checkpoint, make_ernie

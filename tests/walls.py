@@ -8,6 +8,8 @@ ROOT = Path(spacy_luke.__file__).parent
 # A part may import parts of lower rows; parts of one row never import each other.
 ROWS = [
     ["cli"],
+    ["pipelines"],
+    ["pages"],
     ["components", "readers", "scorers", "training", "pretraining"],
     ["architectures"],
     ["encoders"],
@@ -20,7 +22,6 @@ ROWS = [
     ["aliases"],
     ["vectors", "wikipedia"],
     ["text", "entity_vocab"],
-    ["saving"],
     ["stores"],
     ["annotations"],
 ]
@@ -29,6 +30,8 @@ RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 ROOMS = {
     "spacy": [
         "cli",
+        "pipelines",
+        "pages",
         "components",
         "readers",
         "scorers",

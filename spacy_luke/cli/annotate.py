@@ -2,23 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import spacy
 import typer
-from spacy.language import Language
-from spacy.tokens import Doc
 from wasabi import msg
 
-from ..annotations import register_extensions, set_queries, set_questions
-from ..components.base import LukeComponent, find_component
-from ..components.cloze import LukeCloze
-from ..components.ner import LukeNER
-from ..components.qa import LukeQA
-from ..components.typer import LukeTyper
-from ..stores.atomic import write_atomically
+from ..pages.findings import Findings, type_list
+from ..pages.page import render_page
+from ..pages.style import one_line, probability, save_page
+from ..pipelines.annotation import annotate
 from ..stores.plain_text import read_text
-from .page import Findings, one_line, probability, read_findings, render_page, type_list
 
 
 def annotate_cli(
@@ -32,57 +25,12 @@ def annotate_cli(
 ) -> None:
     """List the entities of a text with their types, its relations, and the answers to questions about it, each with its
     probability, and show them in a page for the browser."""
-    register_extensions()
-    nlp = spacy.load(pipeline)
-    ner = _find_ner(nlp, component)
-    doc = _make_doc(nlp, read_text(text), question, query)
-    doc = nlp(doc)
-    found = _read(nlp, doc, ner)
+    found = annotate(spacy.load(pipeline), read_text(text), questions=question, queries=query, component=component)
     msg.divider(f"{text}: {', '.join(found.counts())}")
     _print_tables(found, rows)
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(output) as temporary:
-            temporary.write_text(render_page(found, title=text.name), encoding="utf8")
+        save_page(render_page(found, title=text.name), output)
         msg.good(f"Open {output} in a browser to see them in the text")
-
-
-def _find_ner(nlp: Language, name: str | None) -> LukeNER | None:
-    """The luke_ner whose entities are shown; None where there is none, as other components may have set entities."""
-    if not _of_kind(nlp, LukeComponent):
-        raise ValueError(
-            f"Expected a pipeline with a component of spacy_luke, such as luke_ner, but it has {nlp.pipe_names}."
-        )
-    if name is None and not _of_kind(nlp, LukeNER):
-        return None
-    return find_component(nlp, LukeNER, name)
-
-
-def _of_kind(nlp: Language, kind: type) -> list[Any]:
-    return [component for _, component in nlp.pipeline if isinstance(component, kind)]
-
-
-def _make_doc(nlp: Language, text: str, questions: list[str], queries: list[str]) -> Doc:
-    doc = nlp.make_doc(text)
-    asked = ((questions, LukeQA, "--question"), (queries, LukeCloze, "--query"))
-    for given, kind, option in asked:
-        if given and not _of_kind(nlp, kind):
-            raise ValueError(f"{option} needs a {kind.noun} in the pipeline, but it has {nlp.pipe_names}.")
-    if questions:
-        set_questions(doc, questions)
-    if queries:
-        set_queries(doc, queries)
-    return doc
-
-
-def _read(nlp: Language, doc: Doc, ner: LukeNER | None) -> Findings:
-    typed = [span for component in _of_kind(nlp, LukeTyper) for span in component.getter(doc)]
-    return read_findings(
-        doc,
-        spans_key=None if ner is None else ner.cfg["spans_key"],
-        typed=typed,
-        labels=[] if ner is None else ner.labels,
-    )
 
 
 def _print_tables(found: Findings, rows: int) -> None:

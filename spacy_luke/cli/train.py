@@ -6,11 +6,11 @@ import typer
 from spacy.training.initialize import init_nlp
 from wasabi import msg
 
+from ..pipelines.gold import check_docs
 from ..training.loop import train
 from ..training.resume import check_output
 from .configs import check_names, read_config
 from .errors import use_gpu
-from .gold import check_docs
 
 DOC_READERS = ("spacy.Corpus.v1", "spacy-luke.GoldCorpus.v1")
 

@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import Relation, register_extensions
-from spacy_luke.cli.convert import build_pipeline
-from spacy_luke.cli.page import SLOT, draw, read_findings, render_page
+from spacy_luke.pages.drawing import SLOT, draw
+from spacy_luke.pages.findings import read_findings
+from spacy_luke.pages.page import render_page
+from spacy_luke.pipelines.conversion import build_pipeline
 from tests.pipelines import QUERY, QUESTION, make_pipeline
 from tests.tiny import SENTENCES, make_checkpoint
 

@@ -18,8 +18,8 @@ import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.architectures.span_classifier import create_span_head
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.files import read_tensors
-from spacy_luke.cli.convert import build_pipeline
 from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.pipelines.conversion import build_pipeline
 from tests.tiny import ENTITIES, SENTENCES, make_checkpoint
 
 LABELS = ["NIL", "PER", "LOC", "ORG"]
@@ -201,12 +201,13 @@ def test_a_killed_convert_leaves_no_process(tmp_path):
     program = """
         import sys, time
         import spacy_luke.cli.convert as module
+        import spacy_luke.pipelines.conversion as conversion
 
         def read(*_, **__):
             print("reading", file=sys.stderr, flush=True)
             time.sleep(60)
 
-        module.find_source = read
+        conversion.find_source = read
         module.convert_cli("here", module.Path(sys.argv[1]))
     """
     command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "pipeline")]

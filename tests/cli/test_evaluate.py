@@ -10,7 +10,7 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.cli.convert import build_pipeline
+from spacy_luke.pipelines.conversion import build_pipeline
 from spacy_luke.readers.docbin import write_docbin
 from tests.pipelines import annotate, as_gold, make_pipeline
 from tests.tiny import SENTENCES, make_checkpoint

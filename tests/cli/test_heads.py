@@ -13,7 +13,7 @@ from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.files import read_tensors
 from spacy_luke.checkpoint.names import luke_names
 from spacy_luke.checkpoint.special import add_cloze_pieces
-from spacy_luke.cli.convert import build_pipeline, read_label_list
+from spacy_luke.pipelines.conversion import build_pipeline, read_label_list
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.tiny import SENTENCES, make_checkpoint, tokenizer_json
 

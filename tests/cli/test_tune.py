@@ -8,8 +8,8 @@ from spacy.training import Example
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.cli import tune as command
-from spacy_luke.cli.gold import read_gold
+from spacy_luke.pipelines.gold import read_gold
+from spacy_luke.pipelines.tuning import prepare_examples
 from spacy_luke.readers.docbin import write_docbin
 from tests.pipelines import annotate, as_gold, make_pipeline
 from tests.tiny import SENTENCES
@@ -82,7 +82,7 @@ def test_found_and_gold_mentions(saved, name, metric):
 
     def tune(*, gold_mentions):
         examples = read_gold(nlp, saved / "dev.spacy")
-        examples = command._prepare(nlp, proc, examples, gold_mentions=gold_mentions)
+        examples = prepare_examples(nlp, proc, examples, gold_mentions=gold_mentions)
         return proc.tune(examples, nlp=nlp, gold_mentions=gold_mentions)
 
     found = tune(gold_mentions=False)

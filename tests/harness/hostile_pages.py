@@ -64,7 +64,8 @@ def _page(payload: str, place: str) -> Make:
     def make(folder: Path, rng: random.Random) -> Any:
         def render(inputs: Path) -> None:
             from spacy_luke.annotations import register_extensions, set_questions
-            from spacy_luke.cli.page import read_findings, render_page
+            from spacy_luke.pages.findings import read_findings
+            from spacy_luke.pages.page import render_page
 
             register_extensions()
 

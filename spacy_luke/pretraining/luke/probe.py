@@ -44,6 +44,17 @@ def find_mentions(text: str) -> tuple[str, list[tuple[int, int]]]:
     return plain + text[at:], places
 
 
+@dataclass(frozen=True)
+class Answers:
+    """text: without its brackets; neighbours: the nearest entities, with their cosines, by entity; entities: how many
+    the table has."""
+
+    text: str
+    predictions: list[Prediction]
+    neighbours: dict[str, Ranked]
+    entities: int
+
+
 class Probe:
     """Asks a checkpoint with an entity table, a masked-entity head and a tokenizer."""
 
@@ -67,6 +78,14 @@ class Probe:
             own = {n[len(prefix) :]: x.float() for n, x in checkpoint.tensors.items() if n.startswith(prefix)}
             module.load_state_dict(own)
         self.table = checkpoint.tensors[TABLE].float()
+
+    def ask(self, text: str, *, near: Sequence[str] = (), top: int = 10, hide: bool = False) -> Answers:
+        """The likeliest entities of the mentions in brackets, and the neighbours of the entities `near`, or of each
+        mention's first one. See `predict` and `nearest`."""
+        plain, places = find_mentions(text)
+        found = self.predict(plain, places, top=top, hide=hide)
+        asked = near or list(dict.fromkeys(x.entities[0][0] for x in found))
+        return Answers(plain, found, {title: self.nearest(title, top=top) for title in asked}, len(self.titles))
 
     @torch.inference_mode()
     def predict(

@@ -10,9 +10,9 @@ from spacy.tokens import Doc, Span
 from spacy_luke.annotations import set_candidates_given
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.checkpoint.checkpoint import read_checkpoint
-from spacy_luke.cli.convert import build_pipeline
 from spacy_luke.components.linker.decisions import decide
 from spacy_luke.components.linker.inputs import link_tasks
+from spacy_luke.pipelines.conversion import build_pipeline
 
 SPLITS = ("simple", "per_mention")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .stores.atomic import write_folder_atomically
+from ..stores.atomic import write_folder_atomically
 
 
 def save(nlp: Any, path: str | Path, *, exclude: Iterable[str] = ()) -> None:

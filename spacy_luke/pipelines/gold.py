@@ -1,6 +1,7 @@
 """What `spacy luke evaluate` and `spacy luke tune` give a pipeline of a file of gold documents."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.training import Corpus, Example
@@ -33,23 +34,25 @@ def check_docs(path: Path, name: str) -> None:
             raise ValueError(f"{name} is {path}, which is no .spacy file in spite of its name. Make one with `{how}`.")
 
 
-def read_gold(
-    nlp: Language,
-    data: Path,
-    *,
-    sentences: bool = False,
-    entities: bool = False,
-    mentions: bool = False,
-    pairs: bool = False,
-    links: bool = False,
-) -> list[Example]:
-    """Examples whose predicted Docs are what the pipeline is given: the text alone, or, where anything is asked for,
-    the file's words and that of its annotation. Questions and queries are given in any case, without their answers,
-    and so are candidates of linking."""
+class Given(NamedTuple):
+    """What a pipeline is given of the gold documents, besides the text: words and sentence boundaries; doc.ents;
+    mentions that have types, as doc.spans["luke_mentions"]; the pairs that are to be classified; doc.ents without their
+    entities."""
+
+    sentences: bool = False
+    entities: bool = False
+    mentions: bool = False
+    pairs: bool = False
+    links: bool = False
+
+
+def read_gold(nlp: Language, data: Path, given: Given = Given()) -> list[Example]:
+    """Examples whose predicted Docs are what the pipeline is given: the text alone, or, where anything is given, the
+    file's words and that of its annotation. Questions and queries are given in any case, without their answers, and so
+    are candidates of linking."""
     check_docs(data, "The data")
-    asked = {"sentences": sentences, "entities": entities, "mentions": mentions, "pairs": pairs, "links": links}
-    if any(asked.values()):
-        corpus = make_gold_corpus(data, **asked, questions=True)
+    if any(given):
+        corpus = make_gold_corpus(data, **given._asdict(), questions=True)
         return list(corpus(nlp))
     examples = list(Corpus(data)(nlp))
     for example in examples:

@@ -1,0 +1,71 @@
+"""What a pipeline finds in a text, and answers to questions about it."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..annotations import register_extensions, set_queries, set_questions
+from ..components.base import LukeComponent, find_component
+from ..components.cloze import LukeCloze
+from ..components.ner import LukeNER
+from ..components.qa import LukeQA
+from ..components.typer import LukeTyper
+from ..pages.findings import Findings, read_findings
+
+Kind = TypeVar("Kind", bound=LukeComponent)
+
+
+def annotate(
+    nlp: Language,
+    text: str,
+    *,
+    questions: Sequence[str] = (),
+    queries: Sequence[str] = (),
+    component: str | None = None,
+) -> Findings:
+    """Run a pipeline over a text.
+
+    questions: for luke_qa; queries: sentences with @placeholder, for luke_cloze; component: the luke_ner whose entities
+    are shown, where there are several. Raises ValueError where a component that is needed is not there.
+    """
+    register_extensions()
+    ner = _find_ner(nlp, component)
+    doc = nlp(_make_doc(nlp, text, questions, queries))
+    typed = [span for typer in _of_kind(nlp, LukeTyper) for span in typer.getter(doc)]
+    return read_findings(
+        doc,
+        spans_key=None if ner is None else ner.cfg["spans_key"],
+        typed=typed,
+        labels=[] if ner is None else ner.labels,
+    )
+
+
+def _find_ner(nlp: Language, name: str | None) -> LukeNER | None:
+    """The luke_ner whose entities are shown; None where there is none, as other components may have set entities."""
+    if not _of_kind(nlp, LukeComponent):
+        raise ValueError(
+            f"Expected a pipeline with a component of spacy_luke, such as luke_ner, but it has {nlp.pipe_names}."
+        )
+    if name is None and not _of_kind(nlp, LukeNER):
+        return None
+    return find_component(nlp, LukeNER, name)
+
+
+def _of_kind(nlp: Language, kind: type[Kind]) -> list[Kind]:
+    return [component for _, component in nlp.pipeline if isinstance(component, kind)]
+
+
+def _make_doc(nlp: Language, text: str, questions: Sequence[str], queries: Sequence[str]) -> Doc:
+    doc = nlp.make_doc(text)
+    asked: tuple[tuple[Sequence[str], type[LukeComponent], str], ...]
+    asked = ((questions, LukeQA, "--question"), (queries, LukeCloze, "--query"))
+    for given, kind, option in asked:
+        if given and not _of_kind(nlp, kind):
+            raise ValueError(f"{option} needs a {kind.noun} in the pipeline, but it has {nlp.pipe_names}.")
+    if questions:
+        set_questions(doc, questions)
+    if queries:
+        set_queries(doc, queries)
+    return doc

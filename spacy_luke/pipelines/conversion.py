@@ -1,0 +1,205 @@
+"""A fine-tuned checkpoint becomes a pipeline that predicts what the checkpoint's own code predicts."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+from spacy.language import Language
+
+from ..checkpoint.checkpoint import NONE_LABELS, put_none_first, read_checkpoint
+from ..checkpoint.contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
+from ..checkpoint.ernie import is_ernie, read_ernie
+from ..checkpoint.sources import find_source
+from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
+from ..components.ernie import CLASSIFIER as ERNIE_MODEL
+from ..components.linker.settings import DEFAULT_MODEL as LINKER_MODEL
+from ..components.ner import DEFAULT_MODEL as NER_MODEL
+from ..components.qa import DEFAULT_MODEL as QA_MODEL
+from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
+from ..components.typer import DEFAULT_MODEL as TYPER_MODEL
+from ..stores.plain_text import read_text
+from .saving import check_replaceable, save
+
+FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
+
+
+def ner_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    width = checkpoint.tensors["head.classifier.weight"].shape[1] // checkpoint.config.hidden_size
+    model = {**NER_MODEL, "attention": "full", "features": FEATURES[width], "spans_per_word": None}
+    return {"model": model, "max_span_pieces": 16, "max_span_words": None, **_context(checkpoint)}
+
+
+def typer_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    return {"model": _entity_model(checkpoint, TYPER_MODEL), "threshold": 0.5, **_context(checkpoint)}
+
+
+def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
+    none = next(iter(checkpoint.labels or []))  # which `load_head` takes
+    model = _entity_model(checkpoint, RELATION_MODEL)
+    return {"model": model, "suggester": pairs, "none": none, **_context(checkpoint)}
+
+
+def qa_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    return {"model": {**QA_MODEL, "attention": "full"}}
+
+
+def cloze_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    return {"model": _entity_model(checkpoint, CLOZE_MODEL)}
+
+
+def linker_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    overlap = min(128, checkpoint.config.max_window // 2)
+    return {"model": {**LINKER_MODEL, "attention": "full", "prior": False}, "split": "simple", "overlap": overlap}
+
+
+def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
+    return {"model": _ernie_model(checkpoint), "threshold": 0.5, **_ernie_input(checkpoint)}
+
+
+def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
+    pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": None, "types": None}
+    first = next(iter(checkpoint.labels or []))
+    none = first if first in NONE_LABELS["entity_pair_classification"] else None
+    return {"model": _ernie_model(checkpoint), "suggester": pairs, "none": none, **_ernie_input(checkpoint)}
+
+
+def _ernie_model(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
+    return {**ERNIE_MODEL, "bias": "head.classifier.bias" in checkpoint.tensors}
+
+
+def _ernie_input(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
+    return {"context": "document", **({"knowledge": None} if checkpoint.vectors is None else {})}
+
+
+def _entity_model(checkpoint: LukeCheckpoint, default: dict[str, Any]) -> dict[str, Any]:
+    bias = "head.classifier.bias" in checkpoint.tensors
+    return {**default, "attention": "full", "features": "entity", "bias": bias}
+
+
+def _context(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    # some models read short texts only
+    return {"context": "document", "overlap": min(128, checkpoint.config.max_window // 2)}
+
+
+TYPES, RELATES = (f"It {does} doc.ents: give it some, or put luke_ner before it." for does in ("types", "relates"))
+
+
+class Target(NamedTuple):
+    """A component, its settings by checkpoint, and what it asks of a Doc."""
+
+    component: str
+    settings: Callable[[Any], dict[str, Any]]
+    use: str
+
+
+# What each kind of fine-tuned checkpoint becomes, with the settings of the paper.
+PAPER = {
+    "span_classification": Target("luke_ner", ner_settings, "It finds doc.ents."),
+    "entity_classification": Target("luke_typer", typer_settings, TYPES),
+    "entity_pair_classification": Target("luke_relation", relation_settings, RELATES),
+    "question_answering": Target("luke_qa", qa_settings, "It answers doc._.luke_questions."),
+    "cloze": Target(
+        "luke_cloze",
+        cloze_settings,
+        "It fills the gaps of doc._.luke_queries by doc.ents, or by their candidates.",
+    ),
+    "entity_disambiguation": Target(
+        "luke_linker",
+        linker_settings,
+        "It links doc.ents by their candidates in doc._.luke_candidates_given, or from the set_kb of the component.",
+    ),
+}
+ERNIE = {
+    "entity_classification": Target("ernie_typer", ernie_typer_settings, TYPES),
+    "pair_classification": Target("ernie_relation", ernie_relation_settings, RELATES),
+}
+TARGETS = {"luke": PAPER, "ernie": ERNIE}  # by the checkpoint's kind
+
+
+def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict[str, Any] = {}) -> Language:  # noqa: B006
+    """A pipeline that predicts what the checkpoint's own code predicts: sentence boundaries, then the task.
+
+    config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
+    that this package knows, or whose labels are not known.
+    """
+    known = TARGETS[checkpoint.kind]
+    if checkpoint.task not in known:
+        raise ValueError(
+            f"Expected a checkpoint fine-tuned for one of {sorted(known)}, but this one is for {checkpoint.task!r}. "
+            "To train from it, name it in [initialize.components.NAME.weights] of a training config."
+        )
+    matrix = checkpoint.tensors.get("head.classifier.weight")
+    if matrix is not None and checkpoint.labels is None and checkpoint.task != "cloze":
+        raise ValueError(
+            f"The checkpoint does not say what its {len(matrix)} labels are. Give them in the order of its training: "
+            "--labels a,b,c or --labels FILE, one a line."
+        )
+    name, settings, _ = known[checkpoint.task]
+    nlp = spacy.blank(language)
+    nlp.add_pipe("sentencizer")
+    paper = settings(checkpoint)
+    if "context" in config and "context" not in paper:
+        raise ValueError(f"{name} reads whole documents, so there is no context to choose; leave it out.")
+    component: Any = nlp.add_pipe(name, config={**paper, **config})
+    component.load_encoder(checkpoint)
+    component.load_head(checkpoint)
+    return nlp
+
+
+def read_label_list(text: str) -> list[str]:
+    """Labels between commas, or of the file with this name, one a line."""
+    if os.path.isfile(text):  # Path.is_file raises where the list is longer than a file's name can be
+        return read_text(Path(text)).splitlines()
+    return [label.strip() for label in text.split(",")]
+
+
+class Converted(NamedTuple):
+    """A pipeline, the checkpoint that it was made of, and what its component asks of a Doc."""
+
+    nlp: Language
+    checkpoint: Checkpoint
+    use: str
+
+
+def convert(
+    source: str,
+    output: Path,
+    *,
+    language: str = "en",
+    entities: str = "all",
+    context: str | None = None,
+    labels: str | None = None,
+    base: str | None = None,
+    tokenizer: str | None = None,
+    vectors: Path | None = None,
+) -> Converted:
+    """Read a fine-tuned checkpoint and save its pipeline in the folder `output`, which is replaced as a whole.
+
+    source, base, tokenizer: folders, archives or hub names, see `read_checkpoint`. language: of the pipeline's
+    tokenizer. entities: rows of the entity table to keep, "all" or "special". context: "document" or "sentence", None:
+    as in the paper. labels: see `read_label_list`. vectors: folder of entity vectors, of an ERNIE. Raises ValueError
+    before anything is written.
+    """
+    check_replaceable(output)
+    found = find_source(source)
+    names = None if labels is None else read_label_list(labels)
+    if is_ernie(found):
+        checkpoint: Checkpoint = replace(read_ernie(found, labels=names), vectors=vectors)
+        put_none_first(checkpoint, task="entity_pair_classification")
+    elif vectors is not None:
+        raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
+    else:
+        checkpoint = read_checkpoint(
+            found,
+            entities=entities,
+            labels=names,
+            base=None if base is None else find_source(base, weights=False),
+            tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
+        )
+    nlp = build_pipeline(checkpoint, language=language, config={} if context is None else {"context": context})
+    save(nlp, output)
+    return Converted(nlp, checkpoint, TARGETS[checkpoint.kind][checkpoint.task].use)

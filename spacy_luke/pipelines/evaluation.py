@@ -1,0 +1,100 @@
+"""Scores of a pipeline on gold documents, component by component, and its speed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from spacy.language import Language
+from spacy.training import Example
+from tqdm import tqdm
+
+from ..components.base import LukeComponent, find_component
+from ..components.ner import LukeNER
+from ..components.soft_textcat import SoftTextCategorizer
+from .gold import Given, luke_components, read_gold
+from .score_tables import Scores, Table, make_table, missing_gold
+
+
+@dataclass(frozen=True)
+class ComponentScores:
+    """table: has no totals where the gold lacks what the component is scored on, and `missing` then says what."""
+
+    name: str
+    scores: Scores
+    table: Table
+    missing: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """seconds: that the pipeline took, without the scorers."""
+
+    documents: int
+    words: int
+    seconds: float
+    components: Sequence[ComponentScores]
+
+    @property
+    def scores(self) -> Scores:
+        """Those of all components, the number of words, and words a second."""
+        scores: Scores = {}
+        for component in self.components:
+            if component.table.totals:
+                scores.update(component.scores)
+        return {**scores, "words": self.words, "words_per_second": self.words / self.seconds}
+
+
+def evaluate(
+    nlp: Language, data: Path, *, given: Given = Given(), component: str | None = None, progress: bool = False
+) -> Evaluation:
+    """Score every LUKE component and soft_textcat, as its task's official script counts.
+
+    data: a .spacy file or a folder of them. given: what the pipeline need not find; with entities or links a luke_ner
+    is switched off. component: score this one only. Raises ValueError where two components have scores of one name, and
+    where nothing can be scored.
+    """
+    chosen = _choose(nlp, component)
+    if given.entities or given.links:
+        finders = [proc.name for proc in luke_components(nlp) if isinstance(proc, LukeNER)]
+        nlp.select_pipes(disable=finders)
+        chosen = [proc for proc in chosen if proc.name not in finders]
+    examples = read_gold(nlp, data, given)
+    start = perf_counter()
+    asked = nlp.pipe(example.predicted for example in examples)
+    with tqdm(asked, total=len(examples), leave=False, unit="doc", disable=None if progress else True) as docs:
+        examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
+    seconds = perf_counter() - start
+    words = sum(len(example.predicted) for example in examples)
+    scored = _score(chosen, examples)
+    if not any(one.table.totals for one in scored):
+        lacking = "".join(f"\n'{one.name}' is not scored: {data} has {one.missing}." for one in scored)
+        raise ValueError(f"{data} has nothing that the components {nlp.pipe_names} could be scored on.{lacking}")
+    return Evaluation(len(examples), words, seconds, scored)
+
+
+def _choose(nlp: Language, component: str | None) -> list[LukeComponent | SoftTextCategorizer]:
+    texts = {name: proc for name, proc in nlp.pipeline if isinstance(proc, SoftTextCategorizer)}
+    if component is None:
+        return [*luke_components(nlp), *texts.values()]
+    return [texts[component] if component in texts else find_component(nlp, LukeComponent, component)]
+
+
+def _score(chosen: Sequence[LukeComponent | SoftTextCategorizer], examples: Sequence[Example]) -> list[ComponentScores]:
+    golds = [example.reference for example in examples]
+    scored: list[ComponentScores] = []
+    names: set[str] = set()
+    for proc in chosen:
+        found = proc.score(examples)
+        table = make_table(proc, found, golds)
+        if table is None:
+            continue
+        if table.totals:
+            if same := sorted(set(found) & names):
+                raise ValueError(
+                    f"'{proc.name}' has scores of the same names as a component before it ({same[0]} and others): "
+                    "choose one with --component."
+                )
+            names.update(found)
+        scored.append(ComponentScores(proc.name, found, table, missing_gold(proc)))
+    return scored

@@ -1,0 +1,116 @@
+"""The threshold of a component, or its bias, that is best on dev data, set in the saved pipeline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.training import Example
+
+from ..components.base import LukeComponent, find_component
+from ..components.relation import LukeRelation
+from ..components.settings import changed_settings
+from ..stores.atomic import write_atomically
+from .gold import Given, luke_components, read_gold
+from .saving import check_replaceable, save
+
+LEAST = 50  # positives that a threshold is chosen from
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """component: its name; setting, value, before: what was changed; scores: what it gives on the dev data."""
+
+    component: str
+    setting: str
+    value: float
+    before: float | None
+    scores: dict[str, float]
+
+
+def tune_pipeline(
+    pipeline: str,
+    data: Path,
+    *,
+    component: str | None = None,
+    gold_sentences: bool = False,
+    gold_mentions: bool = False,
+    least: int = LEAST,
+    output: Path | None = None,
+) -> Tuned:
+    """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with
+    multi_label) or "no answer", and save it in the pipeline's config.
+
+    pipeline: a folder or a name. data: gold documents that it was not trained on. component: its name, where several
+    have a threshold. gold_sentences: words and sentence boundaries are the file's; gold_mentions: so are mentions, or
+    pairs. least: positives that are needed. output: folder of a new pipeline, None: change this one. Raises ValueError
+    before anything is written.
+    """
+    _check_output(pipeline, output)
+    nlp = spacy.load(pipeline)
+    proc = _find_tunable(nlp, component)
+    if gold_mentions and not hasattr(proc, "getter"):
+        raise ValueError(f"'{proc.name}' takes no mentions: leave --gold-mentions out.")
+    before, on_file = dict(proc.cfg), changed_settings(proc.configured, proc.cfg)
+    golds = read_gold(nlp, data, Given(sentences=gold_sentences))
+    examples = prepare_examples(nlp, proc, golds, gold_mentions=gold_mentions)
+    options = {"gold_mentions": True} if gold_mentions else {}
+    found: dict[str, float] = proc.tune(examples, nlp=nlp, least=least, **options)
+    if output is not None:
+        save(nlp, output)
+    else:
+        _change(nlp, proc, Path(pipeline), rewrite=bool(on_file))
+    setting = next(key for key in found if key in before)
+    return Tuned(proc.name, setting, found.pop(setting), before[setting], found)
+
+
+def prepare_examples(
+    nlp: Language, proc: LukeComponent, examples: Sequence[Example], *, gold_mentions: bool
+) -> list[Example]:
+    """Run what comes before the component; with gold mentions only what is no LUKE task, such as a sentencizer."""
+    names = [name for name, _ in nlp.pipeline]
+    before = names[: names.index(proc.name)]
+    if gold_mentions:
+        before = [name for name in before if not isinstance(nlp.get_pipe(name), LukeComponent)]
+    with nlp.select_pipes(enable=before):
+        docs = list(nlp.pipe(example.predicted for example in examples))
+    return [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
+
+
+def _check_output(pipeline: str, output: Path | None) -> None:
+    if output is None and not (Path(pipeline) / "meta.json").is_file():
+        raise ValueError(
+            f"{pipeline} is no folder with a pipeline that could be changed; choose a new one with --output."
+        )
+    if output is not None:
+        check_replaceable(output)
+
+
+def _find_tunable(nlp: Language, name: str | None) -> LukeComponent:
+    if name is not None:
+        proc = find_component(nlp, LukeComponent, name)
+        if not hasattr(proc, "tune"):
+            raise ValueError(
+                f"'{name}' has no threshold to tune; luke_linker, luke_ner, luke_typer, luke_relation and luke_qa have."
+            )
+        return proc
+    found = [proc for proc in luke_components(nlp) if hasattr(proc, "tune") and not _has_one_label(proc)]
+    if len(found) != 1:
+        raise ValueError(
+            f"The components with a threshold are {[proc.name for proc in found]}. Expected one (luke_ner, luke_typer, "
+            "luke_qa, or luke_relation with multi_label), or --component to name it."
+        )
+    return found[0]
+
+
+def _has_one_label(proc: LukeComponent) -> bool:
+    return isinstance(proc, LukeRelation) and not proc.cfg["multi_label"]
+
+
+def _change(nlp: Language, proc: LukeComponent, folder: Path, *, rewrite: bool) -> None:
+    """The threshold is in config.cfg. rewrite: the component's file had another value, which `settle` has replaced."""
+    with write_atomically(folder / "config.cfg") as temporary:
+        nlp.config.to_disk(temporary)
+    if rewrite:
+        proc.to_disk(folder / proc.name)
