@@ -10,8 +10,7 @@ from wasabi import msg
 from ..pages.findings import Findings, type_list
 from ..pages.page import render_page
 from ..pages.style import one_line, probability, save_page
-from ..pipelines.annotation import annotate
-from ..stores.plain_text import read_text
+from ..pipelines.annotation import annotate_file
 
 
 def annotate_cli(
@@ -25,7 +24,7 @@ def annotate_cli(
 ) -> None:
     """List the entities of a text with their types, its relations, and the answers to questions about it, each with its
     probability, and show them in a page for the browser."""
-    found = annotate(spacy.load(pipeline), read_text(text), questions=question, queries=query, component=component)
+    found = annotate_file(spacy.load(pipeline), text, questions=question, queries=query, component=component)
     msg.divider(f"{text}: {', '.join(found.counts())}")
     _print_tables(found, rows)
     if output is not None:

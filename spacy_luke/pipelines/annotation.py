@@ -1,6 +1,7 @@
 """What a pipeline finds in a text, and answers to questions about it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from spacy.language import Language
@@ -13,26 +14,27 @@ from ..components.ner import LukeNER
 from ..components.qa import LukeQA
 from ..components.typer import LukeTyper
 from ..pages.findings import Findings, read_findings
+from ..stores.plain_text import read_text
 
 Kind = TypeVar("Kind", bound=LukeComponent)
 
 
-def annotate(
+def annotate_file(
     nlp: Language,
-    text: str,
+    path: Path,
     *,
     questions: Sequence[str] = (),
     queries: Sequence[str] = (),
     component: str | None = None,
 ) -> Findings:
-    """Run a pipeline over a text.
+    """Run a pipeline over a text, a file in UTF-8.
 
     questions: for luke_qa; queries: sentences with @placeholder, for luke_cloze; component: the luke_ner whose entities
     are shown, where there are several. Raises ValueError where a component that is needed is not there.
     """
     register_extensions()
     ner = _find_ner(nlp, component)
-    doc = nlp(_make_doc(nlp, text, questions, queries))
+    doc = nlp(_make_doc(nlp, read_text(path), questions, queries))
     typed = [span for typer in _of_kind(nlp, LukeTyper) for span in typer.getter(doc)]
     return read_findings(
         doc,
