@@ -27,7 +27,7 @@ from spacy_luke.model.luke import initialize
 from spacy_luke.pretraining.luke.masking import MaskingSettings
 from spacy_luke.pretraining.luke.task import LukePretraining
 from spacy_luke.pretraining.luke.windows import Drawn, LukeWindows
-from spacy_luke.pretraining.optimizer import OptimizerSettings, make_optimizer
+from spacy_luke.pretraining.stepper import OptimizerSettings, make_stepper
 from spacy_luke.pretraining.stream import move
 from spacy_luke.text.tokenizer import PieceTokenizer
 
@@ -178,7 +178,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     model = LukePretraining(config)
     initialize(model, std=config.initializer_range)  # probabilities as of a model: of larger logits they are denormal
     model.to(device).train()
-    stepper = make_optimizer(model, OptimizerSettings(bias_correction=True, grad_clip=0.0))
+    stepper = make_stepper(model, OptimizerSettings(bias_correction=True, grad_clip=0.0))
     windows, n = make_windows(options), options.windows
     numbers = [[Drawn(i, 0, i) for i in range(a, a + n)] for a in range(0, n * options.repeats, n)]
     batches = [windows.collate(drawn) for drawn in numbers]

@@ -14,9 +14,8 @@ from thinc.api import Optimizer
 from thinc.types import FloatsXd, Generator
 from torch import nn
 
+from ..model.parameter_groups import find_rate, group_parameters
 from .finite import check_gradient
-
-NO_DECAY = (r"bias$", r"norm\.weight$")
 
 
 class AdamW(Optimizer):
@@ -89,14 +88,13 @@ class AdamW(Optimizer):
         stepper = self.steppers.get(key)
         known = [] if stepper is None else [p for group in stepper.param_groups for p in group["params"]]
         if stepper is None or {id(p) for p in known} != {id(p) for _, p in parameters}:
-            groups: dict[tuple[float, float], list[nn.Parameter]] = {}
             depth = max((_layer(name) for name, _ in parameters), default=-1) + 1
-            for name, p in parameters:
-                decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else self.L2
-                groups.setdefault((self.multiple(name, depth), decay), []).append(p)
+            groups = group_parameters(
+                parameters, multiple=lambda name: self.multiple(name, depth), weight_decay=self.L2
+            )
             old = stepper
             stepper = torch.optim.AdamW(
-                [{"params": ps, "multiple": m, "weight_decay": d} for (m, d), ps in groups.items()],
+                groups,
                 lr=self.learn_rate,
                 betas=(self.b1, self.b2),
                 eps=self.eps,
@@ -110,7 +108,7 @@ class AdamW(Optimizer):
         return stepper
 
     def group_rate(self, name: str) -> float:
-        return next((rate for pattern, rate in self.group_rates.items() if pattern.search(name)), 1.0)
+        return find_rate(self.group_rates.items(), name)
 
     def multiple(self, name: str, depth: int) -> float:
         """The share of the learning rate for a parameter; depth: layers of the encoder."""

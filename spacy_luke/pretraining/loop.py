@@ -16,8 +16,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,16 +27,15 @@ from tqdm import tqdm
 from ..bridge.identity import Identity
 from ..model.precision import PRECISIONS, choose_precision
 from ..stores.atomic import mend
-from .optimizer import OptimizerSettings, clip_gradients, freeze, make_optimizer
+from .measures import Measured, Totals, add_measured, averages, total_counts
 from .processes import Processes
 from .saving import RESUME, load_state, save_state
+from .stepper import OptimizerSettings, clip_gradients, freeze, make_stepper
 from .stream import Batch, Position, Stream, move
 
 METRICS = "metrics.jsonl"
 
 
-Measured = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
-Totals = dict[str, float]  # the counts of all batches of a step
 Evaluate = Callable[[nn.Module], dict[str, float]]
 Report = Callable[[dict[str, Any] | None], None]  # after each step: the report, None where there is none
 
@@ -91,7 +91,56 @@ def pretrain(
     """
     freeze(model, optimizer)
     wrapped = processes.wrap(model)
-    stepper = make_optimizer(model, optimizer)
+    stepper = make_stepper(model, optimizer)
+    state = _start(model, stepper, folder, settings, identity, processes, resume=resume)
+    learn = partial(_learn, wrapped, dtype=choose_precision(settings.precision, device_of(model)), processes=processes)
+    batches = stream(Position(**state["position"]))
+    shown = progress and processes.is_main
+    bar = tqdm(
+        total=settings.max_steps, initial=state["step"], desc=folder.name, unit="step", disable=None if shown else True
+    )
+    show = report or _to_console(bar)
+    began, measured = time.perf_counter(), []
+    model.train()
+    for step in range(state["step"], settings.max_steps):
+        parts, position = _take(batches, settings.accumulate)
+        measured += learn(parts, step=step)
+        rate = optimizer.rate(step, settings.max_steps)
+        _step(model, stepper, rate, optimizer.grad_clip, name=f"step {step + 1}, whose last batch is {parts[-1].name},")
+        due = _due(step + 1, settings, evaluates=evaluate is not None)
+        if any(due):
+            add_measured(state["sums"], measured, processes)
+            measured = []
+        figures = None
+        if due.report or due.evaluation:
+            figures = {"step": step + 1, "epoch": position.epoch, "learn_rate": rate, **averages(state["sums"])}
+            if evaluate is not None and due.evaluation:
+                model.eval()
+                figures.update({f"dev_{name}": value for name, value in evaluate(model).items()})
+                model.train()
+            figures["seconds"] = round(time.perf_counter() - began, 3)
+            began, state["sums"] = time.perf_counter(), {}
+        if processes.is_main:
+            _report(folder / METRICS, figures, show)
+        bar.update()
+        if due.state:
+            size = (folder / METRICS).stat().st_size if (folder / METRICS).exists() else 0
+            state.update(step=step + 1, position=position.to_dict(), metrics_bytes=size)
+            save_state(model, stepper, state, folder / RESUME, identity, processes)
+    bar.close()
+
+
+def _start(
+    model: nn.Module,
+    stepper: torch.optim.Optimizer,
+    folder: Path,
+    settings: LoopSettings,
+    identity: Identity,
+    processes: Processes,
+    *,
+    resume: bool,
+) -> dict[str, Any]:
+    """The state to go on from, that of the beginning or a saved one, which is loaded into model and stepper."""
     if processes.is_main:
         folder.mkdir(parents=True, exist_ok=True)
         mend(folder / RESUME)
@@ -112,59 +161,25 @@ def pretrain(
         )
     if processes.is_main:
         _cut(folder / METRICS, state["metrics_bytes"])
-    device = next(model.parameters()).device
-    dtype = choose_precision(settings.precision, device)
-    batches = stream(Position(**state["position"]))
-    shown = progress and processes.is_main
-    bar = tqdm(
-        total=settings.max_steps, initial=state["step"], desc=folder.name, unit="step", disable=None if shown else True
+    return state
+
+
+class _Due(NamedTuple):
+    """What follows a step."""
+
+    report: bool
+    state: bool
+    evaluation: bool
+
+
+def _due(done: int, settings: LoopSettings, *, evaluates: bool) -> _Due:
+    """done: steps, this one included."""
+    is_last = done == settings.max_steps
+    return _Due(
+        report=done % settings.log_every == 0,
+        state=is_last or bool(settings.save_every and done % settings.save_every == 0),
+        evaluation=evaluates and bool(settings.eval_every) and (done % settings.eval_every == 0 or is_last),
     )
-    began, measured = time.perf_counter(), []
-    model.train()
-    for step in range(state["step"], settings.max_steps):
-        parts, position = _take(batches, settings.accumulate)
-        totals = processes.sum(_total(parts))
-        for i, batch in enumerate(parts):
-            with processes.accumulating(wrapped, is_last=i == len(parts) - 1):
-                measured.append(_backward(wrapped, move(batch, device), totals, dtype, step=step, size=processes.size))
-        rate = optimizer.rate(step, settings.max_steps)
-        _step(model, stepper, rate, optimizer.grad_clip, name=f"step {step + 1}, whose last batch is {batch.name},")
-        done = step + 1
-        is_logged, is_last = done % settings.log_every == 0, done == settings.max_steps
-        is_saved = is_last or bool(settings.save_every and done % settings.save_every == 0)
-        is_evaluated = (
-            evaluate is not None and bool(settings.eval_every) and (done % settings.eval_every == 0 or is_last)
-        )
-        if is_logged or is_saved or is_evaluated:
-            _add(state["sums"], measured, processes)
-            measured = []
-        figures = None
-        if is_logged or is_evaluated:
-            figures = {"step": done, "epoch": position.epoch, "learn_rate": rate, **_averages(state["sums"])}
-            if evaluate is not None and is_evaluated:
-                model.eval()
-                figures.update({f"dev_{name}": value for name, value in evaluate(model).items()})
-                model.train()
-            figures["seconds"] = round(time.perf_counter() - began, 3)
-            began, state["sums"] = time.perf_counter(), {}
-        if processes.is_main:
-            _report(folder / METRICS, figures, report or _to_console(bar))
-        bar.update()
-        if is_saved:
-            size = (folder / METRICS).stat().st_size if (folder / METRICS).exists() else 0
-            state.update(step=done, position=position.to_dict(), metrics_bytes=size)
-            save_state(model, stepper, state, folder / RESUME, identity, processes)
-    bar.close()
-
-
-def average(model: nn.Module, *, batches: Sequence[Batch]) -> dict[str, float]:
-    """Averages over batches of what the model measures, without dropout where the caller has switched it off."""
-    sums: dict[str, list[float]] = {}
-    device = next(model.parameters()).device
-    with torch.no_grad():
-        for batch in batches:
-            _add(sums, [model(move(batch, device))[1]], Processes())
-    return {name: total / count for name, (total, count) in sums.items() if count}
 
 
 def _take(batches: Iterator[tuple[Batch, Position]], n: int) -> tuple[list[Batch], Position]:
@@ -173,13 +188,22 @@ def _take(batches: Iterator[tuple[Batch, Position]], n: int) -> tuple[list[Batch
     return [batch for batch, _ in taken], taken[-1][1]
 
 
-def _total(parts: Sequence[Batch]) -> Totals:
-    return {name: float(sum(batch.counts[name] for batch in parts)) for name in parts[0].counts}
+def _learn(
+    model: nn.Module, parts: Sequence[Batch], *, step: int, dtype: torch.dtype, processes: Processes
+) -> list[Measured]:
+    """Adds the gradients of a step's batches. RETURNS: what was measured on each."""
+    totals = processes.sum(total_counts(parts))
+    device = device_of(model)
+    measured = []
+    for i, batch in enumerate(parts):
+        with processes.accumulating(model, is_last=i == len(parts) - 1):
+            measured.append(_backward(model, move(batch, device), totals, dtype, step=step, size=processes.size))
+    return measured
 
 
 def _backward(model: nn.Module, batch: Batch, totals: Totals, dtype: torch.dtype, *, step: int, size: int) -> Measured:
     """Adds the gradient of a batch's share of the step's loss. size: of processes. RETURNS: what was measured."""
-    with torch.autocast(batch_device(model), dtype=dtype, enabled=dtype != torch.float32):
+    with torch.autocast(device_of(model).type, dtype=dtype, enabled=dtype != torch.float32):
         result: tuple[Tensor, Measured] = model(batch, totals)
     loss, measured = result
     if not torch.isfinite(loss):
@@ -193,8 +217,8 @@ def _backward(model: nn.Module, batch: Batch, totals: Totals, dtype: torch.dtype
     return measured
 
 
-def batch_device(model: nn.Module) -> str:
-    return next(model.parameters()).device.type
+def device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
 
 
 def _step(model: nn.Module, stepper: torch.optim.Optimizer, rate: float, clip: float, *, name: str) -> None:
@@ -208,22 +232,6 @@ def _step(model: nn.Module, stepper: torch.optim.Optimizer, rate: float, clip: f
         group["lr"] = rate * group["multiple"]
     stepper.step()
     stepper.zero_grad(set_to_none=True)
-
-
-def _add(sums: dict[str, list[float]], measured: list[Measured], processes: Processes) -> None:
-    """Exact in float64 whenever it is called, so that a saved state in between changes nothing."""
-    new: dict[tuple[str, int], float] = {}
-    for part in measured:
-        for name, pair in part.items():
-            for i, value in enumerate(pair):
-                new[name, i] = new.get((name, i), 0.0) + float(value)
-    for (name, i), total in processes.sum(new).items():
-        sums.setdefault(name, [0.0, 0.0])[i] += total
-
-
-def _averages(sums: dict[str, list[float]]) -> dict[str, float | None]:
-    """None where nothing was counted."""
-    return {name: total / count if count else None for name, (total, count) in sums.items()}
 
 
 def _report(path: Path, figures: dict[str, Any] | None, show: Report) -> None:

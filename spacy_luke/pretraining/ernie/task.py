@@ -11,7 +11,7 @@ from ...checkpoint.contents import ErnieCheckpoint
 from ...checkpoint.ernie import fresh_tensors
 from ...model.ernie import ErnieConfig, ErnieEncoder
 from ...model.ernie_heads import PretrainingHeads, pretraining_losses
-from ..loop import Measured, Totals
+from ..measures import Measured, Totals
 from .corruption import KINDS, ErnieBatch
 
 

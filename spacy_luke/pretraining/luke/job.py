@@ -24,7 +24,8 @@ from ...text.tokenizer import PieceTokenizer
 from ...vectors.build import build_vectors
 from ...vectors.store import EntityVectors
 from ..logger import LOSSES, open_logger
-from ..loop import average, pretrain
+from ..loop import pretrain
+from ..measures import average
 from ..processes import Processes, join_processes
 from ..registry import make_parts
 from ..saving import RESUME, has_state, load_tensors, saved_steps

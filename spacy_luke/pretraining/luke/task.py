@@ -25,7 +25,7 @@ from ...model.config import LukeConfig
 from ...model.luke import LukeEncoder, initialize
 from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead, summed_cross_entropy
 from ...vectors.store import EntityVectors
-from ..loop import Measured, Totals
+from ..measures import Measured, Totals
 from .windows import LukeBatch
 
 TABLE = "encoder.entities.table.weight"

@@ -15,8 +15,9 @@ from spacy_luke.pretraining.ernie.instances import (
     pair_documents,
     report_counts,
 )
-from spacy_luke.pretraining.ernie.records import Records, to_record
+from spacy_luke.pretraining.ernie.records import Records
 from tests.pretraining.ernie.published import BERT, remake
+from tests.pretraining.ernie.record_files import to_record
 from tests.tiny import make_wordpiece
 
 SETTINGS = InstanceSettings(cls_id=2, sep_id=3, mask_id=4, random_pieces=1000, max_pieces=64, min_entities=0)

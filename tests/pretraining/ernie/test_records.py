@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.pretraining.ernie.instances import Instance
-from spacy_luke.pretraining.ernie.records import Records, RecordWriter, from_record, to_record
+from spacy_luke.pretraining.ernie.records import Records, from_record
+from tests.pretraining.ernie.record_files import RecordWriter, to_record
 
 SAMPLE = "data/ernie_pretrain_sample"
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from spacy_luke.pretraining.ernie.instances import Document
-from spacy_luke.pretraining.ernie.records import RecordWriter, to_record
 from spacy_luke.pretraining.ernie.sources import (
     make_document_source,
     make_piece_documents,
@@ -16,6 +15,7 @@ from spacy_luke.pretraining.ernie.sources import (
 )
 from spacy_luke.pretraining.stream import Position, batch_instances
 from tests.pretraining.ernie.published import SEED
+from tests.pretraining.ernie.record_files import RecordWriter, to_record
 from tests.tiny import make_wordpiece
 
 NAMES = [f"Q{i}" for i in range(1, 8)]

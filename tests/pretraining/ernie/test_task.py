@@ -11,7 +11,7 @@ from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
 from spacy_luke.pretraining.ernie.corruption import collate
 from spacy_luke.pretraining.ernie.records import from_record
 from spacy_luke.pretraining.ernie.task import load_pretraining, to_checkpoint
-from spacy_luke.pretraining.loop import average
+from spacy_luke.pretraining.measures import average
 
 LOSSES = ("mlm", "nsp", "dea")
 

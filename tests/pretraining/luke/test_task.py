@@ -7,7 +7,7 @@ from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.pretraining.luke.task import TABLE, idle_patterns, load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.pretraining.luke.windows import Drawn
-from spacy_luke.pretraining.optimizer import OptimizerSettings, make_optimizer
+from spacy_luke.pretraining.stepper import OptimizerSettings, make_stepper
 from tests.pretraining.luke.shards import NAMES, make_shards, make_vocab, make_windows
 from tests.tiny import ENTITIES, make_checkpoint
 
@@ -86,7 +86,7 @@ def test_every_parameter_learns_or_is_idle(tmp_path, tasks):
     model = load_luke_pretraining(make_checkpoint(entity_aware=False), make_vocab(), seed=0, **tasks).eval()
     shares = {name: None for name in ("words", "entities") if tasks.get(name) is False}
     windows = make_windows(shards, **shares)
-    make_optimizer(model, OptimizerSettings(frozen=idle_patterns(model.tasks)))
+    make_stepper(model, OptimizerSettings(frozen=idle_patterns(model.tasks)))
     loss, _ = model(windows.collate([Drawn(i, 0, i) for i in range(60)]))
     loss.backward()
     silent = {name for name, p in model.named_parameters() if p.requires_grad and (p.grad is None or not p.grad.any())}
@@ -121,7 +121,7 @@ def test_entities_alone_and_none_in_the_batch(tmp_path):
     shards = make_shards(tmp_path / "shards")
     numbers = [i for i in range(len(shards)) if not len(shards[i].entities)]
     model = load_luke_pretraining(make_checkpoint(entity_aware=False), make_vocab(), seed=0, words=False)
-    make_optimizer(model, OptimizerSettings(frozen=idle_patterns(model.tasks)))
+    make_stepper(model, OptimizerSettings(frozen=idle_patterns(model.tasks)))
     loss, _ = model(make_windows(shards, words=None).collate([Drawn(i, 0, i) for i in numbers[:2]]))
     assert float(loss.detach()) == 0
     loss.backward()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_luke.pretraining.optimizer import OptimizerSettings, PlainAdamW, clip_gradients, make_optimizer
+from spacy_luke.pretraining.stepper import BertAdam, OptimizerSettings, clip_gradients, make_stepper
 
 
 def make_model(seed=0):
@@ -43,8 +43,8 @@ def reference(model, *, steps, rate, decay, eps=1e-6, b1=0.9, b2=0.999):
 def test_as_the_original(decay):
     ours, theirs = make_model(), make_model()
     settings = OptimizerSettings(learn_rate=0.01, weight_decay=decay)
-    stepper = make_optimizer(ours, settings)
-    assert isinstance(stepper, PlainAdamW)
+    stepper = make_stepper(ours, settings)
+    assert isinstance(stepper, BertAdam)
     for step in range(8):
         stepper.zero_grad()
         step_gradients(ours, step)
@@ -60,7 +60,7 @@ def test_first_step_is_not_corrected():
         model = nn.Linear(1, 1, bias=False)
         before = model.weight.item()
         settings = OptimizerSettings(learn_rate=0.01, weight_decay=0.0, eps=1e-12, bias_correction=corrected)
-        stepper = make_optimizer(model, settings)
+        stepper = make_stepper(model, settings)
         model(torch.ones(1, 1)).sum().backward()
         stepper.step()
         assert (before - model.weight.item()) / 0.01 == pytest.approx(expected, rel=1e-3)
@@ -71,7 +71,7 @@ def test_sparse_gradients():
     ours, theirs = (nn.Embedding(6, 3, sparse=sparse) for sparse in (True, False))
     theirs.weight.data.copy_(ours.weight.data)
     before, rows = ours.weight.detach().clone(), torch.tensor([4, 1, 4])
-    steppers = [make_optimizer(x, OptimizerSettings(learn_rate=0.1, weight_decay=0.0)) for x in (ours, theirs)]
+    steppers = [make_stepper(x, OptimizerSettings(learn_rate=0.1, weight_decay=0.0)) for x in (ours, theirs)]
     for step in range(4):
         norms = []
         for table, stepper in zip((ours, theirs), steppers):
@@ -88,7 +88,7 @@ def test_sparse_gradients():
 def test_decay_of_sparse_gradients():
     table = nn.Embedding(4, 2, sparse=True)
     before = table.weight.detach().clone()
-    stepper = make_optimizer(table, OptimizerSettings(learn_rate=0.1, weight_decay=0.5))
+    stepper = make_stepper(table, OptimizerSettings(learn_rate=0.1, weight_decay=0.5))
     (table(torch.tensor([2])) * 0.0).sum().backward()
     stepper.step()
     assert torch.allclose(table.weight[2], before[2] * 0.95)
@@ -98,7 +98,7 @@ def test_decay_of_sparse_gradients():
 def test_groups():
     settings = OptimizerSettings(group_rates={"^dense": 0.5, "norm": 3.0}, frozen=["^unused"])
     model = make_model()
-    stepper = make_optimizer(model, settings)
+    stepper = make_stepper(model, settings)
     found = {id(p): (g["multiple"], g["weight_decay"]) for g in stepper.param_groups for p in g["params"]}
     assert {name: found.get(id(p)) for name, p in model.named_parameters()} == {
         "dense.weight": (0.5, 0.01),
@@ -113,7 +113,7 @@ def test_groups():
 
 def test_a_pattern_that_finds_nothing():
     with pytest.raises(ValueError, match=r"No parameter has a name that \['head'\] finds; names are like dense.weight"):
-        make_optimizer(make_model(), OptimizerSettings(group_rates={"head": 2.0}))
+        make_stepper(make_model(), OptimizerSettings(group_rates={"head": 2.0}))
 
 
 def test_rates():

@@ -1,5 +1,8 @@
-"""AdamW without Thinc, for the pretraining loop: parameter groups, the rate as a function of the step, and Adam as the
-original BERT's, without bias correction."""
+"""The optimizer's steps of the pretraining loop, in torch alone: the rate as a function of the step, Adam as the
+original BERT's, without bias correction, frozen parameters, and clipping of sparse gradients too.
+
+`spacy_luke.bridge.optimizer` is the optimizer of spaCy's training, with Thinc's schedules.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +12,7 @@ from typing import Any, overload
 import torch
 from torch import Tensor, nn
 
-from ..bridge.optimizer import NO_DECAY
+from ..model.parameter_groups import find_rate, group_parameters
 
 SCHEDULES = ("constant", "linear")
 
@@ -53,7 +56,7 @@ class OptimizerSettings:
         return self.learn_rate * (max_steps - step) / max(1, max_steps - self.warmup_steps)
 
 
-class PlainAdamW(torch.optim.Optimizer):
+class BertAdam(torch.optim.Optimizer):
     """Adam with decoupled decay and no bias correction (BertAdam of the original's optimization.py): w -= rate * (m /
     (sqrt(v) + eps) + decay * w). Of a matrix whose gradient is sparse, the rows in it alone are moved, and their
     moments."""
@@ -131,26 +134,21 @@ def freeze(model: nn.Module, settings: OptimizerSettings) -> None:
         parameter.requires_grad_(not any(re.search(pattern, name) for pattern in settings.frozen))
 
 
-def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.Optimizer:
+def make_stepper(model: nn.Module, settings: OptimizerSettings) -> torch.optim.Optimizer:
     """Groups of one multiple of the rate and one decay: none of biases and LayerNorms (the project's rule). Parameters
     that are frozen are not in it."""
     freeze(model, settings)
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    rates = dict(settings.group_rates or {})
-    unused = {*rates, *settings.frozen}
-    for name, parameter in model.named_parameters():
-        found = [pattern for pattern in (*settings.frozen, *rates) if re.search(pattern, name)]
-        unused -= set(found)
-        if not parameter.requires_grad:
-            continue
-        multiple = rates[found[0]] if found else 1.0
-        decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else settings.weight_decay
-        groups.setdefault((multiple, decay), []).append(parameter)
+    rates = settings.group_rates or {}
+    names = [name for name, _ in model.named_parameters()]
+    unused = [x for x in {*rates, *settings.frozen} if not any(re.search(x, name) for name in names)]
     if unused:
-        first = next(name for name, _ in model.named_parameters())
-        raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {first}.")
-    described = [{"params": ps, "multiple": m, "weight_decay": d} for (m, d), ps in groups.items()]
+        raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {names[0]}.")
+    groups = group_parameters(
+        ((name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad),
+        multiple=lambda name: find_rate(rates.items(), name),
+        weight_decay=settings.weight_decay,
+    )
     betas = (settings.beta1, settings.beta2)
     if settings.bias_correction:
-        return torch.optim.AdamW(described, lr=settings.learn_rate, betas=betas, eps=settings.eps, fused=True)
-    return PlainAdamW(described, lr=settings.learn_rate, betas=betas, eps=settings.eps)
+        return torch.optim.AdamW(groups, lr=settings.learn_rate, betas=betas, eps=settings.eps, fused=True)
+    return BertAdam(groups, lr=settings.learn_rate, betas=betas, eps=settings.eps)

@@ -1,0 +1,43 @@
+"""What a model measures on its batches: sums and numbers by name, added up over batches and processes."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .processes import Processes
+from .stream import Batch, move
+
+Measured = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
+Totals = dict[str, float]  # the counts of all batches of a step
+Sums = dict[str, list[float]]  # as Measured, of all batches since the last report
+
+
+def total_counts(batches: Sequence[Batch]) -> Totals:
+    return {name: float(sum(batch.counts[name] for batch in batches)) for name in batches[0].counts}
+
+
+def add_measured(sums: Sums, measured: Sequence[Measured], processes: Processes) -> None:
+    """Exact in float64 whenever it is called, so that a saved state in between changes nothing."""
+    new: dict[tuple[str, int], float] = {}
+    for part in measured:
+        for name, pair in part.items():
+            for i, value in enumerate(pair):
+                new[name, i] = new.get((name, i), 0.0) + float(value)
+    for (name, i), total in processes.sum(new).items():
+        sums.setdefault(name, [0.0, 0.0])[i] += total
+
+
+def averages(sums: Sums) -> dict[str, float | None]:
+    """None where nothing was counted."""
+    return {name: total / count if count else None for name, (total, count) in sums.items()}
+
+
+def average(model: nn.Module, *, batches: Sequence[Batch]) -> dict[str, float]:
+    """Averages over batches of what the model measures, without dropout where the caller has switched it off."""
+    sums: Sums = {}
+    device = next(model.parameters()).device
+    with torch.no_grad():
+        for batch in batches:
+            add_measured(sums, [model(move(batch, device))[1]], Processes())
+    return {name: total / count for name, (total, count) in sums.items() if count}
