@@ -64,18 +64,22 @@ class EntityVocab:
 
     @property
     def mask_row(self) -> int:
+        """The row of [MASK], which every vocabulary has."""
         return self._special["[MASK]"]
 
     @property
     def pad_row(self) -> int | None:
+        """The row of [PAD], None where there is none."""
         return self._special.get("[PAD]")
 
     @property
     def unk_row(self) -> int | None:
+        """The row of [UNK], None where there is none."""
         return self._special.get("[UNK]")
 
     @property
     def mask2_row(self) -> int | None:
+        """The row of [MASK2], None where there is none."""
         return self._special.get("[MASK2]")
 
     def special_rows(self) -> dict[str, int]:
@@ -149,6 +153,7 @@ class EntityVocab:
 
     @classmethod
     def from_json(cls, text: str) -> "EntityVocab":
+        """The reverse of `to_json`."""
         data = json.loads(text)
         if data.get("version") != 1:
             raise ValueError(f"Expected an entity vocabulary of version 1, but got version {data.get('version')!r}.")

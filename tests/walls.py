@@ -7,7 +7,7 @@ import spacy_luke
 ROOT = Path(spacy_luke.__file__).parent
 # A part may import parts of lower rows; parts of one row never import each other.
 ROWS = [
-    ["cli"],
+    ["cli", "api"],
     ["pipelines"],
     ["pages"],
     ["components", "readers", "scorers", "training", "pretraining"],

@@ -132,6 +132,7 @@ class AliasStore:
     # ---- by a name's number, for those that look up many
 
     def number_of(self, name: str) -> int | None:
+        """The number of a name, None of an unknown one."""
         return self._names.get(key_of(name, case=self.case))
 
     def number_of_key(self, key: str) -> int | None:
@@ -143,6 +144,7 @@ class AliasStore:
         return self._names.iter_prefixes_with_ids(key)
 
     def link_probability_of(self, number: int) -> float:
+        """The share of a name's occurrences that are links."""
         return self._link[number]
 
     def best_prior_of(self, number: int) -> float:
@@ -158,6 +160,7 @@ class AliasStore:
         return self._titles.get(entity)
 
     def entity_of(self, number: int) -> str:
+        """The title of an entity, by its number."""
         return self._titles.restore_key(number)
 
     def numbers_of(self, number: int) -> list[tuple[int, float]]:

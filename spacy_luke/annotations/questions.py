@@ -50,6 +50,7 @@ class ScoredSpan:
 
     @property
     def text(self) -> str:
+        """Of the place, "" for "no answer"."""
         return "" if self.span is None else self.span.text
 
 
@@ -62,18 +63,22 @@ class Answer:
 
     @property
     def span(self) -> Span | None:
+        """The best place, None where the Doc does not answer."""
         return self.spans[0].span if self.spans else None
 
     @property
     def text(self) -> str:
+        """Of the best place, "" where the Doc does not answer."""
         return self.spans[0].text if self.spans else ""
 
     @property
     def score(self) -> float:
+        """Of the best place, 0 where there is none."""
         return self.spans[0].score if self.spans else 0.0
 
 
 def get_questions(doc: Doc) -> list[Question]:
+    """The questions of `doc._.luke_questions`; none where nothing was asked."""
     return get_rows(doc, QUESTIONS) or []
 
 
@@ -84,6 +89,7 @@ def set_questions(doc: Doc, questions: Iterable[Any]) -> None:
 
 
 def get_queries(doc: Doc) -> list[Query]:
+    """The queries of `doc._.luke_queries`; none where nothing was asked."""
     return get_rows(doc, QUERIES) or []
 
 
@@ -97,10 +103,12 @@ def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
 
 
 def get_answers(doc: Doc) -> list[Answer]:
+    """What luke_qa has answered, in the order of the questions."""
     return _answers(doc, [question["question"] for question in get_questions(doc)], QUESTIONS)
 
 
 def get_fillers(doc: Doc) -> list[Answer]:
+    """What luke_cloze has filled in, in the order of the queries."""
     return _answers(doc, [query["query"] for query in get_queries(doc)], QUERIES)
 
 

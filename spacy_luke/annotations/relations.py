@@ -97,4 +97,5 @@ def get_pairs(doc: Doc) -> list[tuple[Span, Span]] | None:
 
 
 def set_pairs(doc: Doc, pairs: Iterable[tuple[Span, Span]]) -> None:
+    """Give the pairs (head, tail) that are to be classified; they replace earlier ones."""
     set_pair_rows(doc, [PairRow(*place_of(doc, head), *place_of(doc, tail)) for head, tail in pairs])

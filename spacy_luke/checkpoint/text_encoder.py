@@ -42,6 +42,7 @@ class TextEncoder:
 
     @property
     def size(self) -> int:
+        """Numbers of a vector (D)."""
         return self.encoder.config.hidden_size
 
     @torch.inference_mode()

@@ -53,6 +53,7 @@ class ErnieConfig(TransformerConfig):
         object.__setattr__(self, "layer_kinds", kinds + ("sim",) * (self.num_layers - len(kinds)))
 
     def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON has them."""
         return {**asdict(self), "layer_kinds": list(self.layer_kinds)}
 
 
@@ -191,6 +192,8 @@ def run_layer(
 
 
 class ErnieEncoder(Encoder):
+    """BERT's layers over words, the upper ones with the entities that stand at them (Zhang et al., section 3)."""
+
     config: ErnieConfig
 
     def __init__(self, config: ErnieConfig):

@@ -169,6 +169,8 @@ class Encoder(nn.Module):
 
 
 class LukeEncoder(Encoder):
+    """Embeddings and layers of words and entities. `forward` is the paper's model."""
+
     config: LukeConfig
 
     def __init__(self, config: LukeConfig):

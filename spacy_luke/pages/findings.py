@@ -22,6 +22,7 @@ class Findings:
     labels: Sequence[str]
 
     def counts(self) -> list[str]:
+        """What there is, such as "3 entities"; words and entities always."""
         typed = sum(bool(span._.luke_types) for span, _ in self.mentions)
         numbers = {
             "word": len(self.doc),

@@ -116,6 +116,7 @@ class PieceTokenizer:
         return normalizer is not None and normalizer.normalize_str("\u00e9") == "e"
 
     def piece_id(self, piece: str) -> int | None:
+        """The id of a piece, None where the vocabulary lacks it."""
         return self.backend.token_to_id(piece)
 
     def add_special_piece(self, piece: str) -> int:
@@ -173,6 +174,7 @@ class PieceTokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> "PieceTokenizer":
+        """The reverse of `to_json`."""
         data = json.loads(text)
         if data.get("version") != 1:
             raise ValueError(f"Expected a tokenizer of version 1, but got version {data.get('version')!r}.")
