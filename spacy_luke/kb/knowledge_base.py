@@ -150,6 +150,7 @@ class EntityKB(StoreFolder):
             self.vectors.verify(progress=progress)
 
     def paths(self) -> dict[str, Path]:
+        """The files by name, those of the vectors among them."""
         vectors = {} if self.vectors is None else self.vectors.paths()
         return {**super().paths(), **{f"{VECTORS}/{name}": path for name, path in vectors.items()}}
 
