@@ -22,14 +22,14 @@ from machine import describe_machine
 from pretraining import SIZES
 from runs import describe_machines
 
-from spacy_luke.model import attention as attention_module
+from spacy_luke.model import attention_groups as attention_module
 from spacy_luke.model import dropout as dropout_module
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows, initialize
 
 RESULTS = Path(__file__).parent / "results"
 SHAPES = {"16 windows of 128": (16, 128), "30 of 60": (30, 60), "4 of 400": (4, 400)}  # words; and 8 entities in each
-OURS = (dropout_module.dropout, attention_module.dropout, attention_module._attention)
+OURS = (dropout_module.dropout, attention_module.dropout, attention_module.attend_heads)
 
 
 def main() -> None:
@@ -95,14 +95,15 @@ def measure(encoder: LukeEncoder, windows: int, words: int, precision: str, repe
 
 
 def run_with(words: Any, weights: Any, attention: Any, step: Callable[[], float]) -> float:
-    dropout_module.dropout, attention_module.dropout, attention_module._attention = words, weights, attention
+    dropout_module.dropout, attention_module.dropout, attention_module.attend_heads = words, weights, attention
     try:
         return step()
     finally:
-        dropout_module.dropout, attention_module.dropout, attention_module._attention = OURS
+        dropout_module.dropout, attention_module.dropout, attention_module.attend_heads = OURS
 
 
-def fused_attention(q: Any, k: Any, v: Any, *, scale: float, rate: float, mask: Any = None) -> Any:
+def fused_attention(q: Any, k: Any, v: Any, *, rate: float, mask: Any = None) -> Any:
+    scale = v.shape[-1] ** -0.5
     if q.shape[-1] != v.shape[-1] and not rate:  # the fused kernel wants one width
         padded = F.pad(v, (0, q.shape[-1] - v.shape[-1]))
         return F.scaled_dot_product_attention(q, k, padded, attn_mask=mask, scale=scale)[..., : v.shape[-1]]

@@ -8,6 +8,7 @@ N packed tokens, B windows of a group, L tokens of a window.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,16 +29,22 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Moves:
+    """The packed rows of all groups, padding included (P), and where each packed row is found among them."""
+
+    order_P: Tensor
+    place_N: Tensor
+
+
+@dataclass(frozen=True)
 class Packing:
-    """Groups in order, the packed rows of all groups, padding included (P), and where each packed row is found in their
-    concatenated results, padding included (of both None: in place).
+    """Groups in order. moves: None where the packed rows are those of the groups as they stand.
 
     lengths: rows of each window; of windows made of two runs, `more_lengths` has the second run's.
     """
 
     groups: tuple[Group, ...]
-    order_P: Tensor | None
-    place_N: Tensor | None
+    moves: Moves | None
     lengths: Sequence[int]
     more_lengths: Sequence[int] = ()
 
@@ -67,7 +74,8 @@ def choose_groups(lengths: Sequence[int], *, waste: float) -> list[tuple[int, in
 
 
 def tolerated_waste(device: torch.device) -> float:
-    """None on a CPU, where a small call costs little; some on a GPU, where each call has a launch to pay."""
+    """Padding that is tolerated, as a share of the real tokens: 0 on a CPU, where a small call costs little; more on a
+    GPU, where each call has a launch to pay."""
     return 0.0 if device.type == "cpu" else 0.25
 
 
@@ -111,7 +119,7 @@ def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device
     rows_P = _joined([table.flatten() for table in tables])
     place_E = _places(rows_P, rows_P >= 0, starts[-1])
     rows_P, place_E = _moved([rows_P, place_E], device)
-    return EntityRows(tuple(zip(groups, _shaped(rows_P, tables))), rows_P.clamp(min=0), place_E)
+    return EntityRows(tuple(zip(groups, split_rows(rows_P, tables))), rows_P.clamp(min=0), place_E)
 
 
 def _part(group: Group, first: int, last: int) -> Group:
@@ -129,7 +137,7 @@ def _part(group: Group, first: int, last: int) -> Group:
 
 def _pack(
     rows: list[Tensor], *, device: torch.device, contiguous: bool, waste: float | None = None
-) -> tuple[tuple[Group, ...], Tensor | None, Tensor | None]:
+) -> tuple[tuple[Group, ...], Moves | None]:
     waste = tolerated_waste(device) if waste is None else waste
     lengths = [len(x) for x in rows]
     bounds = choose_groups(lengths, waste=waste)
@@ -146,12 +154,12 @@ def _pack(
     place_N = _places(order_P, real_P.bool(), sum(lengths))
     in_place = all(start is not None or not table.numel() for start, table in zip(starts, tables))
     order_P, real_P, place_N = _moved([order_P, real_P.long(), place_N], device)
-    parts = zip(bounds, _shaped(order_P, tables), _shaped(real_P.bool(), tables), padded, starts)
+    parts = zip(bounds, split_rows(order_P, tables), split_rows(real_P.bool(), tables), padded, starts)
     groups = tuple(
         Group(first, last, rows_BL, real_BL if pads else None, start)
         for (first, last), rows_BL, real_BL, pads, start in parts
     )
-    return groups, None if in_place else order_P, None if in_place else place_N
+    return groups, None if in_place else Moves(order_P, place_N)
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
@@ -171,7 +179,57 @@ def _moved(tables: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     return list(torch.cat(list(tables)).to(device, non_blocking=True).split(sizes))
 
 
-def _shaped(x_P: Tensor, tables: Sequence[Tensor]) -> list[Tensor]:
-    """The values of x_P, one table after the other, in the tables' shapes."""
+def group_rows(x_NHK: Tensor, packing: Packing) -> list[Tensor]:
+    """Rows (B, L, H, K) of each group: one gather for all, and its split."""
+    if packing.moves is not None:
+        x_NHK = _reorder(x_NHK, packing.moves.order_P, packing.moves.place_N)
+    return split_rows(x_NHK, [group.rows_BL for group in packing.groups])
+
+
+def ungroup_rows(results: Sequence[Tensor], packing: Packing) -> Tensor:
+    """The results of all groups (rows of each, padding included) as packed rows (N, D)."""
+    out_PD = results[0] if len(results) == 1 else torch.cat(list(results))
+    if packing.moves is None:
+        return out_PD
+    return _reorder(out_PD, packing.moves.place_N, packing.moves.order_P)
+
+
+def rows_of_groups(x_NHK: Tensor, groups: Sequence[Group]) -> list[Tensor]:
+    """Rows (B, L, H, K) of some groups, where -1 stands for any row: views where they are consecutive, of one split,
+    since the gradient of a slice is as large as all rows; else one gather for all."""
+    starts = [group.start for group in groups if group.start is not None]
+    if len(starts) < len(groups):
+        tables = [group.rows_BL for group in groups]
+        return split_rows(x_NHK[torch.cat([table.clamp(min=0).flatten() for table in tables])], tables)
+    edges = [0]
+    for start, group in zip(starts, groups, strict=True):
+        edges += [start, start + group.rows_BL.numel()]
+    edges.append(len(x_NHK))
+    parts = x_NHK.split([b - a for a, b in zip(edges, edges[1:])])[1::2]
+    return [part.unflatten(0, group.rows_BL.shape) for part, group in zip(parts, groups, strict=True)]
+
+
+def split_rows(x_P: Tensor, tables: Sequence[Tensor]) -> list[Tensor]:
+    """The rows of x_P (P, ...), one table after the other, in the tables' shapes."""
     parts = x_P.split([table.numel() for table in tables]) if tables else []
-    return [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]
+    return [part.unflatten(0, table.shape) for part, table in zip(parts, tables, strict=True)]
+
+
+def _reorder(x: Tensor, order_P: Tensor, inverse_N: Tensor) -> Tensor:
+    """x[order_P]. inverse_N: where each row of x is found in it; where nothing but rows moves, the gradient is a
+    gather."""
+    if len(inverse_N) != len(order_P):
+        return x[order_P]
+    moved_P: Tensor = _Reorder.apply(x, order_P, inverse_N)
+    return moved_P
+
+
+class _Reorder(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order_N: Tensor, inverse_N: Tensor) -> Tensor:
+        ctx.save_for_backward(inverse_N)
+        return x.index_select(0, order_N)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return gradient.index_select(0, ctx.saved_tensors[0]), None, None

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacy_luke.model.attention import FEW, PLAIN_KEYS, Attention
+from spacy_luke.model.attention import Attention
+from spacy_luke.model.attention_cpu import FEW, XEON_PLAIN_KEYS
 from spacy_luke.model.packing import entity_rows, pack, pack_pairs
 from tests.model.noise import COUNTS, LENGTHS, add_noise
 
@@ -105,7 +106,7 @@ def test_kernels_of_short_and_long_windows_learn_the_same(monkeypatch):
     )
     found = []
     for keys in (0, 64):
-        monkeypatch.setitem(PLAIN_KEYS, torch.float32, keys)
+        monkeypatch.setitem(XEON_PLAIN_KEYS, torch.float32, keys)
         attention, words, entities, lengths, counts = make("ragged", True)
         attention, words = attention.float(), words.float().requires_grad_()
         calls.clear()

@@ -59,9 +59,9 @@ def check(function, arguments, total, waste):
         real += rows.numel() if group.real_BL is None else int(group.real_BL.sum())
     out = torch.cat(results)
     assert real == total
-    if packing.place_N is not None:
-        assert torch.equal(packing.order_P, out)
-        out = out[packing.place_N]
+    if packing.moves is not None:
+        assert torch.equal(packing.moves.order_P, out)
+        out = out[packing.moves.place_N]
     assert out.tolist() == list(range(total))
 
 

@@ -1,0 +1,82 @@
+"""Attention of packed rows: the windows of a group of a packing are attended in one call.
+
+N packed tokens, B windows of a group, L tokens of a window, S tokens that see them, padded where windows differ; H
+heads, K head width.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import attention_cpu as cpu
+from .attention_cpu import KeysValues
+from .dropout import dropout
+from .packing import EntityRows, Group, Packing, group_rows, rows_of_groups, split_rows, ungroup_rows
+
+
+def attend_packed(q_NHK: Tensor, k_NHK: Tensor, v_NHK: Tensor, packing: Packing, *, rate: float) -> Tensor:
+    """Tokens see the tokens of their window: (N, D). q and k may have wider heads than v. rate: of dropout."""
+    results = []
+    in_groups = (group_rows(x, packing) for x in (q_NHK, k_NHK, v_NHK))
+    for group, *heads in zip(packing.groups, *in_groups, strict=True):
+        q_BHLK, k_BHLK, v_BHLK = (x.transpose(1, 2) for x in heads)
+        mask = None if group.real_BL is None else group.real_BL[:, None, None]
+        results.append(_rows(attend_heads(q_BHLK, k_BHLK, v_BHLK, rate=rate, mask=mask)))
+    return ungroup_rows(results, packing)
+
+
+def attend_heads(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, *, rate: float, mask: Tensor | None = None) -> Tensor:
+    """Ordinary attention with the scale of v's heads: (B, H, S, K of v). mask: True for keys that are seen."""
+    width, narrow = q_BHSK.shape[-1], v_BHLK.shape[-1]
+    scale = narrow**-0.5
+    if cpu.is_plain_faster(q_BHSK, k_BHLK, v_BHLK, rate=rate):
+        with torch.autocast("cpu", enabled=False):
+            scores_BHSL = (q_BHSK * scale) @ k_BHLK.transpose(-1, -2)
+            if mask is not None:
+                scores_BHSL = scores_BHSL.masked_fill(~mask, float("-inf"))
+            return dropout(scores_BHSL.softmax(-1), rate, rate > 0) @ v_BHLK
+    if width != narrow and q_BHSK.device.type == "cpu":  # the fused CPU kernel wants one width
+        v_BHLK = F.pad(v_BHLK, (0, width - narrow))
+    out_BHSK = F.scaled_dot_product_attention(q_BHSK, k_BHLK, v_BHLK, attn_mask=mask, dropout_p=rate, scale=scale)
+    return out_BHSK[..., :narrow]
+
+
+def attend_with_own(
+    q_EHK: Tensor, words: KeysValues, own_EHG: Tensor, own_v_EHGK: Tensor, rows: EntityRows, *, rate: float
+) -> Tensor:
+    """Each of E entities sees the words of its window, and G tokens of its own, whose scaled scores and values are
+    given: (E, D)."""
+    keys, values = (rows_of_groups(x, [group for group, _ in rows.parts]) for x in words)
+    tables = [rows_BS for _, rows_BS in rows.parts]
+    queries, own_scores, own_values = (split_rows(x[rows.rows_P], tables) for x in (q_EHK, own_EHG, own_v_EHGK))
+    results = []
+    for (group, _), *heads in zip(rows.parts, keys, values, queries, own_scores, own_values, strict=True):
+        k_BHLK, v_BHLK, q_BHSK, own_BHSG, own_BHSGK = (x.transpose(1, 2) for x in heads)
+        if group.real_BL is None and cpu.has_log_sums(q_EHK):
+            own_BHSG = own_BHSG.to(torch.promote_types(own_BHSG.dtype, torch.float32))
+            weights_BHSG = own_BHSG.softmax(-1).to(own_BHSGK.dtype)
+            own_BHSK = (weights_BHSG[..., None] * own_BHSGK).sum(-2)
+            out_BHSK = cpu.join(cpu.attend(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHSG.logsumexp(-1)))
+        else:
+            out_BHSK = _with_own(q_BHSK, k_BHLK, v_BHLK, own_BHSG, own_BHSGK, group, rate=rate)
+        results.append(_rows(out_BHSK))
+    return torch.cat(results)[rows.place_E] if results else q_EHK.flatten(1)
+
+
+def _with_own(
+    q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, own_BHSG: Tensor, own_BHSGK: Tensor, group: Group, *, rate: float
+) -> Tensor:
+    size = own_BHSG.shape[-1]
+    # Keys and values of zeros behind the words keep columns for each entity's own scores and values.
+    scores_BHSL = (q_BHSK * q_BHSK.shape[-1] ** -0.5) @ F.pad(k_BHLK, (0, 0, 0, size)).transpose(-1, -2)
+    if group.real_BL is not None:
+        scores_BHSL = scores_BHSL.masked_fill(F.pad(~group.real_BL, (0, size))[:, None, None], float("-inf"))
+    scores_BHSL[..., -size:] = own_BHSG.to(scores_BHSL.dtype)
+    weights_BHSL = dropout(scores_BHSL.softmax(-1), rate, rate > 0)
+    own_BHSK = (weights_BHSL[..., -size:, None] * own_BHSGK).sum(-2)
+    return weights_BHSL @ F.pad(v_BHLK, (0, 0, 0, size)) + own_BHSK
+
+
+def _rows(out_BHSK: Tensor) -> Tensor:
+    """(B * S, D)."""
+    return out_BHSK.transpose(1, 2).flatten(0, 1).flatten(1)
