@@ -45,8 +45,15 @@ def encoder_under(model: Model[Any, Any]) -> EncoderShim[Any]:
 
 def create_head(model: Model[Any, Any], *, seed: int, **settings: Any) -> Any:
     """Fresh parameters of the head, for an encoder that has its sizes. settings: of the head, beside its hidden_size.
-    RETURNS: the module that the model's `build` makes."""
-    config, shim = encoder_under(model).module.config, shim_of(model)
+    RETURNS: the module that the model's `build` makes. Raises ValueError for an encoder that lacks what the head
+    reads."""
+    encoder, shim = encoder_under(model), shim_of(model)
+    config, pooled = encoder.module.config, model.attrs.get("features") == "pooled"
+    if not (encoder.kind.has_pooler if pooled else encoder.kind.has_entity_tokens):
+        raise ValueError(
+            f"The model's head reads {'the pooled state of a window' if pooled else 'words and entity tokens'}, which "
+            f"its encoder does not give: it is {encoder.kind}. Choose another encoder, or another model."
+        )
     head = shim.create({"hidden_size": config.hidden_size, **settings})
     initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
     return head

@@ -42,7 +42,6 @@ def refuse_docs(batch: Any) -> None:
     if isinstance(batch, (list, tuple)) and all(isinstance(doc, Doc) for doc in batch):
         raise ValueError(
             "The models of spacy_luke take the batches that their components make of Docs, not Docs, so `spacy debug "
-            "model` "
-            "can show their structure and parameters, but not run them. Use the component: nlp(text), or "
+            "model` can show their structure and parameters, but not run them. Use the component: nlp(text), or "
             "component.predict(docs)."
         )

@@ -22,10 +22,8 @@ def check_loss(loss: float, *, name: str, steps: int) -> None:
     if not math.isfinite(loss):
         raise ValueError(
             f"'{name}': expected a number as the loss, but it is {loss} after {steps} step(s): its weights have grown "
-            f"beyond "
-            f"all measure, or were no numbers before. {REMEDY}, and begin from weights that are whole: a checkpoint, "
-            f"or a "
-            "pipeline that was saved before."
+            f"beyond all measure, or were no numbers before. {REMEDY}, and begin from weights that are whole: a "
+            "checkpoint, or a pipeline that was saved before."
         )
 
 
@@ -34,8 +32,7 @@ def check_gradient(norm: float, *, name: str, steps: Callable[[], int]) -> None:
     if not math.isfinite(norm):
         raise ValueError(
             f"'{name}': expected a number as the norm of the gradient, but it is {norm} after {steps()} step(s). The "
-            f"step was "
-            f"not made, and its weights are as they were. {REMEDY}."
+            f"step was not made, and its weights are as they were. {REMEDY}."
         )
 
 
@@ -45,8 +42,8 @@ def check_squares(squared: float, *, name: str, owner: str) -> None:
     if not math.isfinite(squared):
         raise ValueError(
             f"'{name}' gave back a gradient to '{owner}' whose squares sum to {squared}; expected a number. The "
-            f"weights of one "
-            f"of the two have grown beyond all measure. {REMEDY}, and begin from weights that are whole."
+            f"weights of one of the two have grown beyond all measure. {REMEDY}, and begin from weights that are "
+            "whole."
         )
 
 
@@ -61,8 +58,7 @@ def check_scores(scores_RS: Any, owner_R: Callable[[], Sequence[int]], docs: Seq
     text = docs[int(owner_R()[row])].text
     raise ValueError(
         f"'{name}': expected numbers as scores of the Doc that begins {text[:60]!r}, but some are infinite or no "
-        f"numbers "
-        "(nan): the weights of this component or of its encoder are broken, most often by a learning rate that was too "
-        "high. "
-        "Load a pipeline that was saved before, or train again with a lower learn_rate and grad_clip = 1.0."
+        "numbers (nan): the weights of this component or of its encoder are broken, most often by a learning rate "
+        "that was too high. Load a pipeline that was saved before, or train again with a lower learn_rate and "
+        "grad_clip = 1.0."
     )

@@ -44,8 +44,7 @@ class AdamW(Optimizer):
         if quoted := [pattern for pattern in group_rates if '"' in pattern]:
             raise ValueError(
                 f"group_rates has the patterns {quoted} with quotation marks, which no parameter's name holds. In a "
-                f"config "
-                "keys stand without quotation marks: ^head = 5.0"
+                "config keys stand without quotation marks: ^head = 5.0"
             )
         self.group_rates = {re.compile(pattern): rate for pattern, rate in group_rates.items()}
         self.layer_decay = layer_decay

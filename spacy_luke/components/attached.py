@@ -27,11 +27,9 @@ def check_owner(node: EncoderModel, *, name: str) -> None:
         return
     raise ValueError(
         f"'{name}' listens to an encoder, '{owner}', that is not in the pipeline: the encoder's weights would not be "
-        f"saved, "
-        f"and '{name}' could not be used. Add it before '{name}' (nlp.add_pipe({owner!r}, source=..., "
-        f"before={name!r})), or "
-        f"give '{name}' a copy of its own in the pipeline that has both, by nlp.replace_listeners({owner!r}, {name!r}, "
-        "['model.encoder'])."
+        f"saved, and '{name}' could not be used. Add it before '{name}' (nlp.add_pipe({owner!r}, source=..., "
+        f"before={name!r})), or give '{name}' a copy of its own in the pipeline that has both, by "
+        f"nlp.replace_listeners({owner!r}, {name!r}, ['model.encoder'])."
     )
 
 
@@ -44,10 +42,10 @@ def check_encoder(node: EncoderModel, *, name: str) -> None:
     if (found := check_digest(shim, expected)) is not None:
         raise ValueError(
             f"'{name}' was saved with another encoder than the one in '{shim.sharing.owner}' (digest {expected[:12]} "
-            f"instead "
-            f"of {found[:12]}), so that its predictions would be wrong. A pipeline that was saved over another one and "
-            "killed meanwhile is such a mixture: save or copy the whole pipeline again (spacy_luke.save replaces "
-            f"pipelines as a whole). Or source both components from one pipeline, or train '{name}' on this encoder."
+            f"instead of {found[:12]}), so that its predictions would be wrong. A pipeline that was saved over "
+            "another one and killed meanwhile is such a mixture: save or copy the whole pipeline again "
+            "(spacy_luke.save replaces pipelines as a whole). Or source both components from one pipeline, or train "
+            f"'{name}' on this encoder."
         )
 
 

@@ -135,8 +135,7 @@ class LukeComponent(EncoderComponent):
         if found not in (features, "pooled"):  # pooled states are read by ERNIE's head alone, which is the original's
             raise ValueError(
                 f"The head of '{self.name}' reads features = {found!r}, but that of other LUKE code reads "
-                f"{features!r}. "
-                f"Train with features = {features!r} to export it."
+                f"{features!r}. Train with features = {features!r} to export it."
             )
 
     # ---- training

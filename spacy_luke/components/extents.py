@@ -103,18 +103,15 @@ class WindowedComponent(StoredComponent):
             return made_for(encoder) if learning else known_window(encoder)
         if chosen > widest:
             raise ValueError(
-                f"'{self.name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to at "
-                f"most "
-                "that, or to null."
+                f"'{self.name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to "
+                "at most that, or to null."
             )
         if not (learning or self._quiet) and chosen > BEYOND * (known := known_window(encoder)):
             self._quiet = True
             warnings.warn(
                 f"'{self.name}' has max_window = {chosen}, but its encoder is known to read windows of {known} pieces "
-                f"well, by "
-                "its checkpoint and what training has shown it: expect that less is found in longer ones. Set "
-                "max_window to "
-                "null or less, or train with longer texts.",
+                "well, by its checkpoint and what training has shown it: expect that less is found in longer ones. "
+                "Set max_window to null or less, or train with longer texts.",
                 stacklevel=4,
             )
         return chosen
@@ -135,7 +132,6 @@ class WindowedComponent(StoredComponent):
         if longest_span is not None and window - 2 <= 2 * longest_span:
             raise ValueError(
                 f"'{self.name}' has windows of {window} pieces, but with max_span_pieces = {longest_span} they must "
-                f"have at "
-                f"least {2 * longest_span + 3}. Raise max_window, or lower max_span_pieces."
+                f"have at least {2 * longest_span + 3}. Raise max_window, or lower max_span_pieces."
             )
         return {"room": window - 2, "overlap": fit_overlap(self.cfg["overlap"], window, longest_span=longest_span or 0)}

@@ -36,9 +36,8 @@ def read_about(text: str, exclude: Iterable[str], *, source: str) -> dict[str, A
         return _from_first_form(about)
     if digest_values(about) != expected:
         raise ValueError(
-            f"{source} is damaged: its metadata are not those that were saved (their digest differs). Copy or download "
-            f"it "
-            "again."
+            f"{source} is damaged: its metadata are not those that were saved (their digest differs). Copy or "
+            "download it again."
         )
     for name, field in FIELDS.items():
         if field not in about and name not in exclude:

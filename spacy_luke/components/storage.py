@@ -168,8 +168,7 @@ class StoredComponent(TrainablePipe):
             if expected is not None and digest_tensors(part, values) != expected:
                 raise ValueError(
                     f"{source} is damaged: the weights of its part {node!r} are not those that were saved (their "
-                    f"digest "
-                    "differs). Copy or download it again."
+                    "digest differs). Copy or download it again."
                 )
             self._check_finite(part, "loaded")
         return parts
@@ -202,8 +201,8 @@ class StoredComponent(TrainablePipe):
         if saved is not None and store_digest(folder) != saved[name]:
             raise ValueError(
                 f"{folder} is not the store that '{self.name}' was saved with (its manifest differs). A pipeline that "
-                f"was "
-                "saved over another one and killed meanwhile is such a mixture: save or copy the whole pipeline again."
+                "was saved over another one and killed meanwhile is such a mixture: save or copy the whole pipeline "
+                "again."
             )
         return store
 

@@ -145,8 +145,8 @@ class EncoderComponent(WindowedComponent):
         if number is None:
             raise ValueError(
                 f"'{self.name}' marks mentions by the piece {piece!r}, which the encoder's tokenizer does not have. "
-                f"Expected "
-                "a LUKE checkpoint, or a plain one, which gets it when it is read; or set attention to one_way."
+                "Expected a LUKE checkpoint, or a plain one, which gets it when it is read; or set attention to "
+                "one_way."
             )
         return number
 

@@ -91,9 +91,8 @@ def _second_piece(doc: Doc, document: Document, *, room: int) -> int | None:
         )
     if total + 1 > room:
         warnings.warn(
-            f"A pair of texts has {total} pieces, but a window holds {room - 1} and the [SEP] between them: it is read "
-            f"as "
-            f"one text, without token types. It begins {doc.text[:40]!r}.",
+            f"A pair of texts has {total} pieces, but a window holds {room - 1} and the [SEP] between them: it is "
+            f"read as one text, without token types. It begins {doc.text[:40]!r}.",
             stacklevel=2,
         )
         return None

@@ -29,6 +29,7 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
     architecture = "spacy-luke.ErnieEncoder.v1"
     loader = "spacy-luke.ernie_checkpoint.v1"
     pair_task = "pair_classification"
+    has_pooler = True
     reads_knowledge = True
 
     def build(self, settings: dict[str, Any]) -> ErnieEncoder:

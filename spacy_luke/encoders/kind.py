@@ -109,7 +109,8 @@ class EncoderKind(ABC, Generic[E, C]):
     that builds it, and of the one that reads its checkpoints. pair_task: what its checkpoints call the classification
     of pairs.
     has_entity_tokens: whether entities are tokens of their own, of which some are special ([MASK]), so that heads can
-    read their states. reads_knowledge: whether it is given known entities of a text, by their vectors.
+    read their states. has_pooler: whether it makes one state of a window. reads_knowledge: whether it is given known
+    entities of a text, by their vectors.
     """
 
     name: ClassVar[str]
@@ -118,6 +119,7 @@ class EncoderKind(ABC, Generic[E, C]):
     loader: ClassVar[str]
     pair_task: ClassVar[str]
     has_entity_tokens: ClassVar[bool] = False
+    has_pooler: ClassVar[bool] = False
     reads_knowledge: ClassVar[bool] = False
 
     def __str__(self) -> str:

@@ -87,8 +87,7 @@ def refuse_copy(model: EncoderModel, listener: Model[Any, Any], owner: "Owner") 
     if wants_words(listener) or wants_pieces(listener):
         raise ValueError(
             f"The listeners of spaCy's components cannot be replaced by a copy of '{owner.name}', which encodes "
-            f"windows "
-            f"and not Docs. Keep '{owner.name}' in the pipeline, and freeze it (frozen_components, with "
+            f"windows and not Docs. Keep '{owner.name}' in the pipeline, and freeze it (frozen_components, with "
             "annotating_components) where it must stay as it is."
         )
     return unshare(model)

@@ -4,19 +4,22 @@ The owner is the `luke_encoder` component, which comes first in the pipeline; af
 head of its own, and spaCy's components, which listen to word states. One step of `spacy train`, with a typer that
 shares the encoder and a tagger that listens to it:
 
-    nlp.update   owner            SharedEncoder              typer            tagger
-        |          |                   |                       |                |
-        |--update->|--- begin -------->|  these examples       |                |
-        |          |--- wait --------->|  a pass over words,   |                |
-        |          |                   |  for the tagger ------|--------------->|
-        |--update---------------------------------------------->|               |
-        |          |                   |<-- join --------------|                |   the same examples? then it learns
-        |          |                   |<-- teaching ----------|                |   gradients go to the typer's share
-        |--update---------------------------------------------------------------->|
-        |          |                   |<-- add (the last listener closes the pass) |   gradients go to the sums
-        |--finish->|--- finish ------->|                       |                |
-        |          |                   |-- step: shares, each a mean, and sums become one gradient
-        |--finish---------------------------------------------->|-- step ------>|   nothing is left: no second step
+    nlp            owner          SharedEncoder          typer            tagger
+     |               |                  |                  |                 |
+     |-- update ---->|----- begin ----->|                  |                 |  these examples
+     |               |----- wait ------>|                  |                 |  a pass over their words is handed out
+     |               |----- word states --------------------------------->   |
+     |-- update ------------------------------------------>|                 |
+     |               |                  |<----- join ------|                 |  the same examples? then it learns
+     |               |                  |<--- teaching ----|                 |  gradients: to the typer's share
+     |-- update ------------------------------------------------------------>|
+     |               |                  |<-------------- add ----------------|  gradients: to the sums; the pass is over
+     |               |                  |                  |                 |
+     |-- finish ---->|----- finish ---->|                  |                 |  step: the mean of each share and the
+     |               |                  |                  |                 |  sums are one gradient
+     |-- finish ------------------------------------------>|                 |  the typer's head makes its own step;
+     |               |                  |<----- step ------|                 |  of the encoder nothing is left
+     |-- finish ------------------------------------------------------------>|
 
 What can come otherwise:
 
