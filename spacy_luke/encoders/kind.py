@@ -1,7 +1,8 @@
 """The face of an encoder: what a family of encoders answers, so that nobody asks for its name.
 
 A further family is a file beside `luke.py` and `ernie.py`, with its kind and the function that builds its node, and a
-line for that function among the entry points of pyproject.toml.
+line for that function among the entry points of pyproject.toml. The kind needs a module (`model`, an `Encoder`) and a
+checkpoint (`checkpoint`, a `Checkpoint` with the kind's name); `tests/encoders/test_kind.py` has the least of each.
 """
 
 import contextlib
