@@ -32,7 +32,5 @@ def test_a_head_says_what_its_encoder_lacks(build, create, encoder, weights, mes
     model = build(encoder())
     shim = encoder_under(model)
     shim.kind.load(shim, weights(), Needs(["[MASK]"]))
-    with pytest.raises(
-        ValueError, match=f"{message}, which its encoder does not give: it is {shim.kind.title}"
-    ):
+    with pytest.raises(ValueError, match=f"{message}, which its encoder does not give: it is {shim.kind.title}"):
         create(model)
