@@ -70,7 +70,7 @@ def measure(data: Path, n_words: int, context: str) -> dict[str, Any]:
     from spacy.tokens import Doc
     from speed_systems import make_luke, write_checkpoints
 
-    from spacy_luke.readers.columns import read_columns
+    from spacy_luke.readers.conll import read_columns
 
     with tempfile.TemporaryDirectory() as folder:
         luke, _ = write_checkpoints(Path(folder), data / "vocabularies" / "roberta", size=SIZE, seed=0)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ner_data import Mention, Sentence, outermost
 
-from spacy_luke.readers.columns import read_columns
-from spacy_luke.readers.relation_documents import read_conll04, read_docred
+from spacy_luke.readers.conll import read_columns
+from spacy_luke.readers.datasets.conll04 import read_conll04
+from spacy_luke.readers.datasets.docred import read_docred
 
 LABELS = {
     "PER": "PER person PERSON Peop".split(),

@@ -177,7 +177,7 @@ def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:
 
 
 def read_part(nlp: Any, options: argparse.Namespace, part: str) -> list[Any]:
-    from spacy_luke.readers.datasets import dataset_docs
+    from spacy_luke.readers.datasets.table import dataset_docs
 
     data = options.data
     docs = dataset_docs(

@@ -95,7 +95,7 @@ def learn_entities(nlp: Any, options: argparse.Namespace) -> None:
     from spacy_luke.bridge.optimizer import make_adamw
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.readers.columns import read_columns
+    from spacy_luke.readers.conll import read_columns
 
     fix_random_seed(0)
     documents = list(read_columns(find(options.data / "conll2003", PARTS["train"]), format="conll2003"))
@@ -112,7 +112,7 @@ def learn_entities(nlp: Any, options: argparse.Namespace) -> None:
 
 
 def read_texts(nlp: Any, options: argparse.Namespace) -> list[Any]:
-    from spacy_luke.readers.datasets import dataset_docs
+    from spacy_luke.readers.datasets.table import dataset_docs
 
     return list(dataset_docs(nlp, options.data / TEXTS, format="zelda", align="expand"))[: options.limit]
 

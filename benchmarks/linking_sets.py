@@ -136,7 +136,7 @@ def links_of_dump(path: Path) -> Iterator[tuple[str, str]]:
 
 def links_of_set(name: str, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Mentions of all documents of a set, and their titles."""
-    from spacy_luke.readers.datasets import read_dataset
+    from spacy_luke.readers.datasets.table import read_dataset
 
     format, path = SETS[name]
     for record in read_dataset(options.data / path, format=format):
@@ -147,7 +147,7 @@ def links_of_set(name: str, options: argparse.Namespace) -> Iterator[tuple[str, 
 
 def read_set(nlp: Any, name: str, options: argparse.Namespace, left_out: Counter) -> list[Any]:
     """The first documents of a set that hold `--words` words. Mentions inside of others are left out, and counted."""
-    from spacy_luke.readers.datasets import dataset_docs
+    from spacy_luke.readers.datasets.table import dataset_docs
 
     format, path = SETS[name]
     if format == "aida":

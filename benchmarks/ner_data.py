@@ -6,7 +6,7 @@ Subsets are whole documents from the start of a file, until they hold at least t
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacy_luke.readers.columns import read_columns
+from spacy_luke.readers.conll import read_columns
 
 Mention = tuple[int, int, str]
 

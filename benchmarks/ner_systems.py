@@ -19,7 +19,7 @@ from thinc.api import Adam, warmup_linear
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint
-from spacy_luke.readers.columns import ColumnDocument, make_doc
+from spacy_luke.readers.conll import ColumnDocument, make_doc
 from spacy_luke.readers.schemes import decode_tags, encode_tags
 
 SPANS_KEY = "sc"

@@ -204,7 +204,7 @@ def initialize(nlp: Any, train: Sequence[Any], system: System, options: argparse
 
 
 def read_open_entity(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    from spacy_luke.readers.datasets import dataset_docs
+    from spacy_luke.readers.datasets.table import dataset_docs
 
     task = TASKS["open_entity"]
 
@@ -217,7 +217,7 @@ def read_open_entity(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], 
 
 def read_fewrel(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     """The 42 relations present, divided by `divide_records` with seed 0, the first records of each relation."""
-    from spacy_luke.readers.datasets import read_dataset
+    from spacy_luke.readers.datasets.table import read_dataset
     from spacy_luke.readers.records import make_doc
     from spacy_luke.readers.splits import divide_records
 

@@ -132,7 +132,7 @@ def build(system: System, options: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def read_parts(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    from spacy_luke.readers.datasets import dataset_docs
+    from spacy_luke.readers.datasets.table import dataset_docs
 
     docs = dataset_docs(nlp, options.data / TRAIN, format="squad_triples")
     train = list(islice(docs, options.limit or N_TRAIN))

@@ -214,7 +214,7 @@ def build(name: str, system: System, *, tokens: str) -> Any:
 
 
 def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    from spacy_luke.readers.datasets import dataset_docs
+    from spacy_luke.readers.datasets.table import dataset_docs
 
     def read(file: str, first: int, n: int | None) -> list[Any]:
         docs = dataset_docs(nlp, options.data / file, format=task.format, overlaps="outermost")

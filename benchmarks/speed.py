@@ -85,7 +85,7 @@ def measure(options: argparse.Namespace) -> None:
     from speed_systems import write_checkpoints
 
     from spacy_luke.model.precision import has_bfloat16
-    from spacy_luke.readers.columns import read_columns
+    from spacy_luke.readers.conll import read_columns
 
     threads = (
         [options.threads]

@@ -20,7 +20,7 @@ from spacy.training import Example
 
 from spacy_luke.batch.decode import greedy_flat
 from spacy_luke.checkpoint.checkpoint import read_checkpoint
-from spacy_luke.readers.columns import ColumnDocument
+from spacy_luke.readers.conll import ColumnDocument
 from spacy_luke.text.align import align_words
 
 LABELS = ["NIL", "MISC", "PER", "ORG", "LOC"]

@@ -25,10 +25,10 @@ from ..annotations import (
     get_rows,
     get_second,
 )
-from ..readers.columns import ColumnCorpus
-from ..readers.datasets import DATASETS, read_dataset
+from ..readers.column_layouts import FORMATS, layout_of
+from ..readers.conll import ColumnCorpus
+from ..readers.datasets.table import DATASETS, read_dataset
 from ..readers.docbin import write_docbin
-from ..readers.formats import FORMATS, layout_of
 from ..readers.jsonl import JsonlCorpus
 from ..readers.records import Record, make_doc
 from ..readers.splits import PARTS, SHARES, divide_records, write_pair_ids

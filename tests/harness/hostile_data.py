@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from spacy_luke.readers.datasets import DATASETS
-from spacy_luke.readers.formats import FORMATS
+from spacy_luke.readers.column_layouts import FORMATS
+from spacy_luke.readers.datasets.table import DATASETS
 
 from .hostile import Attack, Make
 

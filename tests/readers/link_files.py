@@ -4,7 +4,7 @@ from collections import Counter
 
 import spacy
 
-from spacy_luke.readers.datasets import dataset_docs
+from spacy_luke.readers.datasets.table import dataset_docs
 
 NLP = spacy.blank("en")
 

@@ -3,8 +3,8 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.util import registry
 
-from spacy_luke.readers.columns import make_column_corpus, make_doc, read_columns
-from spacy_luke.readers.formats import FORMATS, ColumnLayout, layout_of
+from spacy_luke.readers.column_layouts import FORMATS, ColumnLayout, layout_of
+from spacy_luke.readers.conll import make_column_corpus, make_doc, read_columns
 
 CONLL = """-DOCSTART- -X- O O
 

@@ -6,7 +6,7 @@ import pytest
 import spacy
 
 from spacy_luke.annotations import get_rows
-from spacy_luke.readers.datasets import DATASETS, dataset_docs, read_dataset
+from spacy_luke.readers.datasets.table import DATASETS, dataset_docs, read_dataset
 
 NLP = spacy.blank("en")
 

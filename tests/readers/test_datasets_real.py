@@ -8,7 +8,7 @@ import pytest
 import spacy
 
 from spacy_luke.annotations import get_rows, register_extensions
-from spacy_luke.readers.datasets import dataset_docs
+from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.readers.jsonl import JsonlCorpus
 
 NLP = spacy.blank("en")

@@ -8,7 +8,7 @@ import spacy
 from spacy.training import Example
 
 from spacy_luke.annotations import get_all_rows, get_rows
-from spacy_luke.readers.datasets import dataset_docs
+from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.readers.docbin import copy_given, make_gold_corpus, write_docbin
 
 NLP = spacy.blank("en")

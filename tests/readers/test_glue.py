@@ -5,8 +5,8 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_luke.annotations import register_extensions
-from spacy_luke.readers.datasets import dataset_docs
-from spacy_luke.readers.glue import TASKS
+from spacy_luke.readers.datasets.glue import TASKS
+from spacy_luke.readers.datasets.table import dataset_docs
 
 NLP = spacy.blank("en")
 MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\tsentence1\tsentence2"  # noqa: E501

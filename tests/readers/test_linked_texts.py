@@ -8,7 +8,7 @@ from spacy.tokens import DocBin
 from spacy_luke.annotations import (
     get_rows,
 )
-from spacy_luke.readers.datasets import dataset_docs
+from spacy_luke.readers.datasets.table import dataset_docs
 from tests.readers.link_files import NLP, links, read, write
 
 

@@ -13,10 +13,11 @@ from spacy_luke.annotations import (
     register_extensions,
     set_candidates_given,
 )
-from spacy_luke.readers.aida import align_mentions
+from spacy_luke.readers.datasets.aida import align_mentions
+from spacy_luke.readers.datasets.linking import find_near
+from spacy_luke.readers.datasets.pprforned import read_pprforned
+from spacy_luke.readers.datasets.wned import WnedMention, read_wned_xml
 from spacy_luke.readers.docbin import copy_given
-from spacy_luke.readers.pprforned import read_pprforned
-from spacy_luke.readers.wned import WnedMention, find_near, read_wned_xml
 from tests.readers.link_files import NLP, links, read, write
 
 CONLL = """-DOCSTART- -X- -X- O

@@ -7,7 +7,7 @@ import spacy
 from spacy.training import Example
 
 from spacy_luke.annotations import get_rows
-from spacy_luke.readers.datasets import dataset_docs, read_dataset
+from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.readers.json_files import read_json_lines
 from spacy_luke.scorers.baselines import link_by_prior

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from spacy_luke.readers.datasets import read_dataset
+from spacy_luke.readers.datasets.table import read_dataset
 from spacy_luke.readers.records import Mention, Record
 from spacy_luke.readers.splits import PARTS, divide_records, write_pair_ids
 

@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_luke.readers import glue as reader
+from spacy_luke.readers.datasets import glue as reader
 from spacy_luke.scorers import glue
 
 NLP = spacy.blank("en")

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_luke.readers.columns import make_doc, read_columns
+from spacy_luke.readers.conll import make_doc, read_columns
 from spacy_luke.readers.schemes import decode_tags
 from spacy_luke.scorers.ner import make_ner_scorer
 

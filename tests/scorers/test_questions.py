@@ -11,7 +11,7 @@ from spacy.training import Example
 from spacy.util import registry
 
 from spacy_luke.annotations import get_rows, set_rows
-from spacy_luke.readers.datasets import dataset_docs
+from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.readers.docbin import copy_given
 from spacy_luke.scorers.questions import make_cloze_scorer, make_qa_scorer, normalize_answer
 

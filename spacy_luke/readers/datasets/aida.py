@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ..annotations import NIL
-from .columns import ColumnDocument, read_columns
+from ...annotations import NIL
+from ..conll import ColumnDocument, read_columns
+from ..records import ENTITY, Mention, Record
 from .pprforned import ListedMention, read_pprforned
-from .records import ENTITY, Mention, Record
 from .wned import WnedDocument, WnedMention, read_wned_xml
 
 # Costs of a place for a mention, in characters that it stands off

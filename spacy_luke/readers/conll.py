@@ -16,8 +16,9 @@ from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
+from .column_layouts import ColumnLayout, layout_of
 from .docbin import Lengths, copy_words
-from .formats import ColumnLayout, layout_of
+from .lines import decode_line
 from .schemes import Mention, TagError, decode_brackets, decode_tags
 
 BLANKS = re.compile("[ \t]+")
@@ -262,14 +263,6 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
         yield sentence
         sentence = Sentence()
     yield Sentence(opens_document=sentence.opens_document)
-
-
-def decode_line(path: Path, number: int, raw: bytes) -> str:
-    """A line without its end; only \\n and \\r\\n end lines, so that other line separators may stand in words."""
-    try:
-        return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line {number}: expected UTF-8, but got {raw!r} ({error.reason}).") from None
 
 
 def _cell(path: Path, number: int, cells: Sequence[str], column: int) -> str:

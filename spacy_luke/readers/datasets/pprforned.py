@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from .wned import title_of
+from .linking import title_of
 
 WIKIPEDIA = "/wiki/"
 

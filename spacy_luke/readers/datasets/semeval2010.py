@@ -1,36 +1,17 @@
-"""Data sets that give a pair of mentions and ask for its relation: TACRED, SemEval-2010 task 8, KBP37, FewRel."""
+"""Sentences with <e1>..</e1> and <e2>..</e2> and their relation: SemEval-2010 task 8 and KBP37."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from .columns import decode_line
-from .json_files import read_json, read_json_list, take, take_strings
-from .records import ENTITY, TEXTS, Mention, Place, Record, blanks_between, check_choice
+from ..lines import decode_line
+from ..records import ENTITY, TEXTS, Mention, Place, Record, check_choice
+from .pairs import pair_record
 
 MARKS = ("<e1>", "</e1>", "<e2>", "</e2>")
 ANY_MARK = re.compile("|".join(MARKS))
 OPENING_BEFORE_BLANK = re.compile(r"(^|\s)?(<e[12]>)\s+")
 CLOSING_AFTER_BLANK = re.compile(r"\s+(</e[12]>)(\s|$)?")
-
-
-def read_tacred(path: str | Path, *, text: str = "file") -> Iterator[Record]:
-    """TACRED (Zhang et al., EMNLP 2017), Re-TACRED and TACREV: a JSON list of objects with "token", the words
-    "subj_start" to "subj_end" (which belongs to it) and "obj_start" to "obj_end", "subj_type", "obj_type" and
-    "relation", which may be "no_relation". The head is the subject."""
-    for where, item in read_json_list(path):
-        words = take_strings(where, item, "token")
-        mentions = [
-            Mention(
-                take(where, item, f"{role}_start", int),
-                take(where, item, f"{role}_end", int) + 1,
-                take(where, item, f"{role}_type", str) or ENTITY,
-            )
-            for role in ("subj", "obj")
-        ]
-        label = take(where, item, "relation", str)
-        yield _pair_record(where, label, "no_relation", mentions, words=words, spaces=blanks_between(words, text=text))
 
 
 def read_semeval2010(path: str | Path) -> Iterator[Record]:
@@ -41,7 +22,7 @@ def read_semeval2010(path: str | Path) -> Iterator[Record]:
     """
     for where, sentence, label in _read_blocks(Path(path)):
         text, mentions = _read_marks(where, sentence)
-        yield _pair_record(where, label, "Other", mentions, text=text)
+        yield pair_record(where, label, ("Other",), mentions, text=text)
 
 
 def read_kbp37(path: str | Path, *, text: str = "file") -> Iterator[Record]:
@@ -55,54 +36,7 @@ def read_kbp37(path: str | Path, *, text: str = "file") -> Iterator[Record]:
     for where, sentence, label in _read_blocks(Path(path)):
         sentence = sentence.replace(" .", ".") if text == "paper" else sentence
         marked, mentions = _read_marks(where, sentence.strip())
-        yield _pair_record(where, label, "no_relation", mentions, text=marked)
-
-
-def read_fewrel(path: str | Path, *, text: str = "file") -> Iterator[Record]:
-    """FewRel (Han et al., EMNLP 2018): an object with a list for each relation, of objects with "tokens", "h" and "t",
-    which are [name, id, [the words of each mention]]. All mentions are entities with that id; the pair is the first of
-    the head and the first of the tail, which become given entities with score 1, as in ERNIE's experiments."""
-    data = read_json(path)
-    if not isinstance(data, dict) or not data:
-        raise ValueError(f"{path}: expected an object of relations, but got {type(data).__name__} {str(data)[:60]!r}.")
-    for label in data:
-        for i, item in enumerate(take(str(path), data, label, list)):
-            where = f"{path}, relation {label!r}, item {i}"
-            words = take_strings(where, item, "tokens")
-            heads, tails = (_fewrel_mentions(where, name, take(where, item, name, list)) for name in ("h", "t"))
-            yield Record(
-                where,
-                words=words,
-                spaces=blanks_between(words, text=text),
-                sentence_starts=[0],
-                mentions=[*heads, *tails],
-                relations=[(0, len(heads), label)],
-                pairs=[(0, len(heads))],
-                knowledge=[(one.start, one.end, one.kb_id, 1.0) for one in (heads[0], tails[0]) if one.kb_id],
-            )
-
-
-def _fewrel_mentions(where: str, name: str, value: list[Any]) -> list[Mention]:
-    try:
-        _, kb_id, places = value
-        ranges = [(place[0], place[-1] + 1) for place in places]
-        good = ranges and isinstance(kb_id, str)
-        good = good and all(list(range(*r)) == list(place) for r, place in zip(ranges, places, strict=True))
-    except (ValueError, TypeError, IndexError):
-        good = False
-    if not good:
-        raise ValueError(
-            f"{where}: expected {name!r} as [name, id, [[word, ...], ...]] with consecutive words, but got "
-            f"{value!r:.80}."
-        )
-    return [Mention(start, end, ENTITY, kb_id=kb_id) for start, end in ranges]
-
-
-def _pair_record(where: str, label: str, none: str, mentions: list[Mention], **fields: Any) -> Record:
-    if not label.strip():
-        raise ValueError(f"{where}: expected a relation, but its label is blank.")
-    relations = [] if label == none else [(0, 1, label)]
-    return Record(where, sentence_starts=[0], mentions=mentions, relations=relations, pairs=[(0, 1)], **fields)
+        yield pair_record(where, label, ("no_relation",), mentions, text=marked)
 
 
 def _read_blocks(path: Path) -> Iterator[tuple[str, str, str]]:

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..annotations import NIL
-from .records import ENTITY, Mention, Record
-
-REACH = 40  # characters that a mention may stand away from its offset
+from ..records import ENTITY, Mention, Record
+from .linking import REACH, find_near, title_of
 
 
 class WnedMention(NamedTuple):
@@ -26,12 +24,6 @@ class WnedDocument(NamedTuple):
     where: str
     name: str
     mentions: list[WnedMention]
-
-
-def title_of(name: str | None) -> str:
-    """A Wikipedia title as an entity's id: blanks instead of underscores, HTML's escapes undone; NIL where none is."""
-    title = html.unescape(name or "").replace("_", " ").strip()
-    return title or NIL
 
 
 def read_wned_xml(path: str | Path) -> list[WnedDocument]:
@@ -113,12 +105,3 @@ def _find(document: WnedDocument, text: str, mention: WnedMention) -> tuple[int,
         f"{document.where}: expected the mention {mention.text!r} at character {mention.offset} of its text or within "
         f"{REACH} of it, but there is {text[mention.offset : mention.offset + len(mention.text)]!r}."
     )
-
-
-def find_near(text: str, form: str, offset: int) -> int | None:
-    """Where `form` stands in the text nearest to `offset`, at most 40 characters away; None where it does not."""
-    if text.startswith(form, offset):
-        return offset
-    low = max(0, offset - REACH)
-    places = [i for i in range(low, min(len(text), offset + REACH + 1)) if text.startswith(form, i)]
-    return min(places, key=lambda place: (abs(place - offset), place), default=None)

@@ -9,17 +9,25 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..records import Record, make_doc
 from .aida import read_aida
-from .entity_typing import read_open_entity, read_ufet
-from .ernie_relations import read_ernie_fewrel, read_ernie_tacred
+from .conll04 import read_conll04
+from .docred import read_docred
+from .elevant import read_elevant
+from .ernie import read_ernie_fewrel, read_ernie_tacred
+from .fewrel import read_fewrel
 from .glue import read_glue
-from .linked_texts import read_elevant, read_kilt, read_zelda
+from .kilt import read_kilt
 from .nif import read_nif
-from .question_files import read_record, read_squad, read_squad_triples
-from .records import Record, make_doc
-from .relation_documents import read_conll04, read_docred, read_scierc
-from .relation_pairs import read_fewrel, read_kbp37, read_semeval2010, read_tacred
+from .open_entity import read_open_entity
+from .record_cloze import read_record
+from .scierc import read_scierc
+from .semeval2010 import read_kbp37, read_semeval2010
+from .squad import read_squad, read_squad_triples
+from .tacred import read_tacred
+from .ufet import read_ufet
 from .wned import read_wned
+from .zelda import read_zelda
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .entity_typing import read_guesses
-from .json_files import read_json_list, take
-from .records import ENTITY, TEXTS, Mention, Record, check_choice
+from ..json_files import read_json_list, take
+from ..records import ENTITY, TEXTS, Mention, Record, check_choice
+from .ernie_guesses import read_guesses
+from .pairs import pair_record
 
 NO_RELATION = ("NA", "no_relation")
 
@@ -33,18 +34,8 @@ def read_ernie_tacred(path: str | Path, *, text: str = "file") -> Iterator[Recor
 
 
 def _record(where: str, item: Any, mentions: list[Mention], knowledge: list[tuple[int, int, str, float]]) -> Record:
-    label = take(where, item, "label", str)
-    if not label.strip():
-        raise ValueError(f"{where}: expected a relation, but its label is blank.")
-    return Record(
-        where,
-        text=take(where, item, "text", str),
-        sentence_starts=[0],
-        mentions=mentions,
-        relations=[] if label in NO_RELATION else [(0, 1, label)],
-        pairs=[(0, 1)],
-        knowledge=knowledge,
-    )
+    text = take(where, item, "text", str)
+    return pair_record(where, take(where, item, "label", str), NO_RELATION, mentions, text=text, knowledge=knowledge)
 
 
 def _pairs(path: str | Path, text: str) -> Iterator[tuple[str, Any, list[tuple[int, int, str, float]]]]:

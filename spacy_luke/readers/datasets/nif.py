@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ..annotations import NIL
-from .records import ENTITY, Mention, Record
-from .wned import find_near, title_of
+from ...annotations import NIL
+from ..records import ENTITY, Mention, Record
+from .linking import find_near, title_of
 
 TOKEN = re.compile(
     r'\s+|#[^\n]*|(?P<uri><[^<>"{}|^`\\\s]*>)|(?P<string>"""(?:[^\\]|\\.)*?"""|"(?:[^"\\\n]|\\.)*")'

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .columns import decode_line
-from .records import Record, check_choice
+from ..lines import decode_line
+from ..records import Record, check_choice
 
 DAMAGED = ("error", "skip")
 ENTAILMENT = ("entailment", "not_entailment")

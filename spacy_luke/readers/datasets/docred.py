@@ -1,0 +1,70 @@
+"""DocRED (Yao et al., ACL 2019) and Re-DocRED: relations between the entities of a document."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..json_files import read_json_list, take
+from ..records import Mention, Place, Record, check_choice
+from .sentences import document_record, join_sentences
+
+MENTION_PAIRS = ("all", "first")
+
+
+def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "all") -> Iterator[Record]:
+    """DocRED (Yao et al., ACL 2019) and Re-DocRED: a JSON list of documents with "sents" (lists of words), "vertexSet"
+    (the mentions of each entity, with "sent_id", the sentence's words "pos" [start, end) and "type"), and "labels" with
+    the numbers "h" and "t" of entities and the relation "r"; without "labels" nothing is said about relations.
+
+    mention_pairs: a relation holds between entities, a Doc's between mentions: "all" pairs of their mentions, or the
+    "first" of each. A pair of mentions with the same words is not one; a relation without any other pair is an error.
+    """
+    check_choice("mention_pairs", mention_pairs, MENTION_PAIRS)
+    for where, item in read_json_list(path):
+        words, starts = join_sentences(where, item, "sents")
+        ends = [*starts[1:], len(words)]
+        mentions: list[Mention] = []
+        numbers: list[range] = []  # of all entities; the numbers of each entity's mentions
+        for e, entity in enumerate(take(where, item, "vertexSet", list)):
+            if not isinstance(entity, list) or not entity:
+                raise ValueError(f"{where}, entity {e}: expected a list of mentions, but got {entity!r:.80}.")
+            numbers.append(range(len(mentions), len(mentions) + len(entity)))
+            for m, mention in enumerate(entity):
+                mentions.append(_docred_mention(f"{where}, entity {e}, mention {m}", mention, starts, ends))
+        relations = None
+        if "labels" in item:
+            relations = []
+            for i, label in enumerate(take(where, item, "labels", list)):
+                at = f"{where}, label {i}"
+                h, t = (_entity(at, numbers, take(at, label, name, int)) for name in ("h", "t"))
+                pairs = [(head, tail) for head in h for tail in t if _place(mentions[head]) != _place(mentions[tail])]
+                if not pairs:
+                    raise ValueError(
+                        f"{at}: its head and tail have the same words: entities {label['h']}, {label['t']}."
+                    )
+                relation = take(at, label, "r", str)
+                relations += [(*pair, relation) for pair in (pairs if mention_pairs == "all" else pairs[:1])]
+        yield document_record(where, words, starts, mentions, relations, text=text)
+
+
+def _docred_mention(where: str, mention: Any, starts: list[int], ends: list[int]) -> Mention:
+    sentence, pos = take(where, mention, "sent_id", int), take(where, mention, "pos", list)
+    if not 0 <= sentence < len(starts) or len(pos) != 2 or not all(isinstance(x, int) for x in pos):
+        raise ValueError(
+            f"{where}: expected 'sent_id' below {len(starts)} and 'pos' [start, end), but got {sentence} and {pos}."
+        )
+    start, end = (starts[sentence] + x for x in pos)
+    if not starts[sentence] <= start < end <= ends[sentence]:
+        raise ValueError(f"{where}: 'pos' {pos} is not within sentence {sentence}, which has "
+                         f"{ends[sentence] - starts[sentence]} words.")  # fmt: skip
+    return Mention(start, end, take(where, mention, "type", str))
+
+
+def _entity(where: str, numbers: list[range], entity: int) -> range:
+    if not 0 <= entity < len(numbers):
+        raise ValueError(f"{where}: expected a number of the {len(numbers)} entities, from 0, but got {entity}.")
+    return numbers[entity]
+
+
+def _place(mention: Mention) -> Place:
+    return mention.start, mention.end

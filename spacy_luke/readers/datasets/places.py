@@ -1,0 +1,16 @@
+"""Places in files: lists of two numbers, [start, end)."""
+
+from typing import Any
+
+from ..records import Place
+
+
+def read_place(where: str, place: Any) -> Place:
+    if not isinstance(place, list) or len(place) != 2 or not all(type(edge) is int for edge in place):
+        raise ValueError(f"{where}: expected characters [start, end), but got {place!r:.80}.")
+    return place[0], place[1]
+
+
+def unique(places: list[list[int]]) -> list[list[int]]:
+    """Each place once, in their order."""
+    return [list(place) for place in dict.fromkeys(map(tuple, places))]
