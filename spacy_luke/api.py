@@ -63,7 +63,7 @@ from .pipelines.tuning import Tuned, tune_pipeline
 from .pretraining.ernie.job import pretrain_ernie
 from .pretraining.luke.job import pretrain_luke
 from .pretraining.luke.probe import Probe
-from .readers.datasets import read_dataset
+from .readers.datasets.table import read_dataset
 from .readers.docbin import write_docbin
 from .readers.records import make_doc
 from .text.tokenizer import PieceTokenizer
