@@ -28,7 +28,7 @@ class AdamW(Optimizer):
 
     def __init__(
         self,
-        learn_rate: Any,
+        learn_rate: float | list[float] | Generator,
         *,
         beta1: float,
         beta2: float,
