@@ -236,7 +236,7 @@ def make_products(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> C
     for doc, own in zip(docs, pairs):
         doc._.luke_pairs = own
         asked = relation.asked(doc)
-        items += unit_items(relation.input(), doc, asked.mentions, asked.pairs_P2, owner=0)
+        items += unit_items(relation.input(), doc, asked.mentions, asked.units_UK, owner=0)
         del doc.user_data["luke_pairs"]
     batches = [list(batch.lengths) for batch in batch_entities(items, size=relation.cfg["batch_size"])]
     config = relation.encoder.module.config

@@ -1,5 +1,6 @@
 """What the README says is there is there: commands, options, files, settings; and its Python runs."""
 
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -44,7 +45,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
 
 
 def parameters(function):
-    return set(function.__code__.co_varnames[: function.__code__.co_argcount])
+    return set(inspect.signature(function).parameters)
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if "-m spacy" in line])

@@ -29,8 +29,8 @@ TOKENS_AT_ONCE = 8192  # entity tokens of one-way attention without gradients, s
 @registry.architectures("spacy-luke.EntityClassifier.v1")
 def build_entity_classifier(
     encoder: EncoderModel,
-    attention: str = "full",
-    features: str = "entity",
+    attention: str = "one_way",
+    features: str = "all",
     bias: bool = True,
 ) -> EntityModel:
     """Classifies mentions or pairs of mentions by their entity tokens (LUKE, sections 4.1, 4.2 and 4.4).

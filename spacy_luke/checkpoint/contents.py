@@ -31,6 +31,14 @@ class Checkpoint:
     report: list[str] = field(default_factory=list)
     kind: ClassVar[str]
 
+    def named_labels(self) -> list[str]:
+        """The labels of its classifier. Raises ValueError where they are not known."""
+        if self.labels is None:
+            raise ValueError(
+                "The checkpoint does not name the labels of its classifier: give them to what reads it, in their order."
+            )
+        return list(self.labels)
+
 
 @dataclass
 class LukeCheckpoint(Checkpoint):

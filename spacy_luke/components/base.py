@@ -22,6 +22,7 @@ from .extents import forget_limits, record_windows
 from .knowledge import ALIGNMENTS
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
+MOST_LABELS = 50  # that a message lists
 PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 
 
@@ -106,6 +107,15 @@ class LukeComponent(EncoderComponent):
                 stacklevel=3,
             )
 
+    def unknown_label(self, what: str, *, noun: str = "label") -> ValueError:
+        """The error of a label in the examples that the component does not have; what: the label, and where it is."""
+        known = sorted(self.labels)
+        return ValueError(
+            f"'{self.name}' does not know {what}; it was initialised with {len(known)} {noun}s"
+            f"{f': {known}' if len(known) <= MOST_LABELS else ''}. Add it to "
+            f"[initialize.components.{self.name}.labels], call add_label, or initialise with data that holds it."
+        )
+
     # ---- heads that come from elsewhere, and go there
 
     def fill_classifier(self, checkpoint: Checkpoint) -> None:
@@ -137,6 +147,16 @@ class LukeComponent(EncoderComponent):
                 f"The head of '{self.name}' reads features = {found!r}, but that of other LUKE code reads "
                 f"{features!r}. Train with features = {features!r} to export it."
             )
+
+    # ---- scores
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """Settings of the component that its scorer must know."""
+        return {}
+
+    def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
+        return {} if self.scorer is None else self.scorer(examples, **{**self.scoring, **settings})
 
     # ---- training
 

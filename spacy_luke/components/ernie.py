@@ -2,142 +2,100 @@
 (Zhang et al., ACL 2019, section 3.6): marks around mentions, known entities inside the text, [CLS] classified.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
-from thinc.api import Config, Model
+from thinc.api import Model
 
-from .encoder import DEFAULT_CONFIG as ENCODER_CONFIG
+from .base import check_markers
 from .encoder import LukeEncoderOwner
-from .knowledge import KnownGetter
-from .relation import DEFAULT_CONFIG as RELATION_CONFIG
-from .relation import SCORE_WEIGHTS as RELATION_WEIGHTS
+from .factories import Configured, Function, Setting, model_block, register
+from .knowledge import ALIGNMENTS, KnownGetter
+from .relation import SCORES as RELATION_SCORES
 from .relation import LukeRelation
-from .typer import DEFAULT_CONFIG as TYPER_CONFIG
-from .typer import SCORE_WEIGHTS as TYPER_WEIGHTS
+from .typer import SCORES as TYPER_SCORES
 from .typer import LukeTyper
 
-ENCODER = Config().from_str("""
-[encoder]
-@architectures = "spacy-luke.ErnieEncoder.v1"
-trainable = true
-train_precision = "auto"
-predict_precision = "float32"
-""")["encoder"]
-CLASSIFIER = {"@architectures": "spacy-luke.PooledClassifier.v1", "encoder": ENCODER}
-KNOWLEDGE = {"knowledge": {"@misc": "spacy-luke.linked_ents.v1"}, "alignment": "characters"}
+ENCODER = "spacy-luke.ErnieEncoder.v1"
+CLASSIFIER = model_block("spacy-luke.PooledClassifier.v1", encoder=ENCODER)
 MARKERS = ("#", "$")
-WINDOWS = ("overlap", "tokens")  # settings of one-way attention, which ERNIE has not
+ONE_WAY = ("overlap", "tokens")  # settings of one-way attention, which ERNIE has not
 
 
-@Language.factory(
+class ReadsKnowledge(Configured):
+    """The settings of what gives an ERNIE encoder the entities of Docs."""
+
+    knowledge: Function[KnownGetter | None] = Function(
+        {"@misc": "spacy-luke.linked_ents.v1"}, "the known entities of a Doc, see above; `null`: none"
+    )
+    alignment: Setting[str] = Setting(
+        "characters",
+        "an entity stands at the word of its mention's first character; `\"whitespace\"`: the original's rule, which "
+        "loses mentions after punctuation",
+        choices=ALIGNMENTS,
+    )
+
+
+class ErnieTyper(ReadsKnowledge, LukeTyper):
+    """As `LukeTyper`, with ERNIE's encoder and input. FIGER's rule is always_best."""
+
+    markers: Setting[list[str]] = Setting(  # a symbol of BERT's vocabulary, as in the original
+        ["\u3002"], "the piece before and after the mention"
+    )
+
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **settings)
+        check_markers(self.markers, 1)
+
+    def marks(self) -> Sequence[str]:
+        return self.markers
+
+
+class ErnieRelation(ReadsKnowledge, LukeRelation):
+    """As `LukeRelation`, with ERNIE's encoder and input."""
+
+    # The default is null, since a config doubles every "$" whenever spaCy writes it.
+    markers: Setting[list[str] | None] = Setting(
+        None, "the pieces around head and tail; `null`: the original's, `#` and `$`"
+    )
+
+    def __init__(self, *args: Any, markers: list[str] | None = None, **settings: Any):
+        super().__init__(*args, markers=list(MARKERS) if markers is None else markers, **settings)
+        check_markers(self.marks(), 2)
+
+    def marks(self) -> Sequence[str]:
+        return self.markers or MARKERS
+
+
+make_ernie_typer = register(
     "ernie_typer",
+    ErnieTyper,
+    model={**CLASSIFIER, "bias": False},  # as the original's typing head
+    without=ONE_WAY,
     assigns=["span._.luke_types"],
-    default_config={
-        **{name: value for name, value in TYPER_CONFIG.items() if name not in WINDOWS},
-        **KNOWLEDGE,
-        "model": {**CLASSIFIER, "bias": False},  # as the original's typing head
-        "markers": ["\u3002"],  # a symbol of BERT's vocabulary, as in the original
-    },
-    default_score_weights=TYPER_WEIGHTS,
+    scores=TYPER_SCORES,
 )
-def make_ernie_typer(
-    nlp: Language,
-    name: str,
-    model: Model,
-    getter: Callable[[Doc], Iterable[Span]],
-    markers: list[str],
-    knowledge: KnownGetter | None,
-    alignment: str,
-    context: str,
-    max_window: int | None,
-    threshold: float,
-    always_best: bool,
-    set_label: bool,
-    focus: float,
-    batch_size: int,
-    scorer: Callable[..., Any] | None,
-) -> LukeTyper:
-    """Builds the component; see `LukeTyper` for the settings. FIGER's rule is always_best."""
-    return LukeTyper(
-        nlp.vocab,
-        model,
-        name,
-        getter=getter,
-        markers=markers,
-        knowledge=knowledge,
-        alignment=alignment,
-        context=context,
-        max_window=max_window,
-        threshold=threshold,
-        always_best=always_best,
-        set_label=set_label,
-        focus=focus,
-        batch_size=batch_size,
-        scorer=scorer,
-    )
-
-
-@Language.factory(
+make_ernie_relation = register(
     "ernie_relation",
+    ErnieRelation,
+    model=CLASSIFIER,
+    without=ONE_WAY,
     assigns=["doc._.luke_relations"],
-    default_config={
-        **{name: value for name, value in RELATION_CONFIG.items() if name not in WINDOWS},
-        **KNOWLEDGE,
-        "model": {**CLASSIFIER, "bias": True},
-        "markers": None,  # of the original: "#" and "$"; a config doubles every "$" whenever spaCy writes it
-    },
-    default_score_weights=RELATION_WEIGHTS,
+    scores=RELATION_SCORES,
 )
-def make_ernie_relation(
-    nlp: Language,
-    name: str,
-    model: Model,
-    getter: Callable[[Doc], Iterable[Span]],
-    suggester: Callable[[Doc, Sequence[Span]], Any],
-    markers: list[str] | None,
-    knowledge: KnownGetter | None,
-    alignment: str,
-    context: str,
-    max_window: int | None,
-    none: str | None,
-    multi_label: bool,
-    threshold: float,
-    batch_size: int,
-    scorer: Callable[..., Any] | None,
-) -> LukeRelation:
-    """Builds the component; see `LukeRelation` for the settings. markers: null is the original's, "#" around heads and
-    "$" around tails."""
-    return LukeRelation(
-        nlp.vocab,
-        model,
-        name,
-        getter=getter,
-        suggester=suggester,
-        markers=MARKERS if markers is None else markers,
-        knowledge=knowledge,
-        alignment=alignment,
-        context=context,
-        max_window=max_window,
-        none=none,
-        multi_label=multi_label,
-        threshold=threshold,
-        batch_size=batch_size,
-        scorer=scorer,
-    )
 
 
 @Language.factory(
     "ernie_encoder",
     default_config={
-        **KNOWLEDGE,
-        "model": ENCODER,
-        "max_window": ENCODER_CONFIG["max_window"],
-        "overlap": ENCODER_CONFIG["overlap"],
-        "batch_size": ENCODER_CONFIG["batch_size"],
-        "listener_weight": ENCODER_CONFIG["listener_weight"],
+        "knowledge": {"@misc": "spacy-luke.linked_ents.v1"},
+        "alignment": "characters",
+        "model": {"@architectures": ENCODER},
+        "max_window": None,
+        "overlap": 128,
+        "batch_size": 4096,
+        "listener_weight": 1.0,
     },
 )
 def make_ernie_encoder(

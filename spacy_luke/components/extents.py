@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..encoders.kind import EncoderShim
 from ..model.luke import Encoder
+from .factories import Configured, Setting
 from .storage import StoredComponent
 
 LOWEST = 5  # pieces of a window
@@ -81,6 +82,24 @@ def check_window(max_window: int | None) -> None:
             f"max_window must be a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null, but it is "
             f"{max_window}."
         )
+
+
+class WindowSettings(Configured):
+    """The settings of components that divide texts into windows by themselves."""
+
+    max_window: Setting[int | None] = Setting(
+        None,
+        "pieces of a window at most, [CLS] and [SEP] included; `null`: that of the shared encoder, or as many as the "
+        "encoder is known to read well, see [Long texts](#long-texts)",
+        least=LOWEST,
+        rule=f"a number of pieces, [CLS] and [SEP] included, from {LOWEST}",
+    )
+    overlap: Setting[int] = Setting(
+        128,
+        "least context in pieces, at most a quarter of a window, where a document (`one_way`) or a sentence is longer "
+        "than a window",
+        least=1,
+    )
 
 
 class WindowedComponent(StoredComponent):

@@ -16,6 +16,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from torch import nn
 
+from ..annotations import register_extensions
 from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_digest
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.files import check_finite, read_tensors
@@ -25,6 +26,7 @@ from ..stores.atomic import HeldFolder, write_atomically
 from ..stores.digests import digest_bytes
 from ..vectors.store import EntityVectors
 from .attached import check_encoder, check_owner
+from .factories import Configured, settings_of
 from .settings import changed_settings, check_fixed, pack_about, read_about, take_settings
 
 VECTORS = "entity_vectors"  # folder beside the file
@@ -34,7 +36,7 @@ BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in on
 FIXED = ("attention", "features", "bias", "proposer_size", "prior")  # of a model's settings, where it has them
 
 
-class StoredComponent(TrainablePipe):
+class StoredComponent(Configured, TrainablePipe):
     """A component whose model is made of shims, one of them an encoder's. Settings are in `self.cfg`, and are those of
     the pipeline's config: the file has what training has fixed, and what was changed on the component itself.
 
@@ -45,9 +47,13 @@ class StoredComponent(TrainablePipe):
     learned: tuple[str, ...] = ()  # what `self.cfg` has that is no setting, but learned
     _saved_stores: dict[str, str] | None = None  # digests of the stores beside the file that was read
 
-    def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, **cfg: Any):
-        super().__init__(vocab, model, name, **cfg)
-        self.configured = {key: copy.deepcopy(x) for key, x in cfg.items() if key not in self.learned}
+    def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, **settings: Any):
+        super().__init__(vocab, model, name)
+        register_extensions()
+        declared = settings_of(type(self))
+        self.cfg.update({key: x for key, x in settings.items() if key not in declared})
+        self.configure({key: x for key, x in settings.items() if key in declared})
+        self.configured = {key: copy.deepcopy(x) for key, x in self.cfg.items() if key not in self.learned}
 
     @property
     def encoder_node(self) -> EncoderModel:

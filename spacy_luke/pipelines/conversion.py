@@ -18,8 +18,8 @@ from ..components.ernie import CLASSIFIER as ERNIE_MODEL
 from ..components.linker.settings import DEFAULT_MODEL as LINKER_MODEL
 from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL
-from ..components.relation import DEFAULT_MODEL as RELATION_MODEL
-from ..components.typer import DEFAULT_MODEL as TYPER_MODEL
+from ..components.relation import MODEL as RELATION_MODEL
+from ..components.typer import MODEL as TYPER_MODEL
 from ..stores.plain_text import read_text
 from .saving import check_replaceable, save
 

@@ -63,7 +63,7 @@ def probabilities(relation, doc):
     def spy(batch, logits_UL):
         asked = relation.asked(doc)
         for number, row in zip(batch.number_U().tolist(), logits_UL.softmax(-1).tolist()):
-            head, tail = asked.pairs_P2[number]
+            head, tail = asked.units_UK[number]
             rows[asked.mentions[head], asked.mentions[tail]] = row
         return read(batch, logits_UL)
 

@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.bridge.documents import read_document
+from spacy_luke.components.units.asked import Units
 from spacy_luke.components.units.known import KnownPieces
 from spacy_luke.vectors.build import build_vectors
 from tests.components.known import ALWAYS, BOTH, TEXTS, annotate, annotated, make, results
@@ -62,7 +63,7 @@ def test_entity_in_its_place(vectors):
     nlp, _ = make(("ernie_typer",), vectors)
     typer = nlp.get_pipe("ernie_typer")
     doc = annotate(nlp.make_doc(TEXTS[0]))
-    (item,) = list(typer._items(0, doc, [(2, 3)]))  # bob
+    (item,) = list(typer.items(doc, Units.alone([(2, 3)])))  # bob
     tokenizer = typer.tokenizer
     pieces = [tokenizer.backend.id_to_token(i) for i in item.pieces.tolist()]
     assert [pieces[0], pieces[-1], pieces.count("。")] == ["[CLS]", "[SEP]", 2]

@@ -68,7 +68,7 @@ def test_only_thresholds_are_tuned():
     with pytest.raises(ValueError, match=r"gives each pair one label \(multi_label = false\)"):
         relation.tune(make_examples(nlp))
     nlp, relation = make("pair", multi_label=True)
-    with pytest.raises(ValueError, match="Expected examples with relations"):
+    with pytest.raises(ValueError, match="Expected examples with gold relations"):
         relation.tune([Example(nlp.make_doc("Ada"), nlp.make_doc("Ada"))])
 
 
@@ -169,16 +169,16 @@ def test_pairs_of_two_windows():
     from spacy_luke.components.units.inputs import unit_items
 
     asked = relation.asked(doc)
-    items = list(unit_items(relation.input(), doc, asked.mentions, asked.pairs_P2, owner=0))
+    items = list(unit_items(relation.input(), doc, asked.mentions, asked.units_UK, owner=0))
     numbers = np.concatenate([item.number_U for item in items])
-    assert sorted(numbers.tolist()) == list(range(len(asked.pairs_P2)))
+    assert sorted(numbers.tolist()) == list(range(len(asked.units_UK)))
     shared = [item for item in items if len(item.number_U) > 1]
     assert len({item.pieces.tobytes() for item in shared}) == len(shared) > 5
     assert sum(len(item.number_U) for item in shared) < len(numbers)
     for item in items:
         assert len(item.pieces) <= 64
         for unit, number in zip(item.units_UK, item.number_U):
-            for token, mention in zip(unit, asked.pairs_P2[number]):
+            for token, mention in zip(unit, asked.units_UK[number]):
                 start, end = asked.mentions[mention]
                 read = item.pieces[item.first_E[token] : item.last_E[token] + 1].tolist()
                 assert relation.tokenizer.backend.decode(read).strip() == doc[start:end].text
@@ -258,7 +258,7 @@ def test_500_entities(mode, count, monkeypatch):
             batches.append(batch)
             yield batch
 
-    monkeypatch.setattr("spacy_luke.components.relation.batch_entities", batch_entities)
+    monkeypatch.setattr("spacy_luke.components.units.classifier.batch_entities", batch_entities)
     nlp, relation = make(mode, build=noisy, suggester=PAIRS, none=None)
     doc = Doc(nlp.vocab, words=["."] * 60)
     doc.spans[KEY] = [doc[a:b] for a in range(60) for b in range(a + 1, min(a + 10, 61))][:count]
@@ -309,7 +309,7 @@ def test_relations_survive_in_docs():
     [
         ({"context": "paragraph"}, "context must be one of .* but it is 'paragraph'"),
         ({"tokens": "some"}, "tokens must be one of .* but it is 'some'"),
-        ({"threshold": 1.1}, "threshold is a probability, from 0 to 1, but it is 1.1"),
+        ({"threshold": 1.1}, "threshold must be a probability, from 0 to 1, but it is 1.1"),
         ({"overlap": 0}, "overlap must be at least 1, but it is 0"),
         ({"features": "some"}, "features must be one of .* but it is 'some'"),
         ({"suggester": {**PAIRS, "same_sentences": True}}, "same_sentences"),

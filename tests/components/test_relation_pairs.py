@@ -112,7 +112,7 @@ def test_given_pairs(mode):
     for i, example in enumerate(make_examples(nlp, pairs=GIVEN)):
         asked, gold, missing = relation.gold(example)
         wanted = [(place(example.predicted, a), place(example.predicted, b)) for a, b in GIVEN[i]]
-        asked = [tuple(asked.mentions[m] for m in pair) for pair in asked.pairs_P2.tolist()]
+        asked = [tuple(asked.mentions[m] for m in pair) for pair in asked.units_UK.tolist()]
         assert asked == [((a.start, a.end), (b.start, b.end)) for a, b in wanted]
         labels = {key[:4]: key[4] for key in relations_of(example.reference)}
         assert [relation.classes[k] for k in gold] == [labels.get((a.start, a.end, b.start, b.end)) for a, b in wanted]

@@ -78,7 +78,7 @@ def test_loss_is_that_of_the_paper(attention):
     for example in examples:
         ((places, logits),) = typer.predict([example.predicted])
         wanted, gold, _ = typer.gold(example)
-        assert wanted == places
+        assert wanted.mentions == places
         p = 1 / (1 + np.exp(-logits.astype(np.float64)))
         expected -= (gold * np.log(p) + (1 - gold) * np.log(1 - p)).sum()
         mentions += len(places)
@@ -144,7 +144,7 @@ def test_overlap_of_windows():
     other mentions of its core have."""
     nlp, typer = noisy("luke_typer")
     doc = everywhere(nlp, LONG)
-    (item, *more) = typer._items(0, doc, [(x.start, x.end) for x in doc.spans[KEY]])
+    (item, *more) = typer.items(doc, typer.asked(doc))
     assert len(more) >= 2
     for x in (item, *more):
         assert len(x.pieces) == 64
@@ -299,7 +299,7 @@ def test_types_survive_in_docs():
     ("config", "message"),
     [
         ({"context": "paragraph"}, "context must be one of .* but it is 'paragraph'"),
-        ({"threshold": -0.1}, "threshold is a probability, from 0 to 1, but it is -0.1"),
+        ({"threshold": -0.1}, "threshold must be a probability, from 0 to 1, but it is -0.1"),
         ({"focus": -1.0}, r"focus must be 0 or more, but it is -1\.0"),
         ({"batch_size": 0}, "batch_size must be at least 1, but it is 0"),
         ({"features": "some"}, "features must be one of .* but it is 'some'"),

@@ -24,12 +24,12 @@ def test_gold():
         Span(gold, 0, 3, label="person"),
     ]
     places, gold_ML, missing = typer.gold(Example(nlp.make_doc("Ada Lovelace saw London"), gold))
-    assert places == [(0, 2), (3, 4)]
+    assert places.mentions == [(0, 2), (3, 4)]
     assert gold_ML.tolist() == [[0, 0, 1, 0, 1], [0, 0, 0, 0, 0]]
     assert not missing
     doc = Doc(nlp.vocab, words=["Ada", "Lovelace saw", "London"], spaces=[True, True, False])
     places, gold_ML, missing = typer.gold(Example(doc, gold))
-    assert places == [(2, 3)]
+    assert places.mentions == [(2, 3)]
     assert missing == {"do not fall on word boundaries": 1}
 
 

@@ -1,8 +1,7 @@
 """The pairs of mentions that `luke_relation` is asked about, and what is gold of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 from spacy.tokens import Doc, Span
@@ -10,52 +9,42 @@ from spacy.training import Example
 
 from ...annotations import get_pair_rows, get_relation_rows
 from ..mentions import Mention, MentionGetter, PairSuggester, align_mention
+from .asked import Gold, Units
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """What is asked about a Doc: mentions as words [start, end), and pairs (P, 2) of them as (head, tail)."""
-
-    mentions: list[Mention]
-    pairs_P2: np.ndarray
-
-    @classmethod
-    def given(cls, pairs: Sequence[tuple[Mention, Mention]]) -> "Pairs":
-        """Pairs that are given, each once and without those of a mention with itself."""
-        mentions = list(dict.fromkeys(mention for pair in pairs for mention in pair))
-        number = {mention: m for m, mention in enumerate(mentions)}
-        pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
-        pairs_P2 = np.array([[number[head], number[tail]] for head, tail in pairs], dtype=np.int64).reshape(-1, 2)
-        return cls(mentions, pairs_P2)
-
-    @classmethod
-    def suggested(cls, doc: Doc, spans: Iterable[Span], suggest: PairSuggester) -> "Pairs":
-        """Pairs of spans, each extent once, that `suggest` gives by their numbers."""
-        own = {(span.start, span.end): span for span in spans if span.end > span.start}
-        return cls(list(own), suggest(doc, list(own.values())))
-
-    def numbers(self) -> dict[tuple[Mention, Mention], int]:
-        """The place of each pair."""
-        return {(self.mentions[a], self.mentions[b]): p for p, (a, b) in enumerate(self.pairs_P2.tolist())}
+def suggested_pairs(doc: Doc, spans: Iterable[Span], suggester: PairSuggester, *, name: str) -> Units:
+    """Pairs of a Doc's spans, each extent once. Raises ValueError for what is no such pair. name: of the component."""
+    own = {(span.start, span.end): span for span in spans if span.end > span.start}
+    mentions = list(own.values())
+    pairs_P2 = np.asarray(suggester(doc, mentions), dtype=np.int64).reshape(-1, 2)
+    if len(pairs_P2) and not (0 <= pairs_P2.min() and pairs_P2.max() < len(mentions)):
+        raise ValueError(
+            f"The suggester of '{name}' must give indices of the Doc's {len(mentions)} mentions, but it gave "
+            f"{int(pairs_P2.max())} and {int(pairs_P2.min())} among others."
+        )
+    if (same := pairs_P2[:, 0] == pairs_P2[:, 1]).any():
+        text = mentions[int(pairs_P2[same][0, 0])].text
+        raise ValueError(
+            f"The suggester of '{name}' paired a mention with itself, {text!r}: head and tail must differ."
+        )
+    return Units(list(own), pairs_P2)
 
 
-def training_pairs(example: Example, getter: MentionGetter, suggest: PairSuggester) -> Pairs:
+def training_pairs(example: Example, getter: MentionGetter, suggester: PairSuggester, *, name: str) -> Units:
     """Those of the reference, given or of its mentions, in words of the predicted Doc."""
     reference, doc = example.reference, example.predicted
     if (given := get_pair_rows(reference)) is not None:
         places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
-        return Pairs.given([(head, tail) for head, tail in places if head and tail])
+        return Units.given([(head, tail) for head, tail in places if head and tail])
     spans: dict[Mention, Span] = {}
     for span in getter(reference):
         if (place := align_mention(doc, span.start_char, span.end_char)) is not None:
             spans.setdefault(place, Span(doc, *place, label=span.label_))
-    return Pairs.suggested(doc, spans.values(), suggest)
+    return suggested_pairs(doc, spans.values(), suggester, name=name)
 
 
-def gold_relations(
-    example: Example, asked: Pairs, *, none: str | None, multi_label: bool
-) -> tuple[dict[int, list[str]], Counter[str]]:
-    """Gold labels of pairs by their numbers, and why other gold relations have no number."""
+def gold_relations(example: Example, asked: Units, *, none: str | None, multi_label: bool) -> Gold:
+    """The gold labels of those pairs that have some."""
     reference, doc = example.reference, example.predicted
     number = asked.numbers()
     missing: Counter[str] = Counter()
@@ -79,10 +68,10 @@ def gold_relations(
                 missing["have a pair with another label (set multi_label)"] += 1
                 continue
             labels.append(label)
-    return relations, missing
+    return Gold(asked, relations, missing)
 
 
-def _absence(head: Mention, tail: Mention, asked: Pairs, *, given: bool) -> str:
+def _absence(head: Mention, tail: Mention, asked: Units, *, given: bool) -> str:
     if given:
         return "are not among the given pairs"
     if head in asked.mentions and tail in asked.mentions:

@@ -1,0 +1,201 @@
+"""The settings of components, each written once, and the factories by which pipelines and configs make components.
+
+    class LukeNER(LukeComponent):
+        none_bias: Setting[float] = Setting(0.0, 'added to the logit of "no entity" in predictions')
+
+    make_luke_ner = register("luke_ner", LukeNER, model=..., assigns=[...], scores={...})
+
+From the line of a setting come the attribute `pipe.none_bias`, its place in `pipe.cfg` and so in files, the parameter
+of the factory with the type that spaCy validates, the default of the config, and the row of the table in README.md
+(`make docs`). What is no number, string or list, but made by a registered function, is a `Function`.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar, get_args, overload, runtime_checkable
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import registry
+from thinc.api import Model
+
+T = TypeVar("T")
+P = TypeVar("P")
+LAST = ("batch_size", "scorer")  # in tables and signatures
+
+
+class Setting(Generic[T]):
+    """A setting of a component whose values are JSON, in `pipe.cfg` and as an attribute.
+
+    about: what it means, a cell of Markdown; least, most: of numbers, both allowed; choices: of strings; rule: what
+    else messages say that it must be.
+    """
+
+    name: str
+    type: Any  # T, from the annotation
+
+    def __init__(
+        self,
+        default: T,
+        about: str,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+        choices: Sequence[str] = (),
+        rule: str | None = None,
+    ):
+        self.default: Any = default
+        self.about = about
+        self.least, self.most, self.choices, self._rule = least, most, choices, rule
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        (self.type,) = get_args(owner.__annotations__[name])
+
+    @overload
+    def __get__(self, pipe: None, owner: type) -> "Setting[T]": ...
+
+    @overload
+    def __get__(self, pipe: Any, owner: type) -> T: ...
+
+    def __get__(self, pipe: Any, owner: type) -> "Setting[T] | T":
+        return self if pipe is None else self._values(pipe)[self.name]
+
+    def __set__(self, pipe: Any, value: T) -> None:
+        """Raises ValueError for a value that the setting cannot have."""
+        self.check(value)
+        self._values(pipe)[self.name] = float(value) if type(self.default) is float and type(value) is int else value
+
+    def _values(self, pipe: Any) -> dict[str, Any]:
+        values: dict[str, Any] = pipe.cfg
+        return values
+
+    def fallback(self) -> T:
+        """The value where none is given."""
+        value: T = copy.deepcopy(self.default)
+        return value
+
+    def check(self, value: Any) -> None:
+        if value is None and type(None) in (self.type, *get_args(self.type)):
+            return
+        low = self.least is None or value >= self.least
+        high = self.most is None or value <= self.most
+        if not (low and high and (not self.choices or value in self.choices)):
+            null = ", or null" if type(None) in get_args(self.type) else ""
+            raise ValueError(f"{self.name} must be {self.rule}{null}, but it is {value!r}.")
+
+    @property
+    def rule(self) -> str:
+        if self._rule is not None:
+            return self._rule
+        if self.choices:
+            return f"one of {tuple(self.choices)}"
+        if self.most is not None:
+            return f"from {self.least} to {self.most}"
+        return "0 or more" if self.least == 0 else f"at least {self.least}"
+
+
+class Function(Setting[T]):
+    """A setting that is made by a registered function, such as a scorer. Its default is a block of a config; it is an
+    attribute alone."""
+
+    def __init__(self, default: dict[str, Any] | None, about: str):
+        super().__init__(default, about)  # type: ignore[arg-type]  # what the block makes is a T
+
+    def _values(self, pipe: Any) -> dict[str, Any]:
+        return vars(pipe)
+
+    def fallback(self) -> T:
+        made: T = registry.resolve({"made": self.default})["made"]
+        return made
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Scores of predicted Docs."""
+
+    def __call__(self, examples: Iterable[Example], /, **settings: Any) -> dict[str, Any]: ...
+
+
+class Configured:
+    """What has settings. Its signature, for `help` and `register`, has them all."""
+
+    cfg: dict[str, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        makers = [vars(part).get("__init__") for part in cls.__mro__]
+        written = [list(inspect.signature(x).parameters.values()) for x in makers if inspect.isfunction(x)]
+        own: list[inspect.Parameter] = next((some for some in written if any(p.name == "name" for p in some)), [])
+        fixed = [p for p in own if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
+        named = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+            for name, one in settings_of(cls).items()
+        ]
+        if named:
+            cls.__signature__ = inspect.Signature([*fixed, *named])  # type: ignore[attr-defined]
+
+    def configure(self, values: Mapping[str, Any]) -> None:
+        """Give all settings their values, or their defaults. Raises TypeError for what is no setting."""
+        settings = settings_of(type(self))
+        if unknown := sorted(set(values) - set(settings)):
+            raise TypeError(f"{type(self).__name__} has no setting {unknown[0]!r}; it has {list(settings)}.")
+        for name, setting in settings.items():
+            setting.__set__(self, values[name] if name in values else setting.fallback())
+
+
+def settings_of(owner: type) -> dict[str, Setting[Any]]:
+    """The settings of a class by their names: its bases' first."""
+    found = {name: x for part in reversed(owner.__mro__) for name, x in vars(part).items() if isinstance(x, Setting)}
+    found = {name: x for name, x in found.items() if isinstance(inspect.getattr_static(owner, name), Setting)}
+    return dict(sorted(found.items(), key=lambda item: LAST.index(item[0]) + 1 if item[0] in LAST else 0))
+
+
+def register(
+    name: str,
+    made: Callable[..., P],
+    *,
+    model: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    without: Sequence[str] = (),
+    assigns: Sequence[str] = (),
+    scores: Mapping[str, float | None] | None = None,
+) -> Callable[..., P]:
+    """Make a component known to spaCy as `name`. RETURNS: its factory.
+
+    made: the class, whose keyword-only parameters are the settings. model: block of its model; None: it has none.
+    defaults: of settings that are not those of the class; without: settings that the config does not have. scores:
+    weights of the scores.
+    """
+    parameters = [
+        p for p in inspect.signature(made).parameters.values() if p.kind is p.KEYWORD_ONLY and p.name not in without
+    ]
+    default_config = {p.name: copy.deepcopy(p.default) for p in parameters} | dict(defaults or {})
+    types: dict[str, Any] = {"nlp": Language, "name": str}
+    if model is not None:
+        default_config = {"model": copy.deepcopy(dict(model)), **default_config}
+        types["model"] = Model
+    types.update({p.name: p.annotation for p in parameters})
+
+    def make(nlp: Language, name: str, **settings: Any) -> P:
+        return made(nlp.vocab, name=name, **settings)
+
+    make.__name__ = make.__qualname__ = f"make_{name}"
+    make.__module__ = made.__module__
+    make.__doc__ = f"Builds the component; see `{made.__name__}`."
+    make.__annotations__ = {**types, "return": made}
+    make.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=x) for key, x in types.items()],
+        return_annotation=made,
+    )
+    weights = {} if scores is None else dict(scores)
+    Language.factory(
+        name, default_config=default_config, assigns=list(assigns), default_score_weights=weights, func=make
+    )
+    return make
+
+
+def model_block(architecture: str, *, encoder: str = "spacy-luke.LukeEncoder.v1", **settings: Any) -> dict[str, Any]:
+    """A config's block of a model with an encoder; what it does not name is the default of its builder."""
+    return {"@architectures": architecture, **settings, "encoder": {"@architectures": encoder}}

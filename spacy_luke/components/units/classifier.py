@@ -1,0 +1,340 @@
+"""One classifier of units, whatever these are: mentions get types, pairs of mentions relations.
+
+L labels, U units; see `units.asked`.
+"""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example, validate_get_examples
+from torch import Tensor
+
+from ...architectures.entity_classifier import create_entity_head
+from ...batch.entities import EntityBatch, EntityItem, batch_entities
+from ...batch.windows import CONTEXTS
+from ...bridge.finite import check_scores
+from ...checkpoint.contents import Checkpoint
+from ..base import LukeComponent
+from ..extents import WindowSettings
+from ..factories import Function, Setting
+from ..mentions import MentionGetter
+from ..tuning import best_label_threshold, check_found, check_positives
+from .asked import Gold, Survey, Units
+from .inputs import Input, unit_items
+
+
+class UnitClassifier(WindowSettings, LukeComponent):
+    """Predicts, learns, counts and tunes. What a task says for itself: which units a Doc has (`asked`), what is gold of
+    them (`read_gold`), how predictions are read and written, and its words.
+
+    label_noun, unit_noun, mention_noun, gold_noun: what messages call a label, the units, their mentions, and what is
+        to be found.
+    gold_place: where gold is looked for. lost_reason: what is said of gold whose unit cannot be encoded. advice: what
+        to do about gold that is lost.
+    task: of a checkpoint whose head it can take. metric: that `tune` makes best.
+    """
+
+    getter: Function[MentionGetter] = Function(
+        {"@misc": "spacy-luke.doc_ents.v1"},
+        "the mentions of a Doc: `doc.ents`; `spacy-luke.span_group.v1` with a `key`; or any function of the `misc` "
+        "registry",
+    )
+    context: Setting[str] = Setting(
+        "document",
+        '`"document"`: as much of the document as fits around what is asked about; `"sentence"`: its sentences',
+        choices=CONTEXTS,
+    )
+    batch_size: Setting[int] = Setting(
+        4096, "pieces and entity tokens encoded at once; memory, not results, depends on it", least=1
+    )
+
+    counts_windows = True
+    label_noun: ClassVar[str]
+    unit_noun: ClassVar[str]
+    mention_noun: ClassVar[str]
+    gold_noun: ClassVar[str]
+    gold_place: ClassVar[str]
+    lost_reason: ClassVar[str]
+    advice: ClassVar[str] = "Correct the data."
+    task: ClassVar[str]
+    metric: ClassVar[str]
+
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **settings)
+        self.cfg["labels"] = []
+
+    # ---- what a task says
+
+    @abstractmethod
+    def asked(self, doc: Doc) -> Units:
+        """What is asked about a Doc in predictions."""
+
+    @abstractmethod
+    def read_gold(self, example: Example, asked: Units | None = None) -> Gold:
+        """What is gold of units of the predicted Doc: of those that training asks about where none are given."""
+
+    @abstractmethod
+    def has_gold(self, example: Example) -> bool: ...
+
+    @abstractmethod
+    def gold_total(self, example: Example, found: Gold) -> int:
+        """How many labels the reference has, with those that cannot be predicted."""
+
+    @abstractmethod
+    def asked_and_known(self, example: Example) -> Units:
+        """What is asked about the predicted Doc, without units of which the gold says nothing."""
+
+    @abstractmethod
+    def lost_message(self, doc: Doc, asked: Units, lost: Sequence[int]) -> str:
+        """What is said of units that cannot be encoded, whose numbers are `lost`."""
+
+    @abstractmethod
+    def prior(self, survey: Survey) -> NDArray[np.float64]:
+        """Log-odds or log-shares (L,) of the classes, with which a fresh head begins."""
+
+    @property
+    def classes(self) -> list[str | None]:
+        """Labels of the head's rows; None stands for "no label"."""
+        return list(self.labels)
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a unit may have several labels."""
+        return True
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether each unit has entity tokens of its own; otherwise each mention has one in each place."""
+        return True
+
+    def marks(self) -> Sequence[str]:
+        """The pieces around the mentions of a unit, in full attention."""
+        return ("<ent>", "<ent2>")[: len(self.special_entities)]
+
+    def weigh(self, labels: list[str]) -> int:
+        """How many things there are to be found in a unit with these gold labels."""
+        return len(labels)
+
+    # ---- what is encoded
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        return {**super().fixed, **({"markers": list(self.marks())} if self.attention == "full" else {})}
+
+    def create_head(self, *, seed: int = 0, prior_L: NDArray[np.float64] | None = None) -> None:
+        create_entity_head(self.model, len(self.classes), states=len(self.special_entities), seed=seed, prior_L=prior_L)
+
+    def input(self, *, learning: bool = False) -> Input:
+        full = self.attention == "full"
+        limits = self.limits(learning=learning)
+        return Input(
+            tokenizer=self.tokenizer,
+            attention=self.attention,
+            room=limits["room"],
+            overlap=limits["overlap"],
+            widest=self.widest(),
+            context=self.context,
+            rows=self.special_rows(*self.special_entities),
+            markers=[self.marker(x) for x in self.marks()] if full else [],
+            tokens=self.batch_size,
+            pairwise=full or self.pairwise,
+            known=self.known,
+        )
+
+    def items(
+        self,
+        doc: Doc,
+        asked: Units,
+        *,
+        owner: int = 0,
+        task: Input | None = None,
+        gold: np.ndarray | None = None,
+        lost: list[int] | None = None,
+    ) -> Iterator[EntityItem]:
+        """What is encoded of a Doc for its units; see `unit_items`. task: None is that of predictions."""
+        task = self.input() if task is None else task
+        return unit_items(task, doc, asked.mentions, asked.units_UK, owner=owner, gold=gold, lost=lost)
+
+    # ---- prediction
+
+    def scored(
+        self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]
+    ) -> Iterator[tuple[EntityBatch, Tensor]]:
+        """Batches of the units of all Docs, and their logits (U, L). lost: gets of each Doc the units that cannot be
+        encoded."""
+        task = self.input()
+        with self.predicting():
+            items = (
+                item
+                for i, (doc, units) in enumerate(zip(docs, asked))
+                for item in self.items(doc, units, owner=i, task=task, lost=lost[i])
+            )
+            for batch in batch_entities(items, size=self.batch_size):
+                logits_UL = self.model.predict(batch)
+                check_scores(logits_UL, batch.owner_U, docs, name=self.name)
+                yield batch, logits_UL
+
+    def warn_lost(self, docs: Sequence[Doc], asked: Sequence[Units], lost: Sequence[Sequence[int]]) -> None:
+        for doc, units, numbers in zip(docs, asked, lost):
+            if numbers:
+                warnings.warn(f"'{self.name}': {self.lost_message(doc, units, numbers)}.", stacklevel=3)
+
+    # ---- training
+
+    def gold(self, example: Example, asked: Units | None = None) -> tuple[Units, np.ndarray, dict[str, int]]:
+        """What is asked about the predicted Doc, in training where None is given; the gold classes of the units, (U, L)
+        of 0 and 1, or (U,) where each has one, -1 where it is not known; and why other gold is not among them."""
+        found = self.read_gold(example, asked)
+        return found.units, self._classes(example, found), found.missing
+
+    def _classes(self, example: Example, found: Gold) -> np.ndarray:
+        number = {label: i for i, label in enumerate(self.classes)}
+        multi = self.multi_label
+        nothing = 0 if multi or None in number else -1  # where every unit has a label, one without is not known
+        shape = (len(found.units), len(number)) if multi else (len(found.units),)
+        gold = np.full(shape, nothing, dtype=np.float32 if multi else np.int64)
+        for u, labels in found.labels.items():
+            for label in labels if multi else labels[:1]:
+                if label not in number:
+                    words = " and ".join(repr(example.predicted[a:b].text) for a, b in found.units.places(u))
+                    raise self.unknown_label(f"the {self.label_noun} {label!r} of {words}", noun=self.label_noun)
+                if multi:
+                    gold[u, number[label]] = 1.0
+                else:
+                    gold[u] = number[label]
+        return gold
+
+    def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
+        items: list[EntityItem] = []
+        task = self.input(learning=True)
+        for i, example in enumerate(examples):
+            asked, gold, _ = self.gold(example)
+            items += self.items(example.predicted, asked, owner=i, task=task, gold=gold)
+        return batch_entities(items, size=self.batch_size)
+
+    def survey(self, get_examples: Callable[[], Iterable[Example]]) -> Survey:
+        found, task = Survey(), self.input(learning=True)
+        for example in get_examples():
+            gold = self.read_gold(example)
+            lost: list[int] = []
+            for _ in self.items(example.predicted, gold.units, task=task, lost=lost):
+                pass
+            found.missing.update(gold.missing)
+            if gone := sum(self.weigh(gold.labels[u]) for u in lost if u in gold.labels):
+                found.missing[self.lost_reason] += gone
+            found.seen.update(label for labels in gold.labels.values() for label in labels)
+            found.units += len(gold.units)
+            found.total += sum(map(self.weigh, gold.labels.values())) + gold.missing.total()
+        return found
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: list[str] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint, fix the labels and make the head.
+
+        labels: all labels, without a name for none; found in the examples where null. weights: a loader of a
+        checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh
+        parameters.
+        """
+        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
+        checkpoint = self.load_weights(weights)
+        self.check_knowledge(get_examples)
+        survey = self.survey(get_examples)
+        known = None if checkpoint is None else self.known_labels(checkpoint)
+        fits = known is not None and set(labels or survey.seen) <= set(known)
+        self.choose_labels(known if fits else labels, survey.seen, where=self.gold_place)
+        if checkpoint is not None and fits:
+            self.load_head(checkpoint, nlp=nlp)
+        else:
+            self.create_head(seed=seed, prior_L=self.prior(survey))
+        self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=self.advice)
+
+    # ---- heads that come from elsewhere, and go there
+
+    def known_labels(self, checkpoint: Checkpoint) -> list[str] | None:
+        """Labels of a checkpoint whose head can be the component's; None of others."""
+        same = checkpoint.task == self.task and self.model.attrs["features"] in ("entity", "pooled")
+        return checkpoint.labels if same else None
+
+    def load_head(self, checkpoint: Checkpoint, *, nlp: Language | None = None) -> None:
+        """Take over a fine-tuned checkpoint's labels and classifier. nlp: pipeline whose config gets settings that they
+        fix."""
+        self.take_labels(checkpoint.named_labels(), nlp=nlp)
+        self.create_head()
+        self.fill_classifier(checkpoint)
+
+    def take_labels(self, labels: Sequence[str], *, nlp: Language | None = None) -> None:
+        self.cfg["labels"] = list(labels)
+
+    def to_checkpoint(self) -> Checkpoint:
+        self.check_exportable()
+        checkpoint = self.with_classifier(super().to_checkpoint())
+        checkpoint.labels, checkpoint.task = list(self.labels), self.task
+        return checkpoint
+
+    # ---- the threshold
+
+    def check_threshold(self) -> None:
+        """Raises ValueError where the component decides without one."""
+
+    def logits(self, doc: Doc, asked: Units) -> NDArray[np.float32]:
+        """Of each unit and class (U, L), -inf of a unit that cannot be encoded."""
+        logits_UL = np.full((len(asked), len(self.classes)), -np.inf, dtype=np.float32)
+        for batch, rows_UL in self.scored([doc], [asked], [[]]):
+            logits_UL[batch.number_U()] = rows_UL.cpu().numpy()
+        return logits_UL
+
+    def probabilities(self, doc: Doc, asked: Units) -> NDArray[np.float32]:
+        """Of each unit and class (U, L), which do not exclude one another; 0 of a unit that cannot be encoded."""
+        return sigmoid(self.logits(doc, asked))
+
+    def tune(
+        self,
+        examples: Sequence[Example],
+        *,
+        nlp: Language | None = None,
+        gold_mentions: bool = False,
+        least: int = 0,
+    ) -> dict[str, float]:
+        """Set the threshold that gives the best micro F1 (of typing: the loose one) on examples, dev data never trained
+        on.
+
+        Labels are those of what is asked about the predicted Docs; others are missed, as the scorers count.
+        gold_mentions: the units are those of training instead. nlp: pipeline whose config gets the threshold (see
+        `settle`). RETURNS: it and the F1 that it gives; of equal ones the nearest to 0.5. Raises ValueError for fewer
+        than `least` gold labels of such units.
+        """
+        self.check_threshold()
+        found, golds, total = [], [], 0
+        for example in filter(self.has_gold, examples):
+            gold = self.read_gold(example, None if gold_mentions else self.asked_and_known(example))
+            total += self.gold_total(example, gold)
+            found.append(self.probabilities(example.predicted, gold.units).reshape(-1))
+            golds.append(self._classes(example, gold).reshape(-1) > 0)
+        what = f"gold {self.label_noun}s"
+        if not total:
+            raise ValueError(f"Expected examples with {what} to tune on, but found none.")
+        check_found(golds, total, name=self.name, what=what, where=f"of {self.mention_noun} that the pipeline finds")
+        right = np.concatenate(golds)
+        check_positives(int(right.sum()), least, name=self.name, what=f"{what} of {self.unit_noun}")
+        threshold, f1 = best_label_threshold(np.concatenate(found), right, total=total)
+        self.settle(nlp, threshold=threshold)
+        return {"threshold": threshold, self.metric: f1}
+
+
+def sigmoid(logits_UL: NDArray[np.float32]) -> NDArray[np.float32]:
+    probability_UL: NDArray[np.float32] = torch.from_numpy(logits_UL).sigmoid().numpy()
+    return probability_UL
