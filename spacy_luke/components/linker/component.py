@@ -4,98 +4,47 @@ Yamada et al., NAACL 2022, "Global Entity Disambiguation with BERT")."""
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import srsly
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model
 from torch import Tensor
 
 from ...annotations import NIL, register_extensions
-from ...architectures.entity_linker import create_candidate_head, fill_candidate_head
+from ...architectures.entity_linker import LinkerModel, create_candidate_head, fill_candidate_head
 from ...batch.batches import batch_items
-from ...batch.linking import LinkBatch, LinkItem, make_link_batch
+from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
-from ...bridge.finite import check_scores
 from ...bridge.wrapper import to_tensor
-from ...checkpoint.contents import LukeCheckpoint
+from ...checkpoint.contents import Checkpoint, LukeCheckpoint
 from ...encoders.luke import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import candidate_cross_entropy
-from ...vectors.store import EntityVectors
-from ..base import LukeComponent
 from ..mentions import Mention, SpanGroupGetter
-from ..storage import BYTES_LIMIT
 from ..tuning import best_by_score, check_positives
-from .candidates import EntityTable, Named, check_store, find_candidates
+from .candidates import Named, find_candidates
+from .checkpoint_table import table_vectors, with_table, without_table
 from .decisions import LinkTask, decide
-from .gold import SCORE_THRESHOLDS, best_threshold, check_learnable, gold_links, learnable_links
-from .inputs import LinkInput, link_tasks, training_items
-from .outputs import Linked, rank, warn_unreached, write_links
-from .settings import DEFAULT_CONFIG, SCORE_WEIGHTS, check_settings
-from .stores import has_table, pack_kb, table_vectors, with_table, without_table
-
-KB = "kb"  # folder beside the file
-CHUNK = 20_000  # candidates whose vectors are in memory at a time, about
-
-
-@Language.factory(
-    "luke_linker",
-    assigns=["doc.ents", "token.ent_kb_id", "span._.luke_candidates"],
-    default_config=DEFAULT_CONFIG,
-    default_score_weights=SCORE_WEIGHTS,
+from .entity_table import EntityTable
+from .gold import (
+    SCORE_THRESHOLDS,
+    best_threshold,
+    check_learnable,
+    gold_links,
+    gold_rows,
+    learnable_links,
+    survey_links,
 )
-def make_luke_linker(
-    nlp: Language,
-    name: str,
-    model: Model,
-    getter: Callable[[Doc], Iterable[Span]],
-    max_candidates: int,
-    use_given: bool,
-    share_names: bool,
-    inference: str,
-    sure: float | None,
-    split: str,
-    overlap: int,
-    max_window: int | None,
-    max_mentions: int,
-    others: str,
-    pseudo_prior: float,
-    masked_share: float,
-    threshold: float,
-    batch_size: int,
-    scorer: Callable[..., Any] | None,
-) -> "LukeLinker":
-    """Builds the component; see `LukeLinker` for the settings."""
-    return LukeLinker(
-        nlp.vocab,
-        model,
-        name,
-        getter=getter,
-        max_candidates=max_candidates,
-        use_given=use_given,
-        share_names=share_names,
-        inference=inference,
-        sure=sure,
-        split=split,
-        overlap=overlap,
-        max_window=max_window,
-        max_mentions=max_mentions,
-        others=others,
-        pseudo_prior=pseudo_prior,
-        masked_share=masked_share,
-        threshold=threshold,
-        batch_size=batch_size,
-        scorer=scorer,
-    )
+from .inputs import LinkInput, training_items
+from .outputs import Linked, write_links
+from .prediction import AskedDoc, chunk_docs, score_mentions
+from .settings import check_settings
+from .stores import KBComponent
 
 
-class LukeLinker(LukeComponent):
+class LukeLinker(KBComponent):
     """Gives each mention the id of its entity (`ent.kb_id_`), and its candidates with prior and score, the best first,
     in `span._.luke_candidates`. A mention without candidates, or whose best score is below the threshold, gets "NIL".
 
@@ -127,7 +76,7 @@ class LukeLinker(LukeComponent):
     def __init__(
         self,
         vocab: Vocab,
-        model: Model,
+        model: LinkerModel,
         name: str = "luke_linker",
         *,
         getter: Callable[[Doc], Iterable[Span]],
@@ -168,52 +117,11 @@ class LukeLinker(LukeComponent):
         )
         self.getter = getter
         self.scorer = scorer
-        self.kb: EntityKB | None = None
         self.counts: Counter[str] = Counter()  # about what predictions have computed, see `decide`
-        self._vectors: EntityVectors | None = None  # without a knowledge base
         register_extensions()
         check_settings(self.cfg)
 
     # ---- entities and candidates
-
-    @property
-    def vectors(self) -> EntityVectors:
-        """Those of the knowledge base, or its own where that has none."""
-        found = self._vectors if self.kb is None or self.kb.vectors is None else self.kb.vectors
-        if found is None:
-            raise ValueError(
-                f"'{self.name}' has no entity vectors. Expected a knowledge base with vectors (`spacy luke "
-                f"embed-entities`) in "
-                f"[initialize.components.{self.name}.kb], a store in .vectors (`spacy luke build-vectors`), or a "
-                f"converted "
-                "checkpoint."
-            )
-        return found
-
-    @property
-    def own_vectors(self) -> EntityVectors | None:
-        return self._vectors if self.kb is None or self.kb.vectors is None else None
-
-    @property
-    def stores(self) -> dict[str, Path]:
-        return {**super().stores, **({} if self.kb is None else {KB: self.kb.path})}
-
-    def take_vectors(self, vectors: EntityVectors) -> None:
-        self._vectors = vectors
-
-    def set_kb(self, kb: EntityKB | None) -> None:
-        """Use another knowledge base. Its vectors must be of the same kind as those of training; entities may differ.
-        One without vectors gives names and counts alone: entities keep the linker's own vectors, as of a converted
-        checkpoint. Raises ValueError where these are not there either, or of another width than the encoder's."""
-        if kb is not None and kb.vectors is not None and self.encoder.ready:
-            check_store(kb.vectors, self.encoder.module.config.entity_size)
-        elif kb is not None and kb.vectors is None and self._vectors is None:
-            raise ValueError(
-                f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them "
-                f"with "
-                "`spacy luke embed-entities`, by the encoder that it was trained from."
-            )
-        self.kb = kb
 
     def table(self) -> EntityTable:
         return EntityTable(self.vectors, size=self.encoder.module.config.entity_size, kb=self.kb)
@@ -223,17 +131,11 @@ class LukeLinker(LukeComponent):
         if self.cfg["share_names"] and self.kb is None:
             raise ValueError(
                 f"'{self.name}' has share_names = true, which needs a knowledge base that knows persons, but it has "
-                f"none. Give "
-                f"one in [initialize.components.{self.name}.kb], or set share_names = false."
+                f"none. Give one in [initialize.components.{self.name}.kb], or set share_names = false."
             )
-        return find_candidates(
-            doc,
-            mentions,
-            kb=self.kb,
-            most=self.cfg["max_candidates"],
-            use_given=self.cfg["use_given"],
-            share_names=self.cfg["share_names"],
-        )
+        cfg = self.cfg
+        most, use_given, share_names = cfg["max_candidates"], cfg["use_given"], cfg["share_names"]
+        return find_candidates(doc, mentions, kb=self.kb, most=most, use_given=use_given, share_names=share_names)
 
     def input(self) -> LinkInput:
         return LinkInput(
@@ -249,62 +151,27 @@ class LukeLinker(LukeComponent):
         """For each Doc its mentions as words [start, end), and their candidates as (id, prior, score), the best
         first."""
         results: list[list[tuple[Mention, Linked]]] = []
-        chunk: list[tuple[Doc, list[Mention], list[Named]]] = []
-        total = 0
         with self.predicting():
-            for doc in docs:
-                mentions = list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if x.end > x.start))
-                named = self.candidates(doc, mentions)
-                chunk.append((doc, mentions, named))
-                total += sum(len(x) for x in named)
-                if total >= CHUNK:
-                    results.extend(self._predict_chunk(chunk))
-                    chunk, total = [], 0
-            results.extend(self._predict_chunk(chunk))
+            for chunk in chunk_docs(map(self._ask, docs)):
+                for one, linked in zip(chunk, self._link(chunk), strict=True):
+                    results.append(list(zip(one.mentions, linked, strict=True)))
         return results
 
-    def _predict_chunk(
-        self, chunk: Sequence[tuple[Doc, list[Mention], list[Named]]]
-    ) -> Iterator[list[tuple[Mention, Linked]]]:
-        if not any(mentions for _, mentions, _ in chunk):
-            yield from ([] for _ in chunk)
-            return
-        table, tasks, places = self.table(), [], []
-        table.add([entity for _, _, found in chunk for named in found for entity, _ in named])
-        everything = [[table.candidates(named) for named in found] for _, _, found in chunk]
-        for i, ((doc, mentions, _), found) in enumerate(zip(chunk, everything)):
-            if mentions:
-                for task, mention_E in link_tasks(
-                    self.input(), read_document(doc, self.tokenizer), mentions, found, table
-                ):
-                    tasks.append(task)
-                    places.append((i, mention_E))
-        decide(
-            self.model,
-            tasks,
-            table.vectors(),
-            inference=self.cfg["inference"] if self.cfg["others"] == "masked" else "local",
-            size=self.cfg["batch_size"],
-            sure=self.cfg["sure"],
-            counts=self.counts,
-        )
-        self._check(tasks, [i for i, _ in places], [doc for doc, _, _ in chunk])
-        scores: list[list[np.ndarray | None]] = [[None] * len(mentions) for _, mentions, _ in chunk]
-        reached = [np.zeros(len(mentions), bool) for _, mentions, _ in chunk]
-        for task, (i, mention_E) in zip(tasks, places, strict=True):
-            for e in np.flatnonzero(task.decided_E).tolist():
-                scores[i][int(mention_E[e])] = task.probabilities[e]
-                reached[i][int(mention_E[e])] = True
-        for (doc, mentions, _), found, some, seen in zip(chunk, everything, scores, reached, strict=True):
-            if not seen.all():
-                warn_unreached(self.name, doc, mentions, seen, room=self.input().room)
-            yield [(m, rank(x, score)) for m, x, score in zip(mentions, found, some, strict=True)]
+    def _ask(self, doc: Doc) -> AskedDoc:
+        mentions = list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if x.end > x.start))
+        return AskedDoc(doc, mentions, self.candidates(doc, mentions))
 
-    def _check(self, tasks: Sequence[LinkTask], owners: Sequence[int], docs: Sequence[Doc]) -> None:
-        rows = [(i, x) for task, i in zip(tasks, owners, strict=True) for x in task.probabilities if x is not None]
-        if rows:
-            scores_C = np.concatenate([x for _, x in rows])
-            check_scores(scores_C, lambda: [i for i, x in rows for _ in x], docs, name=self.name)
+    def _link(self, chunk: Sequence[AskedDoc]) -> Iterable[list[Linked]]:
+        if not any(one.mentions for one in chunk):
+            return [[] for _ in chunk]
+        return score_mentions(
+            chunk, self.table(), self._decide, settings=self.input(), tokenizer=self.tokenizer, name=self.name
+        )
+
+    def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
+        inference = self.cfg["inference"] if self.cfg["others"] == "masked" else "local"
+        size, sure = self.cfg["batch_size"], self.cfg["sure"]
+        decide(self.model, tasks, vectors, inference=inference, size=size, sure=sure, counts=self.counts)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[Mention, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
@@ -317,10 +184,10 @@ class LukeLinker(LukeComponent):
         table = self.table()
         items: list[LinkItem] = []
         for i, example in enumerate(examples):
-            mentions, found, golds, _ = learnable_links(example, table, self.candidates)
-            if mentions:
+            links, _ = learnable_links(example, table, self.candidates)
+            if links:
                 document = read_document(example.predicted, self.tokenizer)
-                items += training_items(self.input(), document, mentions, found, golds, table, owner=i)
+                items += training_items(self.input(), document, links, table, owner=i)
         vectors = table.vectors()
         return batch_items(items, size=self.cfg["batch_size"], make=lambda some: make_link_batch(some, vectors))
 
@@ -355,28 +222,15 @@ class LukeLinker(LukeComponent):
                 f"'{self.name}' was given a kb and vectors; a knowledge base has its own vectors: give one."
             )
         checkpoint = self.load_weights(weights)
-        if kb is not None:
-            self.kb = kb()
-        elif vectors is not None:
-            self.kb, self._vectors = None, EntityVectors.open(vectors)
-        without = self._vectors is None and (self.kb is None or self.kb.vectors is None)
-        if without and checkpoint is not None and has_table(checkpoint):
-            self._vectors = table_vectors(checkpoint)
-        check_store(self.vectors, self.encoder.module.config.entity_size)
+        self.open_entities(kb, vectors, checkpoint)
         create_candidate_head(self.model, seed=seed)
         if checkpoint is not None and "entity_head.dense.weight" in checkpoint.tensors:
             fill_candidate_head(self.model, checkpoint.tensors)
-        table, total = self.table(), 0
-        missing: Counter[str] = Counter()
-        for example in get_examples():
-            mentions, _, _, reasons = learnable_links(example, table, self.candidates)
-            missing.update(reasons)
-            total += len(mentions) + sum(reasons.values())
-        total -= missing.pop("are NIL", 0)  # which the threshold decides
+        missing, total = survey_links(get_examples(), self.table(), self.candidates)
         check_learnable(self.name, missing, total)
         self.warn_missing(missing, total, what="gold mentions")
 
-    def load_encoder(self, checkpoint: Any) -> None:
+    def load_encoder(self, checkpoint: Checkpoint) -> None:
         """Without the entity table, whose rows are entities of a store."""
         if not isinstance(checkpoint, LukeCheckpoint):
             raise ValueError(
@@ -393,12 +247,12 @@ class LukeLinker(LukeComponent):
     def to_checkpoint(self) -> LukeCheckpoint:
         """In the original's layout: the entities' vectors are the entity table. Raises ValueError for a head that adds
         a share of the prior, for which the original has no place."""
-        head = self.model.shims[0].module
+        head = self.head.module
         if head.prior is not None:
             raise ValueError(
                 f"The head of '{self.name}' adds a learned share of prior and in-links to its scores, for which the "
-                f"original's "
-                "layout has no place. Train with prior = false in [components.luke_linker.model] to export it."
+                "original's layout has no place. Train with prior = false in [components.luke_linker.model] to export "
+                "it."
             )
         checkpoint = with_table(Luke().to_checkpoint(self.encoder, self.tokenizer), self.vectors)
         checkpoint.tensors.update({f"entity_head.{n}": x.detach().cpu() for n, x in head.state_dict().items()})
@@ -406,12 +260,7 @@ class LukeLinker(LukeComponent):
         return checkpoint
 
     def tune(
-        self,
-        examples: Sequence[Example],
-        *,
-        nlp: Language | None = None,
-        gold_mentions: bool = False,
-        least: int = 0,
+        self, examples: Sequence[Example], *, nlp: Language | None = None, gold_mentions: bool = False, least: int = 0
     ) -> dict[str, float]:
         """Set the threshold that is best on examples, dev data never trained on: for the mentions that the getter finds
         in the predicted Docs by the scorer's `links_strict_f`, for which a link of a mention that is none is wrong.
@@ -422,22 +271,13 @@ class LukeLinker(LukeComponent):
         """
         linked = sum(gold != NIL for example in examples for gold in gold_links(example)[1])
         if gold_mentions:
-            rows = [row for example in examples for row in self._gold_rows(example)]
+            rows = [row for example in examples for row in gold_rows(example, self._link_mentions)]
             threshold, value = best_threshold(rows)
         else:
             threshold, value = self._best_by_score(examples, linked)
         check_positives(linked, least, name=self.name, what="gold mentions with an entity")
         self.settle(nlp, threshold=threshold)
         return {"threshold": threshold, "links_accuracy" if gold_mentions else "links_strict_f": value}
-
-    def _gold_rows(self, example: Example) -> Iterator[tuple[float, bool, bool]]:
-        """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL."""
-        mentions, golds, missing = gold_links(example)
-        yield from [(0.0, False, False)] * sum(missing.values())
-        found = self._link_mentions(example.predicted, mentions)
-        for linked, gold in zip(found, golds, strict=True):
-            best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
-            yield score, best == gold and gold != NIL, gold == NIL
 
     def _best_by_score(self, examples: Sequence[Example], linked: int) -> tuple[float, float]:
         """The threshold with the best end-to-end score, the lowest of equal ones, and that score."""
@@ -449,41 +289,14 @@ class LukeLinker(LukeComponent):
         if not any(found):
             raise ValueError(
                 f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' "
-                f"find "
-                "them? Or give the gold ones: --gold-mentions."
+                "find them? Or give the gold ones: --gold-mentions."
             )
         return best_by_score(self, "threshold", SCORE_THRESHOLDS, examples, found, metric="links_strict_f")
 
     def _link_mentions(self, doc: Doc, mentions: list[Mention]) -> list[Linked]:
+        asked = AskedDoc(doc, mentions, self.candidates(doc, mentions))
         with self.predicting():
-            found = next(iter(self._predict_chunk([(doc, mentions, self.candidates(doc, mentions))])))
-        return [linked for _, linked in found]
+            return next(iter(self._link([asked])))
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
-
-    # ---- saving and loading: the knowledge base is a folder beside the file, in `exclude` "kb"
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        super().to_disk(path, exclude=exclude)
-        if self.kb is not None and KB not in exclude:
-            self.kb.save(Path(path) / KB)
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "LukeLinker":
-        super().from_disk(path, exclude=exclude)
-        if (kb := self._open_beside(path, KB, exclude, EntityKB.open)) is not None:
-            self.kb = kb
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        data = super().to_bytes(exclude=exclude)
-        files = {} if self.kb is None or KB in exclude else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
-        message: bytes = srsly.msgpack_dumps({"component": data, KB: files})
-        return message
-
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "LukeLinker":
-        message = srsly.msgpack_loads(bytes_data)
-        super().from_bytes(message["component"], exclude=exclude)
-        if message[KB] and KB not in exclude:
-            self.kb = EntityKB.unpack(message[KB])
-        return self

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from thinc.api import Model
 
-from ...architectures.entity_linker import encode_link_words
+from ...architectures.entity_linker import LinkerModel, encode_link_words
 from ...batch.batches import batch_items
 from ...batch.linking import MASKED, LinkItem, LinkVectors, make_link_batch
 from ...model.linking import segment_softmax
@@ -80,7 +79,7 @@ class LinkTask:
 
 
 def decide(
-    model: Model,
+    model: LinkerModel,
     tasks: Iterable[LinkTask],
     vectors: LinkVectors,
     *,
@@ -137,7 +136,7 @@ def _open(task: LinkTask) -> np.ndarray:
     return opened
 
 
-def _run_local(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str]) -> None:
+def _run_local(model: LinkerModel, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str]) -> None:
     batch = make_link_batch([task.item(_open(task).tolist()) for task in tasks], vectors)
     counts.update(windows=len(tasks), passes=1)
     tokens = [(task, e) for task in tasks for e in _open(task).tolist()]
@@ -147,7 +146,7 @@ def _run_local(model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, co
 
 
 def _run_global(
-    model: Model, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str], *, sure: float | None
+    model: LinkerModel, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str], *, sure: float | None
 ) -> None:
     one_way = model.attrs["attention"] == "one_way"
     words = None
@@ -173,7 +172,7 @@ def _run_global(
             counts["steps"] += len(chosen)
 
 
-def _probabilities(model: Model, batch: Any) -> list[np.ndarray]:
+def _probabilities(model: LinkerModel, batch: Any) -> list[np.ndarray]:
     """Of each scored token of a batch the probabilities of its candidates (K,)."""
     scores_C = model.predict(batch)
     owner_C = torch.from_numpy(batch.owner_C).to(scores_C.device)

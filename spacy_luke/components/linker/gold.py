@@ -1,7 +1,8 @@
 """What `luke_linker` learns from and is tuned on: mentions with the ids of their entities."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from spacy.tokens import Doc
@@ -9,11 +10,22 @@ from spacy.training import Example
 
 from ...annotations import LINKS, NIL
 from ..mentions import Mention, align_mention
-from .candidates import Candidates, EntityTable, Named
+from .candidates import Named
+from .entity_table import Candidates, EntityTable
+from .outputs import Linked
 
 SCORE_THRESHOLDS = np.arange(0.0, 1.0, 0.01).round(2).tolist()  # that `tune` tries
 
 FindCandidates = Callable[[Doc, Sequence[Mention]], list[Named]]
+LinkMentions = Callable[[Doc, list[Mention]], list[Linked]]
+
+
+class GoldLink(NamedTuple):
+    """A mention that can be learned: its candidates, and the number of its entity, which is among them."""
+
+    mention: Mention
+    candidates: Candidates
+    number: int
 
 
 def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter[str]]:
@@ -33,12 +45,11 @@ def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter[str]
     return list(places), list(places.values()), missing
 
 
-def learnable_links(
-    example: Example, table: EntityTable, find: FindCandidates
-) -> tuple[list[Mention], list[Candidates], list[int], Counter[str]]:
-    """Gold mentions whose entity has a vector and is among the candidates, as in the reference code; and why not."""
+def learnable_links(example: Example, table: EntityTable, find: FindCandidates) -> tuple[list[GoldLink], Counter[str]]:
+    """Gold mentions whose entity has a vector and is among the candidates, as in the reference code; and why others are
+    none of them."""
     mentions, golds, missing = gold_links(example)
-    kept: list[tuple[Mention, Candidates, int]] = []
+    links: list[GoldLink] = []
     for mention, named, gold in zip(mentions, find(example.predicted, mentions), golds, strict=True):
         if gold == NIL:
             missing["are NIL"] += 1
@@ -47,9 +58,20 @@ def learnable_links(
         elif table.rows[number := table.number(gold)] in (-1, table.unknown):
             missing["have a gold entity without a vector"] += 1
         else:
-            kept.append((mention, table.candidates(named), number))
-    columns = [list(x) for x in zip(*kept)] or [[], [], []]
-    return (*columns, missing)  # type: ignore[return-value]
+            links.append(GoldLink(mention, table.candidates(named), number))
+    return links, missing
+
+
+def survey_links(examples: Iterable[Example], table: EntityTable, find: FindCandidates) -> tuple[Counter[str], int]:
+    """Why gold mentions cannot be learned, and how many gold mentions there are. Those of NIL are not counted, which
+    the threshold decides."""
+    missing: Counter[str] = Counter()
+    total = 0
+    for example in examples:
+        links, reasons = learnable_links(example, table, find)
+        missing.update(reasons)
+        total += len(links) + reasons.total()
+    return missing, total - missing.pop("are NIL", 0)
 
 
 def check_learnable(name: str, missing: Counter[str], total: int) -> None:
@@ -62,9 +84,18 @@ def check_learnable(name: str, missing: Counter[str], total: int) -> None:
         )
 
 
+def gold_rows(example: Example, link: LinkMentions) -> Iterator[tuple[float, bool, bool]]:
+    """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL."""
+    mentions, golds, missing = gold_links(example)
+    yield from [(0.0, False, False)] * missing.total()
+    for linked, gold in zip(link(example.predicted, mentions), golds, strict=True):
+        best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
+        yield score, best == gold and gold != NIL, gold == NIL
+
+
 def best_threshold(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
-    """rows: of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL.
-    RETURNS: the threshold that makes most of them right, the lowest of equal ones, and this share."""
+    """rows: see `gold_rows`. RETURNS: the threshold that makes most mentions right, the lowest of equal ones, and this
+    share."""
     if not rows:
         raise ValueError("Expected examples with linked mentions (kb_id) to tune on, but found none.")
     score, right, nil = (np.array(x) for x in zip(*rows))

@@ -10,8 +10,10 @@ import numpy as np
 
 from ...batch.linking import MASKED, LinkItem, LinkWindow, plan_link_windows
 from ...batch.windows import Document
-from .candidates import Candidates, EntityTable
+from ..mentions import Mention
 from .decisions import LinkTask
+from .entity_table import Candidates, EntityTable
+from .gold import GoldLink
 
 OTHERS = ("masked", "pseudo", "none")
 
@@ -31,16 +33,16 @@ class LinkInput:
     masked_share: float
 
 
-def place_mentions(document: Document, mentions: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+def place_mentions(document: Document, mentions: Sequence[Mention]) -> tuple[np.ndarray, np.ndarray]:
     """Pieces [first, last) of mentions, words [start, end)."""
     places_M2 = np.array(mentions, dtype=np.int64).reshape(-1, 2)
     return document.pieces.first_W[places_M2[:, 0]], document.pieces.last_W[places_M2[:, 1] - 1]
 
 
 def link_tasks(
-    task: LinkInput,
+    settings: LinkInput,
     document: Document,
-    mentions: Sequence[tuple[int, int]],
+    mentions: Sequence[Mention],
     found: Sequence[Candidates],
     table: EntityTable,
 ) -> Iterator[tuple[LinkTask, np.ndarray]]:
@@ -54,19 +56,19 @@ def link_tasks(
         document,
         first_M[real],
         last_M[real],
-        room=task.room,
-        split=task.split,
-        overlap=task.overlap,
-        most=task.max_mentions,
-        alone=task.others != "masked",
+        room=settings.room,
+        split=settings.split,
+        overlap=settings.overlap,
+        most=settings.max_mentions,
+        alone=settings.others != "masked",
     )
     for window in windows:
         numbers_E = real[window.mentions_E]
-        yield _make_task(task, document, window, numbers_E, (first_M, last_M), found, table)
+        yield _make_task(settings, document, window, numbers_E, (first_M, last_M), found, table)
 
 
 def _make_task(
-    task: LinkInput,
+    settings: LinkInput,
     document: Document,
     window: LinkWindow,
     numbers_E: np.ndarray,
@@ -77,9 +79,11 @@ def _make_task(
     none = np.empty(0, np.int64)
     decided_E, known_E = window.decided_E, np.full(len(numbers_E), MASKED)
     mention_E = numbers_E
-    if task.others != "masked":
+    if settings.others != "masked":
         target = int(numbers_E[0])
-        pseudo = _pseudo(task, target, numbers_E[1:], places[0], found, table) if task.others == "pseudo" else []
+        pseudo = (
+            _pseudo(settings, target, numbers_E[1:], places[0], found, table) if settings.others == "pseudo" else []
+        )
         numbers_E = np.array([target, *(mention for mention, _ in pseudo)], dtype=np.int64)
         known_E = np.array([MASKED, *(entity for _, entity in pseudo)], dtype=np.int64)
         decided_E = np.arange(len(numbers_E)) == 0
@@ -89,7 +93,7 @@ def _make_task(
     ids = document.pieces.ids_N[window.start : window.end]
     asked = [known == MASKED for known in known_E.tolist()]
     return LinkTask(
-        pieces=np.concatenate([[task.cls], ids, [task.sep]]),
+        pieces=np.concatenate([[settings.cls], ids, [settings.sep]]),
         first_E=places[0][numbers_E] + offset,
         last_E=places[1][numbers_E] - 1 + offset,
         decided_E=decided_E,
@@ -100,7 +104,7 @@ def _make_task(
 
 
 def _pseudo(
-    task: LinkInput,
+    settings: LinkInput,
     target: int,
     others: np.ndarray,
     first_M: np.ndarray,
@@ -114,31 +118,25 @@ def _pseudo(
         (int(mention), table.number(entity))
         for mention in near.tolist()
         for entity, prior in found[mention].named
-        if prior >= task.pseudo_prior
+        if prior >= settings.pseudo_prior
     ]
-    return pairs[: task.max_mentions - 1]
+    return pairs[: settings.max_mentions - 1]
 
 
 def training_items(
-    task: LinkInput,
-    document: Document,
-    mentions: Sequence[tuple[int, int]],
-    found: Sequence[Candidates],
-    golds: Sequence[int],
-    table: EntityTable,
-    *,
-    owner: int,
+    settings: LinkInput, document: Document, links: Sequence[GoldLink], table: EntityTable, *, owner: int
 ) -> Iterator[LinkItem]:
-    """Windows to learn from. golds: of each mention the number of its entity, which is among its candidates.
+    """Windows to learn from.
 
     Of n mentions of a window max(1, round(n * masked_share)) are masked and learned, the others are given their gold
     entities (train.py of the reference code). Which ones is drawn from numpy's global generator.
     """
-    for window, mention_E in link_tasks(task, document, mentions, found, table):
+    mentions, found, golds = [x.mention for x in links], [x.candidates for x in links], [x.number for x in links]
+    for window, mention_E in link_tasks(settings, document, mentions, found, table):
         real = np.flatnonzero(mention_E >= 0)
         shuffled = np.random.permutation(len(real))
         masked = np.zeros(len(mention_E), bool)
-        masked[real[shuffled[: max(1, round(len(real) * task.masked_share))]]] = True
+        masked[real[shuffled[: max(1, round(len(real) * settings.masked_share))]]] = True
         for e in real[~masked[real]].tolist():
             window.entities_E[e] = golds[int(mention_E[e])]
         scored = np.flatnonzero(masked & window.decided_E)

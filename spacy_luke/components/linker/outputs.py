@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 
 from ...annotations import NIL, LinkCandidate, LinkedMention, set_linked
 from ..mentions import Mention
-from .candidates import Candidates
+from .entity_table import Candidates
 
 Linked = list[tuple[str, float, float]]  # id, prior, score, the best first
 
@@ -40,8 +40,7 @@ def warn_unreached(name: str, doc: Doc, mentions: Sequence[Mention], seen_M: np.
     a, b = mentions[int(np.flatnonzero(~seen_M)[0])]
     warnings.warn(
         f"'{name}': {int((~seen_M).sum())} of {len(mentions)} mentions get no score, as they have no pieces or are "
-        f"longer "
-        f"than a window of {room} pieces; the first is words [{a}, {b}), {doc[a:b].text[:80]!r}.",
+        f"longer than a window of {room} pieces; the first is words [{a}, {b}), {doc[a:b].text[:80]!r}.",
         stacklevel=4,
     )
 

@@ -1,22 +1,23 @@
-"""Where a linker's entities come from, and how they go into a bytestring."""
+"""The knowledge base and the vectors of a linker: where they come from, and how they are saved with it."""
 
-import weakref
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
 
-import numpy as np
-import torch
+import srsly
 from spacy.util import registry
+from spacy.vocab import Vocab
 
+from ...architectures.entity_linker import LinkerModel
 from ...checkpoint.contents import LukeCheckpoint
-from ...entity_vocab import EntityVocab
 from ...kb.knowledge_base import EntityKB
-from ...stores.atomic import HeldFolder
-from ...vectors.build import build_vectors
 from ...vectors.store import EntityVectors
+from ..base import LukeComponent
+from ..storage import BYTES_LIMIT
+from .checkpoint_table import has_table, table_vectors
+from .entity_table import check_store
 
-TABLE = "encoder.entities.table.weight"
-SPECIAL = ("[PAD]", "[UNK]", "[MASK]")  # the original's rows 0, 1 and 2
+KB = "kb"  # folder beside the file
 
 
 @registry.misc("spacy-luke.entity_kb.v1")
@@ -29,61 +30,89 @@ def make_kb_loader(path: str) -> Callable[[], EntityKB]:
     return load_kb
 
 
-def has_table(checkpoint: LukeCheckpoint) -> bool:
-    return checkpoint.entities is not None and len(checkpoint.entities) > len(checkpoint.entities.special_rows())
+class KBComponent(LukeComponent):
+    """A component with a knowledge base, and with vectors of its own where that has none, which are saved beside its
+    file: in `exclude` "kb" and "entity_vectors"."""
 
+    def __init__(self, vocab: Vocab, model: LinkerModel, name: str, **cfg: Any) -> None:
+        super().__init__(vocab, model, name, **cfg)
+        self.kb: EntityKB | None = None
+        self._vectors: EntityVectors | None = None  # without a knowledge base
 
-def without_table(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
-    """A checkpoint whose entity table has the special entities only."""
-    rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
-    if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
-        return checkpoint
-    return replace(
-        checkpoint,
-        config=replace(checkpoint.config, entity_vocab_size=len(rows)),
-        tensors={**checkpoint.tensors, TABLE: checkpoint.tensors[TABLE][rows].clone()},
-        entities=checkpoint.entities.restricted(rows),
-    )
+    @property
+    def vectors(self) -> EntityVectors:
+        """Those of the knowledge base, or its own where that has none."""
+        found = self._vectors if self.kb is None or self.kb.vectors is None else self.kb.vectors
+        if found is None:
+            raise ValueError(
+                f"'{self.name}' has no entity vectors. Expected a knowledge base with vectors (`spacy luke "
+                f"embed-entities`) in [initialize.components.{self.name}.kb], a store in .vectors (`spacy luke "
+                "build-vectors`), or a converted checkpoint."
+            )
+        return found
 
+    @property
+    def own_vectors(self) -> EntityVectors | None:
+        return self._vectors if self.kb is None or self.kb.vectors is None else None
 
-def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoint:
-    """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases
-    (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
-    assert checkpoint.entities is not None
-    size = checkpoint.config.entity_size
-    names = [name for name in store.names_of(np.arange(len(store))) if name not in SPECIAL]
-    both = np.zeros((len(SPECIAL) + len(names), size + 1), dtype=np.float32)
-    if (unknown := store.row("[UNK]")) >= 0:
-        both[SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
-    both[len(SPECIAL) :, : store.size] = store.gather(store.rows(names))
-    table = torch.from_numpy(np.ascontiguousarray(both[:, :size]))
-    table[SPECIAL.index("[MASK]")] = checkpoint.tensors[TABLE][checkpoint.entities.mask_row].float().cpu()
-    return replace(
-        checkpoint,
-        config=replace(checkpoint.config, entity_vocab_size=len(table)),
-        tensors={**checkpoint.tensors, TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
-        entities=EntityVocab((name, row) for row, name in enumerate([*SPECIAL, *names])),
-    )
+    @property
+    def stores(self) -> dict[str, Path]:
+        return {**super().stores, **({} if self.kb is None else {KB: self.kb.path})}
 
+    def take_vectors(self, vectors: EntityVectors) -> None:
+        self._vectors = vectors
 
-def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
-    """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and
-    [MASK], and rows without a name, are left out."""
-    table = checkpoint.tensors[TABLE].float().numpy()
-    bias = checkpoint.tensors.get("entity_head.bias")
-    if bias is not None:
-        table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)
-    if checkpoint.entities is None or not has_table(checkpoint):
-        raise ValueError(
-            'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
-        )
-    left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
-    named = enumerate(checkpoint.entities.titles())
-    title_of = {row: title for row, title in named if title is not None and row not in left_out}
-    held = HeldFolder.temporary()
-    store = build_vectors(table[list(title_of)], held.path, names=list(title_of.values())).store
-    weakref.finalize(store, held.close)
-    return store
+    def set_kb(self, kb: EntityKB | None) -> None:
+        """Use another knowledge base. Its vectors must be of the same kind as those of training; entities may differ.
+        One without vectors gives names and counts alone: entities keep the linker's own vectors, as of a converted
+        checkpoint. Raises ValueError where these are not there either, or of another width than the encoder's."""
+        if kb is not None and kb.vectors is not None and self.encoder.ready:
+            check_store(kb.vectors, self.encoder.module.config.entity_size)
+        elif kb is not None and kb.vectors is None and self._vectors is None:
+            raise ValueError(
+                f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them "
+                "with `spacy luke embed-entities`, by the encoder that it was trained from."
+            )
+        self.kb = kb
+
+    def open_entities(
+        self, kb: Callable[[], EntityKB] | None, vectors: str | None, checkpoint: LukeCheckpoint | None
+    ) -> None:
+        """At initialisation: open a knowledge base, or a store of vectors. Where neither has vectors, and there were
+        none before, the entity table of the checkpoint is taken. Raises ValueError where they are of another width than
+        the encoder's, or where there are none."""
+        if kb is not None:
+            self.kb = kb()
+        elif vectors is not None:
+            self.kb, self._vectors = None, EntityVectors.open(vectors)
+        without = self._vectors is None and (self.kb is None or self.kb.vectors is None)
+        if without and checkpoint is not None and has_table(checkpoint):
+            self._vectors = table_vectors(checkpoint)
+        check_store(self.vectors, self.encoder.module.config.entity_size)
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        super().to_disk(path, exclude=exclude)
+        if self.kb is not None and KB not in exclude:
+            self.kb.save(Path(path) / KB)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        super().from_disk(path, exclude=exclude)
+        if (kb := self._open_beside(path, KB, exclude, EntityKB.open)) is not None:
+            self.kb = kb
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        data = super().to_bytes(exclude=exclude)
+        files = {} if self.kb is None or KB in exclude else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
+        message: bytes = srsly.msgpack_dumps({"component": data, KB: files})
+        return message
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        message = srsly.msgpack_loads(bytes_data)
+        super().from_bytes(message["component"], exclude=exclude)
+        if message[KB] and KB not in exclude:
+            self.kb = EntityKB.unpack(message[KB])
+        return self
 
 
 def pack_kb(kb: EntityKB, *, most: int) -> dict[str, bytes]:

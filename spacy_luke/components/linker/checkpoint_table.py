@@ -1,0 +1,73 @@
+"""A checkpoint's entity table as a store of vectors, and a store as the table of a checkpoint."""
+
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from ...checkpoint.contents import LukeCheckpoint
+from ...entity_vocab import EntityVocab
+from ...stores.atomic import HeldFolder
+from ...vectors.build import build_vectors
+from ...vectors.store import EntityVectors
+
+TABLE = "encoder.entities.table.weight"
+SPECIAL = ("[PAD]", "[UNK]", "[MASK]")  # the original's rows 0, 1 and 2
+
+
+def has_table(checkpoint: LukeCheckpoint) -> bool:
+    return checkpoint.entities is not None and len(checkpoint.entities) > len(checkpoint.entities.special_rows())
+
+
+def without_table(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
+    """A checkpoint whose entity table has the special entities only."""
+    rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
+    if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
+        return checkpoint
+    return replace(
+        checkpoint,
+        config=replace(checkpoint.config, entity_vocab_size=len(rows)),
+        tensors={**checkpoint.tensors, TABLE: checkpoint.tensors[TABLE][rows].clone()},
+        entities=checkpoint.entities.restricted(rows),
+    )
+
+
+def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoint:
+    """A checkpoint with a store's vectors as its entity table, after the original's special rows, and their biases
+    (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
+    assert checkpoint.entities is not None
+    size = checkpoint.config.entity_size
+    names = [name for name in store.names_of(np.arange(len(store))) if name not in SPECIAL]
+    both = np.zeros((len(SPECIAL) + len(names), size + 1), dtype=np.float32)
+    if (unknown := store.row("[UNK]")) >= 0:
+        both[SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
+    both[len(SPECIAL) :, : store.size] = store.gather(store.rows(names))
+    table = torch.from_numpy(np.ascontiguousarray(both[:, :size]))
+    table[SPECIAL.index("[MASK]")] = checkpoint.tensors[TABLE][checkpoint.entities.mask_row].float().cpu()
+    return replace(
+        checkpoint,
+        config=replace(checkpoint.config, entity_vocab_size=len(table)),
+        tensors={**checkpoint.tensors, TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
+        entities=EntityVocab((name, row) for row, name in enumerate([*SPECIAL, *names])),
+    )
+
+
+def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
+    """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and
+    [MASK], and rows without a name, are left out."""
+    table = checkpoint.tensors[TABLE].float().numpy()
+    bias = checkpoint.tensors.get("entity_head.bias")
+    if bias is not None:
+        table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)
+    if checkpoint.entities is None or not has_table(checkpoint):
+        raise ValueError(
+            'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
+        )
+    left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
+    named = enumerate(checkpoint.entities.titles())
+    title_of = {row: title for row, title in named if title is not None and row not in left_out}
+    held = HeldFolder.temporary()
+    store = build_vectors(table[list(title_of)], held.path, names=list(title_of.values())).store
+    weakref.finalize(store, held.close)
+    return store
