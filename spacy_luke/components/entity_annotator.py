@@ -238,11 +238,11 @@ class EntityAnnotator(Pipe):
         changed."""
         return self._find((word.text, bool(word.whitespace_)) for word in doc)
 
-    def find_in_text(self, text: str) -> list[list[Any]]:
-        """[start, end, entity] of the names in a text without words, such as a question; characters [start, end)."""
+    def find_in_text(self, text: str) -> list[tuple[int, int, str]]:
+        """(start, end, entity) of the names in a text without words, such as a question; characters [start, end)."""
         edges = list(units(text))
         links = self._find((text[start:end], text[end : end + 1].isspace()) for start, end in edges)
-        return [[edges[link.start][0], edges[link.end - 1][1], link.entity] for link in links]
+        return [(edges[link.start][0], edges[link.end - 1][1], link.entity) for link in links]
 
     def _find(self, followed: Iterable[tuple[str, bool]]) -> list[Link]:
         """followed: words, and whether a blank follows each."""
