@@ -5,7 +5,7 @@ import functools
 import torch
 
 from spacy_luke.checkpoint.contents import ErnieCheckpoint, LukeCheckpoint
-from spacy_luke.checkpoint.ernie import ernie_shapes
+from spacy_luke.checkpoint.ernie import ernie_shapes, fresh_tensors
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.ernie import ErnieConfig
@@ -85,6 +85,24 @@ def make_checkpoint(*, labels=None, seed=0, std=0.2, tokenizer=None, **changes) 
         task="encoder" if labels is None else "span_classification",
         source={"kind": "huggingface", "pad_token_id": tokenizer.pad_id},
     )
+
+
+def make_fresh_ernie(entity_size: int) -> ErnieCheckpoint:
+    """An ERNIE to pretrain: fresh, of three layers, one of each kind, that reads 62 pieces at once."""
+    tokenizer = make_wordpiece()
+    config = ErnieConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_layers=3,
+        num_heads=2,
+        intermediate_size=24,
+        max_positions=64,
+        entity_size=entity_size,
+        entity_heads=2,
+        layer_kinds=("sim", "mix", "norm"),
+    )
+    tensors = fresh_tensors(ernie_shapes(config), std=0.2, dtype=torch.float32, seed=0)
+    return ErnieCheckpoint(config, tensors, tokenizer=tokenizer)
 
 
 def make_ernie(vectors=None, *, seed=0, **changes) -> ErnieCheckpoint:

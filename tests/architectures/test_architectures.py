@@ -14,6 +14,7 @@ from spacy_luke.encoders.luke import build_luke_encoder
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.heads import cross_entropy, keep_best
 from spacy_luke.model.luke import Mentions, Windows
+from tests.model.noise import add_noise
 
 CONFIG = LukeConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
 LENGTHS, COUNTS, LABELS, MASK = (9, 6, 6), (5, 1, 4), 4, 1
@@ -26,23 +27,14 @@ MODES = {
 }
 
 
-def fill_with_noise(module, seed):
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, p in module.named_parameters():
-            p.normal_(0, 0.2, generator=generator)
-            if name.endswith("norm.weight"):
-                p.add_(1)
-
-
 def make_model(mode="full", *, drop=0.0, **encoder_settings):
     settings = {"train_precision": "float32", "predict_precision": "float32", **encoder_settings}
     model = build_span_classifier(build_luke_encoder(**settings), **MODES[mode])
     encoder = model.layers[0].shims[0]
     encoder.create({"config": CONFIG.to_dict(), "mask_row": MASK})
-    fill_with_noise(encoder.module, 1)
+    add_noise(encoder.module, seed=1)
     create_span_head(model, LABELS)
-    fill_with_noise(model.shims[0].module, 2)
+    add_noise(model.shims[0].module, seed=2)
     for shim in (encoder, model.shims[0]):
         shim.set_dropout(drop)
     return model

@@ -1,5 +1,6 @@
 """Weights and gradients that are no numbers: one error that names the component, and no score that is none."""
 
+import contextlib
 import math
 
 import pytest
@@ -38,14 +39,18 @@ def ernie_doc(nlp, text):
     return MAKERS["ernie"][1](nlp, "ada met bob in london .")
 
 
+@contextlib.contextmanager
 def broken(shim, value, only=None):
-    """Put a value in the place of all parameters, or of one. RETURNS: what puts them back."""
+    """A value in the place of all parameters, or of one, for a while."""
     before = {name: x.clone() for name, x in shim.module.state_dict().items()}
     with torch.no_grad():
         for name, p in shim.module.named_parameters():
             if only is None or only in name:
                 p.fill_(value)
-    return lambda: shim.fill(before)
+    try:
+        yield
+    finally:
+        shim.fill(before)
 
 
 def check_prediction(nlp, names, shim, make_doc, *, must_fail):
@@ -74,31 +79,22 @@ def test_predictions(name, part, luke, ernie):
     shim = component.model.shims[0] if part == "head" else component.encoder
     assert not check_prediction(nlp, [name], shim, make_doc, must_fail=False)
     for value in VALUES:
-        restore = broken(shim, value)
-        try:
+        with broken(shim, value):
             check_prediction(nlp, [name], shim, make_doc, must_fail=math.isnan(value))
-        finally:
-            restore()
     assert not check_prediction(nlp, [name], shim, make_doc, must_fail=False)
 
 
 def test_predictions_of_a_broken_proposer(luke):
     shim = luke.get_pipe("luke_ner").model.shims[0]
-    restore = broken(shim, math.nan, only="proposer")
-    try:
+    with broken(shim, math.nan, only="proposer"):
         assert check_prediction(luke, ["luke_ner"], shim, with_entities, must_fail=True)
-    finally:
-        restore()
 
 
 def test_word_states_for_listeners(luke):
     owner = luke.get_pipe("luke_encoder")
-    restore = broken(owner.encoder, math.nan)
-    try:
+    with broken(owner.encoder, math.nan):
         with pytest.raises(ValueError, match=r"'luke_encoder': expected numbers as scores of the Doc that begins 'Ada"):
             owner.predict([luke.make_doc(SENTENCES[0])])
-    finally:
-        restore()
 
 
 def gold_example(nlp, text):
@@ -130,14 +126,11 @@ def test_losses(name, part, luke, ernie):
     examples = [make_example(nlp, text) for text in SENTENCES[:2]]
     assert math.isfinite(component.update(examples)[name])
     for value in (math.nan, math.inf):
-        restore = broken(shim, value)
-        try:
+        with broken(shim, value):
             with pytest.raises(
                 ValueError, match=rf"^'{name}': expected a number as the loss, but it is (nan|inf) after 0 step"
             ):
                 component.update(examples)
-        finally:
-            restore()
 
 
 @pytest.mark.parametrize("name", [*NAMES, *ERNIE])

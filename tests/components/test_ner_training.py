@@ -12,6 +12,7 @@ from torch import nn
 from spacy_luke.batch.batches import make_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import shims_of
+from tests.components.divided import assert_division_is_irrelevant
 from tests.components.recognised import MODES, TEXTS, make_examples, make_ner, make_noisy_ner
 from tests.pipelines import make_pipeline
 from tests.tiny import SENTENCES
@@ -33,22 +34,12 @@ def state(ner):
 @pytest.mark.parametrize(("accumulate", "pieces"), [(1, 4096), (2, 4096), (4, 4096), (1, 60), (1, 1), (2, 60)])
 @pytest.mark.parametrize("attention", MODES)
 def test_gradient_does_not_depend_on_the_division(attention, accumulate, pieces):
-    def gradients(accumulate, pieces):
-        nlp, ner = make_ner(attention=attention, spans_key="sc", batch_size=pieces)
-        every = make_examples(nlp, "sc")
-        size = len(every) // accumulate
-        losses = {}
-        for i in range(0, len(every), size):
-            nlp.update(every[i : i + size], sgd=False, drop=0.0, losses=losses)
-        result = {}
-        ner.finish_update(lambda key, x, d_x: (x, result.setdefault(key[1], d_x.copy())))
-        return result
-
-    expected, actual = gradients(1, 100_000), gradients(accumulate, pieces)
-    assert set(actual) == set(expected)
-    assert max(np.abs(x).max() for x in expected.values()) > 0.01
-    for name, x in expected.items():
-        assert np.abs(actual[name] - x).max() <= 1e-6, name
+    assert_division_is_irrelevant(
+        lambda pieces: make_ner(attention=attention, spans_key="sc", batch_size=pieces),
+        lambda nlp: make_examples(nlp, "sc"),
+        accumulate=accumulate,
+        pieces=pieces,
+    )
 
 
 def test_frozen_encoder():

@@ -14,6 +14,7 @@ from thinc.api import Adam
 from spacy_luke.annotations import get_rows
 from spacy_luke.batch import entities
 from spacy_luke.bridge.optimizer import make_adamw
+from tests.components.divided import assert_division_is_irrelevant
 from tests.components.pairs import LONG, MODES, PAIRS, SPANS, as_pair, make, marked, probabilities, same
 from tests.components.related import (
     KEY,
@@ -77,20 +78,13 @@ def test_only_thresholds_are_tuned():
 @pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize(("accumulate", "pieces"), [(4, 100), (1, 1)])
 def test_gradient_does_not_depend_on_the_division(mode, multi_label, accumulate, pieces):
-    def gradients(accumulate, pieces):
-        nlp, relation = make(mode, batch_size=pieces, multi_label=multi_label)
-        every = make_examples(nlp)
-        for i in range(0, len(every), len(every) // accumulate):
-            nlp.update(every[i : i + len(every) // accumulate], sgd=False, drop=0.0)
-        result = {}
-        relation.finish_update(lambda key, x, d_x: (x, result.setdefault(key[1], d_x.copy())))
-        return result
-
-    expected, actual = gradients(1, 100_000), gradients(accumulate, pieces)
-    assert set(actual) == set(expected)
-    assert max(np.abs(x).max() for x in expected.values()) > 0.01
-    for name, x in expected.items():
-        assert np.abs(actual[name] - x).max() <= 2e-6, name
+    assert_division_is_irrelevant(
+        lambda pieces: make(mode, batch_size=pieces, multi_label=multi_label),
+        make_examples,
+        accumulate=accumulate,
+        pieces=pieces,
+        atol=2e-6,
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["thinc", "adamw", "none"])

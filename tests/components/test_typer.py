@@ -11,6 +11,7 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
+from tests.components.divided import assert_division_is_irrelevant
 from tests.components.related import KEY, LABELS, LONG, docs_of, make_examples, make_pipeline, noisy, trained, types_of
 from tests.components.typed import MODES, docs_for, everywhere, same
 from tests.tiny import SENTENCES, make_checkpoint
@@ -40,21 +41,12 @@ def test_overfit(attention):
 @pytest.mark.parametrize(("accumulate", "pieces"), [(2, 4096), (4, 100), (1, 1)])
 def test_gradient_does_not_depend_on_the_division(attention, accumulate, pieces):
     """Also with Docs that hold nothing to learn from among them."""
-
-    def gradients(accumulate, pieces):
-        nlp, typer = make_pipeline("luke_typer", attention, batch_size=pieces)
-        every = make_examples(nlp)
-        for i in range(0, len(every), len(every) // accumulate):
-            nlp.update(every[i : i + len(every) // accumulate], sgd=False, drop=0.0)
-        result = {}
-        typer.finish_update(lambda key, x, d_x: (x, result.setdefault(key[1], d_x.copy())))
-        return result
-
-    expected, actual = gradients(1, 100_000), gradients(accumulate, pieces)
-    assert set(actual) == set(expected)
-    assert max(np.abs(x).max() for x in expected.values()) > 0.01
-    for name, x in expected.items():
-        assert np.abs(actual[name] - x).max() <= 1e-6, name
+    assert_division_is_irrelevant(
+        lambda pieces: make_pipeline("luke_typer", attention, batch_size=pieces),
+        make_examples,
+        accumulate=accumulate,
+        pieces=pieces,
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["thinc", "adamw", "none"])

@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.corpus.build_shards import build_shards
-from spacy_luke.corpus.examples import ExampleSettings
-from spacy_luke.corpus.from_dumps import build_from_dumps
 from spacy_luke.corpus.parallel import Engine
-from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
-from spacy_luke.readers.sentences import RuleSentences
-from tests.tiny import make_wordpiece
+from tests.corpus.written import build_all
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
 ENGINES = [Engine(workers=1), Engine(workers=2)]
@@ -87,18 +82,7 @@ def ray_cluster():
 
 def everything(folder, engine):
     """All bytes of a corpus, its vocabulary and its shards."""
-    corpus = build_from_dumps([SAMPLE], folder / "corpus", part_chars=900, engine=engine)
-    built = build_entity_vocab([corpus], engine=engine)
-    save_entity_vocab(built, folder / "vocab")
-    build_shards(
-        [corpus],
-        folder / "shards",
-        tokenizer=make_wordpiece(),
-        vocab=built.vocab,
-        sentences=RuleSentences("en"),
-        settings=ExampleSettings(max_pieces=64),
-        engine=engine,
-    )
+    build_all(SAMPLE, folder, engine)
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 

@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from spacy_luke.corpus.build_shards import build_shards
+from spacy_luke.corpus.examples import ExampleSettings
+from spacy_luke.corpus.from_dumps import build_from_dumps
 from spacy_luke.corpus.linked_corpus import (
     LINKED_CORPUS,
     PART_CHARS,
@@ -15,11 +18,15 @@ from spacy_luke.corpus.linked_corpus import (
     group_pages,
     write_part,
 )
+from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.shard_writer import ShardWriter, make_block
 from spacy_luke.corpus.shards import Page, Shards
+from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.stores.atomic import write_folder_atomically
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.tiny import make_wordpiece
 
 
 def write_corpus(
@@ -70,3 +77,19 @@ def write_shards(
             writer.write(make_block([example._replace(page=0) for example in page.examples]), [page[:2]])
         writer.finish(counts={}, info={})
     return Shards.open(output)
+
+
+def build_all(dump: Path, folder: Path, engine: Engine, *, corpus: str = "corpus", shards: str = "shards") -> None:
+    """A corpus of a dump, its vocabulary and its shards, in a folder; corpus, shards: their names there."""
+    linked = build_from_dumps([dump], folder / corpus, part_chars=900, engine=engine)
+    built = build_entity_vocab([linked], engine=engine)
+    save_entity_vocab(built, folder / "vocab")
+    build_shards(
+        [linked],
+        folder / shards,
+        tokenizer=make_wordpiece(),
+        vocab=built.vocab,
+        sentences=RuleSentences("en"),
+        settings=ExampleSettings(max_pieces=64),
+        engine=engine,
+    )

@@ -205,11 +205,9 @@ def test_copies_hold_nothing():
 # ---- threads and processes
 
 
-@pytest.mark.parametrize("capacity", [8, 1000])
-def test_threads_that_miss_the_same_window_at_once(capacity, monkeypatch):
-    """Each of them encodes it before any of them holds it; it is held once."""
-    _, shim = make_shim(capacity)
-    encode, barrier = shim.module.encode_words, threading.Barrier(4)
+def encode_at_once(shim, count, work, monkeypatch):
+    """Threads none of which goes on before all have encoded. RETURNS: what they raised."""
+    encode, barrier = shim.module.encode_words, threading.Barrier(count)
 
     def together(windows):
         words = encode(windows)
@@ -218,7 +216,14 @@ def test_threads_that_miss_the_same_window_at_once(capacity, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(shim.module, "encode_words", together)
-        assert not in_threads(4, lambda i: run(shim, [4]))
+        return in_threads(count, work)
+
+
+@pytest.mark.parametrize("capacity", [8, 1000])
+def test_threads_that_miss_the_same_window_at_once(capacity, monkeypatch):
+    """Each of them encodes it before any of them holds it; it is held once."""
+    _, shim = make_shim(capacity)
+    assert not encode_at_once(shim, 4, lambda i: run(shim, [4]), monkeypatch)
     assert shim.sharing.cache.held == really_held(shim.sharing.cache) == len(window(4))
     before = shim.sharing.cache.encoded
     check(shim, [4])
@@ -231,16 +236,7 @@ def test_threads_that_miss_the_same_window_at_once(capacity, monkeypatch):
 def test_threads_that_hold_some_of_the_same_windows(monkeypatch):
     """A window that was held again in another batch outlives its first batch."""
     _, shim = make_shim(len(window(1)) + 2 * len(window(2)) + len(window(3)))
-    encode, barrier = shim.module.encode_words, threading.Barrier(2)
-
-    def together(windows):
-        words = encode(windows)
-        barrier.wait(60)
-        return words
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shim.module, "encode_words", together)
-        assert not in_threads(2, lambda i: run(shim, [[1, 2], [2, 3]][i]))
+    assert not encode_at_once(shim, 2, lambda i: run(shim, [[1, 2], [2, 3]][i]), monkeypatch)
     assert shim.sharing.cache.held == really_held(shim.sharing.cache) == shim.sharing.cache.capacity
     before = shim.sharing.cache.encoded
     check(shim, [2])

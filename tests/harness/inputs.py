@@ -16,20 +16,13 @@ from spacy.training import Example
 
 from spacy_luke.annotations import set_rows
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.checkpoint.contents import ErnieCheckpoint
-from spacy_luke.checkpoint.ernie import fresh_tensors, write_ernie
-from spacy_luke.checkpoint.ernie_names import ernie_shapes
-from spacy_luke.corpus.build_shards import build_shards
-from spacy_luke.corpus.examples import ExampleSettings
-from spacy_luke.corpus.from_dumps import build_from_dumps
+from spacy_luke.checkpoint.ernie import write_ernie
 from spacy_luke.corpus.parallel import Engine
-from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from spacy_luke.kb.knowledge_base import EntityKB
-from spacy_luke.model.ernie import ErnieConfig
 from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_checkpoint
-from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.vectors.store import EntityVectors
-from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_wordpiece
+from tests.corpus.written import build_all
+from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_fresh_ernie, make_wordpiece
 from tests.training_config import LUKE_NER, write_config
 
 from .docs import read
@@ -96,20 +89,7 @@ def _write_checkpoints(folder: Path) -> None:
     write_huggingface(replace(encoder, config=config), folder / "encoder")
     store = EntityVectors.open(folder / "vectors")
     write_ernie(make_ernie(folder / "vectors"), folder / "ernie_read")
-    tokenizer = make_wordpiece()
-    small = ErnieConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_layers=3,
-        num_heads=2,
-        intermediate_size=24,
-        max_positions=64,
-        entity_size=store.size,
-        entity_heads=2,
-        layer_kinds=("sim", "mix", "norm"),
-    )
-    tensors = fresh_tensors(ernie_shapes(small), std=0.2, dtype=torch.float32, seed=0)
-    write_ernie(ErnieCheckpoint(small, tensors, tokenizer=tokenizer), folder / "ernie")
+    write_ernie(make_fresh_ernie(store.size), folder / "ernie")
 
 
 def _write_corpora(folder: Path) -> None:
@@ -120,19 +100,7 @@ def _write_corpora(folder: Path) -> None:
     model = load_luke_pretraining(started, vocab, seed=0)
     tasks = {"words": True, "entities": True, "pages": False}
     write_huggingface(to_luke_checkpoint(model.state_dict(), started, vocab, tasks=tasks), folder / "pretrained")
-    one = Engine(workers=1)
-    linked = build_from_dumps([WIKI], folder / "linked", part_chars=900, engine=one)
-    built = build_entity_vocab([linked], engine=one)
-    save_entity_vocab(built, folder / "vocab")
-    build_shards(
-        [linked],
-        folder / "wiki_shards",
-        tokenizer=make_wordpiece(),
-        vocab=built.vocab,
-        sentences=RuleSentences("en"),
-        settings=ExampleSettings(max_pieces=64),
-        engine=one,
-    )
+    build_all(WIKI, folder, Engine(workers=1), corpus="linked", shards="wiki_shards")
     rng = random.Random(0)
     for name, documents in (("documents", 8), ("documents_dev", 3)):
         lines = [json.dumps(_ernie_document(rng)) + "\n" for _ in range(documents)]

@@ -9,12 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.model.answers import AnswerHead, start_end_cross_entropy
+from spacy_luke.model.answers import AnswerHead
 from spacy_luke.model.ernie import ErnieEncoder, place_slots, run_layer
 from spacy_luke.model.ernie_heads import PooledHead, PretrainingHeads, pretraining_losses
 from spacy_luke.model.heads import cross_entropy, multi_label_cross_entropy
 from spacy_luke.model.packing import pack
 from tests.model.ernie_golden import ErnieCase, difference, read_ernie_case, rolled, swapped
+from tests.model.golden import loss_of_answers
 
 CPU = torch.device("cpu")
 LOOKING = re.compile(r"layers\.\d+\.entity_attention\.(query\.|key\.weight)")
@@ -154,15 +155,7 @@ def test_losses_of_types_and_relations(shared):
 def test_loss_of_answers(shared):
     """From the reference's own logits, padding among them as there; it ignores places beyond the end."""
     case = read_ernie_case(shared, "ernie_qa")
-    means = []
-    for side in ("start", "end"):
-        losses = [
-            start_end_cross_entropy(logits[:, None].expand(-1, 2), [len(logits)], torch.stack([place, place])[None])[0]
-            for logits, place in zip(case.outputs[f"{side}_logits"], case.inputs[f"{side}_positions"])
-            if place < len(logits)
-        ]
-        means.append(sum(losses) / len(losses))
-    assert sum(means) / 2 == pytest.approx(float(case.outputs["loss"]), abs=case.tolerance)
+    assert loss_of_answers(case) == pytest.approx(float(case.outputs["loss"]), abs=case.tolerance)
 
 
 @torch.no_grad()

@@ -11,14 +11,11 @@ from spacy.cli._util import app
 from spacy.util import load_config
 from typer.testing import CliRunner
 
-from spacy_luke.checkpoint.contents import ErnieCheckpoint
-from spacy_luke.checkpoint.ernie import fresh_tensors, read_ernie, write_ernie
-from spacy_luke.checkpoint.ernie_names import ernie_shapes
-from spacy_luke.model.ernie import ErnieConfig
+from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
 from spacy_luke.pretraining.ernie.job import pretrain_ernie
 from spacy_luke.vectors.store import EntityVectors
 from tests.pretraining.runs import as_arguments, kill_at, reports
-from tests.tiny import make_wordpiece
+from tests.tiny import make_fresh_ernie, make_wordpiece
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 SMALL, LARGE = CONFIGS / "ernie_pretrain_small.cfg", CONFIGS / "ernie_pretrain.cfg"
@@ -45,20 +42,7 @@ def write_corpus(path, *, documents, seed=0):
 def folder(tmp_path_factory, make_vectors):
     """A tiny ERNIE, vectors, a corpus, and the same words as pieces."""
     folder = tmp_path_factory.mktemp("pretrain")
-    tokenizer = make_wordpiece()
-    config = ErnieConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_layers=3,
-        num_heads=2,
-        intermediate_size=24,
-        max_positions=64,
-        entity_size=12,
-        entity_heads=2,
-        layer_kinds=("sim", "mix", "norm"),
-    )
-    tensors = fresh_tensors(ernie_shapes(config), std=0.2, dtype=torch.float32, seed=0)
-    write_ernie(ErnieCheckpoint(config, tensors, tokenizer=tokenizer), folder / "tiny")
+    write_ernie(make_fresh_ernie(12), folder / "tiny")
     make_vectors(NAMES).save(folder / "vectors")
     write_corpus(folder / "train.jsonl", documents=12)
     write_corpus(folder / "dev.jsonl", documents=5, seed=1)
