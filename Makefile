@@ -1,5 +1,7 @@
 # make run [TEXT=file.txt]   train the small pipeline, score it, package it, annotate a text
-# make test                  style checks and the quick tests, in two processes (WORKERS=8 for more)
+# make test                  style, types and the quick tests, in two processes (WORKERS=8 for more)
+# make style types           ruff and its format; mypy, which takes a minute the first time and seconds after
+# make docs                  what is drawn in the docs from the code, drawn anew
 # make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
@@ -40,7 +42,7 @@ What to try next:
 endef
 export NEXT
 
-.PHONY: run test test-slow harness test-matrix lock clean
+.PHONY: run test style types docs test-slow harness test-matrix lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.run
@@ -50,9 +52,18 @@ run: $(VENV)/.run
 
 test test-slow test-matrix: export OMP_NUM_THREADS = 1
 
-test: $(VENV)/.dev
-	$(BIN)/ruff check .
+test: style
 	$(BIN)/python $(PYTEST)
+
+style: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m tests.architecture
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python $(PYTEST) -m slow

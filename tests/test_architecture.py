@@ -50,9 +50,11 @@ def test_a_stranger_finds(noun):
     assert noun in PLACES
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:spacy_luke|tests|benchmarks|configs)/[\w/.]*)`", TEXT))))
-def test_paths_exist(path):
-    assert (ROOT / path).exists()
+@pytest.mark.parametrize("page", [PAGE, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_paths_exist(page):
+    paths = re.findall(r"`((?:spacy_luke|tests|benchmarks|configs|assets)/[\w/.]*)`", page.read_text(encoding="utf8"))
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_places_are_paths():
