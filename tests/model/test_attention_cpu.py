@@ -5,7 +5,7 @@ import torch
 
 from spacy_luke.model import attention_cpu
 from spacy_luke.model.packing import pack_pairs
-from tests.model.test_attention import CPU, make
+from tests.model.attentions import CPU, make
 
 
 @pytest.fixture(autouse=True)
