@@ -201,7 +201,7 @@ def example_of(nlp: Any, doc: Any) -> Any:
     """An example whose prediction has words, sentences, mentions without ids, and given candidates."""
     from spacy.training import Example
 
-    from spacy_luke.readers.docbin import copy_given
+    from spacy_luke.readers.given import copy_given
 
     return Example(copy_given(doc, nlp.vocab, links=True), doc)
 

@@ -174,7 +174,7 @@ def link_texts(nlp: Any, docs: Sequence[Any], inference: str, options: argparse.
 
 def bare(doc: Any) -> Any:
     """Words and sentences alone."""
-    from spacy_luke.readers.docbin import copy_given
+    from spacy_luke.readers.given import copy_given
 
     return copy_given(doc, doc.vocab)
 

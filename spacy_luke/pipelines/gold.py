@@ -7,7 +7,8 @@ from spacy.language import Language
 from spacy.training import Corpus, Example
 
 from ..components.base import LukeComponent
-from ..readers.docbin import copy_asked, make_gold_corpus
+from ..readers.given import copy_asked
+from ..readers.gold_corpus import make_gold_corpus
 
 ZLIB = b"x"  # what its data begin with
 

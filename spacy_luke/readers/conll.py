@@ -6,7 +6,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 
 from .column_layouts import ColumnLayout, layout_of
-from .docbin import Lengths, copy_words
+from .corpora import Lengths, check_limit, make_examples
+from .given import copy_words
 from .lines import decode_line
 from .schemes import Mention, TagError, decode_brackets, decode_tags
 
@@ -122,42 +125,32 @@ def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: str | None = 
     return doc
 
 
+@dataclass
 class ColumnCorpus:
-    """Examples of one column file, whole documents, for `spacy train`."""
+    """Examples of one column file, whole documents, for `spacy train`; see `make_column_corpus`."""
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        layout: ColumnLayout,
-        spans_key: str | None = None,
-        gold_sentences: bool = False,
-        limit: int | None = None,
-        lengths: Lengths | None = None,
-    ) -> None:
-        if layout.nested and spans_key is None:
+    path: str | Path
+    _: KW_ONLY
+    layout: ColumnLayout
+    spans_key: str | None = None
+    gold_sentences: bool = False
+    limit: int | None = None
+    lengths: Lengths | None = None
+
+    def __post_init__(self) -> None:
+        if self.layout.nested and self.spans_key is None:
             raise ValueError(
                 "Nested mentions (several tag columns, or brackets) do not fit doc.ents: set spans_key, e.g. to 'sc'."
             )
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit must be a number of documents from 1, or None for all, but it is {limit}.")
-        self.path = Path(path)
-        self.layout = layout
-        self.spans_key = spans_key
-        self.gold_sentences = gold_sentences
-        self.limit = limit
-        self.lengths = lengths
+        check_limit(self.limit, noun="documents")
 
     def docs(self, vocab: Vocab) -> Iterator[Doc]:
-        for n_read, document in enumerate(_read_documents(self.path, self.layout), 1):
+        for document in islice(_read_documents(Path(self.path), self.layout), self.limit):
             yield make_doc(vocab, document, spans_key=self.spans_key)
-            if n_read == self.limit:
-                return
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        docs = self.docs(nlp.vocab)
-        for gold in docs if self.lengths is None else self.lengths(docs):
-            yield Example(copy_words(gold, nlp.vocab, sentences=self.gold_sentences), gold)
+        given = partial(copy_words, vocab=nlp.vocab, sentences=self.gold_sentences)
+        return make_examples(self.docs(nlp.vocab), given, lengths=self.lengths)
 
 
 def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument]:

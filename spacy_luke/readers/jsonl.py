@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations import Query, Question
-from .docbin import Lengths
+from .corpora import Lengths, check_limit, make_examples
 from .json_files import read_json_lines, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
@@ -68,36 +70,27 @@ def make_jsonl_corpus(
     )
 
 
+@dataclass
 class JsonlCorpus:
-    """Examples of one JSONL file for `spacy train`."""
+    """Examples of one JSONL file for `spacy train`; see `make_jsonl_corpus`. counts: see `records.make_doc`."""
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        spans_key: str | None = None,
-        spans_field: str | None = None,
-        align: str = "strict",
-        overlaps: str = "error",
-        limit: int | None = None,
-        lengths: Lengths | None = None,
-        counts: Counter[str] | None = None,
-    ) -> None:
-        check_choice("align", align, ALIGN)
-        check_choice("overlaps", overlaps, OVERLAPS)
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit must be a number of lines from 1, or None for all, but it is {limit}.")
-        self.path = Path(path)
-        self.spans_key = spans_key
-        self.spans_field = spans_field
-        self.align = align
-        self.overlaps = overlaps
-        self.limit = limit
-        self.lengths = lengths
-        self.counts: Counter[str] = Counter() if counts is None else counts  # see records.make_doc
+    path: str | Path
+    _: KW_ONLY
+    spans_key: str | None = None
+    spans_field: str | None = None
+    align: str = "strict"
+    overlaps: str = "error"
+    limit: int | None = None
+    lengths: Lengths | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        check_choice("align", self.align, ALIGN)
+        check_choice("overlaps", self.overlaps, OVERLAPS)
+        check_limit(self.limit, noun="lines")
 
     def docs(self, nlp: Language) -> Iterator[Doc]:
-        for n_read, record in enumerate(read_jsonl(self.path, spans_field=self.spans_field), 1):
+        for record in islice(read_jsonl(self.path, spans_field=self.spans_field), self.limit):
             yield make_doc(
                 nlp,
                 record,
@@ -106,13 +99,9 @@ class JsonlCorpus:
                 overlaps=self.overlaps,
                 counts=self.counts,
             )
-            if n_read == self.limit:
-                return
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        docs = self.docs(nlp)
-        for gold in docs if self.lengths is None else self.lengths(docs):
-            yield Example(nlp.make_doc(gold.text), gold)
+        return make_examples(self.docs(nlp), lambda gold: nlp.make_doc(gold.text), lengths=self.lengths)
 
 
 def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Record:

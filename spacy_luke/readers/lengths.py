@@ -10,7 +10,7 @@ from spacy.util import registry
 
 from ..annotations import KINDS, set_rows
 from ..text.lines import sentence_starts
-from .docbin import Lengths
+from .corpora import Lengths
 from .parts import cut_doc, free_starts, is_carried, join_docs, kind_of
 
 SHORT = 10  # words of the shortest Docs that are joined

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import set_candidates_given
-from spacy_luke.readers.docbin import copy_given, write_docbin
+from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.given import copy_given
 from spacy_luke.vectors.build import build_vectors
 from tests.tiny import SENTENCES, make_checkpoint
 

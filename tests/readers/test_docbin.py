@@ -4,7 +4,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Corpus
 
 from spacy_luke.annotations import get_all_rows, get_rows
-from spacy_luke.readers.docbin import make_gold_corpus, write_docbin
+from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.gold_corpus import make_gold_corpus
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from spacy.training import Example
 from spacy.util import registry
 
 from spacy_luke.annotations import get_all_rows, register_extensions, set_queries, set_questions
-from spacy_luke.readers.docbin import make_gold_corpus
+from spacy_luke.readers.gold_corpus import make_gold_corpus
 from spacy_luke.readers.lengths import MixedLengths
 from spacy_luke.readers.parts import cut_doc, free_starts, join_docs
 

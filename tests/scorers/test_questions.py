@@ -12,7 +12,7 @@ from spacy.util import registry
 
 from spacy_luke.annotations import get_rows, set_rows
 from spacy_luke.readers.datasets.table import dataset_docs
-from spacy_luke.readers.docbin import copy_given
+from spacy_luke.readers.given import copy_given
 from spacy_luke.scorers.questions import make_cloze_scorer, make_qa_scorer, normalize_answer
 
 NLP = spacy.blank("en")

@@ -9,7 +9,9 @@ from spacy.training import Example
 
 from spacy_luke.annotations import get_all_rows, get_rows
 from spacy_luke.readers.datasets.table import dataset_docs
-from spacy_luke.readers.docbin import copy_given, make_gold_corpus, write_docbin
+from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.given import copy_given
+from spacy_luke.readers.gold_corpus import make_gold_corpus
 
 NLP = spacy.blank("en")
 TEXT = '"Bonn" -LRB- or Berlin -RRB- is near Köln'

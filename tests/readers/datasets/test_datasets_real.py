@@ -12,7 +12,7 @@ from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.readers.jsonl import JsonlCorpus
 
 NLP = spacy.blank("en")
-SAMPLE = Path(__file__).parents[2] / "assets" / "sample" / "dev.jsonl"
+SAMPLE = Path(__file__).parents[3] / "assets" / "sample" / "dev.jsonl"
 SEMEVAL = "data/semeval2010_task8/SemEval2010_task8_"
 
 

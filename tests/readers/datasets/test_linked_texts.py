@@ -9,7 +9,7 @@ from spacy_luke.annotations import (
     get_rows,
 )
 from spacy_luke.readers.datasets.table import dataset_docs
-from tests.readers.link_files import NLP, links, read, write
+from tests.readers.datasets.link_files import NLP, links, read, write
 
 
 def lines(path, *items):

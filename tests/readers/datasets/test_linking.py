@@ -17,8 +17,8 @@ from spacy_luke.readers.datasets.aida import align_mentions
 from spacy_luke.readers.datasets.linking import find_near
 from spacy_luke.readers.datasets.pprforned import read_pprforned
 from spacy_luke.readers.datasets.wned import WnedMention, read_wned_xml
-from spacy_luke.readers.docbin import copy_given
-from tests.readers.link_files import NLP, links, read, write
+from spacy_luke.readers.given import copy_given
+from tests.readers.datasets.link_files import NLP, links, read, write
 
 CONLL = """-DOCSTART- -X- -X- O
 

@@ -8,7 +8,7 @@ from spacy.training import Example
 
 from spacy_luke.annotations import get_rows
 from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
-from spacy_luke.readers.docbin import copy_given
+from spacy_luke.readers.given import copy_given
 from spacy_luke.readers.json_files import read_json_lines
 from spacy_luke.scorers.baselines import link_by_prior
 from spacy_luke.scorers.linking import score_links

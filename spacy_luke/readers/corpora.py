@@ -1,0 +1,22 @@
+"""What the corpora of `spacy train` share: gold Docs of a file, joined and cut where that is wanted, as Examples."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from spacy.tokens import Doc
+from spacy.training import Example
+
+Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)
+
+
+def check_limit(limit: int | None, *, noun: str) -> None:
+    """noun: what a corpus has a limit of, such as "documents"."""
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be a number of {noun} from 1, or None for all, but it is {limit}.")
+
+
+def make_examples(
+    docs: Iterable[Doc], given: Callable[[Doc], Doc], *, lengths: Lengths | None = None
+) -> Iterator[Example]:
+    """given: what the pipeline gets of a gold Doc; lengths: what joins and cuts the gold Docs first."""
+    for gold in docs if lengths is None else lengths(docs):
+        yield Example(given(gold), gold)

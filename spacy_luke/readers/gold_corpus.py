@@ -1,0 +1,55 @@
+"""The reader of .spacy files that gives a pipeline what its tasks take of a gold Doc."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from spacy.language import Language
+from spacy.training import Corpus, Example
+from spacy.util import registry
+
+from .corpora import Lengths, check_limit, make_examples
+from .given import copy_given
+
+
+@registry.readers("spacy-luke.GoldCorpus.v1")
+def make_gold_corpus(
+    path: str | Path | None,
+    limit: int | None = None,
+    sentences: bool = True,
+    entities: bool = False,
+    mentions: bool = False,
+    pairs: bool = False,
+    questions: bool = False,
+    knowledge: bool = True,
+    links: bool = False,
+    lengths: Lengths | None = None,
+) -> Callable[[Language], Iterator[Example]]:
+    """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
+
+    The pipeline is given the file's words, where `spacy.Corpus.v1` would give it the text alone, and of the annotation
+    what a task takes as its input: see `copy_given`. limit: documents to read, from 1; None: all. lengths: what joins
+    and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
+    """
+    if path is None:
+        raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")
+    check_limit(limit, noun="documents")
+    corpus = Corpus(path)
+
+    def read_corpus(nlp: Language) -> Iterator[Example]:
+        docs = (example.reference for example in islice(corpus(nlp), limit))
+        given = partial(
+            copy_given,
+            vocab=nlp.vocab,
+            sentences=sentences,
+            entities=entities,
+            mentions=mentions,
+            pairs=pairs,
+            questions=questions,
+            knowledge=knowledge,
+            links=links,
+        )
+        return make_examples(docs, given, lengths=lengths)
+
+    return read_corpus
