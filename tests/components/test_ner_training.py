@@ -12,8 +12,8 @@ from torch import nn
 from spacy_luke.batch.batches import make_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import shims_of
-from tests.components.divided import assert_division_is_irrelevant
 from tests.components.recognised import MODES, TEXTS, make_examples, make_ner, make_noisy_ner
+from tests.components.updates import assert_division_is_irrelevant
 from tests.pipelines import make_pipeline
 from tests.tiny import SENTENCES
 

@@ -9,12 +9,10 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from spacy.util import registry
-from thinc.api import Adam
 
 from spacy_luke.annotations import get_rows
 from spacy_luke.batch import entities
 from spacy_luke.bridge.optimizer import make_adamw
-from tests.components.divided import assert_division_is_irrelevant
 from tests.components.pairs import LONG, MODES, PAIRS, SPANS, as_pair, make, marked, probabilities, same
 from tests.components.related import (
     KEY,
@@ -25,6 +23,7 @@ from tests.components.related import (
     relations_of,
     trained,
 )
+from tests.components.updates import OPTIMIZERS, assert_division_is_irrelevant, assert_learns
 from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 # ---- learning
@@ -87,16 +86,10 @@ def test_gradient_does_not_depend_on_the_division(mode, multi_label, accumulate,
     )
 
 
-@pytest.mark.parametrize("optimizer", ["thinc", "adamw", "none"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizers(optimizer):
-    nlp, relation = make("pair")
-    sgd = {"thinc": Adam(4e-3), "adamw": make_adamw(learn_rate=4e-3), "none": None}[optimizer]
-    losses = []
-    for _ in range(12):
-        found = {}
-        nlp.update(make_examples(nlp), sgd=sgd, losses=found)
-        losses.append(found["luke_relation"])
-    assert losses[-1] < 0.9 * losses[0]
+    nlp, _ = make("pair")
+    assert_learns(nlp, "luke_relation", make_examples, optimizer, share=0.9)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -8,12 +8,10 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from thinc.api import Adam
 
-from spacy_luke.bridge.optimizer import make_adamw
-from tests.components.divided import assert_division_is_irrelevant
 from tests.components.related import KEY, LABELS, LONG, docs_of, make_examples, make_pipeline, noisy, trained, types_of
 from tests.components.typed import MODES, docs_for, everywhere, same
+from tests.components.updates import OPTIMIZERS, assert_division_is_irrelevant, assert_learns
 from tests.tiny import SENTENCES, make_checkpoint
 
 # ---- learning
@@ -49,16 +47,10 @@ def test_gradient_does_not_depend_on_the_division(attention, accumulate, pieces)
     )
 
 
-@pytest.mark.parametrize("optimizer", ["thinc", "adamw", "none"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizers(optimizer):
-    nlp, typer = make_pipeline("luke_typer")
-    sgd = {"thinc": Adam(4e-3), "adamw": make_adamw(learn_rate=4e-3), "none": None}[optimizer]
-    losses = []
-    for _ in range(12):
-        found = {}
-        nlp.update(make_examples(nlp), sgd=sgd, losses=found)
-        losses.append(found["luke_typer"])
-    assert losses[-1] < 0.8 * losses[0]
+    nlp, _ = make_pipeline("luke_typer")
+    assert_learns(nlp, "luke_typer", make_examples, optimizer, share=0.8)
 
 
 @pytest.mark.parametrize("attention", MODES)

@@ -13,6 +13,7 @@ from typing import Any
 import spacy
 
 import spacy_luke
+from tests.pretraining.luke.small_runs import QUICK
 
 from .inputs import ROOT, say
 
@@ -75,15 +76,9 @@ def _overrides(settings: dict[str, Any]) -> list[str]:
 PRETRAIN = [str(CONFIGS / "pretrain_small.cfg"), "--output", "out"]
 PRETRAIN += _overrides(
     {
+        **QUICK,
         "paths.weights": "PLACE/encoder",
         "paths.shards": "PLACE/shards",
-        "paths.vectors": None,
-        "corpora.train.held_out": 4,
-        "corpora.dev.held_out": 4,
-        "task.dropout": None,
-        "training.batch_size": 4,
-        "training.precision": "float32",
-        "training.log_every": 1,
         "training.save_every": 2,
         "training.eval_every": 4,
         "stages.new.max_steps": 3,

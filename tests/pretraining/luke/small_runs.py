@@ -15,17 +15,23 @@ SMALL = ALL[0]
 NEW, REST = 6, 24
 
 
+# Settings of small runs of any kind.
+QUICK = {
+    "paths.vectors": None,
+    "corpora.train.held_out": 4,
+    "corpora.dev.held_out": 4,
+    "task.dropout": None,
+    "training.batch_size": 4,
+    "training.precision": "float32",
+    "training.log_every": 1,
+}
+
+
 def overrides(folder, **changes):
     settings = {
+        **QUICK,
         "paths.weights": str(folder / "dropout"),
         "paths.shards": str(folder / "shards"),
-        "paths.vectors": None,
-        "corpora.train.held_out": 4,
-        "corpora.dev.held_out": 4,
-        "task.dropout": None,
-        "training.batch_size": 4,
-        "training.precision": "float32",
-        "training.log_every": 1,
         "training.save_every": 4,
         "training.eval_every": 8,
         "stages.new.max_steps": NEW,

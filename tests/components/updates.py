@@ -1,6 +1,11 @@
-"""Gradients of a step, whatever the parts in which its examples come, and the batches in which they are computed."""
+"""What updates of any component do: the same step in whatever parts its examples come, less loss by any optimizer."""
 
 import numpy as np
+from thinc.api import Adam
+
+from spacy_luke.bridge.optimizer import make_adamw
+
+OPTIMIZERS = {"thinc": lambda: Adam(4e-3), "adamw": lambda: make_adamw(learn_rate=4e-3), "none": lambda: None}
 
 
 def assert_division_is_irrelevant(make, examples, *, accumulate, pieces, atol=1e-6):
@@ -20,3 +25,13 @@ def assert_division_is_irrelevant(make, examples, *, accumulate, pieces, atol=1e
     assert max(np.abs(x).max() for x in expected.values()) > 0.01
     for name, x in expected.items():
         assert np.abs(actual[name] - x).max() <= atol, name
+
+
+def assert_learns(nlp, name, examples, optimizer, *, share):
+    """examples: of a pipeline; share: of the first loss that the last of twelve updates is below."""
+    sgd, losses = OPTIMIZERS[optimizer](), []
+    for _ in range(12):
+        found = {}
+        nlp.update(examples(nlp), sgd=sgd, losses=found)
+        losses.append(found[name])
+    assert losses[-1] < share * losses[0]
