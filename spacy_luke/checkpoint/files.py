@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..stores.atomic import HeldFolder, usual_mode, write_atomically
 from ..stores.atomic import write_folder_atomically as write_folder_atomically
-from ..stores.plain_text import parse_json, read_text
+from ..stores.plain_text import read_object
 
 MOST_MEMBERS = 100_000  # files of an archive
 WEIGHT_FILES = (
@@ -47,22 +47,19 @@ def find_weights(folder: Path) -> Path:
     )
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object. Raises ValueError where the file holds anything else."""
+def read_config(path: Path) -> dict[str, Any]:
+    """`read_object` of a file that was downloaded: what often went wrong there is said too."""
     try:
-        data = parse_json(read_text(path))
+        return read_object(path)
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}.{_hint(path)}") from error
-    if not isinstance(data, dict):
-        raise ValueError(f"{path} must hold a JSON object, but it holds a {type(data).__name__}.")
-    return data
+        raise ValueError(f"{error}{_hint(path)}") from error
 
 
 def read_declared(folder: Path) -> dict[str, int]:
     """What sentence-transformers says beside a model of how long its texts may be, {"max_seq_length": n} in pieces with
     [CLS] and [SEP]; {} where it says nothing. Raises ValueError where that is no number of pieces."""
     path = folder / "sentence_bert_config.json"
-    declared = read_json(path).get("max_seq_length") if path.is_file() else None
+    declared = read_config(path).get("max_seq_length") if path.is_file() else None
     if declared is None:
         return {}
     if type(declared) is not int or declared < 5:
@@ -129,7 +126,7 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
 
 
 def _read_shards(index: Path) -> dict[str, Tensor]:
-    names = read_json(index).get("weight_map")
+    names = read_config(index).get("weight_map")
     if not isinstance(names, dict) or not names:
         raise ValueError(f"{index} must map tensor names to files under 'weight_map', but it has no such entry.")
     tensors: dict[str, Tensor] = {}

@@ -53,7 +53,7 @@ class TextEncoder:
         items = []
         for place, text in enumerate(texts):
             ids = np.asarray(self.tokenizer.encode(text)[0][:room], dtype=np.int64)
-            items.append(_Text(place, np.concatenate([[self.tokenizer.cls_id], ids, [self.tokenizer.sep_id]])))
+            items.append(_Text(place, self.tokenizer.window(ids)))
         vectors_ED = np.empty((len(texts), self.size), dtype=np.float32)
         for batch in batch_items(items, size=batch_size, make=lambda some: list(some)):
             lengths = [len(x.pieces) for x in batch]

@@ -285,7 +285,7 @@ class LukeNER(LukeComponent):
 
     def _window_pieces(self, document: Document, windows: Windows, window: int) -> np.ndarray:
         pieces = document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]]
-        return np.concatenate([[self.tokenizer.cls_id], pieces, [self.tokenizer.sep_id]])
+        return self.tokenizer.window(pieces)
 
     # ---- prediction
 

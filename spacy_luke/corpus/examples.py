@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..entity_vocab import SPECIAL, EntityVocab
-from ..text.align import place_spans
+from ..text.align import pieces_of_spans
 from ..text.tokenizer import PieceTokenizer
 from .linked_corpus import Paragraph
 from .shards import Example, Page
@@ -125,7 +125,7 @@ class ExampleMaker:
 
         def place(spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
             spans_2 = np.array(spans, np.int64).reshape(-1, 2)
-            first, last = place_spans(self.tokenizer, text, (starts_N, ends_N), spans_2[:, 0], spans_2[:, 1])
+            first, last = pieces_of_spans(self.tokenizer, text, (starts_N, ends_N), spans_2[:, 0], spans_2[:, 1])
             return first.tolist(), last.tolist()
 
         word_starts_N = np.zeros(len(pieces) + 1, bool)

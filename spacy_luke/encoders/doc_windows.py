@@ -65,8 +65,7 @@ def read_windows(
     windows = plan_windows(document, room=room, context="document", share=True, overlap=overlap)
     ids_N = document.pieces.ids_N
     pieces = [
-        np.concatenate([[tokenizer.cls_id], ids_N[start:end], [tokenizer.sep_id]])
-        for start, end in zip(windows.start_B.tolist(), windows.end_B.tolist())
+        tokenizer.window(ids_N[start:end]) for start, end in zip(windows.start_B.tolist(), windows.end_B.tolist())
     ]
     places = place_words(document, windows)
     none = np.empty(0, np.int64)
@@ -106,8 +105,8 @@ def _read_pair(
 ) -> DocWindows:
     """The one window of a pair whose second text begins with the piece `split`."""
     ids_N, first_W, last_W = document.pieces.ids_N, document.pieces.first_W, document.pieces.last_W
-    (piece_E, row_E), sep = known, np.array([tokenizer.sep_id])
-    pieces_N = np.concatenate([np.array([tokenizer.cls_id]), ids_N[:split], sep, ids_N[split:], sep])
+    piece_E, row_E = known
+    pieces_N = tokenizer.window(ids_N[:split], ids_N[split:])
     types_N = (np.arange(len(pieces_N)) > split + 1).astype(np.int64)
     counts_W = last_W - first_W
     piece_A = np.repeat(first_W - np.cumsum(counts_W) + counts_W, counts_W) + np.arange(counts_W.sum())

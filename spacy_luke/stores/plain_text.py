@@ -23,6 +23,17 @@ def read_text(path: Path) -> str:
         raise ValueError(f"{path}, line {line}: {not_utf8(error, path)}") from None
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """The object of a JSON file. ValueError where the file holds anything else."""
+    try:
+        data = parse_json(read_text(path))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} must hold a JSON object, but it holds a {type(data).__name__}.")
+    return data
+
+
 def not_utf8(error: UnicodeDecodeError, path: Path) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
     return (

@@ -21,11 +21,11 @@ def align_text(tokenizer: PieceTokenizer, text: str, word_starts_W: np.ndarray, 
     blank before a mention to the mention's first piece. ValueError for offsets that are not as said, with their index.
     """
     ids_N, starts_N, ends_N = tokenizer.encode(text)
-    first_W, last_W = place_spans(tokenizer, text, (starts_N, ends_N), word_starts_W, word_ends_W)
+    first_W, last_W = pieces_of_spans(tokenizer, text, (starts_N, ends_N), word_starts_W, word_ends_W)
     return Pieces(ids_N=ids_N, first_W=first_W, last_W=last_W)
 
 
-def place_spans(
+def pieces_of_spans(
     tokenizer: PieceTokenizer,
     text: str,
     offsets: tuple[np.ndarray, np.ndarray],

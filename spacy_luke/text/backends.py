@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from ..stores.plain_text import parse_json, read_text
+from ..stores.plain_text import parse_json, read_object, read_text
 from .charsmap import check_charsmap
 from .sentencepiece_model import SentencePieceModel
 
@@ -153,7 +153,7 @@ def added_pieces(
             ids.setdefault(content, backend.token_to_id(content))
             if isinstance(entry, dict):
                 flags[content] = entry
-    for content, number in read_json(folder / "added_tokens.json").items():
+    for content, number in read_if_there(folder / "added_tokens.json").items():
         ids[content] = number
     for number, entry in named.get("added_tokens_decoder", {}).items():
         ids[entry["content"]] = int(number)
@@ -177,7 +177,7 @@ def added_pieces(
 
 
 def read_vocab_json(path: Path) -> dict[str, int]:
-    vocab = read_json(path)
+    vocab = read_if_there(path)
     if not all(isinstance(number, int) for number in vocab.values()):
         raise ValueError(f"Expected piece -> id (integers) in {path}, but not every value is an integer.")
     return vocab
@@ -204,17 +204,9 @@ def read_vocab_txt(path: Path) -> dict[str, int]:
     return {line.rstrip("\r"): number for number, line in enumerate(lines)}
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A json object; {} where the file is absent."""
-    if not path.exists():
-        return {}
-    try:
-        data = parse_json(read_text(path))
-    except ValueError as error:
-        raise ValueError(f"Expected json in {path}, but it cannot be parsed: {error}.") from error
-    if not isinstance(data, dict):
-        raise ValueError(f"Expected a json object in {path}, but got {type(data).__name__}.")
-    return data
+def read_if_there(path: Path) -> dict[str, Any]:
+    """The object of a JSON file; {} where the file is absent."""
+    return read_object(path) if path.exists() else {}
 
 
 def _bert_step(**switches: bool) -> normalizers.Normalizer:

@@ -20,7 +20,7 @@ from .backends import (
     build_wordpiece,
     is_panic,
     read_backend,
-    read_json,
+    read_if_there,
     read_merges,
     read_vocab_json,
     read_vocab_txt,
@@ -119,6 +119,13 @@ class PieceTokenizer:
         """The id of a piece, None where the vocabulary lacks it."""
         return self.backend.token_to_id(piece)
 
+    def window(self, *texts_N: np.ndarray) -> np.ndarray:
+        """The pieces of a window (int64): [CLS], then those of each text with [SEP] behind them."""
+        parts = [np.array([self.cls_id])]
+        for ids_N in texts_N:
+            parts += [ids_N, np.array([self.sep_id])]
+        return np.concatenate(parts)
+
     def add_special_piece(self, piece: str) -> int:
         """Make `piece` a special one (found in any text, never split). Returns its id, the old one if it has one."""
         self.backend.add_special_tokens([AddedToken(piece, normalized=False, special=True)])
@@ -200,8 +207,8 @@ class PieceTokenizer:
 
     @classmethod
     def _from_files(cls, folder: Path, defaults: dict[str, Any]) -> "PieceTokenizer":
-        settings = {**defaults, **read_json(folder / "tokenizer_config.json")}
-        named = {**settings, **read_json(folder / "special_tokens_map.json")}
+        settings = {**defaults, **read_if_there(folder / "tokenizer_config.json")}
+        named = {**settings, **read_if_there(folder / "special_tokens_map.json")}
         charsmap = None
         has = {name: (folder / name).exists() for name in FILES}
         known = str(settings.get("tokenizer_class") or "LukeTokenizer").removesuffix("Fast") in CLASSES

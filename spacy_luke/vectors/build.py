@@ -17,7 +17,7 @@ import numpy as np
 from ..stores.atomic import write_folder_atomically
 from ..stores.names import NameIndex, NameList
 from .matrices import BLOCK, Block, Matrix, Report, matrix_of, open_matrix, open_word2vec, read_word2vec_names
-from .sources import Source, check_text, find_source, read_names, read_titles
+from .sources import Source, check_text, find_source, read_row_names, read_titles
 from .store import EntityVectors
 from .writer import VECTORS, RowWriter, check_dtype, encode, finish_store
 
@@ -150,7 +150,7 @@ def _open(
             )
         return found, matrix, named, noted
     assert found.names is not None
-    named = read_names(found.names, progress=progress)
+    named = read_row_names(found.names, progress=progress)
     if not len(named):
         raise ValueError(f"{found.names} has no names.")
     return found, open_matrix(found.vectors, names=len(named), size=size), named, noted
@@ -158,7 +158,7 @@ def _open(
 
 def _given_names(names: str | Path | Sequence[str], progress: bool) -> NameList:
     if isinstance(names, (str, Path)):
-        return read_names(Path(names), progress=progress)
+        return read_row_names(Path(names), progress=progress)
     for i, name in enumerate(names):
         if not isinstance(name, str) or name != name.strip() or "\n" in name:
             raise ValueError(f"Expected a line of text without blank ends as the name of row {i}, but got {name!r}.")

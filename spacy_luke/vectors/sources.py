@@ -145,7 +145,7 @@ def read_lines(path: Path, *, task: str = "reading", progress: bool = False) -> 
             yield number, line
 
 
-def read_names(path: Path, *, progress: bool = False) -> NameList:
+def read_row_names(path: Path, *, progress: bool = False) -> NameList:
     """The name of each row; an empty one where a number was left out. Raises ValueError with the line that is
     damaged."""
     name = path.name.lower().removesuffix(".gz")

@@ -139,8 +139,7 @@ class LukeLinker(KBComponent):
 
     def input(self) -> LinkInput:
         return LinkInput(
-            cls=self.tokenizer.cls_id,
-            sep=self.tokenizer.sep_id,
+            tokenizer=self.tokenizer,
             room=min(self.encoder.module.config.max_window, self.cfg["max_window"] or sys.maxsize) - 2,
             **{x: self.cfg[x] for x in ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share")},
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...batch.linking import MASKED, LinkItem, LinkWindow, plan_link_windows
 from ...batch.windows import Document
+from ...text.tokenizer import PieceTokenizer
 from ..mentions import Mention
 from .decisions import LinkTask
 from .entity_table import Candidates, EntityTable
@@ -20,10 +21,9 @@ OTHERS = ("masked", "pseudo", "none")
 
 @dataclass(frozen=True)
 class LinkInput:
-    """Settings of a linker's input; see `LukeLinker`. cls, sep: pieces around a window of at most `room` others."""
+    """Settings of a linker's input; see `LukeLinker`. room: pieces of a window, [CLS] and [SEP] not counted."""
 
-    cls: int
-    sep: int
+    tokenizer: PieceTokenizer
     room: int
     split: str
     overlap: int
@@ -93,7 +93,7 @@ def _make_task(
     ids = document.pieces.ids_N[window.start : window.end]
     asked = [known == MASKED for known in known_E.tolist()]
     return LinkTask(
-        pieces=np.concatenate([[settings.cls], ids, [settings.sep]]),
+        pieces=settings.tokenizer.window(ids),
         first_E=places[0][numbers_E] + offset,
         last_E=places[1][numbers_E] - 1 + offset,
         decided_E=decided_E,

@@ -86,7 +86,7 @@ def unit_items(
             last_E = first_E
         yield EntityItem(
             owner,
-            _with_ends(task, window.pieces),
+            task.tokenizer.window(window.pieces),
             rows_E,
             first_E + 1,
             last_E + 1,
@@ -132,7 +132,7 @@ def _shared_windows(
     items = []
     for b in np.unique(holder_U[holder_U >= 0]).tolist():
         held = np.flatnonzero(holder_U == b)
-        pieces = _with_ends(task, document.pieces.ids_N[start_B[b] : end_B[b]])
+        pieces = task.tokenizer.window(document.pieces.ids_N[start_B[b] : end_B[b]])
         offset = 1 - start_B[b]
         most = max(task.tokens // len(task.rows), 1)
         for a in range(0, len(held), most):
@@ -192,7 +192,3 @@ def _limit(task: Input, document: Document, text: CutText, places: Sequence[tupl
     begin, end = np.searchsorted(sentence_W, low), np.searchsorted(sentence_W, high, side="right") - 1
     pieces = document.pieces
     return text.number(int(pieces.first_W[begin])), text.number(int(pieces.last_W[end]))
-
-
-def _with_ends(task: Input, pieces: np.ndarray) -> np.ndarray:
-    return np.concatenate([[task.tokenizer.cls_id], pieces, [task.tokenizer.sep_id]])

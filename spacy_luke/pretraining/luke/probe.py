@@ -109,7 +109,7 @@ class Probe:
         if hide:
             for first, last in spans:
                 pieces_N[first : last + 1] = self.tokenizer.mask_id
-        ids = torch.from_numpy(np.concatenate([[self.tokenizer.cls_id], pieces_N, [self.tokenizer.sep_id]]))
+        ids = torch.from_numpy(self.tokenizer.window(pieces_N))
         first_M, last_M = (torch.tensor([span[i] + 1 for span in spans]) for i in (0, 1))
         mentions = Mentions(torch.full_like(first_M, self.vocab.mask_row), first_M, last_M, [len(spans)])
         states_MD = self.encoder.entity_states(Windows(ids, [len(ids)]), mentions)

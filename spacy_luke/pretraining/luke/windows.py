@@ -174,10 +174,9 @@ class LukeWindows:
         entities_M = example.entities if self.settings.entities is not None else example.entities[:0]
         entities_M, asked_M = mask_entities(entities_M, **shared)
         pieces, labels = mask_words(example.pieces, example.word_starts, **shared)
-        ends = ([self.tokenizer.cls_id], [self.tokenizer.sep_id])
         n = len(entities_M)
         return MaskedWindow(
-            pieces_N=np.concatenate([ends[0], pieces, ends[1]]),
+            pieces_N=self.tokenizer.window(pieces),
             labels_N=np.concatenate([[-1], labels, [-1]]),
             entities_M=entities_M,
             asked_M=asked_M,
