@@ -2,40 +2,16 @@
 DocBin."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
-import spacy
 import typer
-from spacy.tokens import Doc
 from wasabi import msg
 
-from ..annotations import (
-    LINKS,
-    NIL,
-    QUERIES,
-    QUESTIONS,
-    TYPES,
-    UNLINKED,
-    get_knowledge,
-    get_pair_rows,
-    get_relation_rows,
-    get_rows,
-    get_second,
-)
-from ..readers.column_layouts import FORMATS, layout_of
-from ..readers.conll import ColumnCorpus
-from ..readers.datasets.table import DATASETS, read_dataset
-from ..readers.docbin import write_docbin
-from ..readers.jsonl import JsonlCorpus
-from ..readers.records import Record, make_doc
-from ..readers.splits import PARTS, SHARES, divide_records, write_pair_ids
+from ..annotations import NIL, QUERIES, QUESTIONS
+from ..readers.conversion import FORMAT_NAMES, convert_files
+from ..readers.splits import PARTS
 
-FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
 LONGEST_TABLE = 50  # labels
-DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
 
 
 def corpus_command(
@@ -89,7 +65,7 @@ def corpus_command(
         "id_column": id_column,
         "misc_column": misc_column,
     }
-    other = {
+    settings = {
         "align": align,
         "overlaps": overlaps,
         "spans_field": spans_field,
@@ -104,126 +80,23 @@ def corpus_command(
         "shares": shares,
         "pair_ids": pair_ids,
     }
-    written: list[Record] = []
-    counts: Counter[str] = Counter()
-    labels: dict[str, Counter[str]] = {name: Counter() for name in ("mentions", "types", "relations", "categories")}
-    settings = _used_settings(format, layout, other)
-    docs = _read_docs(
+    found = convert_files(
         inputs,
-        format,
+        output,
+        format=format,
         lang=lang,
         spans_key=spans_key,
+        limit=limit,
+        shard_words=shard_words,
+        layout=layout,
         settings=settings,
-        counts=counts,
-        written=None if pair_ids is None else written,
     )
-    files = write_docbin(_count(islice(docs, limit), counts, labels, spans_key), output, shard_words=shard_words)
-    n_pairs = 0 if pair_ids is None else write_pair_ids(written, pair_ids)
-    where = "" if len(files) == 1 else f" ({len(files)} files)"
+    counts = found.counts
+    where = "" if len(found.files) == 1 else f" ({len(found.files)} files)"
     msg.good(f"{output}{where}: {counts['documents']:,} documents, {counts['words']:,} words")
-    _report(counts, labels)
+    _report(counts, found.labels)
     if pair_ids is not None:
-        msg.good(f"{pair_ids}: {n_pairs:,} pairs of ids")
-
-
-def _used_settings(format: str, layout: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Those that are given; ValueError for one that the format has no use for."""
-    if format not in FORMAT_NAMES:
-        raise ValueError(f"format must be one of {FORMAT_NAMES}, but it is {format!r}.")
-    if format in FORMATS:
-        useful = set(layout)
-    elif format == "jsonl":
-        useful = {"align", "overlaps", "spans_field"}
-    else:
-        useful = {"overlaps", *DATASETS[format].settings, *(["align"] if DATASETS[format].has_text else [])}
-        useful |= {"part", "pair_ids"} | ({"seed", "shares"} if other["part"] else set())
-    given = {name: value for name, value in {**layout, **other}.items() if value is not None}
-    if useless := [name for name in given if name not in useful]:
-        without = " without part" if {"seed", "shares"} & set(useless) and "part" in useful else ""
-        raise ValueError(f"The format {format} has no use for {', '.join(useless)}{without}.")
-    return given
-
-
-def _read_docs(
-    inputs: list[Path],
-    format: str,
-    *,
-    lang: str,
-    spans_key: str | None,
-    settings: dict[str, Any],
-    counts: Counter[str],
-    written: list[Record] | None,
-) -> Iterator[Doc]:
-    """Docs of all inputs. written: gets the records of a data set whose Docs are taken."""
-    nlp = spacy.blank(lang)
-    if format in DATASETS:
-        own = {name: settings[name] for name in DOC_SETTINGS if name in settings}
-        for record in _records(inputs, format, settings, counts):
-            doc = make_doc(nlp, record, spans_key=spans_key, counts=counts, **own)
-            if written is not None:
-                written.append(record)
-            yield doc
-        return
-    for path in inputs:
-        if format == "jsonl":
-            yield from JsonlCorpus(path, spans_key=spans_key, counts=counts, **settings).docs(nlp)
-        else:
-            columns = ColumnCorpus(path, layout=layout_of(format, **settings), spans_key=spans_key)
-            yield from columns.docs(nlp.vocab)
-
-
-def _records(inputs: list[Path], format: str, settings: dict[str, Any], counts: Counter[str]) -> Iterable[Record]:
-    """Those of all inputs, or of the part that is asked for."""
-    own = {name: settings[name] for name in DATASETS[format].settings if name in settings}
-    records = chain.from_iterable(read_dataset(path, format=format, **own) for path in inputs)
-    if "part" not in settings:
-        return records
-    return divide_records(
-        records,
-        part=settings["part"],
-        seed=settings.get("seed", 0),
-        shares=_numbers(settings["shares"]) if "shares" in settings else SHARES,
-        counts=counts,
-    )
-
-
-def _numbers(shares: str) -> list[float]:
-    try:
-        return [float(share) for share in shares.split(",")]
-    except ValueError:
-        raise ValueError(
-            f"shares must be three numbers with commas, such as 0.8,0.1,0.1, but it is {shares!r}."
-        ) from None
-
-
-def _count(
-    docs: Iterable[Doc], counts: Counter[str], labels: dict[str, Counter[str]], spans_key: str | None
-) -> Iterator[Doc]:
-    for doc in docs:
-        counts["documents"] += 1
-        counts["words"] += len(doc)
-        counts["sentences"] += sum(1 for _ in doc.sents) if doc.has_annotation("SENT_START") else 0
-        entities = doc.ents if spans_key is None else doc.spans.get(spans_key, [])
-        labels["mentions"].update(span.label_ for span in entities)
-        linked = doc.spans[LINKS] if LINKS in doc.spans else entities
-        counts["linked"] += sum(span.kb_id_ not in UNLINKED for span in linked)
-        counts["nil"] += sum(span.kb_id_ == NIL for span in linked)
-        if TYPES in doc.spans:
-            typed = list(doc.spans[TYPES])
-            counts["typed"] += len({(span.start, span.end) for span in typed})
-            counts["without types"] += sum(not span.label_ for span in typed)
-            labels["types"].update(span.label_ for span in typed if span.label_)
-        if doc.cats:
-            labels["categories"].update([max(doc.cats, key=doc.cats.__getitem__)])
-        counts["second texts"] += get_second(doc) is not None
-        counts["given entities"] += len(get_knowledge(doc))
-        labels["relations"].update(row.label for row in get_relation_rows(doc) or [])
-        counts["pairs"] += len(get_pair_rows(doc) or [])
-        for name in (QUESTIONS, QUERIES):
-            asked = get_rows(doc, name) or []
-            counts[name] += len(asked)
-            counts[f"{name} unanswerable"] += sum(item.get("answers") == [] for item in asked)
-        yield doc
+        msg.good(f"{pair_ids}: {found.pair_ids:,} pairs of ids")
 
 
 def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:

@@ -1,0 +1,180 @@
+"""Files with gold annotation of any known format become .spacy files, and what is in them is counted."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.tokens import Doc
+
+from ..annotations import (
+    LINKS,
+    NIL,
+    QUERIES,
+    QUESTIONS,
+    TYPES,
+    UNLINKED,
+    get_knowledge,
+    get_pair_rows,
+    get_relation_rows,
+    get_rows,
+    get_second,
+)
+from .column_layouts import FORMATS, layout_of
+from .conll import ColumnCorpus
+from .datasets.table import DATASETS, read_dataset
+from .docbin import write_docbin
+from .jsonl import JsonlCorpus
+from .records import Record, make_doc
+from .splits import SHARES, divide_records, write_pair_ids
+
+FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
+DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
+
+
+@dataclass
+class Converted:
+    """files: that were written; pair_ids: lines of the file of pairs with ids; counts: of documents, words, mentions
+    and so on, by what they are; labels: of mentions, types, relations and categories."""
+
+    files: Sequence[Path] = ()
+    pair_ids: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    labels: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter() for name in ("mentions", "types", "relations", "categories")}
+    )
+
+
+def convert_files(
+    inputs: Sequence[Path],
+    output: Path,
+    *,
+    format: str,
+    lang: str = "en",
+    spans_key: str | None = None,
+    limit: int | None = None,
+    shard_words: int = 1_000_000,
+    layout: Mapping[str, Any] = {},
+    settings: Mapping[str, Any] = {},
+) -> Converted:
+    """Convert files, in this order, to one .spacy file, or a folder of them above `shard_words` words.
+
+    format: of FORMAT_NAMES. lang: of the tokenizer. spans_key: entities go to this group, not to doc.ents. limit:
+    documents to write. layout: of columns; settings: of the other formats, "pair_ids" a file to write among them; None
+    is as if it was not given. Raises ValueError for a setting that the format has no use for.
+    """
+    used = _used_settings(format, layout, settings)
+    found = Converted()
+    pair_ids: Path | None = used.get("pair_ids")
+    written: list[Record] | None = None if pair_ids is None else []
+    docs = _read_docs(
+        inputs, format, lang=lang, spans_key=spans_key, settings=used, counts=found.counts, written=written
+    )
+    counted = _count(islice(docs, limit), found.counts, found.labels, spans_key)
+    found.files = write_docbin(counted, output, shard_words=shard_words)
+    if pair_ids is not None and written is not None:
+        found.pair_ids = write_pair_ids(written, pair_ids)
+    return found
+
+
+def _used_settings(format: str, layout: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are given; ValueError for one that the format has no use for."""
+    if format not in FORMAT_NAMES:
+        raise ValueError(f"format must be one of {FORMAT_NAMES}, but it is {format!r}.")
+    if format in FORMATS:
+        useful = set(layout)
+    elif format == "jsonl":
+        useful = {"align", "overlaps", "spans_field"}
+    else:
+        useful = {"overlaps", *DATASETS[format].settings, *(["align"] if DATASETS[format].has_text else [])}
+        useful |= {"part", "pair_ids"} | ({"seed", "shares"} if other.get("part") else set())
+    given = {name: value for name, value in {**layout, **other}.items() if value is not None}
+    if useless := [name for name in given if name not in useful]:
+        without = " without part" if {"seed", "shares"} & set(useless) and "part" in useful else ""
+        raise ValueError(f"The format {format} has no use for {', '.join(useless)}{without}.")
+    return given
+
+
+def _read_docs(
+    inputs: Sequence[Path],
+    format: str,
+    *,
+    lang: str,
+    spans_key: str | None,
+    settings: dict[str, Any],
+    counts: Counter[str],
+    written: list[Record] | None,
+) -> Iterator[Doc]:
+    """Docs of all inputs. written: gets the records of a data set whose Docs are taken."""
+    nlp = spacy.blank(lang)
+    if format in DATASETS:
+        own = {name: settings[name] for name in DOC_SETTINGS if name in settings}
+        for record in _records(inputs, format, settings, counts):
+            doc = make_doc(nlp, record, spans_key=spans_key, counts=counts, **own)
+            if written is not None:
+                written.append(record)
+            yield doc
+        return
+    for path in inputs:
+        if format == "jsonl":
+            yield from JsonlCorpus(path, spans_key=spans_key, counts=counts, **settings).docs(nlp)
+        else:
+            columns = ColumnCorpus(path, layout=layout_of(format, **settings), spans_key=spans_key)
+            yield from columns.docs(nlp.vocab)
+
+
+def _records(inputs: Sequence[Path], format: str, settings: dict[str, Any], counts: Counter[str]) -> Iterable[Record]:
+    """Those of all inputs, or of the part that is asked for."""
+    own = {name: settings[name] for name in DATASETS[format].settings if name in settings}
+    records = chain.from_iterable(read_dataset(path, format=format, **own) for path in inputs)
+    if "part" not in settings:
+        return records
+    return divide_records(
+        records,
+        part=settings["part"],
+        seed=settings.get("seed", 0),
+        shares=_numbers(settings["shares"]) if "shares" in settings else SHARES,
+        counts=counts,
+    )
+
+
+def _numbers(shares: str) -> list[float]:
+    try:
+        return [float(share) for share in shares.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"shares must be three numbers with commas, such as 0.8,0.1,0.1, but it is {shares!r}."
+        ) from None
+
+
+def _count(
+    docs: Iterable[Doc], counts: Counter[str], labels: dict[str, Counter[str]], spans_key: str | None
+) -> Iterator[Doc]:
+    for doc in docs:
+        counts["documents"] += 1
+        counts["words"] += len(doc)
+        counts["sentences"] += sum(1 for _ in doc.sents) if doc.has_annotation("SENT_START") else 0
+        entities = doc.ents if spans_key is None else doc.spans.get(spans_key, [])
+        labels["mentions"].update(span.label_ for span in entities)
+        linked = doc.spans[LINKS] if LINKS in doc.spans else entities
+        counts["linked"] += sum(span.kb_id_ not in UNLINKED for span in linked)
+        counts["nil"] += sum(span.kb_id_ == NIL for span in linked)
+        if TYPES in doc.spans:
+            typed = list(doc.spans[TYPES])
+            counts["typed"] += len({(span.start, span.end) for span in typed})
+            counts["without types"] += sum(not span.label_ for span in typed)
+            labels["types"].update(span.label_ for span in typed if span.label_)
+        if doc.cats:
+            labels["categories"].update([max(doc.cats, key=doc.cats.__getitem__)])
+        counts["second texts"] += get_second(doc) is not None
+        counts["given entities"] += len(get_knowledge(doc))
+        labels["relations"].update(row.label for row in get_relation_rows(doc) or [])
+        counts["pairs"] += len(get_pair_rows(doc) or [])
+        for name in (QUESTIONS, QUERIES):
+            asked = get_rows(doc, name) or []
+            counts[name] += len(asked)
+            counts[f"{name} unanswerable"] += sum(item.get("answers") == [] for item in asked)
+        yield doc
