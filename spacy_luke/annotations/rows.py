@@ -67,8 +67,7 @@ def get_parts(doc: Doc, name: str) -> Parts | None:
             raise ValueError(
                 f"The {name} of this Doc belong to another text: at its characters [{first}, {last}) it has "
                 f"{text[first:last][:40]!r}, but they were written for {was[max(first - start, 0) :][:40]!r}. Was "
-                f"user_data "
-                "copied from another Doc, or were parts joined that span.as_doc had cut? Call "
+                "user_data copied from another Doc, or were parts joined that span.as_doc had cut? Call "
                 "spacy_luke.annotations.settle(part) on each part before Doc.from_docs, or set them anew."
             )
         rows = _read(name, rows, len(was))
@@ -184,8 +183,7 @@ def _stored(name: str, value: Any) -> tuple[str, Any]:
     if not isinstance(value, dict) or not isinstance(value.get("text"), str) or "rows" not in value:
         raise ValueError(
             f'doc.user_data[("._.", "{name}.rows", ...)] must be {{"text": text, "rows": rows}}, but it is '
-            f"{value!r:.80}. "
-            f"Write doc._.{name}, or doc.user_data[{name!r}]."
+            f"{value!r:.80}. Write doc._.{name}, or doc.user_data[{name!r}]."
         )
     return value["text"], value["rows"]
 
@@ -202,7 +200,7 @@ def _read(name: str, rows: Any, size: int) -> list[Any]:
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"doc.user_data[{name!r}]: row {i} must be {kind.form} with places as characters [start, end) of the "
-                f"Doc's "
-                f"text, but it is {row!r:.120} ({error}). Was user_data copied from another Doc, or written by hand?"
+                f"Doc's text, but it is {row!r:.120} ({error}). Was user_data copied from another Doc, or written by "
+                "hand?"
             ) from None
     return read

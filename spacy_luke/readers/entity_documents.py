@@ -102,8 +102,7 @@ def _split(name: str, doc: Doc, mentions: Sequence[Mention], nlp: Language) -> L
     if wrong := [m for m in mentions if not 0 <= m[0] < m[1] <= len(doc.text)]:
         raise ValueError(
             f"{name}: entities must be at characters [start, end) of the text, which has {len(doc.text)}, but one is "
-            f"at "
-            f"[{wrong[0][0]}, {wrong[0][1]})."
+            f"at [{wrong[0][0]}, {wrong[0][1]})."
         )
     if not doc.has_annotation("SENT_START"):
         doc = nlp.get_pipe("sentencizer")(doc)

@@ -167,8 +167,7 @@ def _parse_relation(where: str, item: Any, items: list[Any], mentions: list[Ment
     if missing := [end for end in ends if end not in numbers]:
         raise ValueError(
             f"{where}: its head and tail must be among the {len(mentions)} mentions of the line (numbers count from "
-            f"0), "
-            f"but {missing[0]!r} is not."
+            f"0), but {missing[0]!r} is not."
         )
     label = take(where, item, "type" if "from_id" in fields else "label", str)
     if not label:

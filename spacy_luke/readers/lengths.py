@@ -57,8 +57,7 @@ class MixedLengths:
         if not (sentences >= 0 and joined >= 0 and sentences + joined <= 1):
             raise ValueError(
                 "sentences and joined are shares of the documents, from 0 to 1 and not more than 1 together, but they "
-                "are "
-                f"{sentences} and {joined}."
+                f"are {sentences} and {joined}."
             )
         if max_words < 1:
             raise ValueError(f"max_words must be at least 1, but it is {max_words}.")

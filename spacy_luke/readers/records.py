@@ -203,8 +203,7 @@ def _check_place(record: Record, mention: Mention) -> None:
     if not inside or (text is not None and not text[start:end].strip()):
         raise ValueError(
             f"{record.where}: mention {[start, end, mention.label]} must hold {unit} of the text, which has {size} of "
-            f"them, "
-            f"and not blanks alone."
+            "them, and not blanks alone."
         )
 
 
@@ -219,10 +218,8 @@ def _span_of(doc: Doc, record: Record, mention: Mention, *, align: str) -> Span:
         near = doc.char_span(start, end, alignment_mode="expand")
         raise ValueError(
             f"{record.where}: mention {[start, end, mention.label]} is {record.text[start:end]!r}, which does not "
-            f"begin and "
-            f"end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, or set "
-            f"align to "
-            f"'expand' or 'split'."
+            f"begin and end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, "
+            "or set align to 'expand' or 'split'."
         )
     return span
 
@@ -250,8 +247,7 @@ def _set_entities(doc: Doc, entities: list[Span], record: Record, *, overlaps: s
         other = next(span for span in kept if span.start < lost.end and lost.start < span.end)
         raise ValueError(
             f"{record.where}: mentions {_describe(other)} and {_describe(lost)} overlap, which doc.ents cannot hold; "
-            f"set "
-            f"spans_key, e.g. to 'sc', to keep all in doc.spans, or overlaps to 'outermost'."
+            "set spans_key, e.g. to 'sc', to keep all in doc.spans, or overlaps to 'outermost'."
         )
     else:
         counts["left out"] += len(entities) - len(kept)
@@ -301,8 +297,7 @@ def _pair_row(spans: Sequence[Span], head: int, tail: int, record: Record, name:
     if not (0 <= head < len(spans) and 0 <= tail < len(spans)):
         raise ValueError(
             f"{record.where}: {name} must have numbers of the {len(spans)} mentions as head and tail, from 0, but it "
-            f"has "
-            f"{head} and {tail}."
+            f"has {head} and {tail}."
         )
     a, b = spans[head], spans[tail]
     if (a.start, a.end) == (b.start, b.end):

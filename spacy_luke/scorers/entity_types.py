@@ -1,4 +1,5 @@
-"""Scores of the types of mentions: strict, loose macro and loose micro (Ling & Weld, AAAI 2012, section 5.1)."""
+"""Scores of the types of mentions: strict, loose macro and loose micro (Ling & Weld, AAAI 2012, section 5.1), as the
+evaluation of ERNIE and LUKE counts them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator

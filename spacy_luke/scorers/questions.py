@@ -123,8 +123,7 @@ def _read(examples: Iterable[Example], asked: str) -> tuple[list[tuple[str, list
     if missed:
         warnings.warn(
             f"{missed} of {missed + len(texts)} gold items of doc._.{asked} were not asked, and so are not scored: the "
-            f"Docs "
-            "that the pipeline got do not have them. Use `spacy luke evaluate`, or for training read the data by "
+            "Docs that the pipeline got do not have them. Use `spacy luke evaluate`, or for training read the data by "
             "spacy-luke.GoldCorpus.v1 with questions = true.",
             stacklevel=3,
         )

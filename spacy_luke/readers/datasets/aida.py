@@ -185,8 +185,7 @@ def _find_listed(path: Path, linked: Sequence[WnedDocument]) -> list[list[Listed
     if missing := [first + i for i in range(len(linked)) if first + i not in files]:
         raise ValueError(
             f"{path}: expected a file for each of the {len(linked)} documents from number {first} on, but {missing[0]} "
-            f"is "
-            f"not there."
+            "is not there."
         )
     if not agreeing(first):
         raise ValueError(

@@ -71,8 +71,7 @@ def read_glue(path: str | Path, *, task: str | None = None, damaged: str = "erro
                 if damaged == "error":
                     raise ValueError(
                         f"{where}: expected {len(columns)} columns, {columns}, but got {len(cells)}: {cells!r:.120}. "
-                        f"Mend "
-                        f"the line, or set damaged to 'skip'."
+                        "Mend the line, or set damaged to 'skip'."
                     )
                 left_out.append(number)
                 continue

@@ -49,7 +49,6 @@ def _number(where: str, numbers: dict[Place, int], place: Place) -> int:
     if place not in numbers:
         raise ValueError(
             f"{where}: a relation has the words {place[0]} to {place[1] - 1}, which are no entity of its sentence or "
-            f"of one "
-            f"before."
+            "of one before."
         )
     return numbers[place]

@@ -69,8 +69,7 @@ def _read_block(path: Path, number: int, block: list[str]) -> tuple[str, str, st
     if len(block) < 2 or len(comment) > 1 or (comment and not comment[0].startswith("Comment")):
         raise ValueError(
             f"{where}: expected a sentence, a line with its relation, perhaps one with 'Comment:', and a blank line, "
-            f"but "
-            f"got {len(block)} lines: {[line[:30] for line in block[:4]]}."
+            f"but got {len(block)} lines: {[line[:30] for line in block[:4]]}."
         )
     if len(sentence) > 1 and sentence[0] == sentence[-1] == '"':
         sentence = sentence[1:-1]

@@ -71,8 +71,7 @@ def read_wned(path: str | Path) -> Iterator[Record]:
     if not folder.is_dir():
         raise ValueError(
             f"{path}: expected the texts in the folder {folder}, but it is not there. AIDA's are those of CoNLL-2003: "
-            f"use "
-            f"the format aida with the CoNLL files, and this one as its links."
+            "use the format aida with the CoNLL files, and this one as its links."
         )
     for document in documents:
         text = _read_text(document, folder / document.name)
