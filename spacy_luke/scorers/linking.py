@@ -1,5 +1,5 @@
-"""Scores of entity linking: of given mentions, as the papers on disambiguation count (in-KB accuracy and F1), and end to
-end, as GERBIL counts a strong annotation match (Röder et al., 2018)."""
+"""Scores of entity linking: of given mentions, as the papers on disambiguation count (in-KB accuracy and F1), and
+end to end, as GERBIL counts a strong annotation match (Röder et al., 2018)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial

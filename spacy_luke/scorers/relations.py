@@ -1,5 +1,5 @@
-"""Scores of relations, end to end and of given pairs: micro (TACRED's official scorer), macro, strict, accuracy, and the
-official score of SemEval-2010 task 8."""
+"""Scores of relations, end to end and of given pairs: micro (TACRED's official scorer), macro, strict, accuracy, and
+the official score of SemEval-2010 task 8."""
 
 import re
 from collections import defaultdict
