@@ -22,7 +22,7 @@ from spacy_luke.components.cloze import make_luke_cloze
 from spacy_luke.components.encoder import make_luke_encoder
 from spacy_luke.components.entity_annotator import make_entity_annotator
 from spacy_luke.components.ernie import make_ernie_encoder, make_ernie_relation, make_ernie_typer
-from spacy_luke.components.linker.factory import make_luke_linker
+from spacy_luke.components.linker.component import make_luke_linker
 from spacy_luke.components.mentions import make_pairs
 from spacy_luke.components.ner import make_luke_ner
 from spacy_luke.components.qa import make_luke_qa

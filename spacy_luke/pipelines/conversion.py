@@ -15,7 +15,7 @@ from ..checkpoint.ernie import is_ernie, read_ernie
 from ..checkpoint.sources import find_source
 from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
-from ..components.linker.factory import DEFAULT_MODEL as LINKER_MODEL
+from ..components.linker.component import MODEL as LINKER_MODEL
 from ..components.ner import DEFAULT_MODEL as NER_MODEL
 from ..components.qa import DEFAULT_MODEL as QA_MODEL
 from ..components.relation import MODEL as RELATION_MODEL

@@ -18,8 +18,8 @@ The way of a mention, from a Doc to its entity:
 
 In training `gold` takes the mentions whose entity is among their candidates, `inputs.training_items` makes the same
 windows with some mentions masked, and `model.linking.candidate_cross_entropy` is the loss. `checkpoint_table` turns the
-entity table of a checkpoint into a store of vectors and back, `stores` opens knowledge bases for configs, `settings`
-has what configs may leave out.
+entity table of a checkpoint into a store of vectors and back, `stores` opens knowledge bases for configs and saves them
+with the component, `settings` has the settings.
 
 Beside the linker: `embed_entities` makes vectors of a knowledge base's entities from their descriptions, and `spacy_kb`
 is a knowledge base for spaCy's own entity_linker.

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from torch import Tensor
 
-from ...annotations import NIL, register_extensions
+from ...annotations import NIL
 from ...architectures.entity_linker import LinkerModel, create_candidate_head, fill_candidate_head
 from ...batch.batches import batch_items
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
@@ -22,6 +22,7 @@ from ...checkpoint.contents import Checkpoint, LukeCheckpoint
 from ...encoders.luke import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import candidate_cross_entropy
+from ..factories import model_block, register
 from ..mentions import Mention, SpanGroupGetter
 from ..tuning import best_by_score, check_positives
 from .candidates import Named, find_candidates
@@ -40,86 +41,31 @@ from .gold import (
 from .inputs import LinkInput, training_items
 from .outputs import Linked, write_links
 from .prediction import AskedDoc, chunk_docs, score_mentions
-from .settings import check_settings
+from .settings import LinkerSettings
 from .stores import KBComponent
 
+MODEL = model_block("spacy-luke.EntityLinker.v1", attention="one_way", prior=True)
+SCORES = {
+    "links_accuracy": 1.0,
+    "links_macro_accuracy": 0.0,
+    "links_f": 0.0,
+    "links_strict_f": 0.0,
+    "links_candidate_recall": 0.0,
+}
 
-class LukeLinker(KBComponent):
+
+class LukeLinker(LinkerSettings, KBComponent):
     """Gives each mention the id of its entity (`ent.kb_id_`), and its candidates with prior and score, the best first,
     in `span._.luke_candidates`. A mention without candidates, or whose best score is below the threshold, gets "NIL".
-
-    getter: the mentions of a Doc, such as spacy-luke.doc_ents.v1 or spacy-luke.span_group.v1.
-    max_candidates: those of a mention with the highest priors are scored.
-    use_given: whether `doc._.luke_candidates_given` takes the place of the knowledge base's candidates in Docs that
-        have it.
-    share_names: whether a person's mention that is part of a longer one in the document gets that one's candidates.
-    inference: "global" decides the most confident mention first, and the next ones see its entity; "local" all at once.
-    sure: "global" decides all mentions of at least this probability in one step, which is faster; null: one a step, as
-        the paper does.
-    split: of documents longer than a window, "cores" (windows that overlap), "simple" (equal parts) or "per_mention" (a
-        window around each), as the original code has them; see `plan_link_windows`.
-    overlap: least context in pieces at the ends of cores. max_window: pieces of a window with [CLS] and [SEP]; null: as
-        many as the encoder reads. max_mentions: entity tokens of a window; more are divided among several passes over
-        it.
-    others: what a mention's input has of the others: "masked", all are masked in one input (2022); or, as in the 2019
-        paper, each mention has an input of its own, with nothing of them ("none") or their candidates whose prior is at
-        least `pseudo_prior` as entities ("pseudo").
-    masked_share: of a window's mentions in training; the others are given as their gold entities.
-    threshold: least score, the probability among the candidates. `tune` finds the best one on dev data.
-    batch_size: pieces and entity tokens encoded at once.
 
     Gold: doc.ents with kb_id ("NIL" for none), or where mentions overlap doc.spans["luke_links"].
     """
 
     noun = "luke_linker"
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: LinkerModel,
-        name: str = "luke_linker",
-        *,
-        getter: Callable[[Doc], Iterable[Span]],
-        max_candidates: int = 30,
-        use_given: bool = True,
-        share_names: bool = False,
-        inference: str = "global",
-        sure: float | None = None,
-        split: str = "cores",
-        overlap: int = 128,
-        max_window: int | None = None,
-        max_mentions: int = 128,
-        others: str = "masked",
-        pseudo_prior: float = 0.1,
-        masked_share: float = 0.9,
-        threshold: float = 0.0,
-        batch_size: int = 4096,
-        scorer: Callable[..., Any] | None = None,
-    ):
-        super().__init__(
-            vocab,
-            model,
-            name,
-            max_candidates=max_candidates,
-            use_given=use_given,
-            share_names=share_names,
-            inference=inference,
-            sure=sure,
-            split=split,
-            overlap=overlap,
-            max_window=max_window,
-            max_mentions=max_mentions,
-            others=others,
-            pseudo_prior=pseudo_prior,
-            masked_share=masked_share,
-            threshold=threshold,
-            batch_size=batch_size,
-        )
-        self.getter = getter
-        self.scorer = scorer
+    def __init__(self, vocab: Vocab, model: LinkerModel, name: str = "luke_linker", **settings: Any):
+        super().__init__(vocab, model, name, **settings)
         self.counts: Counter[str] = Counter()  # about what predictions have computed, see `decide`
-        register_extensions()
-        check_settings(self.cfg)
 
     # ---- entities and candidates
 
@@ -128,19 +74,24 @@ class LukeLinker(KBComponent):
 
     def candidates(self, doc: Doc, mentions: Sequence[Mention]) -> list[Named]:
         """Of each mention, words [start, end), the candidates that are scored."""
-        if self.cfg["share_names"] and self.kb is None:
+        if self.share_names and self.kb is None:
             raise ValueError(
                 f"'{self.name}' has share_names = true, which needs a knowledge base that knows persons, but it has "
                 f"none. Give one in [initialize.components.{self.name}.kb], or set share_names = false."
             )
-        cfg = self.cfg
-        most, use_given, share_names = cfg["max_candidates"], cfg["use_given"], cfg["share_names"]
-        return find_candidates(doc, mentions, kb=self.kb, most=most, use_given=use_given, share_names=share_names)
+        return find_candidates(
+            doc,
+            mentions,
+            kb=self.kb,
+            most=self.max_candidates,
+            use_given=self.use_given,
+            share_names=self.share_names,
+        )
 
     def input(self) -> LinkInput:
         return LinkInput(
             tokenizer=self.tokenizer,
-            room=min(self.encoder.module.config.max_window, self.cfg["max_window"] or sys.maxsize) - 2,
+            room=min(self.encoder.module.config.max_window, self.max_window or sys.maxsize) - 2,
             **{x: self.cfg[x] for x in ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share")},
         )
 
@@ -168,14 +119,14 @@ class LukeLinker(KBComponent):
         )
 
     def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
-        inference = self.cfg["inference"] if self.cfg["others"] == "masked" else "local"
-        size, sure = self.cfg["batch_size"], self.cfg["sure"]
-        decide(self.model, tasks, vectors, inference=inference, size=size, sure=sure, counts=self.counts)
+        how = self.inference if self.others == "masked" else "local"
+        size, sure, counts = self.batch_size, self.sure, self.counts
+        decide(self.model, tasks, vectors, inference=how, size=size, sure=sure, counts=counts)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[Mention, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
         for doc, found in zip(docs, predictions):
-            write_links(doc, found, threshold=self.cfg["threshold"], key=key)
+            write_links(doc, found, threshold=self.threshold, key=key)
 
     # ---- training
 
@@ -188,7 +139,7 @@ class LukeLinker(KBComponent):
                 document = read_document(example.predicted, self.tokenizer)
                 items += training_items(self.input(), document, links, table, owner=i)
         vectors = table.vectors()
-        return batch_items(items, size=self.cfg["batch_size"], make=lambda some: make_link_batch(some, vectors))
+        return batch_items(items, size=self.batch_size, make=lambda some: make_link_batch(some, vectors))
 
     def loss_weight(self, batch: LinkBatch) -> float:
         return float(len(batch.scored_S))
@@ -299,3 +250,12 @@ class LukeLinker(KBComponent):
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
+
+
+make_luke_linker = register(
+    "luke_linker",
+    LukeLinker,
+    model=MODEL,
+    assigns=["doc.ents", "token.ent_kb_id", "span._.luke_candidates"],
+    scores=SCORES,
+)

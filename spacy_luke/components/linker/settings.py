@@ -1,20 +1,61 @@
-"""What the settings of `luke_linker` may be."""
-
-from typing import Any
+"""The settings of `luke_linker`."""
 
 from ...batch.linking import SPLITS
-from ..base import check_limits
+from ..factories import Configured, Function, Scorer, Setting
+from ..mentions import MentionGetter
 from .decisions import INFERENCE
 from .inputs import OTHERS
 
 
-def check_settings(cfg: dict[str, Any]) -> None:
-    """Raises ValueError for a value that its setting cannot have."""
-    for setting, choices in (("inference", INFERENCE), ("split", SPLITS), ("others", OTHERS)):
-        if cfg[setting] not in choices:
-            raise ValueError(f"{setting} must be one of {choices}, but it is {cfg[setting]!r}.")
-    check_limits(**{x: cfg[x] for x in ("max_candidates", "overlap", "max_mentions", "batch_size")})
-    for setting in ("sure", "threshold", "pseudo_prior", "masked_share"):
-        value = 1.0 if setting == "sure" and cfg["sure"] is None else cfg[setting]
-        if not 0 <= value <= 1:
-            raise ValueError(f"{setting} must be from 0 to 1, but it is {value}.")
+class LinkerSettings(Configured):
+    getter: Function[MentionGetter] = Function(
+        {"@misc": "spacy-luke.doc_ents.v1"}, "the mentions of a Doc, as for `luke_typer`"
+    )
+    max_candidates: Setting[int] = Setting(30, "those of a mention with the highest priors are scored", least=1)
+    use_given: Setting[bool] = Setting(
+        True, "whether `doc._.luke_candidates_given` takes the place of the knowledge base's candidates"
+    )
+    share_names: Setting[bool] = Setting(
+        False,
+        'whether "Lovelace" gets the candidates of "Ada Lovelace" in the same document; the knowledge base must know '
+        "persons",
+    )
+    inference: Setting[str] = Setting(
+        "global",
+        'the surest mention first, and the next ones see its entity; `"local"`: all at once, faster',
+        choices=INFERENCE,
+    )
+    sure: Setting[float | None] = Setting(
+        None,
+        'with `"global"`: all mentions of at least this probability are decided in one step; `null`: one a step, as in '
+        "the paper",
+        least=0,
+        most=1,
+    )
+    split: Setting[str] = Setting(
+        "cores",
+        'of documents longer than a window: windows that overlap; as the original code: `"simple"`, equal parts, or '
+        '`"per_mention"`, a window around each',
+        choices=SPLITS,
+    )
+    overlap: Setting[int] = Setting(128, "least context in pieces at the ends of cores", least=1)
+    max_window: Setting[int | None] = Setting(None, "pieces of a window; `null`: as many as the encoder reads")
+    max_mentions: Setting[int] = Setting(
+        128, "entity tokens of a window; more are divided among several passes over it", least=1
+    )
+    others: Setting[str] = Setting(
+        "masked",
+        "what a mention's input has of the others: all are masked in one input; as in the 2019 paper each has its own, "
+        'with nothing of them (`"none"`) or their likely candidates (`"pseudo"`)',
+        choices=OTHERS,
+    )
+    pseudo_prior: Setting[float] = Setting(0.1, 'with `"pseudo"`: least prior of these', least=0, most=1)
+    masked_share: Setting[float] = Setting(
+        0.9, "of a window's mentions in training; the others are given as their gold entities", least=0, most=1
+    )
+    threshold: Setting[float] = Setting(0.0, "least score; below it NIL", least=0, most=1)
+    batch_size: Setting[int] = Setting(4096, "pieces and entity tokens encoded at once", least=1)
+    scorer: Function[Scorer | None] = Function(
+        {"@scorers": "spacy-luke.linking_scorer.v1"},
+        "in-KB accuracy, micro and macro; end to end; how often the gold entity is a candidate",
+    )

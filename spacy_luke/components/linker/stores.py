@@ -34,8 +34,8 @@ class KBComponent(LukeComponent):
     """A component with a knowledge base, and with vectors of its own where that has none, which are saved beside its
     file: in `exclude` "kb" and "entity_vectors"."""
 
-    def __init__(self, vocab: Vocab, model: LinkerModel, name: str, **cfg: Any) -> None:
-        super().__init__(vocab, model, name, **cfg)
+    def __init__(self, vocab: Vocab, model: LinkerModel, name: str, **settings: Any) -> None:
+        super().__init__(vocab, model, name, **settings)
         self.kb: EntityKB | None = None
         self._vectors: EntityVectors | None = None  # without a knowledge base
 
