@@ -125,6 +125,13 @@ def test_no_test_file_is_imported(path):
     assert [name for name in names if re.search(r"(^|\.)(test_\w+|conftest)\b", name) and "pytest" not in name] == []
 
 
+def test_no_test_measures_time():
+    """A machine under load is slow: what a test bounds is counted."""
+    clocks = r"\b(perf_counter|process_time|monotonic|thread_time|timeit)\b"
+    tests = [path for path in sorted(TESTS.rglob("test_*.py")) if path.name != "test_layout.py"]
+    assert [path.name for path in tests if re.search(clocks, path.read_text("utf8"))] == []
+
+
 def test_entry_points_are_installed():
     assert len(ENTRY_POINTS) >= 9, "the installed metadata is old: install the package again"
 
