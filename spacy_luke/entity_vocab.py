@@ -68,19 +68,9 @@ class EntityVocab:
         return self._special["[MASK]"]
 
     @property
-    def pad_row(self) -> int | None:
-        """The row of [PAD], None where there is none."""
-        return self._special.get("[PAD]")
-
-    @property
     def unk_row(self) -> int | None:
         """The row of [UNK], None where there is none."""
         return self._special.get("[UNK]")
-
-    @property
-    def mask2_row(self) -> int | None:
-        """The row of [MASK2], None where there is none."""
-        return self._special.get("[MASK2]")
 
     def special_rows(self) -> dict[str, int]:
         """Rows of those of [PAD], [UNK], [MASK], [MASK2] that the vocabulary has."""

@@ -29,7 +29,7 @@ def jsonl(items):
 def test_json(tmp_path):
     vocab = EntityVocab.from_file(write(tmp_path / "entity_vocab.json", json.dumps(LUKE)))
     assert len(vocab) == 6
-    assert (vocab.pad_row, vocab.unk_row, vocab.mask_row, vocab.mask2_row) == (0, 1, 2, 5)
+    assert (vocab.row("[PAD]"), vocab.unk_row, vocab.mask_row, vocab.row("[MASK2]")) == (0, 1, 2, 5)
     assert vocab.special_rows() == {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 5}
     assert (vocab.row("Paris"), vocab.row("paris"), vocab.row("Paris", language="en")) == (3, None, None)
     assert vocab.titles() == ["[PAD]", "[UNK]", "[MASK]", "Paris", "Ada Lovelace", "[MASK2]"]
@@ -38,7 +38,7 @@ def test_json(tmp_path):
 
 def test_lite(tmp_path):
     vocab = EntityVocab.from_file(write(tmp_path / "entity_vocab.json", json.dumps(LITE)))
-    assert (vocab.mask_row, vocab.pad_row, len(vocab)) == (0, 2, 4)
+    assert (vocab.mask_row, vocab.row("[PAD]"), len(vocab)) == (0, 2, 4)
 
 
 def test_languages(tmp_path):
@@ -48,7 +48,7 @@ def test_languages(tmp_path):
     assert vocab.names()[3] == ("en:Japan", "ja:日本")
     assert vocab.row("Star Trek: Discovery", language="en") == 4
     assert vocab.counts == [0, 0, 0, 9, 8]
-    assert vocab.mask2_row is None
+    assert vocab.row("[MASK2]") is None
     again = EntityVocab.from_json(vocab.to_json())
     assert again.to_json() == vocab.to_json()
     assert (again.names(), again.counts) == (vocab.names(), vocab.counts)
@@ -82,7 +82,7 @@ def test_restricted_and_with_entity():
     vocab = EntityVocab(LUKE.items(), counts=[0, 0, 0, 7, 5, 0])
     lite = vocab.restricted([2, 1, 0, 5])
     assert lite.titles() == ["[MASK]", "[UNK]", "[PAD]", "[MASK2]"]
-    assert (lite.mask_row, lite.pad_row, len(lite), lite.counts) == (0, 2, 4, [0, 0, 0, 0])
+    assert (lite.mask_row, lite.row("[PAD]"), len(lite), lite.counts) == (0, 2, 4, [0, 0, 0, 0])
     more = lite.with_entity("Paris")
     assert (more.row("Paris"), len(more), more.counts, len(lite)) == (4, 5, [0] * 5, 4)
     assert more.with_entity("Paris", language="fr").row("Paris", language="fr") == 5

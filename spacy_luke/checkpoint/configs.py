@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ..model.config import LukeConfig
+from ..model.config import LukeConfig, TransformerConfig
 from ..model.ernie import ErnieConfig
 
 PLAIN_TYPES = ("roberta", "xlm-roberta", "bert")
@@ -110,19 +110,9 @@ def huggingface_config(
     data.update(
         model_type="luke",
         architectures=[ARCHITECTURES[task]],
-        vocab_size=config.vocab_size,
+        **_common_keys(config),
         entity_vocab_size=config.entity_vocab_size,
-        hidden_size=config.hidden_size,
         entity_emb_size=config.entity_size,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
-        intermediate_size=config.intermediate_size,
-        hidden_act=config.activation,
-        hidden_dropout_prob=config.dropout,
-        attention_probs_dropout_prob=config.attention_dropout,
-        max_position_embeddings=config.max_positions,
-        type_vocab_size=config.token_types,
-        initializer_range=config.initializer_range,
         layer_norm_eps=config.norm_eps,
         use_entity_aware_attention=config.entity_aware,
         pad_token_id=max(0, config.position_offset - 1),
@@ -161,17 +151,7 @@ def original_ernie_config(config: ErnieConfig, *, labels: list[str] | None, sour
     if source.get("kind") == "ernie":
         data.update((key, value) for key, value in source.items() if key != "kind")
     data.update(
-        vocab_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
-        intermediate_size=config.intermediate_size,
-        hidden_act=config.activation,
-        hidden_dropout_prob=config.dropout,
-        attention_probs_dropout_prob=config.attention_dropout,
-        max_position_embeddings=config.max_positions,
-        type_vocab_size=config.token_types,
-        initializer_range=config.initializer_range,
+        **_common_keys(config),
         layer_types=list(config.layer_kinds),
     )
     expected = {"entity_size": 100, "entity_heads": 4, "fusion": "code", "layer_norm_eps": 1e-12}
@@ -249,6 +229,23 @@ def check_labels(labels: Sequence[str], count: int) -> list[str]:
             f"{f', of which {repeated} are repeated' if repeated else ''}."
         )
     return labels
+
+
+def _common_keys(config: TransformerConfig) -> dict[str, Any]:
+    """The reverse of `_common`, but for the norm, which the original's ERNIE leaves out."""
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.num_layers,
+        "num_attention_heads": config.num_heads,
+        "intermediate_size": config.intermediate_size,
+        "hidden_act": config.activation,
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "max_position_embeddings": config.max_positions,
+        "type_vocab_size": config.token_types,
+        "initializer_range": config.initializer_range,
+    }
 
 
 def _common(data: dict[str, Any]) -> dict[str, Any]:

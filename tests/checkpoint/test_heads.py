@@ -58,7 +58,7 @@ def test_mluke_pairs_in_and_out(tmp_path, entities, bias):
     assert checkpoint.tokenizer.kind == "unigram"
     assert [checkpoint.tokenizer.piece_id(x) for x in ("<ent>", "<ent2>")] == [28, 29]
     assert checkpoint.entities.mask_row == (0 if entities is LITE else 2)
-    assert checkpoint.entities.mask2_row == (3 if entities is LITE else 5)
+    assert checkpoint.entities.row("[MASK2]") == (3 if entities is LITE else 5)
     assert entities is LITE or checkpoint.entities.row("日本", language="ja") == 3
     write_huggingface(checkpoint, tmp_path / "out")
     after = load_file(tmp_path / "out" / "model.safetensors")
@@ -99,7 +99,7 @@ def test_transformers_reads_mluke(tmp_path, entities):
     tokenizer = transformers.MLukeTokenizer.from_pretrained(tmp_path / "out", task="entity_pair_classification")
     encoding = tokenizer("ab cd", entity_spans=[(0, 2), (3, 5)])
     rows = read_checkpoint(folder).entities
-    assert encoding["entity_ids"] == [rows.mask_row, rows.mask2_row]
+    assert encoding["entity_ids"] == [rows.mask_row, rows.row("[MASK2]")]
     markers = [i for i in encoding["input_ids"] if i >= 28]
     if int(transformers.__version__.split(".")[0]) < 5:
         assert markers == [28, 28, 29, 29]

@@ -112,13 +112,13 @@ def test_a_tail_entity_that_is_missing(tmp_path):
     """It begins as [MASK], in the first row that the vocabulary leaves free, also where the table is longer than it."""
     checkpoint = make_head("relation")
     checkpoint.entities = checkpoint.entities.restricted([0, 1, 2, 3])  # of a table of 7 rows
-    assert checkpoint.entities.mask2_row is None
+    assert checkpoint.entities.row("[MASK2]") is None
     nlp = build_pipeline(checkpoint)
     table = nlp.get_pipe("luke_relation").to_checkpoint().tensors["encoder.entities.table.weight"]
     expected = checkpoint.tensors["encoder.entities.table.weight"].clone()
     expected[4] = expected[checkpoint.entities.mask_row]
     assert torch.equal(table, expected)
-    assert nlp.get_pipe("luke_relation").to_checkpoint().entities.mask2_row == 4
+    assert nlp.get_pipe("luke_relation").to_checkpoint().entities.row("[MASK2]") == 4
 
 
 def test_no_context_to_choose(tmp_path):
