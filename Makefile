@@ -1,7 +1,7 @@
 # make run [TEXT=file.txt]   train the small pipeline, score it, package it, annotate a text
 # make test                  style, types and the quick tests, in two processes (WORKERS=8 for more)
 # make style types           ruff and its format; mypy, which takes a minute the first time and seconds after
-# make docs                  what is drawn in the docs from the code, drawn anew
+# make docs                  the map in docs/ and the tables of settings in README.md, drawn anew from the code
 # make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
@@ -64,6 +64,7 @@ types: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture
+	$(BIN)/python -m tests.setting_tables
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python $(PYTEST) -m slow

@@ -32,6 +32,7 @@ from spacy_luke.encoders.luke import build_luke_encoder
 from spacy_luke.encoders.nodes import build_shared_encoder
 from spacy_luke.pipelines.conversion import build_pipeline
 from spacy_luke.vectors.build import build_vectors
+from tests.setting_tables import with_tables
 from tests.spacy_cli import find_command
 from tests.tiny import make_checkpoint, make_ernie
 
@@ -115,6 +116,11 @@ def test_settings_are_all_there(title, function, unlisted):
         for name in re.findall(r"`(\w+)`", line.split(" | ")[0])
     }
     assert listed == parameters(function) - unlisted
+
+
+def test_settings_are_drawn_anew():
+    """Defaults, and what settings mean, stand in the classes of the components alone."""
+    assert with_tables(README) == README, "the tables are old: run python -m tests.setting_tables"
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"spacy-luke\.\w+\.v\d", README))))
