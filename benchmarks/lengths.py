@@ -152,7 +152,7 @@ def measure(folder: Path, options: argparse.Namespace, *, system: str, window: i
                 "set": name,
                 "size": size,
                 **{k: round(v, 2) for k, v in score([_mentions(doc) for doc in gold], found).items()},
-                "window": ner.window(learning=False),
+                "window": ner.window_size(learning=False),
                 "sentences": len(sentences),
                 "words": sum(map(len, gold)),
                 "mentions": sum(len(doc.ents) for doc in gold),

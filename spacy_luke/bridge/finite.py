@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from spacy.tokens import Doc
 
 REMEDY = (
@@ -47,7 +48,9 @@ def check_squares(squared: float, *, name: str, owner: str) -> None:
         )
 
 
-def check_scores(scores_RS: Any, owner_R: Callable[[], Sequence[int]], docs: Sequence[Doc], *, name: str) -> None:
+def check_scores(
+    scores_RS: Any, owner_R: Callable[[], Sequence[int] | NDArray[np.int64]], docs: Sequence[Doc], *, name: str
+) -> None:
     """Raises ValueError where a score is no number. scores_RS: a tensor or array; owner_R: gives the Doc of each
     row."""
     scores_RS = torch.as_tensor(scores_RS)

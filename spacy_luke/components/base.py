@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer
@@ -26,11 +28,14 @@ MOST_LABELS = 50  # that a message lists
 PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 
 
+T = TypeVar("T", bound=np.generic)
+
+
 class LukeComponent(EncoderComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     noun = "LUKE component"  # what messages call it
-    learned = ("labels",)
+    learned: tuple[str, ...] = ("labels",)
     model: Model[Any, Any]
     _divisor = 0.0  # of the gradients since the last step
     _steps = 0  # that it has made since it was built or loaded
@@ -257,6 +262,12 @@ def check_limits(**limits: int | None) -> None:
     for setting, value in limits.items():
         if value is not None and value < 1:
             raise ValueError(f"{setting} must be at least 1, but it is {value}.")
+
+
+def need_gold(gold: NDArray[T] | None) -> NDArray[T]:
+    """The gold of a batch that is learned from."""
+    assert gold is not None, "a batch without gold"
+    return gold
 
 
 def divide_gradients(parameters: list[tuple[str, torch.nn.Parameter]], divisor: float) -> None:

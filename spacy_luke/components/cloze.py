@@ -7,107 +7,57 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
-from spacy.vocab import Vocab
-from thinc.api import Config, Model
 from torch import Tensor
 
-from ..annotations import QUERIES, Answer, Query, ScoredSpan, get_queries, has_rows, register_extensions, set_found
+from ..annotations import QUERIES, Answer, Query, ScoredSpan, get_queries, has_rows, set_found
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.contents import LukeCheckpoint
+from ..checkpoint.contents import Checkpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
 from ..model.heads import binary_cross_entropy
-from .base import LukeComponent, check_limits
+from .base import LukeComponent, need_gold
+from .factories import Function, Scorer, Setting, model_block, register
+from .mentions import MentionGetter
 from .questions.cloze_windows import ClozeInput, Place, query_items
 
-DEFAULT_MODEL = Config().from_str("""
-[model]
-@architectures = "spacy-luke.EntityClassifier.v1"
-attention = "full"
-features = "entity"
-bias = true
-
-[model.encoder]
-@architectures = "spacy-luke.LukeEncoder.v1"
-trainable = true
-train_precision = "auto"
-predict_precision = "float32"
-""")["model"]
-
-
-@Language.factory(
-    "luke_cloze",
-    assigns=["doc._.luke_fillers"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "candidates": {"@misc": "spacy-luke.doc_ents.v1"},
-        "stride": 128,
-        "batch_size": 4096,
-        "scorer": {"@scorers": "spacy-luke.cloze_scorer.v1"},
-    },
-    default_score_weights={"cloze_f": 0.5, "cloze_em": 0.5},
-)
-def make_luke_cloze(
-    nlp: Language,
-    name: str,
-    model: Model,
-    candidates: Callable[[Doc], Iterable[Span]],
-    stride: int,
-    batch_size: int,
-    scorer: Callable[..., Any] | None,
-) -> "LukeCloze":
-    """Builds the component; see `LukeCloze` for the settings."""
-    return LukeCloze(
-        nlp.vocab,
-        model,
-        name,
-        candidates=candidates,
-        stride=stride,
-        batch_size=batch_size,
-        scorer=scorer,
-    )
+MODEL = model_block("spacy-luke.EntityClassifier.v1", attention="full", features="entity")  # the paper's
 
 
 class LukeCloze(LukeComponent):
     """Ranks the candidates for the gap, @placeholder, of each query of a Doc, `doc._.luke_queries`, in
     `doc._.luke_fillers`, the best first, with their probabilities.
 
-    candidates: the candidates for queries that do not give theirs, such as spacy-luke.doc_ents.v1.
-    stride: pieces from the beginning of a window to that of the next one, where the Doc is longer than a window.
-    batch_size: pieces and entity tokens encoded at once.
-
     Of a candidate in several windows the highest score counts. "@highlight" in the text stands before a highlight, as
     in ReCoRD. Gold: "answers" of the reference's queries; those at the place of a candidate are learned.
     """
 
+    candidates: Function[MentionGetter] = Function(
+        {"@misc": "spacy-luke.doc_ents.v1"}, "the candidates for queries that do not give theirs"
+    )
+    stride: Setting[int] = Setting(
+        128,
+        "pieces from the beginning of a window to that of the next one, where the Doc is longer than a window; of a "
+        "candidate in several the best score counts",
+        least=1,
+    )
+    batch_size: Setting[int] = Setting(
+        4096, "pieces and entity tokens encoded at once; memory, not results, depends on it", least=1
+    )
+    scorer: Function[Scorer | None] = Function(
+        {"@scorers": "spacy-luke.cloze_scorer.v1"}, "ReCoRD's exact match and F1"
+    )
+
     noun = "luke_cloze"
     prepare = (add_cloze_pieces,)
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: Model,
-        name: str = "luke_cloze",
-        *,
-        candidates: Callable[[Doc], Iterable[Span]],
-        stride: int = 128,
-        batch_size: int = 4096,
-        scorer: Callable[..., Any] | None = None,
-    ):
-        super().__init__(vocab, model, name, stride=stride, batch_size=batch_size)
-        self.candidates = candidates
-        self.scorer = scorer
-        register_extensions()
-        check_limits(stride=stride, batch_size=batch_size)
-
     def input(self) -> ClozeInput:
         config, tokenizer = self.encoder.module.config, self.tokenizer
-        ids = [tokenizer.piece_id(piece) for piece, _ in CLOZE_PIECES]
-        if None in ids:
+        ids = [number for piece, _ in CLOZE_PIECES if (number := tokenizer.piece_id(piece)) is not None]
+        if len(ids) < len(CLOZE_PIECES):
             raise ValueError(
                 f"'{self.name}' needs the pieces {[piece for piece, _ in CLOZE_PIECES]}, which the encoder's tokenizer "
                 f"does "
@@ -117,14 +67,14 @@ class LukeCloze(LukeComponent):
             tokenizer,
             config.token_types,
             config.max_window,
-            self.cfg["stride"],
+            self.stride,
             self.special_row("[MASK]"),
             *ids,
         )
 
     def candidates_of(self, doc: Doc, query: Query) -> list[Place]:
         """Characters of a query's candidates, each once."""
-        given = query.get("candidates")
+        given: Iterable[Sequence[int]] | None = query.get("candidates")
         if given is None:
             given = [(span.start_char, span.end_char) for span in self.candidates(doc)]
         if wrong := [x for x in given if not 0 <= x[0] < x[1] <= len(doc.text)]:
@@ -155,7 +105,7 @@ class LukeCloze(LukeComponent):
         logits = [np.full(len(x), -np.inf) for x in places]
         if any(places):
             with self.predicting():
-                for batch in batch_entities(self._items(asked, places), size=self.cfg["batch_size"]):
+                for batch in batch_entities(self._items(asked, places), size=self.batch_size):
                     scores_U = self.model.predict(batch)[:, 0].cpu().numpy()
                     check_scores(scores_U, batch.owner_U, [doc for doc, _ in asked], name=self.name)
                     for i, c, score in zip(batch.owner_U().tolist(), batch.number_U().tolist(), scores_U.tolist()):
@@ -185,7 +135,7 @@ class LukeCloze(LukeComponent):
 
     def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
         items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, Counter()))
-        return batch_entities(items, size=self.cfg["batch_size"])
+        return batch_entities(items, size=self.batch_size)
 
     def _gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[EntityItem]:
         """Windows of the queries of the reference that have gold answers. report: counts what is there and what is
@@ -198,7 +148,9 @@ class LukeCloze(LukeComponent):
                 f"the same "
                 f"text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
             )
-        task = self.input() if queries else None
+        if not queries:
+            return
+        task = self.input()
         for query in queries:
             candidates = self.candidates_of(doc, query)
             answers: set[Place] = {(start, end) for start, end in query["answers"]}
@@ -215,7 +167,7 @@ class LukeCloze(LukeComponent):
         return float(len(batch.units_UK))
 
     def get_loss(self, batch: EntityBatch, logits_U1: Tensor) -> tuple[float, tuple[Any, ...]]:
-        loss, gradient_U = binary_cross_entropy(logits_U1[:, 0], to_tensor(batch.gold, logits_U1.device))
+        loss, gradient_U = binary_cross_entropy(logits_U1[:, 0], to_tensor(need_gold(batch.gold), logits_U1.device))
         return loss, (gradient_U[:, None],)
 
     def initialize(
@@ -223,7 +175,7 @@ class LukeCloze(LukeComponent):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        weights: Callable[[], LukeCheckpoint] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint and make the head.
@@ -259,19 +211,16 @@ class LukeCloze(LukeComponent):
                 stacklevel=2,
             )
 
-    def load_head(self, checkpoint: LukeCheckpoint) -> None:
+    def load_head(self, checkpoint: Checkpoint) -> None:
         """Take over a fine-tuned checkpoint's head."""
         create_entity_head(self.model, 1, states=2)
         self.fill_classifier(checkpoint)
 
-    def to_checkpoint(self) -> LukeCheckpoint:
+    def to_checkpoint(self) -> Checkpoint:
         self.check_exportable()
         checkpoint = self.with_classifier(super().to_checkpoint())
         checkpoint.task = "cloze"
         return checkpoint
-
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
 
 def _best_first(places: Sequence[Place], logits: np.ndarray) -> list[tuple[int, int, float]]:
@@ -282,3 +231,12 @@ def _best_first(places: Sequence[Place], logits: np.ndarray) -> list[tuple[int, 
 def _rows(found: Sequence[tuple[int, int, float]]) -> list[list[Any]]:
     """Characters and probability of each candidate."""
     return [[start, end, float(np.exp(-np.logaddexp(0, -logit)))] for start, end, logit in found]
+
+
+make_luke_cloze = register(
+    "luke_cloze",
+    LukeCloze,
+    model=MODEL,
+    assigns=["doc._.luke_fillers"],
+    scores={"cloze_f": 0.5, "cloze_em": 0.5},
+)

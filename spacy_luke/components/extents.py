@@ -92,7 +92,7 @@ class WindowSettings(Configured):
         "pieces of a window at most, [CLS] and [SEP] included; `null`: that of the shared encoder, or as many as the "
         "encoder is known to read well, see [Long texts](#long-texts)",
         least=LOWEST,
-        rule=f"a number of pieces, [CLS] and [SEP] included, from {LOWEST}",
+        rule=f"a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null",
     )
     overlap: Setting[int] = Setting(
         128,
@@ -112,7 +112,7 @@ class WindowedComponent(StoredComponent):
     counts_windows = False
     _quiet = False  # nothing is said of long windows: it was said, or training is under way
 
-    def window(self, *, learning: bool) -> int:
+    def window_size(self, *, learning: bool) -> int:
         """Pieces of a window at most, [CLS] and [SEP] included: the component's `max_window`, else that of the encoder
         that it shares. Where neither is set, in training what the encoder was made for, in predictions what it is known
         to read well. Raises ValueError where the encoder cannot read as many."""
@@ -147,7 +147,7 @@ class WindowedComponent(StoredComponent):
     def limits(self, *, learning: bool, longest_span: int | None = None) -> dict[str, int]:
         """`room`, pieces of a window without [CLS] and [SEP], and `overlap`, for `plan_windows`. Raises ValueError
         where spans of `longest_span` pieces do not fit."""
-        window = self.window(learning=learning)
+        window = self.window_size(learning=learning)
         if longest_span is not None and window - 2 <= 2 * longest_span:
             raise ValueError(
                 f"'{self.name}' has windows of {window} pieces, but with max_span_pieces = {longest_span} they must "

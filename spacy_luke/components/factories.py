@@ -65,7 +65,9 @@ class Setting(Generic[T]):
     def __set__(self, pipe: Any, value: T) -> None:
         """Raises ValueError for a value that the setting cannot have."""
         self.check(value)
-        self._values(pipe)[self.name] = float(value) if type(self.default) is float and type(value) is int else value
+        self._values(pipe)[self.name] = (
+            float(value) if type(self.default) is float and isinstance(value, int) else value
+        )
 
     def _values(self, pipe: Any) -> dict[str, Any]:
         values: dict[str, Any] = pipe.cfg
@@ -82,8 +84,7 @@ class Setting(Generic[T]):
         low = self.least is None or value >= self.least
         high = self.most is None or value <= self.most
         if not (low and high and (not self.choices or value in self.choices)):
-            null = ", or null" if type(None) in get_args(self.type) else ""
-            raise ValueError(f"{self.name} must be {self.rule}{null}, but it is {value!r}.")
+            raise ValueError(f"{self.name} must be {self.rule}, but it is {value!r}.")
 
     @property
     def rule(self) -> str:
@@ -104,7 +105,8 @@ class Function(Setting[T]):
         super().__init__(default, about)  # type: ignore[arg-type]  # what the block makes is a T
 
     def _values(self, pipe: Any) -> dict[str, Any]:
-        return vars(pipe)
+        values: dict[str, Any] = vars(pipe)
+        return values
 
     def fallback(self) -> T:
         made: T = registry.resolve({"made": self.default})["made"]

@@ -1,21 +1,18 @@
 """`luke_ner`: named entities by classifying spans (LUKE, EMNLP 2020, section 4.3)."""
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from spacy.language import Language
+from spacy.pipeline.spancat import Suggester
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_get_examples
-from spacy.vocab import Vocab
-from thinc.api import Config, Model, get_current_ops
+from thinc.api import get_current_ops
 from thinc.types import Ragged
 
-from ..annotations import register_extensions
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.batches import Item, SpanBatch, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
@@ -23,188 +20,71 @@ from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumera
 from ..bridge.documents import read_document
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.contents import LukeCheckpoint
+from ..checkpoint.contents import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
-from .base import LukeComponent, check_limits
-from .extents import check_window
-from .gold import gold_classes, obstacles, read_gold, unknown_words, with_default_names
+from .base import LukeComponent, need_gold
+from .extents import WindowSettings
+from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
+from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, read_spans
+from .spans.gold import Survey, gold_classes, obstacles, read_gold, unknown_words, with_default_names
 from .tuning import check_positives
 
-DEFAULT_MODEL = Config().from_str("""
-[model]
-@architectures = "spacy-luke.SpanClassifier.v1"
-attention = "one_way"
-features = "all"
-spans_per_word = 0.5
-proposer_size = 150
-spans_per_pass = 128
-
-[model.encoder]
-@architectures = "spacy-luke.LukeEncoder.v1"
-trainable = true
-train_precision = "auto"
-predict_precision = "float32"
-""")["model"]
+MODEL = model_block("spacy-luke.SpanClassifier.v1")
+SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the original has it
-BIAS_LIMIT = 6.0  # of the biases that `tune` tries, in steps of a quarter
 WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability, and
-    by how much that logit is above the one of "none"."""
+class LukeNER(WindowSettings, LukeComponent):
+    """Finds entities by classifying spans of words."""
 
-    start_E: np.ndarray
-    end_E: np.ndarray
-    label_E: np.ndarray
-    logit_E: np.ndarray
-    probability_E: np.ndarray
-    margin_E: np.ndarray
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What the training data hold: gold spans by label, those that can never be predicted by the reason, and how many
-    spans are candidates and how many of them are encoded."""
-
-    labels: Counter[str]
-    unreachable: Counter[str]
-    candidates: int
-    encoded: int
-
-    def shares(self) -> tuple[float, float]:
-        """Shares of gold spans among the encoded spans and among the candidates, within (0, 1)."""
-        gold = self.labels.total() + 1
-        return gold / (max(self.encoded, gold) + gold), gold / (max(self.candidates, gold) + gold)
-
-
-@Language.factory(
-    "luke_ner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "span._.luke_score"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "context": "document",
-        "max_window": None,
-        "overlap": 128,
-        "max_span_pieces": 16,
-        "max_span_words": None,
-        "suggester": None,
-        "spans_key": None,
-        "none_bias": 0.0,
-        "overwrite": False,
-        "batch_size": 4096,
-        "scorer": {"@scorers": "spacy-luke.ner_scorer.v1"},
-    },
-    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
-)
-def make_luke_ner(
-    nlp: Language,
-    name: str,
-    model: Model,
-    context: str,
-    max_window: int | None,
-    overlap: int,
-    max_span_pieces: int | None,
-    max_span_words: int | None,
-    suggester: Callable[..., Any] | None,
-    spans_key: str | None,
-    none_bias: float,
-    overwrite: bool,
-    batch_size: int,
-    scorer: Callable[..., Any] | None,
-) -> "LukeNER":
-    """Builds the component; see `LukeNER` for the settings."""
-    return LukeNER(
-        nlp.vocab,
-        model,
-        name,
-        context=context,
-        max_window=max_window,
-        overlap=overlap,
-        max_span_pieces=max_span_pieces,
-        max_span_words=max_span_words,
-        suggester=suggester,
-        spans_key=spans_key,
-        none_bias=none_bias,
-        overwrite=overwrite,
-        batch_size=batch_size,
-        scorer=scorer,
+    context: Setting[str] = Setting(
+        "document",
+        '`"document"`: as much of the document as fits around a sentence; `"sentence"`: nothing',
+        choices=CONTEXTS,
     )
-
-
-class LukeNER(LukeComponent):
-    """Finds entities by classifying spans of words.
-
-    context: "document" surrounds each sentence by as much of its document as fits, "sentence" by nothing.
-    max_window: pieces of a window at most, [CLS] and [SEP] included; null: that of the shared encoder, or as many as
-        its checkpoint and training are known for (see `extents`).
-    overlap: least context in pieces, at most a quarter of a window, where a document or a sentence is longer.
-    max_span_pieces, max_span_words: longest span that may be an entity, in pieces and words; null for no limit.
-    suggester: a function of spaCy's `misc` registry that proposes the spans instead, such as spacy.ngram_suggester.v1.
-    spans_key: null writes entities without overlap to `doc.ents`, the best first; a name writes all of them, nested or
-        overlapping, to `doc.spans[spans_key]` with their probabilities in `attrs["scores"]`. Where another component
-        writes `doc.ents` too, [training.score_weights] must name spans_KEY_f for the group to count.
-    none_bias: added to the logit of "no entity" in predictions; below 0 more is found, above 0 less. `tune` finds the
-        best one on dev data; the paper's is 0.
-    overwrite: whether `doc.ents` set by earlier components give way; otherwise entities that overlap them are left out.
-        Words that are blocked (`doc.set_ents(..., blocked=...)`) are in no entity either way, as in spaCy's own.
-    batch_size: pieces and spans encoded at once.
-    """
+    max_span_pieces: Setting[int | None] = Setting(16, "longest entity in subword pieces; `null`: no limit", least=1)
+    max_span_words: Setting[int | None] = Setting(None, "longest entity in words; `null`: no limit", least=1)
+    suggester: Function[Suggester | None] = Function(
+        None,
+        "a function of spaCy's `misc` registry that proposes the spans, such as `spacy.ngram_range_suggester.v1`",
+    )
+    spans_key: Setting[str | None] = Setting(
+        None,
+        "`null`: entities without overlap in `doc.ents`, the best first; a name: all of them, nested or overlapping, "
+        "in `doc.spans[name]`. Where another component writes `doc.ents` too, `[training.score_weights]` must name "
+        "`spans_NAME_f` for the group to count",
+    )
+    none_bias: Setting[float] = Setting(
+        0.0,
+        'added to the logit of "no entity" in predictions; below 0 more is found. `spacy luke tune` finds the best on '
+        "dev data; the paper's is 0",
+    )
+    overwrite: Setting[bool] = Setting(
+        False,
+        "whether entities that earlier components set in `doc.ents` give way; otherwise those that overlap them are "
+        "left out. Blocked words are in no entity either way, as in spaCy's own",
+    )
+    batch_size: Setting[int] = Setting(
+        4096, "pieces and spans encoded at once; memory, not results, depends on it", least=1
+    )
+    scorer: Function[Scorer | None] = Function(
+        {"@scorers": "spacy-luke.ner_scorer.v1"}, "exact span and label, as conlleval and seqeval count"
+    )
 
     noun = "luke_ner"
     learned = ("labels", "none")
     counts_windows = True
     _warned_of_sentences = False
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: Model,
-        name: str = "luke_ner",
-        *,
-        context: str = "document",
-        max_window: int | None = None,
-        overlap: int = 128,
-        max_span_pieces: int | None = 16,
-        max_span_words: int | None = None,
-        suggester: Callable[..., Any] | None = None,
-        spans_key: str | None = None,
-        none_bias: float = 0.0,
-        overwrite: bool = False,
-        batch_size: int = 4096,
-        scorer: Callable[..., Any] | None = None,
-    ):
-        super().__init__(
-            vocab,
-            model,
-            name,
-            context=context,
-            max_window=max_window,
-            overlap=overlap,
-            max_span_pieces=max_span_pieces,
-            max_span_words=max_span_words,
-            spans_key=spans_key,
-            none_bias=float(none_bias),
-            overwrite=overwrite,
-            batch_size=batch_size,
-            labels=[],
-            none=NONE_LABEL,
-        )
-        self.suggester = suggester
-        self.scorer = scorer
-        register_extensions()
-        if context not in CONTEXTS:
-            raise ValueError(f"context must be one of {CONTEXTS}, but it is {context!r}.")
-        check_window(max_window)
-        check_limits(
-            overlap=overlap, batch_size=batch_size, max_span_pieces=max_span_pieces, max_span_words=max_span_words
-        )
-        if max_span_pieces is not None and max_span_pieces > overlap // 2:
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **settings)
+        self.cfg.update(labels=[], none=NONE_LABEL)
+        if self.max_span_pieces is not None and self.max_span_pieces > self.overlap // 2:
             raise ValueError(
                 f"overlap must be at least twice max_span_pieces, or spans at the end of a window could be lost; "
-                f"expected {2 * max_span_pieces} or more, but it is {overlap}."
+                f"expected {2 * self.max_span_pieces} or more, but it is {self.overlap}."
             )
 
     def create_head(self, *, seed: int = 0, shares: tuple[float, float] | None = None) -> None:
@@ -256,9 +136,9 @@ class LukeNER(LukeComponent):
     def plan(self, document: Document, *, learning: bool) -> Windows:
         return plan_windows(
             document,
-            context=self.cfg["context"],
+            context=self.context,
             share=self.model.attrs["attention"] == "one_way",
-            **self.limits(learning=learning, longest_span=self.cfg["max_span_pieces"]),
+            **self.limits(learning=learning, longest_span=self.max_span_pieces),
         )
 
     def candidates(self, doc: Doc, document: Document, windows: Windows, first: int, last: int) -> Spans:
@@ -268,8 +148,8 @@ class LukeNER(LukeComponent):
                 windows,
                 first_window=first,
                 last_window=last,
-                max_pieces=self.cfg["max_span_pieces"],
-                max_words=self.cfg["max_span_words"],
+                max_pieces=self.max_span_pieces,
+                max_words=self.max_span_words,
             )
         suggested: Ragged = self.suggester([doc], ops=get_current_ops())
         table = np.asarray(suggested.data.get() if hasattr(suggested.data, "get") else suggested.data).reshape(-1, 2)
@@ -289,50 +169,27 @@ class LukeNER(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[Predictions]:
-        return self._predict(list(docs), self.cfg["none_bias"])
+    def predict(self, docs: Iterable[Doc]) -> list[FoundSpans]:
+        return self._predict(list(docs), self.none_bias)
 
-    def _predict(self, docs: Sequence[Doc], none_bias: float) -> list[Predictions]:
-        found: list[list[np.ndarray]] = [[] for _ in docs]
+    def _predict(self, docs: Sequence[Doc], none_bias: float) -> list[FoundSpans]:
+        found: list[list[NDArray[np.float64]]] = [[] for _ in docs]
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
-            for batch in batch_items(items, size=self.cfg["batch_size"], make=make_batch):
+            for batch in batch_items(items, size=self.batch_size, make=make_batch):
                 scores = self.model.predict(batch)
                 self._check(batch, scores, docs)
-                for owner, rows in self._read(batch, scores, none_bias):
+                for owner, rows in read_spans(batch, scores, none_bias=none_bias):
                     found[owner].append(rows)
-        empty = np.empty((0, 6))
-        tables = [np.concatenate(x) if x else empty for x in found]
-        tables = [x[np.lexsort((x[:, 1], x[:, 0]))] for x in tables]
-        return [Predictions(*(x[:, i].astype(np.int64) for i in range(3)), *x[:, 3:].T) for x in tables]
+        return [FoundSpans.joined(parts) for parts in found]
 
     def _check(self, batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc]) -> None:
         if scores.proposals_E is not None:
             check_scores(scores.proposals_E, batch.owner_E, docs, name=self.name)
         check_scores(scores.logits_KL, lambda: batch.owner_E()[scores.kept_K.cpu().numpy()], docs, name=self.name)
 
-    def _read(self, batch: SpanBatch, scores: SpanScores, none_bias: float) -> Iterator[tuple[int, np.ndarray]]:
-        """For each document of the batch a row (start, end, class, logit, probability, margin) for each span found."""
-        logits_KL = scores.logits_KL
-        if none_bias:
-            logits_KL = torch.cat([logits_KL[:, :1] + none_bias, logits_KL[:, 1:]], 1)
-        label_K = logits_KL.argmax(-1)
-        some_K = label_K > 0
-        kept = scores.kept_K[some_K].cpu().numpy()
-        if not len(kept):
-            return
-        best = label_K[some_K, None]
-        logit = logits_KL[some_K].gather(1, best)[:, 0].cpu().numpy()
-        probability = logits_KL[some_K].softmax(-1).gather(1, best)[:, 0].cpu().numpy()
-        margin = logit - (logits_KL[some_K, 0].cpu().numpy() - none_bias)
-        label = best[:, 0].cpu().numpy()
-        rows = np.stack([batch.start_E[kept], batch.end_E[kept], label, logit, probability, margin], 1)
-        owner = batch.owner_E()[kept]
-        for i in np.unique(owner).tolist():
-            yield i, rows[owner == i]
-
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Predictions]) -> None:
-        key = self.cfg["spans_key"]
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
+        key = self.spans_key
         for doc, found in zip(docs, predictions):
             if key is None:
                 self._set_entities(doc, found)
@@ -342,8 +199,8 @@ class LukeNER(LukeComponent):
             scores = found.probability_E.astype("float32")
             doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores})
 
-    def _set_entities(self, doc: Doc, found: Predictions) -> None:
-        before = [] if self.cfg["overwrite"] else list(doc.ents)
+    def _set_entities(self, doc: Doc, found: FoundSpans) -> None:
+        before = [] if self.overwrite else list(doc.ents)
         blocked_W = np.concatenate([[0], np.cumsum(blocked_words(doc))])
         free = blocked_W[found.start_E] == blocked_W[found.end_E]
         for entity in before:
@@ -352,7 +209,7 @@ class LukeNER(LukeComponent):
         chosen = greedy_flat(found.start_E[candidates], found.end_E[candidates], found.logit_E[candidates])
         write_entities(doc, [*before, *self._spans(doc, found, candidates[chosen])])
 
-    def _spans(self, doc: Doc, found: Predictions, chosen: np.ndarray) -> list[Span]:
+    def _spans(self, doc: Doc, found: FoundSpans, chosen: np.ndarray) -> list[Span]:
         spans = []
         for i in chosen.tolist():
             label = self.cfg["labels"][int(found.label_E[i]) - 1]
@@ -371,11 +228,11 @@ class LukeNER(LukeComponent):
             if gold is not None
             for item in self.items(i, example.predicted, gold)
         )
-        return batch_items(items, size=self.cfg["batch_size"], make=make_batch)
+        return batch_items(items, size=self.batch_size, make=make_batch)
 
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[float, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed."""
-        gold_E = to_tensor(batch.gold_E, scores.logits_KL.device)
+        gold_E = to_tensor(need_gold(batch.gold_E), scores.logits_KL.device)
         loss, d_logits = cross_entropy(scores.logits_KL, gold_E[scores.kept_K])
         if scores.proposals_E is None:
             return loss, (d_logits, None)
@@ -384,7 +241,7 @@ class LukeNER(LukeComponent):
 
     def loss_weight(self, batch: SpanBatch) -> float:
         """What the summed loss is divided by: the known spans, or with proposals their words (first words of spans)."""
-        known = batch.gold_E >= 0
+        known = need_gold(batch.gold_E) >= 0
         if self.model.attrs["spans_per_word"] is None:
             return float(known.sum())
         return float(len(np.unique(np.stack([batch.owner_E()[known], batch.start_E[known]]), axis=1).T))
@@ -393,7 +250,7 @@ class LukeNER(LukeComponent):
         """Class of each gold span in the words of the predicted Doc, -1 for words without annotation; None where the
         whole Doc has none."""
         classes = {label: i + 1 for i, label in enumerate(self.cfg["labels"])}
-        return read_gold(example, classes, spans_key=self.cfg["spans_key"], name=self.name)
+        return read_gold(example, classes, spans_key=self.spans_key, name=self.name)
 
     def initialize(
         self,
@@ -401,7 +258,7 @@ class LukeNER(LukeComponent):
         *,
         nlp: Language | None = None,
         labels: list[str] | None = None,
-        weights: Callable[[], LukeCheckpoint] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint, fix the labels and make the head.
@@ -413,67 +270,60 @@ class LukeNER(LukeComponent):
         checkpoint = self.load_weights(weights)
         survey = self._survey(get_examples)
         seen, unreachable = survey.labels, survey.unreachable
-        has_head = checkpoint is not None and self._fits(checkpoint, labels or sorted(seen))
-        key = self.cfg["spans_key"]
+        known = None if checkpoint is None else self._known_labels(checkpoint)
+        fits = known is not None and set(labels or seen) <= set(known)
+        key = self.spans_key
         where = "entities in doc.ents" if key is None else f"spans in doc.spans[{key!r}]"
-        self.choose_labels(checkpoint.labels[1:] if has_head else labels, seen, where=where)
-        if has_head:
+        self.choose_labels(known if fits else labels, seen, where=where)
+        if checkpoint is not None and fits:
             self.load_head(checkpoint)
         else:
             self.create_head(seed=seed, shares=survey.shares())
         advice = "Raise max_span_pieces or max_span_words, change the suggester, or correct the data."
         self.warn_missing(unreachable, seen.total(), what="gold spans", advice=advice)
 
-    def load_head(self, checkpoint: LukeCheckpoint) -> None:
+    def load_head(self, checkpoint: Checkpoint) -> None:
         """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no entity."""
-        self.cfg["none"], self.cfg["labels"] = checkpoint.labels[0], list(checkpoint.labels[1:])
+        self.cfg["none"], *self.cfg["labels"] = checkpoint.named_labels()
         self.create_head()
         self.fill_classifier(checkpoint)
 
-    def to_checkpoint(self) -> LukeCheckpoint:
+    def to_checkpoint(self) -> Checkpoint:
         self.check_exportable("all")
         checkpoint = self.with_classifier(super().to_checkpoint())
-        checkpoint.labels = [self.cfg["none"], *self.cfg["labels"]]
+        checkpoint.labels = [self.cfg["none"], *self.labels]
         checkpoint.task = "span_classification"
         return checkpoint
 
-    def _fits(self, checkpoint: LukeCheckpoint, labels: Sequence[str]) -> bool:
-        known = checkpoint.labels or []
-        return (
-            checkpoint.task == "span_classification"
-            and self.model.attrs["features"] == "all"
-            and self.model.attrs["proposer_size"] == 0
-            and set(labels) <= set(known[1:])
-        )
+    def _known_labels(self, checkpoint: Checkpoint) -> list[str] | None:
+        """Labels of a checkpoint whose head can be the component's; None of others."""
+        own = checkpoint.task == "span_classification" and checkpoint.labels is not None
+        plain = self.model.attrs["features"] == "all" and self.model.attrs["proposer_size"] == 0
+        return checkpoint.named_labels()[1:] if own and plain else None
 
-    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> "Survey":
-        seen: Counter[str] = Counter()
-        unreachable: Counter[str] = Counter()
-        candidates = encoded = 0
-        key, rate = self.cfg["spans_key"], self.model.attrs["spans_per_word"]
+    def gold_spans(self, reference: Doc) -> list[Span]:
+        return list(reference.ents if self.spans_key is None else reference.spans.get(self.spans_key, []))
+
+    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> Survey:
+        found, rate = Survey(), self.model.attrs["spans_per_word"]
         for example in get_examples():
-            reference, doc = example.reference, example.predicted
-            spans = list(reference.ents) if key is None else list(reference.spans.get(key, []))
-            seen.update(span.label_ for span in spans)
-            aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
-            if len(aligned) < len(spans):
-                unreachable["do not fall on word boundaries"] += len(spans) - len(aligned)
-            doubled = len({(x.start, x.end, x.label) for x in aligned}) - len({(x.start, x.end) for x in aligned})
-            if doubled:
-                unreachable["have the words of another one with another label"] += doubled
+            doc = example.predicted
+            aligned = found.count_gold(example, self.gold_spans(example.reference))
             document = read_document(doc, self.tokenizer)
             windows = self.plan(document, learning=True)
             offered = self.candidates(doc, document, windows, 0, len(windows))
             limit = len(offered) if rate is None else int(budgets(document, windows, spans_per_word=rate).sum())
-            candidates, encoded = candidates + len(offered), encoded + min(len(offered), limit)
+            found.candidates += len(offered)
+            found.encoded += min(len(offered), limit)
             if self.suggester is not None:
                 pairs = set(zip(offered.start_E.tolist(), offered.end_E.tolist()))
                 missing = sum((span.start, span.end) not in pairs for span in aligned)
-                unreachable.update({"are not proposed by the suggester": missing} if missing else {})
+                found.unreachable.update({"are not proposed by the suggester": missing} if missing else {})
                 continue
-            limits = {"max_pieces": self.cfg["max_span_pieces"], "max_words": self.cfg["max_span_words"]}
-            unreachable.update(obstacles(document, windows, aligned, **limits))
-        return Survey(seen, unreachable, candidates, encoded)
+            found.unreachable.update(
+                obstacles(document, windows, aligned, max_pieces=self.max_span_pieces, max_words=self.max_span_words)
+            )
+        return found
 
     def tune(self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0) -> dict[str, float]:
         """Set the none_bias that gives the best F1 on examples, dev data never trained on.
@@ -481,33 +331,29 @@ class LukeNER(LukeComponent):
         nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1; of equal ones the nearest to 0.
         Raises ValueError for fewer than `least` gold entities.
         """
-        examples = [example for example in examples if self.gold(example) is not None]
-        found = self._predict([example.predicted for example in examples], -BIAS_LIMIT)
-        golds, total = [], 0
-        for example in examples:
-            golds.append({(*place, label) for place, label in self.gold(example).items() if label > 0})
-            reference = example.reference
-            spans = reference.ents if self.cfg["spans_key"] is None else reference.spans[self.cfg["spans_key"]]
-            total += len({(span.start, span.end, span.label) for span in spans})  # also those that cannot be predicted
-        if not total:
+        known = [(example, gold) for example in examples if (gold := self.gold(example)) is not None]
+        golds = [{(*place, label) for place, label in gold.items() if label > 0} for _, gold in known]
+        total = sum(len({(x.start, x.end, x.label) for x in self.gold_spans(one.reference)}) for one, _ in known)
+        if not total:  # which has those, too, that cannot be predicted
             raise ValueError("Expected examples with gold entities to tune on, but found none.")
         check_positives(total, least, name=self.name, what="gold entities")
-        best = (-1.0, 0.0, 0.0)
-        for bias in np.arange(-BIAS_LIMIT, BIAS_LIMIT + 0.1, 0.25).round(2).tolist():
-            right = given = 0
-            for one, gold in zip(found, golds):
-                chosen = np.flatnonzero(one.margin_E > bias)
-                if self.cfg["spans_key"] is None:
-                    chosen = chosen[greedy_flat(one.start_E[chosen], one.end_E[chosen], one.logit_E[chosen])]
-                rows = np.stack([one.start_E, one.end_E, one.label_E], 1)[chosen].tolist()
-                right, given = right + sum(tuple(row) in gold for row in rows), given + len(rows)
-            best = max(best, (2 * right / (given + total), -abs(bias), bias))
-        self.settle(nlp, none_bias=best[2])
-        return {"none_bias": best[2], "ents_f": best[0]}
+        found = self._predict([example.predicted for example, _ in known], -BIAS_LIMIT)
+        bias, f1 = best_bias(found, golds, total=total, flat=self.spans_key is None)
+        self.settle(nlp, none_bias=bias)
+        return {"none_bias": bias, "ents_f": f1}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         if self.scorer is None:
             return {}
-        examples, key = list(examples), self.cfg["spans_key"]
+        examples, key = list(examples), self.spans_key
         scores = self.scorer(examples, spans_key=key, **kwargs)
         return scores if key is None else with_default_names(scores, examples, spans_key=key)
+
+
+make_luke_ner = register(
+    "luke_ner",
+    LukeNER,
+    model=MODEL,
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "span._.luke_score"],
+    scores=SCORES,
+)

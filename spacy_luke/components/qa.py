@@ -8,21 +8,17 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
-from spacy.vocab import Vocab
-from thinc.api import Config, Model
 from torch import Tensor
 
 from ..annotations import (
-    LINKS,
     QUESTIONS,
     Answer,
     Question,
     ScoredSpan,
     get_questions,
     has_rows,
-    register_extensions,
     set_found,
     set_rows,
 )
@@ -30,10 +26,12 @@ from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
-from ..checkpoint.contents import LukeCheckpoint
+from ..checkpoint.contents import Checkpoint
 from ..entity_vocab import EntityVocab
 from ..model.answers import start_end_cross_entropy
-from .base import LukeComponent, check_limits
+from .base import LukeComponent, need_gold
+from .factories import Function, Scorer, Setting, model_block, register
+from .mentions import MentionGetter
 from .questions.answers import Found, Places, different, ranked
 from .questions.qa_windows import (
     Link,
@@ -46,162 +44,67 @@ from .questions.qa_windows import (
 )
 from .tuning import best_by_score, check_positives
 
-DEFAULT_MODEL = Config().from_str("""
-[model]
-@architectures = "spacy-luke.ExtractiveQA.v1"
-attention = "full"
-
-[model.encoder]
-@architectures = "spacy-luke.LukeEncoder.v1"
-trainable = true
-train_precision = "auto"
-predict_precision = "float32"
-""")["model"]
+MODEL = model_block("spacy-luke.ExtractiveQA.v1")
 THRESHOLDS = 50  # that `tune` compares
-
-
-@Language.factory(
-    "luke_qa",
-    assigns=["doc._.luke_answers"],
-    default_config={
-        "model": DEFAULT_MODEL,
-        "entities": {"@misc": "spacy-luke.span_group.v1", "key": LINKS},
-        "entity_language": None,
-        "max_entities": 128,
-        "window": None,
-        "stride": 128,
-        "max_question_pieces": 64,
-        "cut_questions": False,
-        "max_answer_pieces": 30,
-        "n_best": 20,
-        "no_answer_threshold": None,
-        "batch_size": 4096,
-        "scorer": {"@scorers": "spacy-luke.qa_scorer.v1"},
-    },
-    default_score_weights={
-        "qa_f": 1.0,
-        "qa_em": 0.0,
-        "qa_has_answer_f": None,
-        "qa_has_answer_em": None,
-        "qa_no_answer_accuracy": None,
-    },
-)
-def make_luke_qa(
-    nlp: Language,
-    name: str,
-    model: Model,
-    entities: Callable[[Doc], Iterable[Span]] | None,
-    entity_language: str | None,
-    max_entities: int,
-    window: int | None,
-    stride: int,
-    max_question_pieces: int | None,
-    cut_questions: bool,
-    max_answer_pieces: int,
-    n_best: int,
-    no_answer_threshold: float | None,
-    batch_size: int,
-    scorer: Callable[..., Any] | None,
-) -> "LukeQA":
-    """Builds the component; see `LukeQA` for the settings."""
-    return LukeQA(
-        nlp.vocab,
-        model,
-        name,
-        entities=entities,
-        entity_language=entity_language,
-        max_entities=max_entities,
-        window=window,
-        stride=stride,
-        max_question_pieces=max_question_pieces,
-        cut_questions=cut_questions,
-        max_answer_pieces=max_answer_pieces,
-        n_best=n_best,
-        no_answer_threshold=no_answer_threshold,
-        batch_size=batch_size,
-        scorer=scorer,
-    )
 
 
 class LukeQA(LukeComponent):
     """Answers the questions of a Doc, `doc._.luke_questions`, by spans of it, in `doc._.luke_answers`.
-
-    entities: the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary; null: none.
-        Those that the vocabulary lacks are left out. Those of a question are in its "entities", as [start, end, title];
-        in training those of the prediction's questions count, where it has the same ones.
-    entity_language: of the titles, where the vocabulary has several languages (mLUKE), such as "en".
-    max_entities: linked entities that a window has at most, those of the question and the first of the passage.
-    window: pieces of a window, the question included; null: as many as the encoder reads. Where training passages are
-        short and Docs are long, small windows make the two alike, and windows without the answer are learned from.
-    stride: pieces from the beginning of a window to that of the next one, where the Doc is longer than a window.
-    max_question_pieces: a longer question is an error; null: only one that leaves no room for max_answer_pieces.
-    cut_questions: read only the beginning of such a question, as the original code does, and warn.
-    max_answer_pieces: longest answer.
-    n_best: answers with different texts that are given.
-    no_answer_threshold: "no answer" is the answer where its score is better than that of the best span by more than
-        this (the original's 0.0 for SQuAD 2.0; `tune` finds the best one on dev data); null: there always is an answer.
-    batch_size: pieces and entities encoded at once.
 
     The scores of answers are probabilities among those that are given ("no answer" too, where it is allowed), by the
     sum of start and end logit. Gold: "answers" of the reference's questions, [] where there is none; of several the
     first one in a window is learned.
     """
 
+    entities: Function[MentionGetter | None] = Function(
+        {"@misc": "spacy-luke.span_group.v1", "key": "luke_links"},
+        "the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary: the group "
+        '`luke_links`; `null`: none. Those of a question are in its `"entities"`',
+    )
+    entity_language: Setting[str | None] = Setting(
+        None, "of their titles, where the vocabulary has several languages (mLUKE), such as `en`"
+    )
+    max_entities: Setting[int] = Setting(
+        128,
+        "linked entities that a window has at most, those of the question and the first of the passage; more are a "
+        "warning",
+        least=0,
+    )
+    window: Setting[int | None] = Setting(
+        None,
+        "pieces of a window, the question included; `null`: as many as the encoder reads. Small ones suit long Docs "
+        "where training passages are short",
+        least=1,
+    )
+    stride: Setting[int] = Setting(
+        128, "pieces from the beginning of a window to that of the next one, where the Doc is longer than one", least=1
+    )
+    max_question_pieces: Setting[int | None] = Setting(
+        64, "longest question; `null`: what leaves room for an answer", least=1
+    )
+    cut_questions: Setting[bool] = Setting(
+        False,
+        "whether a longer one is cut, with a warning, as the original code does; otherwise it is an error",
+    )
+    max_answer_pieces: Setting[int] = Setting(30, "longest answer", least=1)
+    n_best: Setting[int] = Setting(20, "answers with different texts that are given", least=1)
+    no_answer_threshold: Setting[float | None] = Setting(
+        None,
+        '"no answer" must be better than the best span by more than this, the original\'s 0.0 for SQuAD 2.0; `null`: '
+        "there always is an answer. `spacy luke tune` finds the best on dev data",
+    )
+    batch_size: Setting[int] = Setting(
+        4096, "pieces and entities encoded at once; memory, not results, depends on it", least=1
+    )
+    scorer: Function[Scorer | None] = Function({"@scorers": "spacy-luke.qa_scorer.v1"}, "SQuAD's exact match and F1")
+
     noun = "luke_qa"
     entity_rows = "all"
     _vocabulary: tuple[str, EntityVocab, dict[int, int] | None] | None = None
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: Model,
-        name: str = "luke_qa",
-        *,
-        entities: Callable[[Doc], Iterable[Span]] | None = None,
-        entity_language: str | None = None,
-        max_entities: int = 128,
-        window: int | None = None,
-        stride: int = 128,
-        max_question_pieces: int | None = 64,
-        cut_questions: bool = False,
-        max_answer_pieces: int = 30,
-        n_best: int = 20,
-        no_answer_threshold: float | None = None,
-        batch_size: int = 4096,
-        scorer: Callable[..., Any] | None = None,
-    ):
-        super().__init__(
-            vocab,
-            model,
-            name,
-            entity_language=entity_language,
-            max_entities=max_entities,
-            window=window,
-            stride=stride,
-            max_question_pieces=max_question_pieces,
-            cut_questions=cut_questions,
-            max_answer_pieces=max_answer_pieces,
-            n_best=n_best,
-            no_answer_threshold=no_answer_threshold,
-            batch_size=batch_size,
-        )
-        self.entities = entities
-        self.scorer = scorer
-        register_extensions()
-        check_limits(
-            window=window,
-            stride=stride,
-            max_question_pieces=max_question_pieces,
-            max_answer_pieces=max_answer_pieces,
-            n_best=n_best,
-            batch_size=batch_size,
-        )
-        if max_entities < 0:
-            raise ValueError(f"max_entities must be 0 or more, but it is {max_entities}.")
-
     # ---- the encoder, whose entity table is known and stays as it is
 
-    def load_encoder(self, checkpoint: LukeCheckpoint) -> None:
+    def load_encoder(self, checkpoint: Checkpoint) -> None:
         super().load_encoder(checkpoint)
         self._freeze_entities()
 
@@ -222,15 +125,15 @@ class LukeQA(LukeComponent):
             some = None if len(rows) == len(vocab) else {row: i for i, row in enumerate(rows)}
             known = self._vocabulary = (text, vocab, some)
         _, vocab, some = known
-        row = vocab.row(title, language=self.cfg["entity_language"])
+        row = vocab.row(title, language=self.entity_language)
         return row if some is None or row is None else some.get(row)
 
     def input(self) -> QuestionInput:
         config = self.encoder.module.config
         names = ("stride", "max_question_pieces", "cut_questions", "max_answer_pieces", "max_entities")
         settings = {name: self.cfg[name] for name in names}
-        knows_entities = self.attention == "full" and self.cfg["max_entities"] > 0
-        window = config.max_window if self.cfg["window"] is None else self.cfg["window"]
+        knows_entities = self.attention == "full" and self.max_entities > 0
+        window = config.max_window if self.window is None else self.window
         if window > config.max_window:
             raise ValueError(
                 f"'{self.name}' has window = {window}, but its encoder reads {config.max_window} pieces at once. Set "
@@ -254,7 +157,7 @@ class LukeQA(LukeComponent):
     def question_of(self, doc: Doc) -> Question:
         """A question that is a Doc, with its linked entities, as an item for `doc._.luke_questions`."""
         spans = [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
-        return {"question": doc.text, "entities": [[span.start_char, span.end_char, span.kb_id_] for span in spans]}
+        return {"question": doc.text, "entities": [(span.start_char, span.end_char, span.kb_id_) for span in spans]}
 
     # ---- prediction
 
@@ -279,7 +182,7 @@ class LukeQA(LukeComponent):
         if asked:
             with self.predicting():
                 reads: dict[int, ReadDoc] = {}
-                for batch in batch_passages(self._items(asked, reads), size=self.cfg["batch_size"]):
+                for batch in batch_passages(self._items(asked, reads), size=self.batch_size):
                     logits_N2 = self.model.predict(batch).cpu().numpy()
                     owners = partial(np.repeat, [item.owner for item in batch.items], batch.lengths)
                     check_scores(logits_N2, owners, [doc for doc, _ in asked], name=self.name)
@@ -289,14 +192,15 @@ class LukeQA(LukeComponent):
                         nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
         found = iter(
             [
-                Found(different(doc.text, some, self.cfg["n_best"]), float(null))
+                Found(different(doc.text, some, self.n_best), float(null))
                 for (doc, _), some, null in zip(asked, places, nulls)
             ]
         )
         return [[next(found) for _ in some] for some in questions]
 
     def _items(self, asked: Sequence[tuple[Doc, Question]], reads: dict[int, ReadDoc]) -> Iterator[PassageItem]:
-        task, report = self.input(), Counter()
+        task = self.input()
+        report: Counter[str] = Counter()
         for i, (doc, question) in enumerate(asked):
             if id(doc) not in reads:
                 reads[id(doc)] = read_doc(task, doc, self.links(doc, task))
@@ -306,13 +210,11 @@ class LukeQA(LukeComponent):
 
     def _window_places(self, read: ReadDoc, item: PassageItem, logits_L2: np.ndarray) -> Places:
         """The best answers of a window, on word boundaries."""
-        score_S, first_S, last_S = best_spans(
-            item, logits_L2, most=self.cfg["n_best"] ** 2, max_pieces=self.cfg["max_answer_pieces"]
-        )
+        score_S, first_S, last_S = best_spans(item, logits_L2, most=self.n_best**2, max_pieces=self.max_answer_pieces)
         return Places(*read.characters(first_S, last_S), score_S).best()
 
     def _rows(self, found: Found) -> list[list[Any]]:
-        return ranked(found, most=self.cfg["n_best"], threshold=self.cfg["no_answer_threshold"])
+        return ranked(found, most=self.n_best, threshold=self.no_answer_threshold)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[Found]]) -> None:
         for doc, found in zip(docs, predictions):
@@ -324,7 +226,7 @@ class LukeQA(LukeComponent):
     def batches(self, examples: list[Example]) -> Iterator[PassageBatch]:
         task = self.input()
         items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, task, Counter()))
-        return batch_passages(items, size=self.cfg["batch_size"])
+        return batch_passages(items, size=self.batch_size)
 
     def _gold_items(
         self, owner: int, example: Example, task: QuestionInput, report: Counter[str]
@@ -352,7 +254,7 @@ class LukeQA(LukeComponent):
         return float(len(batch.lengths))
 
     def get_loss(self, batch: PassageBatch, logits_N2: Tensor) -> tuple[float, tuple[Any, ...]]:
-        gold_B2 = to_tensor(batch.gold_B2, logits_N2.device)
+        gold_B2 = to_tensor(need_gold(batch.gold_B2), logits_N2.device)
         loss, gradient = start_end_cross_entropy(logits_N2, batch.lengths, gold_B2)
         return loss, (gradient,)
 
@@ -361,7 +263,7 @@ class LukeQA(LukeComponent):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        weights: Callable[[], LukeCheckpoint] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
     ) -> None:
         """Load the checkpoint and make the head.
@@ -371,7 +273,8 @@ class LukeQA(LukeComponent):
         """
         validate_get_examples(get_examples, "LukeQA.initialize")
         checkpoint = self.load_weights(weights)
-        task, report = self.input(), Counter()
+        task = self.input()
+        report: Counter[str] = Counter()
         linked = 0
         for example in get_examples():
             for _ in self._gold_items(0, example, task, report):
@@ -398,7 +301,7 @@ class LukeQA(LukeComponent):
             advice.append(
                 f"of {answers} answers of the training data, {listed(report)}; these cannot be found as they are"
             )
-        if unanswered and self.cfg["no_answer_threshold"] is None:
+        if unanswered and self.no_answer_threshold is None:
             advice.append(
                 f"{unanswered} questions have no answer, but no_answer_threshold = null always gives one; set it to 0.0"
             )
@@ -413,15 +316,15 @@ class LukeQA(LukeComponent):
         if advice:
             warnings.warn(f"'{self.name}': {'. And: '.join(advice)}.", stacklevel=3)
 
-    def load_head(self, checkpoint: LukeCheckpoint) -> None:
+    def load_head(self, checkpoint: Checkpoint) -> None:
         """Take over a fine-tuned checkpoint's head."""
         create_answer_head(self.model)
         names = ("qa_outputs.weight", "qa_outputs.bias")
-        self.model.shims[0].fill({name: checkpoint.tensors[f"head.{name}"] for name in names})
+        self.head.fill({name: checkpoint.tensors[f"head.{name}"] for name in names})
 
-    def to_checkpoint(self) -> LukeCheckpoint:
+    def to_checkpoint(self) -> Checkpoint:
         checkpoint = super().to_checkpoint()
-        for name, x in self.model.shims[0].module.state_dict().items():
+        for name, x in self.head.module.state_dict().items():
             checkpoint.tensors[f"head.{name}"] = x.detach().cpu()
         checkpoint.task = "question_answering"
         return checkpoint
@@ -454,5 +357,17 @@ class LukeQA(LukeComponent):
         for answered, what in ((True, "questions with an answer"), (False, "questions without an answer")):
             check_positives(gold[answered], least, name=self.name, what=what)
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        return {} if self.scorer is None else self.scorer(examples, **kwargs)
+
+make_luke_qa = register(
+    "luke_qa",
+    LukeQA,
+    model=MODEL,
+    assigns=["doc._.luke_answers"],
+    scores={
+        "qa_f": 1.0,
+        "qa_em": 0.0,
+        "qa_has_answer_f": None,
+        "qa_has_answer_em": None,
+        "qa_no_answer_accuracy": None,
+    },
+)

@@ -18,6 +18,7 @@ from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.heads import cross_entropy, multi_label_cross_entropy
+from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
 from .units.asked import Gold, Survey, Units
@@ -208,11 +209,12 @@ class LukeRelation(UnitClassifier):
     # ---- training
 
     def loss_weight(self, batch: EntityBatch) -> float:
-        return float(len(batch.gold) if self.multi_label else (batch.gold >= 0).sum())
+        gold = need_gold(batch.gold)
+        return float(len(gold) if self.multi_label else (gold >= 0).sum())
 
     def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[float, tuple[Any, ...]]:
         """Cross-entropy as in the paper, or the binary one of several labels, summed over pairs."""
-        gold = to_tensor(batch.gold, logits_UL.device)
+        gold = to_tensor(need_gold(batch.gold), logits_UL.device)
         loss, gradient = (multi_label_cross_entropy if self.multi_label else cross_entropy)(logits_UL, gold)
         return loss, (gradient,)
 

@@ -14,6 +14,7 @@ from ..annotations import TYPES
 from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
 from ..model.heads import multi_label_cross_entropy
+from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import Mention, SpanGroupGetter, align_mention
 from .units.asked import Gold, Survey, Units
@@ -164,7 +165,7 @@ class LukeTyper(UnitClassifier):
         return float(len(batch.units_UK))
 
     def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[float, tuple[Any, ...]]:
-        gold_UL = to_tensor(batch.gold, logits_UL.device)
+        gold_UL = to_tensor(need_gold(batch.gold), logits_UL.device)
         loss, gradient = multi_label_cross_entropy(logits_UL, gold_UL, focus=self.focus)
         return loss, (gradient,)
 

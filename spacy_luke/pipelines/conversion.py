@@ -13,11 +13,11 @@ from ..checkpoint.checkpoint import NONE_LABELS, put_none_first, read_checkpoint
 from ..checkpoint.contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
 from ..checkpoint.ernie import is_ernie, read_ernie
 from ..checkpoint.sources import find_source
-from ..components.cloze import DEFAULT_MODEL as CLOZE_MODEL
+from ..components.cloze import MODEL as CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
 from ..components.linker.component import MODEL as LINKER_MODEL
-from ..components.ner import DEFAULT_MODEL as NER_MODEL
-from ..components.qa import DEFAULT_MODEL as QA_MODEL
+from ..components.ner import MODEL as NER_MODEL
+from ..components.qa import MODEL as QA_MODEL
 from ..components.relation import MODEL as RELATION_MODEL
 from ..components.typer import MODEL as TYPER_MODEL
 from ..stores.plain_text import read_text

@@ -81,19 +81,19 @@ def test_small_windows_lose_no_span():
 def test_predictions_read_what_training_has_shown(tmp_path):
     nlp, ner = make()
     doc = nlp.get_pipe("sentencizer")(nlp.make_doc(LONG))
-    assert ner.window(learning=False) == ner.window(learning=True) == 512
+    assert ner.window_size(learning=False) == ner.window_size(learning=True) == 512
     assert max(lengths(ner, doc)) > 400
     for _ in range(3):
         nlp.update(examples_of(nlp), sgd=nlp.create_optimizer())
     assert sum(ner.encoder.settings[SEEN]) == 3 * sum(sum(lengths(ner, x.predicted)) for x in examples_of(nlp))
-    assert ner.window(learning=False) == 64
-    assert ner.window(learning=True) == 512  # or longer texts would never be learned
+    assert ner.window_size(learning=False) == 64
+    assert ner.window_size(learning=True) == 512  # or longer texts would never be learned
     assert 40 < max(lengths(ner, doc)) <= 64
     nlp.to_disk(tmp_path)
     for other in (spacy.load(tmp_path), spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())):
         assert lengths(other.get_pipe("luke_ner"), doc) == lengths(ner, doc)
     nlp.update(examples_of(nlp, [" ".join(SENTENCES * 4)]), sgd=nlp.create_optimizer())
-    assert 256 < ner.window(learning=False) <= 512
+    assert 256 < ner.window_size(learning=False) <= 512
 
 
 def test_rare_lengths_are_not_learned():
@@ -110,7 +110,7 @@ def test_checkpoints_say_what_they_were_made_for(tmp_path):
     checkpoint = make_checkpoint(max_positions=POSITIONS)
     checkpoint.source.update(declared)
     _, ner = make(checkpoint=lambda: checkpoint)
-    assert ner.window(learning=True) == ner.window(learning=False) == 100
+    assert ner.window_size(learning=True) == ner.window_size(learning=False) == 100
     assert read_declared(tmp_path / "elsewhere") == {}
     (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": "many"}))
     with pytest.raises(ValueError, match="'max_seq_length', but it is 'many'"):
@@ -126,7 +126,7 @@ def test_fine_tuned_checkpoints_are_used_as_they_were_made():
     )
     nlp.update(examples_of(nlp), sgd=nlp.create_optimizer())
     assert ner.labels == ("LOC", "PER")
-    assert ner.window(learning=False) == 512
+    assert ner.window_size(learning=False) == 512
 
 
 def test_beyond_what_is_known():
@@ -177,9 +177,9 @@ def test_components_that_share_an_encoder():
         weights = {"weights": lambda: make_checkpoint(max_positions=POSITIONS)} if name == "luke_encoder" else {}
         nlp.get_pipe(name).initialize(lambda: examples, nlp=nlp, **weights)
     parts = [nlp.get_pipe(name) for name in ["luke_encoder", *names]]
-    assert [part.window(learning=False) for part in parts] == [100] * 4
+    assert [part.window_size(learning=False) for part in parts] == [100] * 4
     nlp.get_pipe("luke_typer").cfg["max_window"] = 50
-    assert [part.window(learning=False) for part in parts] == [100, 100, 50, 100]
+    assert [part.window_size(learning=False) for part in parts] == [100, 100, 50, 100]
     nlp.get_pipe("luke_typer").cfg["max_window"] = None
     nlp.get_pipe("luke_encoder").cfg["max_window"] = parts[0].encoder.sharing.max_window = None
     optimizer = nlp.create_optimizer()

@@ -24,7 +24,7 @@ def test_entities_are_read():
     nlp, qa = make_qa()
     doc = link(nlp.make_doc(SENTENCES[1]), "Ghana", "Accra", "Bank")
     question = qa.question_of(link(nlp.make_doc("Is Accra in Japan?"), "Japan", "Accra"))
-    assert question["entities"] == [[12, 17, "Japan"], [3, 8, "Accra"]]
+    assert question["entities"] == [(12, 17, "Japan"), (3, 8, "Accra")]
     (item,) = items_of(qa, doc, question)
     assert item.rows_E.tolist() == [ENTITIES[x] for x in ("Accra", "Japan", "Ghana", "Accra")]
     pieces = [item.pieces[a : b + 1].tolist() for a, b in zip(item.first_E, item.last_E)]

@@ -1,13 +1,42 @@
 """Gold spans of examples: as classes of candidate spans, why some can never be predicted, and names of their scores."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from spacy.tokens import Span
 from spacy.training import Example
 
-from ..batch.windows import Document, Spans, Windows, place_spans
+from ...batch.windows import Document, Spans, Windows, place_spans
+
+
+@dataclass
+class Survey:
+    """What the training data hold: gold spans by label, those that can never be predicted by the reason, and how many
+    spans are candidates and how many of them are encoded."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    unreachable: Counter[str] = field(default_factory=Counter)
+    candidates: int = 0
+    encoded: int = 0
+
+    def count_gold(self, example: Example, spans: Sequence[Span]) -> list[Span]:
+        """Count the gold spans of an example. RETURNS: those that are spans of the predicted Doc, too."""
+        self.labels.update(span.label_ for span in spans)
+        aligned: list[Span] = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+        if len(aligned) < len(spans):
+            self.unreachable["do not fall on word boundaries"] += len(spans) - len(aligned)
+        doubled = len({(x.start, x.end, x.label) for x in aligned}) - len({(x.start, x.end) for x in aligned})
+        if doubled:
+            self.unreachable["have the words of another one with another label"] += doubled
+        return aligned
+
+    def shares(self) -> tuple[float, float]:
+        """Shares of gold spans among the encoded spans and among the candidates, within (0, 1)."""
+        gold = self.labels.total() + 1
+        return gold / (max(self.encoded, gold) + gold), gold / (max(self.candidates, gold) + gold)
 
 
 def read_gold(
