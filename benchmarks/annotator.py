@@ -105,7 +105,7 @@ def build(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def annotate(options: argparse.Namespace) -> dict[str, Any]:
-    from spacy_luke.aliases.match import Match, find_names, join_words
+    from spacy_luke.aliases.match import Match, join_words, match_names
     from spacy_luke.aliases.store import AliasStore
     from spacy_luke.aliases.trie import new_trie
 
@@ -113,7 +113,7 @@ def annotate(options: argparse.Namespace) -> dict[str, Any]:
 
     def all_places(doc: Any) -> list[Match]:
         words = join_words(((word.text, bool(word.whitespace_)) for word in doc), case="exact")
-        return list(find_names(store, words, overlaps=True))
+        return list(match_names(store, words, overlaps=True))
 
     nlp, docs = read_docs(options)
     annotator = nlp.add_pipe("entity_annotator")

@@ -166,11 +166,11 @@ def measure_steps(system: str, num_entities: int) -> dict[str, Any]:
     import torch
 
     from spacy_luke.graph.engines import make_engine
-    from spacy_luke.graph.settings import Settings
+    from spacy_luke.graph.settings import TransESettings
     from spacy_luke.graph.triples import Graph
 
     torch.set_num_threads(1)
-    settings = Settings(**SYSTEMS[system], epochs=1000)
+    settings = TransESettings(**SYSTEMS[system], epochs=1000)
     before = memory()["VmRSS"]
     random = np.random.default_rng(0)
 

@@ -104,7 +104,7 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.checkpoint.text_encoder import TextEncoder
     from spacy_luke.components.linker.embed_entities import embed_entities
-    from spacy_luke.kb.build import Settings, add_to_kb
+    from spacy_luke.kb.build import KBSettings, add_to_kb
     from spacy_luke.kb.knowledge_base import EntityKB
 
     if (folder / "vectors").is_dir():
@@ -118,7 +118,7 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
         table = Path(other) / "names.jsonl"
         rows = (json.dumps({"name": name, "entity": title, "count": n}) for (name, title), n in sorted(counts.items()))
         table.write_text("\n".join(rows) + "\n", encoding="utf8")
-        larger = add_to_kb(kb, [table], folder, settings=Settings(unknown="add")).kb
+        larger = add_to_kb(kb, [table], folder, settings=KBSettings(unknown="add")).kb
     checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False)
     return embed_entities(larger, TextEncoder(checkpoint), progress=True)[0]
 

@@ -14,7 +14,7 @@ from .wikipedia import count_dumps
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltAliases:
     """A new store, in memory; what it leaves out."""
 
     store: AliasStore
@@ -28,7 +28,7 @@ def build_store(
     limits: Limits = Limits(),
     titles: bool = False,
     progress: bool = False,
-) -> Built:
+) -> BuiltAliases:
     """Read tables (see `aliases.tables`) or all parts of a Wikipedia dump (see `aliases.wikipedia`); the same sources
     give the same store. Raises ValueError for a mixture of both, for bad sources, and where no name is left.
     """
@@ -50,4 +50,4 @@ def build_store(
     if not len(store):
         left = "; ".join(counts.left_out.lines()) or "the sources have none"
         raise ValueError(f"No name is left to store: {left}.")
-    return Built(store, counts.left_out)
+    return BuiltAliases(store, counts.left_out)

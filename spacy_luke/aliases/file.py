@@ -39,7 +39,7 @@ class Header(NamedTuple):
     names: int
 
 
-class Place(NamedTuple):
+class Section(NamedTuple):
     """Bytes [start, start + size) of the file; digest: "" in a file of version 1."""
 
     start: int
@@ -59,7 +59,7 @@ def write_sections(file: BinaryIO, header: Header, sections: dict[str, memoryvie
     places, end = {}, start
     for name, data in sections.items():
         begin = _aligned(end)
-        places[name], end = Place(begin, data.nbytes, digest_bytes(data)), begin + data.nbytes
+        places[name], end = Section(begin, data.nbytes, digest_bytes(data)), begin + data.nbytes
     line = json.dumps(seal({**values, "sections": places}), ensure_ascii=False).encode("utf8")
     file.write(MAGIC + line.ljust(start - len(MAGIC) - 1) + b"\n")
     end = start
@@ -69,7 +69,7 @@ def write_sections(file: BinaryIO, header: Header, sections: dict[str, memoryvie
         end = place.end
 
 
-def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[Header, dict[str, Place]]:
+def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[Header, dict[str, Section]]:
     """What the second line says, and the places of the sections, all of them inside of the file. Raises ValueError for
     what is no store, one of another version, not a whole one, and one without digests that nobody vouches for."""
     begin = bytes(data[:100]).split(b"\n")[0]
@@ -92,7 +92,7 @@ def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[Header
         if begin + b"\n" == MAGIC and not is_sealed(values):
             raise ValueError("its second line is not as it was written")
         places = {
-            name: Place(*(place if len(place) == 3 else (*place, ""))) for name, place in values["sections"].items()
+            name: Section(*(place if len(place) == 3 else (*place, ""))) for name, place in values["sections"].items()
         }
         if any(type(x) is not int or x < 0 for place in places.values() for x in place[:2]):
             raise ValueError("the places of its parts are no whole numbers")
@@ -106,7 +106,7 @@ def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[Header
     return header, places
 
 
-def check_sections(data: memoryview, places: dict[str, Place], *, source: str, file: Path | None) -> None:
+def check_digests(data: memoryview, places: dict[str, Section], *, source: str, file: Path | None) -> None:
     """Compare the digests: of a file as `stores.digests` does, and of bytes in memory always. ValueError names the
     part."""
     if file is not None:
@@ -133,8 +133,8 @@ def _check_version(begin: bytes, source: str, *, vouched: bool) -> None:
     if begin + b"\n" == UNCHECKED and not vouched:
         raise ValueError(
             f"{source} is a store of names of version 1, which has no digests: one wrong byte in it could end the "
-            f"process. "
-            "Build it again, or check it and add them with `python -m spacy luke add-digests FILE_OR_PIPELINE`."
+            "process. Build it again, or check it and add them with `python -m spacy luke add-digests "
+            "FILE_OR_PIPELINE`."
         )
     if begin + b"\n" not in (MAGIC, UNCHECKED):
         raise ValueError(

@@ -72,7 +72,9 @@ def split_key(key: str) -> Words:
     return Words(key, [start for start, _ in spans], [end for _, end in spans], list(range(len(spans))))
 
 
-def find_names(store: AliasStore, words: Words, *, names: Filter = Filter(), overlaps: bool = False) -> Iterator[Match]:
+def match_names(
+    store: AliasStore, words: Words, *, names: Filter = Filter(), overlaps: bool = False
+) -> Iterator[Match]:
     """From the left the longest name at each word, then on behind it, as LUKE's reference code does
     (examples/legacy/reading_comprehension/utils/feature.py); overlaps: every name at each word, the shorter first."""
     text, starts, word_at = words.text, words.start_W, {end: i for i, end in enumerate(words.end_W)}

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..stores.atomic import write_atomically
 from ..text.forms import check_case, key_of
-from .file import Header, check_sections, damaged, read_header, write_sections
+from .file import Header, check_digests, damaged, read_header, write_sections
 from .trie import Trie, new_trie
 
 
@@ -45,7 +45,7 @@ class AliasStore:
         self._data = memoryview(data)
         self.header, places = read_header(self._data, source, vouched=vouched)
         if not vouched:
-            check_sections(self._data, places, source=source, file=file)
+            check_digests(self._data, places, source=source, file=file)
         sections = {name: self._data[place.start : place.end] for name, place in places.items()}
         try:
             self._names, self._titles = (new_trie().map(sections[name]) for name in ("names", "titles"))

@@ -7,7 +7,7 @@ import typer
 from wasabi import msg
 
 from ..aliases.counts import Limits
-from ..kb.build import Settings, add_to_kb, build_kb
+from ..kb.build import KBSettings, add_to_kb, build_kb
 from ..kb.knowledge_base import EntityKB
 from ..kb.sources import Wikidata
 from .errors import failing_as
@@ -48,7 +48,7 @@ def build_kb_cli(
     """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by
     processes."""
     start = perf_counter()
-    settings = Settings(
+    settings = KBSettings(
         Limits(min_count, 0.0, max_candidates, max_words),
         [column.strip() for column in columns.split(",")] if columns else None,
         unknown,

@@ -5,11 +5,11 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..graph.settings import Settings
+from ..graph.settings import TransESettings
 from ..graph.train import METRICS, VECTORS, train_graph
 from ..graph.triples import Graph, read_graph
 
-DEFAULT = Settings()
+DEFAULT = TransESettings()
 FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
 
 
@@ -51,7 +51,7 @@ def train_kge_cli(
     ),
 ) -> None:
     """Train TransE on a knowledge graph: link-prediction figures, and a store of vectors for ERNIE."""
-    settings = Settings(
+    settings = TransESettings(
         size=size,
         epochs=epochs,
         batch_size=batch_size,

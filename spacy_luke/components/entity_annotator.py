@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 
 from ..aliases.build import build_store
 from ..aliases.file import MAGIC
-from ..aliases.match import Filter, find_names, join_words
+from ..aliases.match import Filter, join_words, match_names
 from ..aliases.store import AliasStore, float32
 from ..annotations import LINKS, QUESTIONS, get_questions, register_extensions, set_rows
 from ..stores.atomic import write_atomically
@@ -28,7 +28,7 @@ REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of pyproject.toml
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
 
-class Link(NamedTuple):
+class FoundEntity(NamedTuple):
     """A name in a Doc, words [start, end), and an entity that it may mean."""
 
     start: int
@@ -143,8 +143,7 @@ class EntityAnnotator(Pipe):
             raise ValueError(
                 f"'{name}' has annotate_ents = true, overlaps = {str(overlaps).lower()} and max_candidates = "
                 f"{max_candidates}, but doc.ents holds one entity for a word. Set overlaps = false and max_candidates "
-                f"= 1, "
-                "or annotate_ents = false."
+                "= 1, or annotate_ents = false."
             )
         self.vocab = vocab
         self.name = name
@@ -171,8 +170,7 @@ class EntityAnnotator(Pipe):
         if self._store is None:
             raise ValueError(
                 f"'{self.name}' has no names yet. Name a store or a table in [initialize.components.{self.name}] and "
-                f"call "
-                f"nlp.initialize(), set nlp.get_pipe({self.name!r}).store, or load a pipeline that has them."
+                f"call nlp.initialize(), set nlp.get_pipe({self.name!r}).store, or load a pipeline that has them."
             )
         return self._store
 
@@ -181,8 +179,7 @@ class EntityAnnotator(Pipe):
         if store.case != self.case:
             raise ValueError(
                 f"'{self.name}' has case = {self.case!r}, but the names are stored for {store.case!r}. Change the "
-                f"setting, "
-                f"or build them with `python -m spacy luke build-mentions --case {self.case}`."
+                f"setting, or build them with `python -m spacy luke build-mentions --case {self.case}`."
             )
         self._store = store
 
@@ -233,7 +230,7 @@ class EntityAnnotator(Pipe):
         doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, attrs=attrs, spans=spans)
         return doc
 
-    def find(self, doc: Doc) -> list[Link]:
+    def find(self, doc: Doc) -> list[FoundEntity]:
         """Names in the Doc from left to right with the entities that they may mean, the best first; it is not
         changed."""
         return self._find((word.text, bool(word.whitespace_)) for word in doc)
@@ -244,21 +241,21 @@ class EntityAnnotator(Pipe):
         links = self._find((text[start:end], text[end : end + 1].isspace()) for start, end in edges)
         return [(edges[link.start][0], edges[link.end - 1][1], link.entity) for link in links]
 
-    def _find(self, followed: Iterable[tuple[str, bool]]) -> list[Link]:
+    def _find(self, followed: Iterable[tuple[str, bool]]) -> list[FoundEntity]:
         """followed: words, and whether a blank follows each."""
         store, min_prior = self.store, float32(self.names.min_prior)
         words = join_words(followed, case=self.case)
         links = []
-        for match in find_names(store, words, names=self.names, overlaps=self.overlaps):
+        for match in match_names(store, words, names=self.names, overlaps=self.overlaps):
             start, end = words.number_W[match.start], words.number_W[match.end - 1] + 1
             rate = store.link_probability_of(match.number)
             for i, (entity, prior) in enumerate(store.candidates_of(match.number)):
                 if prior < min_prior or i == self.max_candidates:
                     break
-                links.append(Link(start, end, entity, rate, prior))
+                links.append(FoundEntity(start, end, entity, rate, prior))
         return links
 
-    def _set_ents(self, doc: Doc, links: list[Link]) -> None:
+    def _set_ents(self, doc: Doc, links: list[FoundEntity]) -> None:
         blocked_W = blocked_words(doc)
         free = [x for x in links if not blocked_W[x.start : x.end].any()]
         found = [Span(doc, x.start, x.end, label=self.label, kb_id=x.entity) for x in free]

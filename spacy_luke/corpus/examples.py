@@ -20,7 +20,7 @@ from ..entity_vocab import SPECIAL, EntityVocab
 from ..text.align import pieces_of_spans
 from ..text.tokenizer import PieceTokenizer
 from .linked_corpus import Paragraph
-from .shards import Example, Page
+from .shards import Example, PageExamples
 
 _WORD = re.compile(r"\S+")
 _ODD_BLANK = re.compile(r"\s\s+|[^\S ]")
@@ -56,7 +56,7 @@ class ExampleSettings:
                 raise ValueError(f"{name} must be {least} or more, but it is {getattr(self, name)}.")
 
 
-class Sentence(NamedTuple):
+class EncodedSentence(NamedTuple):
     """Pieces int32 (n,), the first ones of words bool (n,), and mentions, whose pieces count from the sentence's
     first."""
 
@@ -75,7 +75,7 @@ class ExampleMaker:
     settings: ExampleSettings
     language: str | None = None
 
-    def page(self, title: str, paragraphs: Iterable[Paragraph], counts: Counter[str]) -> Page:
+    def page(self, title: str, paragraphs: Iterable[Paragraph], counts: Counter[str]) -> PageExamples:
         """The examples of a page, which are numbered 0 here."""
         row = self._row(title)
         row = self._unknown if row is None else row
@@ -92,7 +92,7 @@ class ExampleMaker:
                 examples.append(example)
         counts["pages"] += 1
         counts["pages without an example"] += not examples
-        return Page(title, row, examples)
+        return PageExamples(title, row, examples)
 
     @property
     def _unknown(self) -> int:
@@ -107,7 +107,7 @@ class ExampleMaker:
         row = self.vocab.row(title)
         return row if row is not None or self.language is None else self.vocab.row(title, language=self.language)
 
-    def _read_paragraph(self, paragraph: Paragraph, counts: Counter[str]) -> Iterator[Sentence]:
+    def _read_paragraph(self, paragraph: Paragraph, counts: Counter[str]) -> Iterator[EncodedSentence]:
         counts["paragraphs"] += 1
         counts["links"] += len(paragraph.links)
         if self.settings.abstract_only and not paragraph.lead:
@@ -139,7 +139,7 @@ class ExampleMaker:
         mentions = self._mentions(places, [title for _, _, title in links], counts)
         for start, end in zip([0, *whole], [*whole, len(pieces)]):
             inside = [(a - start, b - start, row) for a, b, row in mentions if start <= a and b <= end]
-            sentence = Sentence(pieces[start:end].astype(np.int32), word_starts_N[start:end], inside)
+            sentence = EncodedSentence(pieces[start:end].astype(np.int32), word_starts_N[start:end], inside)
             counts["sentences"] += 1
             if len(sentence.pieces) < self.settings.min_sentence_length:
                 counts["short sentences, left out"] += 1
@@ -167,7 +167,7 @@ class ExampleMaker:
                 mentions.append((first, last, row))
         return mentions
 
-    def _split(self, sentence: Sentence, counts: Counter[str]) -> Iterator[Sentence]:
+    def _split(self, sentence: EncodedSentence, counts: Counter[str]) -> Iterator[EncodedSentence]:
         """Parts that fit an example, which begin with a word and not inside of a mention, where that is possible."""
         most = self.settings.max_pieces - 2
         if len(sentence.pieces) <= most:
@@ -184,14 +184,14 @@ class ExampleMaker:
                 end = start + 1 + int(inside[-1])
             mentions = [(a - start, b - start, row) for a, b, row in sentence.mentions if start <= a and b <= end]
             taken += len(mentions)
-            yield Sentence(sentence.pieces[start:end], sentence.word_starts[start:end], mentions)
+            yield EncodedSentence(sentence.pieces[start:end], sentence.word_starts[start:end], mentions)
             start = end
         counts["mentions across the parts of a long sentence, left out"] += len(sentence.mentions) - taken
 
-    def _fill(self, sentences: Iterable[Sentence], counts: Counter[str]) -> Iterator[list[Sentence]]:
+    def _fill(self, sentences: Iterable[EncodedSentence], counts: Counter[str]) -> Iterator[list[EncodedSentence]]:
         """Sentences of one example after the other."""
         most, most_mentions = self.settings.max_pieces - 2, self.settings.max_entities
-        group: list[Sentence] = []
+        group: list[EncodedSentence] = []
         pieces = mentions = 0
         for sentence in sentences:
             if (beyond := len(sentence.mentions) - most_mentions) > 0:
@@ -229,7 +229,7 @@ def _leading(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _join_sentences(sentences: Sequence[Sentence], page_id: int) -> Example:
+def _join_sentences(sentences: Sequence[EncodedSentence], page_id: int) -> Example:
     starts = np.cumsum([0, *(len(sentence.pieces) for sentence in sentences)]).tolist()
     mentions = [(a + at, b + at, row) for at, x in zip(starts, sentences) for a, b, row in x.mentions]
     mentions_M3 = np.array(mentions, np.int32).reshape(-1, 3)

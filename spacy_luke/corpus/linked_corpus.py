@@ -125,8 +125,7 @@ def check_links(paragraph: Paragraph) -> None:
         if not (last <= start < end <= len(paragraph.text) and title):
             raise ValueError(
                 f"Expected links in order, in a text of {len(paragraph.text)} characters of {paragraph.page!r}, but "
-                f"link "
-                f"{i} is [{start}, {end}) to {title!r} after {last}."
+                f"link {i} is [{start}, {end}) to {title!r} after {last}."
             )
         last = end
 

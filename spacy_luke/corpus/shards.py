@@ -55,7 +55,7 @@ class Example(NamedTuple):
     page_id: int
 
 
-class Page(NamedTuple):
+class PageExamples(NamedTuple):
     """A page and its examples, whose `page` and `page_id` are those of this page."""
 
     title: str
@@ -174,8 +174,7 @@ class Shards(StoreFolder):
             if self.manifest[key] != expected:
                 raise ValueError(
                     f"The shards in {self.path} were made with another {key.replace('_vocab', ' vocabulary')}: "
-                    f"expected "
-                    f"{expected[:12]}..., but theirs is {self.manifest[key][:12]}.... {BUILD}"
+                    f"expected {expected[:12]}..., but theirs is {self.manifest[key][:12]}.... {BUILD}"
                 )
 
     def _damaged(self, i: int, what: str) -> ValueError:

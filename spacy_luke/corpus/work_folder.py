@@ -30,11 +30,11 @@ def run_work_task(task: WorkTask) -> Any:
     """The result of a task; where it was finished before, that of then."""
     done = task.folder / f"{task.name}.json"
     if not done.is_file():
-        write_json(done, task.function(task.folder, task.name, task.argument))
+        _write_json(done, task.function(task.folder, task.name, task.argument))
     return json.loads(done.read_text(encoding="utf8"))
 
 
-def write_json(path: Path, data: Any) -> None:
+def _write_json(path: Path, data: Any) -> None:
     with write_atomically(path) as temporary:
         temporary.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf8")
 
@@ -55,7 +55,7 @@ class WorkFolder:
         elif self.path.exists() and any(not path.name.startswith(".") for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is in the way: it is no folder of work. Move it, or choose another output.")
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(file, plan)
+        _write_json(file, plan)
 
     def run(
         self,

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from .ranks import metrics_of, rank_triples
-from .settings import Settings
+from .settings import TransESettings
 from .transe import Tables, train_epoch
 from .triples import Graph
 
 
-class Engine(Protocol):
+class GraphEngine(Protocol):
     def train_epoch(self, epoch: int, progress: Any) -> float:
         """All training triples once, the same way whenever this epoch (from 0) is run. Returns the mean loss."""
 
@@ -30,7 +30,7 @@ class Engine(Protocol):
         """Filtered link prediction of tails and heads."""
 
 
-def make_engine(graph: Graph, settings: Settings) -> Engine:
+def make_engine(graph: Graph, settings: TransESettings) -> GraphEngine:
     if settings.engine == "pykeen":
         from .pykeen_engine import PykeenEngine  # PyKEEN is an extra
 
@@ -41,7 +41,7 @@ def make_engine(graph: Graph, settings: Settings) -> Engine:
 class SparseEngine:
     """Steps that cost the rows they touch (see `transe`)."""
 
-    def __init__(self, graph: Graph, settings: Settings) -> None:
+    def __init__(self, graph: Graph, settings: TransESettings) -> None:
         self.settings = settings
         self.tables = Tables.fresh(len(graph.entities), len(graph.relations), settings)
         self._triples_T3 = torch.from_numpy(graph.triples["train"])

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .ranks import HITS
-from .settings import Settings
+from .settings import TransESettings
 from .triples import Graph
 
 try:
@@ -28,7 +28,7 @@ except ImportError as missing:
 BOTH = "both.realistic."
 
 
-def loss_of(settings: Settings) -> Loss:
+def make_pykeen_loss(settings: TransESettings) -> Loss:
     """PyKEEN's class for each of our losses."""
     if settings.loss == "softmax":
         return InfoNCELoss(margin=0.0, log_adversarial_temperature=0.0)
@@ -40,7 +40,7 @@ def loss_of(settings: Settings) -> Loss:
 class PykeenEngine:
     """PyKEEN's TransE, trained with Adagrad and negatives drawn for each triple (sLCWA)."""
 
-    def __init__(self, graph: Graph, settings: Settings) -> None:
+    def __init__(self, graph: Graph, settings: TransESettings) -> None:
         self.settings = settings
         self._known = torch.from_numpy(graph.known()).long()
         self._factory = CoreTriplesFactory(
@@ -56,7 +56,7 @@ class PykeenEngine:
                 triples_factory=self._factory,
                 embedding_dim=settings.size,
                 scoring_fct_norm=settings.norm,
-                loss=loss_of(settings),
+                loss=make_pykeen_loss(settings),
                 random_seed=settings.seed,
                 **unit,
             )

@@ -55,8 +55,7 @@ def rank_triples(
         if not (finite := torch.isfinite(vectors).all(dim=1)).all():
             raise ValueError(
                 f"Expected finite vectors to rank by, but those of {int((~finite).sum()):,} of {len(finite):,} {what} "
-                f"hold "
-                f"NaN or infinity, the first in row {int((~finite).nonzero()[0])}. Take a smaller learning rate."
+                f"hold NaN or infinity, the first in row {int((~finite).nonzero()[0])}. Take a smaller learning rate."
             )
     num_relations = int(max(known_T3[:, 1].max(), triples_T3[:, 1].max())) + 1 if len(triples_T3) else 1
     tails = KnownAnswers(known_T3, given=0, answer=2, num_relations=num_relations)

@@ -8,7 +8,7 @@ LOSSES = ("softmax", "nssa", "margin")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TransESettings:
     """TransE (Bordes et al. 2013): head + relation is near tail. See `transe.loss_of` for the losses."""
 
     size: int = 100  # numbers in a vector; ERNIE's is 100

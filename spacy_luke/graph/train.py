@@ -22,8 +22,8 @@ from tqdm import tqdm
 from ..stores.atomic import sweep, write_atomically
 from ..vectors.build import build_vectors
 from ..vectors.writer import check_dtype
-from .engines import Engine, make_engine
-from .settings import Settings
+from .engines import GraphEngine, make_engine
+from .settings import TransESettings
 from .triples import SPLITS, Graph
 
 STATE, BEST, METRICS, VECTORS = "training.safetensors", "best.safetensors", "metrics.json", "vectors"
@@ -32,7 +32,7 @@ STATE, BEST, METRICS, VECTORS = "training.safetensors", "best.safetensors", "met
 def train_graph(
     graph: Graph,
     folder: Path,
-    settings: Settings,
+    settings: TransESettings,
     *,
     every: int = 10,
     resume: bool = False,
@@ -72,7 +72,9 @@ def _is_begun(folder: Path) -> bool:
     return folder.exists() and any(path.name != BEST for path in folder.iterdir())
 
 
-def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: dict[str, Any], *, progress: bool) -> None:
+def _run_epoch(
+    engine: GraphEngine, graph: Graph, settings: TransESettings, record: dict[str, Any], *, progress: bool
+) -> None:
     start, epoch = perf_counter(), record["epoch"]
     show = {"total": len(graph.triples["train"]), "unit": " triples", "unit_scale": True, "leave": False}
     with tqdm(desc=f"epoch {epoch + 1}/{settings.epochs}", disable=None if progress else True, **show) as bar:
@@ -86,7 +88,7 @@ def _run_epoch(engine: Engine, graph: Graph, settings: Settings, record: dict[st
     record["history"].append({"epoch": record["epoch"], "loss": round(loss, 6)})
 
 
-def _validate(engine: Engine, graph: Graph, folder: Path, record: dict[str, Any], *, progress: bool) -> None:
+def _validate(engine: GraphEngine, graph: Graph, folder: Path, record: dict[str, Any], *, progress: bool) -> None:
     if not len(graph.triples["valid"]):
         return
     found = engine.evaluate(graph.triples["valid"], progress=progress)
@@ -102,10 +104,10 @@ def _validate(engine: Engine, graph: Graph, folder: Path, record: dict[str, Any]
 
 
 def _finish(
-    engine: Engine,
+    engine: GraphEngine,
     graph: Graph,
     folder: Path,
-    settings: Settings,
+    settings: TransESettings,
     record: dict[str, Any],
     *,
     dtype: str,
@@ -175,7 +177,7 @@ def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ValueError(f"{path} is damaged ({error}). Start the run anew.") from error
 
 
-def _load_state(path: Path, engine: Engine, identity: dict[str, Any]) -> dict[str, Any]:
+def _load_state(path: Path, engine: GraphEngine, identity: dict[str, Any]) -> dict[str, Any]:
     state, about = _read_tensors(path)
     for key, wanted in identity.items():
         if about.get(key) != wanted:

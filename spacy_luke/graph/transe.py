@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .settings import Settings
+from .settings import TransESettings
 
 EPSILON = 1e-10
 FAR = 1e9  # distance of what must not count as a negative
@@ -24,7 +24,7 @@ def distances(queries_QD: Tensor, entities_ND: Tensor, norm: int) -> Tensor:
     return torch.cdist(queries_QD, entities_ND, p=norm, compute_mode="use_mm_for_euclid_dist")
 
 
-def loss_of(true_Q: Tensor, wrong_QK: Tensor, same_QK: Tensor, settings: Settings) -> Tensor:
+def loss_of(true_Q: Tensor, wrong_QK: Tensor, same_QK: Tensor, settings: TransESettings) -> Tensor:
     """The loss of distances from the right entity (Q,) and from the negatives (Q, K); `same`: this is the right one.
 
     softmax: cross-entropy of the right entity against the negatives, scores are negative distances (LibKGE's "kl").
@@ -52,7 +52,7 @@ class Tables:
     relation_sums_R: Tensor
 
     @classmethod
-    def fresh(cls, num_entities: int, num_relations: int, settings: Settings) -> "Tables":
+    def fresh(cls, num_entities: int, num_relations: int, settings: TransESettings) -> "Tables":
         """Uniform in +-6 / sqrt(D), relations of length 1 (TransE, algorithm 1)."""
         random = torch.Generator().manual_seed(settings.seed)
         bound = 6 / settings.size**0.5
@@ -81,7 +81,7 @@ def queries_of(
     return torch.cat((heads_TD + forward_TD, tails_TD + back_TD))
 
 
-def train_step(tables: Tables, triples_T3: Tensor, negatives_K: Tensor, rate: float, settings: Settings) -> float:
+def train_step(tables: Tables, triples_T3: Tensor, negatives_K: Tensor, rate: float, settings: TransESettings) -> float:
     """One step of the rows of a batch and its negatives. Returns the loss."""
     heads_T, relations_T, tails_T = triples_T3.unbind(1)
     ids_U, places = torch.unique(torch.cat((tails_T, heads_T, negatives_K)), return_inverse=True)
@@ -110,7 +110,9 @@ def adagrad(
     table[rows] = F.normalize(moved_UD) if unit else moved_UD
 
 
-def train_epoch(tables: Tables, triples_T3: Tensor, epoch: int, settings: Settings, *, progress: Any = None) -> float:
+def train_epoch(
+    tables: Tables, triples_T3: Tensor, epoch: int, settings: TransESettings, *, progress: Any = None
+) -> float:
     """All triples once, in an order and with negatives that follow from the seed and the epoch (from 0). Mean loss."""
     random = torch.Generator().manual_seed(settings.seed * 1_000_003 + epoch + 1)
     order_T = torch.randperm(len(triples_T3), generator=random)

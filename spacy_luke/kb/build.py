@@ -18,9 +18,9 @@ from ..stores.opening import is_dump, open_source
 from ..stores.sorting import MOST
 from .files import KB, write_manifest
 from .knowledge_base import EntityKB, hold_kb
-from .sources import Wikidata, read_entities, read_names, read_persons, read_ppr, read_wikidata
-from .staging import NO_LIMITS, UNKNOWN, Parts
-from .wikipedia import read_dump
+from .sources import Wikidata, stage_entities, stage_names, stage_persons, stage_ppr, stage_wikidata
+from .staging import NO_LIMITS, UNKNOWN, Staging
+from .wikipedia import stage_dump
 from .write import write_segment
 
 FORMATS = ("dump", "wikidata", "entities", "names", "ppr")
@@ -28,7 +28,7 @@ WITHOUT_ENTITIES = ("names", "ppr")  # formats that only mention them
 
 
 @dataclass(frozen=True)
-class Settings:
+class KBSettings:
     """How sources are read.
 
     columns: of tables of names that have no first line with them (.tsv, .csv). unknown: what becomes of an id that a
@@ -51,7 +51,7 @@ class Settings:
             raise ValueError("A knowledge base has no link probabilities; leave min_link_probability at 0.")
 
 
-DEFAULTS = Settings()
+DEFAULTS = KBSettings()
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def build_kb(
     sources: Sequence[str | Path],
     folder: str | Path,
     *,
-    settings: Settings = DEFAULTS,
+    settings: KBSettings = DEFAULTS,
     progress: bool = False,
     most: int = MOST,
 ) -> BuiltKB:
@@ -80,17 +80,17 @@ def build_kb(
     folder = Path(folder)
     KB.check_replaceable(folder)
     new_trie()  # a missing library is told before the work
-    with write_folder_atomically(folder) as new, _parts(new.parent, settings, None, most) as parts:
-        _read_sources(sources, parts, settings, progress)
+    with write_folder_atomically(folder) as new, _staged(new.parent, settings, None, most) as staging:
+        _read_sources(sources, staging, settings, progress)
         (new / "0").mkdir()
-        info = {"sources": [Path(source).name for source in sources], **parts.read}
-        sizes = write_segment(parts, new / "0", info={}, progress=progress)
+        info = {"sources": [Path(source).name for source in sources], **staging.read}
+        sizes = write_segment(staging, new / "0", info={}, progress=progress)
         if not sizes["names"]:
-            left = "; ".join(parts.left_out.lines()) or "the sources have none"
+            left = "; ".join(staging.left_out.lines()) or "the sources have none"
             raise ValueError(f"No name with an entity is left for a knowledge base: {left}.")
         write_manifest(new, {"segments": [sizes], "info": info})
-        told = parts.left_out.lines()
-    return BuiltKB(EntityKB.open(folder), parts.read, told)
+        told = staging.left_out.lines()
+    return BuiltKB(EntityKB.open(folder), staging.read, told)
 
 
 def add_to_kb(
@@ -98,7 +98,7 @@ def add_to_kb(
     sources: Sequence[str | Path],
     folder: str | Path | None = None,
     *,
-    settings: Settings = DEFAULTS,
+    settings: KBSettings = DEFAULTS,
     progress: bool = False,
     most: int = MOST,
 ) -> BuiltKB:
@@ -116,28 +116,28 @@ def add_to_kb(
 
 
 def _add_to(
-    kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: Settings, progress: bool, most: int
+    kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: KBSettings, progress: bool, most: int
 ) -> BuiltKB:
     manifest = kb.manifest
     number, base = len(manifest["segments"]), len(kb)
-    with write_folder_atomically(folder) as new, _parts(new.parent, settings, kb, most) as parts:
-        _read_sources(sources, parts, settings, progress)
+    with write_folder_atomically(folder) as new, _staged(new.parent, settings, kb, most) as staging:
+        _read_sources(sources, staging, settings, progress)
         kb.link_to(new)
         (new / MANIFEST).unlink()
         segment = new / str(number)
         segment.mkdir()
-        sizes = write_segment(parts, segment, info={}, progress=progress)
+        sizes = write_segment(staging, segment, info={}, progress=progress)
         if not sizes["entities"]:
             raise ValueError("Expected sources with entities or names to add, but there are none.")
         rows = _write_rows(segment, kb, base)
         sizes["entities"] = int((rows >= base).sum())
-        added = {"sources": [Path(source).name for source in sources], **parts.read}
+        added = {"sources": [Path(source).name for source in sources], **staging.read}
         info = {**manifest["info"], "added": [*manifest["info"].get("added", []), added]}
         write_manifest(new, {**manifest, "segments": [*manifest["segments"], sizes], "info": info})
-        told = parts.left_out.lines()
+        told = staging.left_out.lines()
         if KB.read_manifest(kb.path) != manifest:  # where the disk knows no locks
             raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
-    return BuiltKB(EntityKB.open(folder), parts.read, told)
+    return BuiltKB(EntityKB.open(folder), staging.read, told)
 
 
 def find_format(path: Path) -> str:
@@ -160,7 +160,7 @@ def find_format(path: Path) -> str:
     return "entities" if {"id", "names"} <= columns else "names"
 
 
-def _read_sources(sources: Sequence[str | Path], parts: Parts, settings: Settings, progress: bool) -> None:
+def _read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSettings, progress: bool) -> None:
     paths = [Path(source) for source in sources]
     if not paths:
         raise ValueError("Expected one or more sources of entities and names, but got nothing.")
@@ -168,31 +168,33 @@ def _read_sources(sources: Sequence[str | Path], parts: Parts, settings: Setting
         if not path.exists():
             raise ValueError(f"Expected a source of entities or names at {path}, but there is nothing.")
     formats = [find_format(path) for path in paths]
-    mentions_only = parts.existing is None and all(format in WITHOUT_ENTITIES for format in formats)
+    mentions_only = staging.existing is None and all(format in WITHOUT_ENTITIES for format in formats)
     unknown = settings.unknown or ("add" if mentions_only else "error")
     dumps = [path for path, format in zip(paths, formats, strict=True) if format == "dump"]
     for path, format in zip(paths, formats, strict=True):
         if format == "dump" and path == dumps[0]:
-            read_dump(dumps, parts, templates=settings.templates, unknown=settings.unknown or "drop", progress=progress)
+            stage_dump(
+                dumps, staging, templates=settings.templates, unknown=settings.unknown or "drop", progress=progress
+            )
         elif format == "wikidata":
-            read_wikidata(path, parts, wikidata=settings.wikidata, unknown=unknown, progress=progress)
+            stage_wikidata(path, staging, wikidata=settings.wikidata, unknown=unknown, progress=progress)
         elif format == "entities":
-            read_entities(path, parts, unknown=unknown, progress=progress)
+            stage_entities(path, staging, unknown=unknown, progress=progress)
         elif format == "names":
-            read_names(path, parts, columns=settings.columns, unknown=unknown, progress=progress)
+            stage_names(path, staging, columns=settings.columns, unknown=unknown, progress=progress)
         elif format == "ppr":
-            read_ppr(path, parts, unknown=unknown, progress=progress)
+            stage_ppr(path, staging, unknown=unknown, progress=progress)
     if settings.persons is not None:
-        read_persons(settings.persons, parts)
+        stage_persons(settings.persons, staging)
 
 
 @contextmanager
-def _parts(beside: Path, settings: Settings, existing: EntityKB | None, most: int) -> Iterator[Parts]:
+def _staged(beside: Path, settings: KBSettings, existing: EntityKB | None, most: int) -> Iterator[Staging]:
     """Temporary files in the hidden folder around the new knowledge base, so that a kill leaves none for ever."""
     folder = beside / ".parts"
     folder.mkdir()
     try:
-        yield Parts(folder, settings.limits, existing, most)
+        yield Staging(folder, settings.limits, existing, most)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
 from ..wikipedia.wikidata import id_of_claim, read_items, text_of
-from .staging import Group, Parts
+from .staging import SourceGroup, Staging
 
 ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person")
 _PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
@@ -42,14 +42,16 @@ class Wikidata:
     site: str | None = None
 
 
-def read_entities(path: Path, parts: Parts, *, unknown: str = "error", progress: bool = False) -> None:
+def stage_entities(path: Path, staging: Staging, *, unknown: str = "error", progress: bool = False) -> None:
     """A table of entities. ValueError names the line that is not as expected."""
-    source, group, loose = parts.add_source(path.name), None, table_kind(path) == ".jsonl"
+    source, group, loose = staging.add_source(path.name), None, table_kind(path) == ".jsonl"
     for line, row in read_table(path, progress=progress):
         try:
             if group is None:
                 columns = _check_columns(row)
-                group = parts.add_group(Group(path.name, "probability" if "prior" in row else "count", False, unknown))
+                group = staging.add_group(
+                    SourceGroup(path.name, "probability" if "prior" in row else "count", False, unknown)
+                )
             if _check_columns(row) != columns and (not loose or ("prior" in row) != ("prior" in columns)):
                 raise ValueError(f"expected the columns {sorted(columns)}, as before, but got {sorted(row)}.")
             count = read_number(row, "count", zero=True) if row.get("count") not in (None, "") else 0.0
@@ -60,18 +62,23 @@ def read_entities(path: Path, parts: Parts, *, unknown: str = "error", progress:
             text = row.get("description") or ""
             if not isinstance(text, str):
                 raise ValueError(f"expected a text for description, but got {text!r}.")
-            parts.add_entity(entity, source=source, line=line, text=text, count=count, person=person, once=True)
+            staging.add_entity(entity, source=source, line=line, text=text, count=count, person=person, once=True)
             for name in dict.fromkeys(_names(row["names"])):
-                parts.add_name(name, entity, group=group, weight=weight)
+                staging.add_name(name, entity, group=group, weight=weight)
         except ValueError as error:
             raise ValueError(f"{path}, line {line}: {error}") from error
-        parts.count("entities read")
+        staging.count("entities read")
     if group is None:
         raise ValueError(f"{path} has no entities: expected lines with the columns {ENTITY_COLUMNS}.")
 
 
-def read_names(
-    path: Path, parts: Parts, *, columns: Sequence[str] | None = None, unknown: str = "error", progress: bool = False
+def stage_names(
+    path: Path,
+    staging: Staging,
+    *,
+    columns: Sequence[str] | None = None,
+    unknown: str = "error",
+    progress: bool = False,
 ) -> None:
     """A table of names. ValueError names the line that is not as expected."""
     group, weighted = None, ""
@@ -84,23 +91,25 @@ def read_names(
                         f"expected the columns name, entity and one of {WEIGHTS} or none, but got {list(row)}."
                     )
                 weighted = weights[0] if weights else ""
-                group = parts.add_group(Group(path.name, weighted or "uniform", False, unknown))
+                group = staging.add_group(SourceGroup(path.name, weighted or "uniform", False, unknown))
             if set(row) != {"name", "entity", *([weighted] if weighted else [])}:
                 raise ValueError(f"expected the columns of the first line, but got {sorted(row)}.")
             name, entity = _text(row, "name"), _text(row, "entity")
-            parts.add_name(name, entity, group=group, weight=read_number(row, weighted, zero=False) if weighted else 1)
+            staging.add_name(
+                name, entity, group=group, weight=read_number(row, weighted, zero=False) if weighted else 1
+            )
         except ValueError as error:
             raise ValueError(f"{path}, line {line}: {error}") from error
-        parts.count("rows of names")
+        staging.count("rows of names")
     if group is None:
         raise ValueError(f"{path} has no names: expected lines with name, entity and, if known, one of {WEIGHTS}.")
 
 
-def read_wikidata(
-    path: Path, parts: Parts, *, wikidata: Wikidata = Wikidata(), unknown: str = "error", progress: bool = False
+def stage_wikidata(
+    path: Path, staging: Staging, *, wikidata: Wikidata = Wikidata(), unknown: str = "error", progress: bool = False
 ) -> None:
     """Items of a Wikidata dump, an item a line. Weights are numbers of sitelinks, and so are counts of Q numbers."""
-    source, group = parts.add_source(path.name), parts.add_group(Group(path.name, "count", False, unknown))
+    source, group = staging.add_source(path.name), staging.add_group(SourceGroup(path.name, "count", False, unknown))
     found = False
     for line, item in read_items(path, progress):
         try:
@@ -110,18 +119,18 @@ def read_wikidata(
             labels, sitelinks = item["labels"] or {}, item.get("sitelinks") or {}
             label = labels.get(wikidata.language)
             title = sitelinks.get(wikidata.site, {}).get("title") if wikidata.site else item["id"]
-            parts.count("items")
+            staging.count("items")
             if label is None or not title:
-                parts.left_out.nameless += 1
+                staging.left_out.nameless += 1
                 continue
             aliases = (item.get("aliases") or {}).get(wikidata.language, [])
             text = (item.get("descriptions") or {}).get(wikidata.language, {}).get("value", "")
             count = 0 if wikidata.site else len(sitelinks)
             human = any(id_of_claim(claim) == _HUMAN for claim in (item.get("claims") or {}).get("P31", []))
-            parts.add_entity(title, source=source, line=line, text=text, count=count, person=human)
+            staging.add_entity(title, source=source, line=line, text=text, count=count, person=human)
             names = [label["value"], *(alias["value"] for alias in aliases)]
             for name in dict.fromkeys(names):
-                parts.add_name(name, title, group=group, weight=max(len(sitelinks), 1))
+                staging.add_name(name, title, group=group, weight=max(len(sitelinks), 1))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{path}, line {line}: expected an item of Wikidata, but {error!r} is missing or odd."
@@ -132,7 +141,7 @@ def read_wikidata(
         raise ValueError(f"{path} has no items: expected JSON of Wikidata, an item a line.")
 
 
-def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool = False) -> None:
+def stage_ppr(folder: Path, staging: Staging, *, unknown: str = "add", progress: bool = False) -> None:
     """The candidates of PPRforNED (Pershina et al., NAACL 2015), a folder of files, one for each document of AIDA.
     Their order tells the answer, and is not used: p(entity | name) is the entity's share of Wikipedia's links
     (`inCount`) to all candidates of the name, as the reader of these files has it, and `inCount` is the entity's count.
@@ -141,7 +150,10 @@ def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name.isdigit())
     if not files:
         raise ValueError(f"Expected the files of PPRforNED, named 1, 2, ..., in {folder}, but there is none.")
-    source, group = parts.add_source(folder.name), parts.add_group(Group(folder.name, "count", False, unknown))
+    source, group = (
+        staging.add_source(folder.name),
+        staging.add_group(SourceGroup(folder.name, "count", False, unknown)),
+    )
     known: dict[str, int] = {}
     named: set[tuple[str, str]] = set()
     for path in tqdm(files, desc="reading PPRforNED", leave=False, disable=None if progress else True):
@@ -149,27 +161,27 @@ def read_ppr(folder: Path, parts: Parts, *, unknown: str = "add", progress: bool
         for line, fields in _read_ppr_lines(path):
             if fields["kind"] == "ENTITY":
                 names = list(dict.fromkeys([fields["text"], fields.get("origText") or fields["text"]]))
-                parts.count("mentions")
+                staging.count("mentions")
                 continue
             title = title_of_url(fields["url"])
             if title is None:
                 raise ValueError(f"{path}, line {line}: expected a url {_TITLE}..., but got {fields['url']!r}.")
             count = int(fields["inCount"])
             if known.get(title) != count:
-                parts.add_entity(title, source=source, line=line, count=count)
+                staging.add_entity(title, source=source, line=line, count=count)
                 known[title] = count
             for name in names:
                 if (name, title) not in named:  # a list comes again in other documents
-                    parts.add_name(name, title, group=group, weight=max(count, 1))
+                    staging.add_name(name, title, group=group, weight=max(count, 1))
                     named.add((name, title))
 
 
-def read_persons(path: Path, parts: Parts) -> None:
+def stage_persons(path: Path, staging: Staging) -> None:
     """Ids of entities that are persons, one a line."""
     with open_source(path) as file:
         for line in file.read().decode("utf-8-sig").splitlines():
             if line.strip():
-                parts.persons.append(" ".join(line.split()))
+                staging.persons.append(" ".join(line.split()))
 
 
 def title_of_url(url: str) -> str | None:

@@ -23,7 +23,7 @@ NO_LIMITS = Limits(max_words=None)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Group(NamedTuple):
+class SourceGroup(NamedTuple):
     """Weights that make up one p(entity | name). links: they are links in texts, which entities are counted by too.
     unknown: what becomes of an id that no source of entities has: "error", "add" it, or "drop" its name. part_of:
     another group whose weights these belong to."""
@@ -57,7 +57,7 @@ class KBLeftOut(LeftOut):
 
 
 @dataclass
-class Parts:
+class Staging:
     """What the sources of a knowledge base have. existing: what it will be added to."""
 
     folder: Path
@@ -68,7 +68,7 @@ class Parts:
     read: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[SourceGroup] = []
         self.sources: list[str] = []
         self.persons: list[str] = []
         self.entities = SortedLines(self.folder / "entities", most=self.most)
@@ -77,7 +77,7 @@ class Parts:
         self.mentioned = SortedSums(self.folder / "mentioned", most=self.most)
         self._mentions_of: list[bool] = []
 
-    def add_group(self, group: Group) -> int:
+    def add_group(self, group: SourceGroup) -> int:
         """The number of a group, which names are added by."""
         assert group.kind in KINDS, group
         assert group.unknown in UNKNOWN, group
@@ -113,7 +113,7 @@ class Parts:
             self.left_out.too_long += 1
             return
         entity = check_id(entity)
-        self.names.add(f"{check_text(key, 'name')}\t{entity}\t{group}", weight)
+        self.names.add(f"{check_characters(key, 'name')}\t{entity}\t{group}", weight)
         if self._mentions_of[group]:
             self.mentioned.add(entity, 1)
 
@@ -126,10 +126,10 @@ def check_id(entity: str) -> str:
     plain = " ".join(entity.split())
     if not plain:
         raise ValueError(f"Expected an id with some text for an entity, but got {entity!r}.")
-    return check_text(plain, "id")
+    return check_characters(plain, "id")
 
 
-def check_text(text: str, what: str) -> str:
+def check_characters(text: str, what: str) -> str:
     """ValueError for halves of characters and for control characters, which tries and lines cannot hold."""
     if text.isascii() and text.isprintable():
         return text

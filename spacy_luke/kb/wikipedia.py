@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..wikipedia.dumps import Page, names_of_title, read_pages
 from ..wikipedia.wikitext import read_article
-from .staging import Group, Parts
+from .staging import SourceGroup, Staging
 
 # The names of templates of disambiguation pages in large Wikipedias; `templates` adds others.
 TEMPLATES = (
@@ -43,9 +43,9 @@ _LED_BRACKETS = re.compile(r"\(\s*[,;:][,;:\s]*")
 LONGEST = 400  # characters of a description; the last word is not cut
 
 
-def read_dump(
+def stage_dump(
     paths: Sequence[Path],
-    parts: Parts,
+    staging: Staging,
     *,
     templates: Sequence[str] = (),
     unknown: str = "drop",
@@ -54,27 +54,27 @@ def read_dump(
     """All parts of one dump. unknown: "drop" leaves links to articles that are not there out, and counts them.
     ValueError where there is no link, and where a file is damaged."""
     title = ", ".join(path.name for path in paths)
-    source = parts.add_source(title)
-    links = parts.add_group(Group(title, "count", True, unknown))
-    others = parts.add_group(Group(title, "count", False, "drop", links))
+    source = staging.add_source(title)
+    links = staging.add_group(SourceGroup(title, "count", True, unknown))
+    others = staging.add_group(SourceGroup(title, "count", False, "drop", links))
     wanted = {name.casefold() for name in (*TEMPLATES, *templates)}
     found, number = False, 0
     for path in paths:
         for page in read_pages(path, progress=progress, task="reading"):
             number += 1
             if page.redirect is not None:
-                parts.count("redirects")
-                parts.add_redirect(page.title, page.redirect)
+                staging.count("redirects")
+                staging.add_redirect(page.title, page.redirect)
                 for name in names_of_title(page.title):
-                    parts.add_name(name, page.redirect, group=others)
+                    staging.add_name(name, page.redirect, group=others)
             elif is_disambiguation(page, wanted):
-                parts.count("disambiguation pages")
+                staging.count("disambiguation pages")
                 name = match[1] if (match := _QUALIFIED.fullmatch(page.title)) else page.title
                 for meaning in _meanings(page):
-                    parts.add_name(name, meaning, group=others)
+                    staging.add_name(name, meaning, group=others)
             else:
-                parts.count("articles")
-                found |= _add_article(page, parts, source, number, links, others)
+                staging.count("articles")
+                found |= _add_article(page, staging, source, number, links, others)
     if not found:
         raise ValueError(f"Expected articles with links in {title}, but there is no link.")
 
@@ -97,15 +97,15 @@ def first_sentence(text: str) -> str:
     return sentence if len(sentence) <= LONGEST else sentence[:LONGEST].rpartition(" ")[0]
 
 
-def _add_article(page: Page, parts: Parts, source: int, number: int, links: int, others: int) -> bool:
+def _add_article(page: Page, staging: Staging, source: int, number: int, links: int, others: int) -> bool:
     article = read_article(page.text, page.wiki)
     person = _PERSON.search(page.text) is not None
-    parts.add_entity(page.title, source=source, line=number, text=first_sentence(article.text), person=person)
+    staging.add_entity(page.title, source=source, line=number, text=first_sentence(article.text), person=person)
     for name in names_of_title(page.title):
-        parts.add_name(name, page.title, group=others)
+        staging.add_name(name, page.title, group=others)
     for link in article.links:
-        parts.add_name(link.text, link.title, group=links)
-    parts.count("links", len(article.links))
+        staging.add_name(link.text, link.title, group=links)
+    staging.count("links", len(article.links))
     return bool(article.links)
 
 

@@ -19,30 +19,30 @@ from ..stores.names import hash_names
 from ..text.forms import letters_of
 from .files import NONE
 from .knowledge_base import EntityKB
-from .staging import Group, Parts
+from .staging import SourceGroup, Staging
 
 _BLOCK = 1 << 14  # names that are hashed at once
 
 
-def write_segment(parts: Parts, folder: Path, *, info: dict[str, Any], progress: bool = False) -> dict[str, int]:
+def write_segment(staging: Staging, folder: Path, *, info: dict[str, Any], progress: bool = False) -> dict[str, int]:
     """The files of a segment but rows.npy; says how many entities, names and candidates there are."""
-    redirects = new_trie(_write_redirects(parts))
-    records = parts.folder / "records"
-    titles = new_trie(_write_records(parts, records, redirects, progress))
-    target_R = _follow(parts, redirects, titles)
+    redirects = new_trie(_write_redirects(staging))
+    records = staging.folder / "records"
+    titles = new_trie(_write_records(staging, records, redirects, progress))
+    target_R = _follow(staging, redirects, titles)
     (folder / "redirects.trie").write_bytes(redirects.tobytes())
     np.save(folder / "redirect_numbers.npy", target_R.astype("<u4"))
-    count_T = _write_entities(parts, records, folder, titles, redirects, target_R)
-    sizes = _write_names(parts, folder, titles, redirects, target_R, count_T, info, progress)
+    count_T = _write_entities(staging, records, folder, titles, redirects, target_R)
+    sizes = _write_names(staging, folder, titles, redirects, target_R, count_T, info, progress)
     np.save(folder / "counts.npy", np.minimum(np.rint(count_T), NONE).astype("<u4"))
     return {"entities": len(titles), **sizes}
 
 
-def _write_redirects(parts: Parts) -> Iterator[str]:
+def _write_redirects(staging: Staging) -> Iterator[str]:
     """The titles of redirects in order, each once; they go to a file together with where they lead."""
     last = None
-    with (parts.folder / "targets").open("w", encoding="utf8", newline="\n") as file:
-        for line in parts.redirects:
+    with (staging.folder / "targets").open("w", encoding="utf8", newline="\n") as file:
+        for line in staging.redirects:
             title = line[: line.index("\t")]
             if title != last:
                 file.write(line)
@@ -50,24 +50,23 @@ def _write_redirects(parts: Parts) -> Iterator[str]:
             last = title
 
 
-def _write_records(parts: Parts, records: Path, redirects: Trie, progress: bool) -> Iterator[str]:
+def _write_records(staging: Staging, records: Path, redirects: Trie, progress: bool) -> Iterator[str]:
     """The ids of all entities in order, each once; a record of each goes to a file."""
-    mentioned = _missing(parts, redirects)
+    mentioned = _missing(staging, redirects)
     stub = next(mentioned, None)
     with records.open("w", encoding="utf8", newline="\n") as file:
         for entity, count, person, text in tqdm(
-            _merge_records(parts), desc="entities", unit="", leave=False, disable=None if progress else True
+            _merge_records(staging), desc="entities", unit="", leave=False, disable=None if progress else True
         ):
             while stub is not None and stub < entity:
                 yield stub
                 stub = next(mentioned, None)
             if stub == entity:
                 stub = next(mentioned, None)
-            if parts.existing is not None and parts.existing.row(entity) >= 0:
+            if staging.existing is not None and staging.existing.row(entity) >= 0:
                 raise ValueError(
                     f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of "
-                    f"it "
-                    "can be added with a table of names; to change it, build the knowledge base again."
+                    "it can be added with a table of names; to change it, build the knowledge base again."
                 )
             file.write(f"{entity}\t{count!r}\t{person}\t{text}\n")
             yield entity
@@ -76,27 +75,27 @@ def _write_records(parts: Parts, records: Path, redirects: Trie, progress: bool)
             stub = next(mentioned, None)
 
 
-def _missing(parts: Parts, redirects: Trie) -> Iterator[str]:
+def _missing(staging: Staging, redirects: Trie) -> Iterator[str]:
     """In order: ids that names have, where these become entities, and those of the knowledge base that is added to."""
-    if parts.existing is None:
-        yield from (entity for entity, _ in parts.mentioned if entity not in redirects)
+    if staging.existing is None:
+        yield from (entity for entity, _ in staging.mentioned if entity not in redirects)
         return
     found = set()
-    add = all(group.unknown == "add" for group in parts.groups)
-    for entity, _ in parts.mentioned:
-        row = parts.existing.row(entity)
+    add = all(group.unknown == "add" for group in staging.groups)
+    for entity, _ in staging.mentioned:
+        row = staging.existing.row(entity)
         if row >= 0:
-            found.add(parts.existing.name_of(row))
+            found.add(staging.existing.name_of(row))
         elif add and entity not in redirects:
             found.add(entity)
     yield from sorted(found)
 
 
-def _merge_records(parts: Parts) -> Iterator[tuple[str, float, int, str]]:
+def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, str]]:
     """Each entity once: the greatest count, a person if one source says so, the first description."""
     last: tuple[str, float, int, str] | None = None
     before = ("", 0, 0)
-    for record in parts.entities:
+    for record in staging.entities:
         entity, source, line, once, count, person, text = record[:-1].split("\t", 6)
         place = (entity, int(source), int(line))
         if last is None or last[0] != entity:
@@ -107,21 +106,21 @@ def _merge_records(parts: Parts) -> Iterator[tuple[str, float, int, str]]:
             if before[1] == place[1]:
                 if once == "1":
                     raise ValueError(
-                        f"{parts.sources[place[1]]}: the id {entity!r} is in line {before[2]} and again in line "
+                        f"{staging.sources[place[1]]}: the id {entity!r} is in line {before[2]} and again in line "
                         f"{place[2]}; expected each id once."
                     )
-                parts.left_out.repeated += 1
+                staging.left_out.repeated += 1
             last = (entity, max(last[1], float(count)), max(last[2], int(person)), last[3] or text)
         before = place
     if last is not None:
         yield last
 
 
-def _follow(parts: Parts, redirects: Trie, titles: Trie) -> np.ndarray:
+def _follow(staging: Staging, redirects: Trie, titles: Trie) -> np.ndarray:
     """int64 (R,): the numbers of the entities that redirects lead to, NONE where they lead nowhere or in a circle."""
     row_R = np.full(len(redirects), NONE, np.int64)
     next_R = np.full(len(redirects), -1, np.int64)
-    with (parts.folder / "targets").open(encoding="utf8", newline="\n") as file:
+    with (staging.folder / "targets").open(encoding="utf8", newline="\n") as file:
         for line in file:
             title, _, target = line[:-1].partition("\t")
             if (row := titles.get(target)) is not None:
@@ -134,12 +133,12 @@ def _follow(parts: Parts, redirects: Trie, titles: Trie) -> np.ndarray:
         if not len(known):
             break
         row_R[known] = row_R[next_R[known]]
-    parts.left_out.redirects = int((row_R == NONE).sum())
+    staging.left_out.redirects = int((row_R == NONE).sum())
     return row_R
 
 
 def _write_entities(
-    parts: Parts, records: Path, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray
+    staging: Staging, records: Path, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray
 ) -> np.ndarray:
     """Descriptions and persons; float64 (T,): the counts that sources gave."""
     starts_T, persons_T = np.full(len(titles), -1, "<i8"), np.zeros(len(titles), "|u1")
@@ -152,10 +151,10 @@ def _write_entities(
             if text:
                 starts_T[number] = end
                 end += texts.write(text.encode("utf8") + b"\n")
-    for person in parts.persons:
+    for person in staging.persons:
         number = _number_of(person, titles, redirects, target_R, None)
         if number < 0:
-            parts.left_out.persons += 1
+            staging.left_out.persons += 1
         else:
             persons_T[number] = 1
     np.save(folder / "description_starts.npy", starts_T)
@@ -180,13 +179,13 @@ class _Name(NamedTuple):
 
 
 def _write_names(
-    parts: Parts, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray, count_T: np.ndarray,
+    staging: Staging, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray, count_T: np.ndarray,
     info: dict[str, Any], progress: bool,
 ) -> dict[str, int]:  # fmt: skip
     """The store of names and the index of loose names. count_T (T,) gets the links, where they are more."""
     count_N, weight_N, entity_C, prior_C = array("I"), array("f"), array("I"), array("f")
     links_T = np.zeros(len(titles), np.float64)
-    keys, longest = parts.folder / "keys", 0
+    keys, longest = staging.folder / "keys", 0
 
     def keep_names() -> Iterator[str]:
         nonlocal longest
@@ -200,7 +199,7 @@ def _write_names(
                 file.write(name.key + "\n")
                 yield name.key
 
-    names = _merge_names(parts, titles, redirects, target_R, links_T)
+    names = _merge_names(staging, titles, redirects, target_R, links_T)
     trie = new_trie(keep_names())
     number_N, hashes_L, loose_L = _hash_names(keys, trie, len(count_N), progress)
     order = np.lexsort((loose_L, -np.frombuffer(weight_N, np.float32)[loose_L], hashes_L))
@@ -238,14 +237,14 @@ def _hash_names(keys: Path, trie: Trie, names: int, progress: bool) -> tuple[np.
 
 
 def _merge_names(
-    parts: Parts, titles: Trie, redirects: Trie, target_R: np.ndarray, links_T: np.ndarray
+    staging: Staging, titles: Trie, redirects: Trie, target_R: np.ndarray, links_T: np.ndarray
 ) -> Iterator[_Name]:
     """The names in order, each once, with their candidates, the best first. links_T (T,) gets the links."""
-    groups, last = parts.groups, ""
+    groups, last = staging.groups, ""
     found: list[tuple[int, int, float]] = []
     is_link = [group.links for group in groups]
-    existing = parts.existing
-    for key, weight in parts.names:
+    existing = staging.existing
+    for key, weight in staging.names:
         name, entity, group_text = key.split("\t")
         group = int(group_text)
         number = titles.get(entity)
@@ -257,23 +256,23 @@ def _merge_names(
                         f"{groups[group].title}: the name {name!r} means {entity!r}, which no source of entities has. "
                         'Add it to one, or say what becomes of such ids: unknown="add" or "drop" (--unknown).'
                     )
-                parts.left_out.unknown += 1
+                staging.left_out.unknown += 1
                 continue
         if is_link[group]:
             links_T[number] += weight
         if name != last:
-            if found and (merged := _merge_name(last, found, parts, titles)):
+            if found and (merged := _merge_name(last, found, staging, titles)):
                 yield merged
             last, found = name, []
         found.append((group, number, weight))
-    if found and (merged := _merge_name(last, found, parts, titles)):
+    if found and (merged := _merge_name(last, found, staging, titles)):
         yield merged
 
 
-def _merge_name(name: str, found: list[tuple[int, int, float]], parts: Parts, titles: Trie) -> _Name | None:
+def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging, titles: Trie) -> _Name | None:
     """found: group, entity and weight, one or more."""
-    limits, weight = parts.limits, sum(row[2] for row in found)
-    groups = parts.groups
+    limits, weight = staging.limits, sum(row[2] for row in found)
+    groups = staging.groups
     if len(found) == 1 and groups[found[0][0]].kind != "probability" and found[0][2] >= limits.min_count:
         return _Name(name, weight, [found[0][1]], [1.0])
     priors: dict[int, float] = {}
@@ -283,24 +282,26 @@ def _merge_name(name: str, found: list[tuple[int, int, float]], parts: Parts, ti
         weights = weights_of.setdefault(of if whole is None else whole, {})
         weights[number] = weights.get(number, 0) + one
     for group in sorted(weights_of):
-        _add_shares(priors, name, weights_of[group], groups[group], parts)
+        _add_shares(priors, name, weights_of[group], groups[group], staging)
     if not priors:
         return None
     best = sorted(priors.items(), key=lambda pair: (-pair[1], titles.restore_key(pair[0])))
     if limits.max_candidates is not None and len(best) > limits.max_candidates:
-        parts.left_out.extra_candidates += len(best) - limits.max_candidates
+        staging.left_out.extra_candidates += len(best) - limits.max_candidates
         best = best[: limits.max_candidates]
     return _Name(name, weight, [number for number, _ in best], [prior for _, prior in best])
 
 
-def _add_shares(priors: dict[int, float], name: str, weights: dict[int, float], group: Group, parts: Parts) -> None:
+def _add_shares(
+    priors: dict[int, float], name: str, weights: dict[int, float], group: SourceGroup, staging: Staging
+) -> None:
     """min(1, what is there + this group's p(entity | name))."""
     total = sum(weights.values())
     if group.kind == "probability" and total > 1 + SLACK:
         raise ValueError(f"{group.title}: the priors of the name {name!r} sum up to {total:g}; expected 1 at most.")
     for number, weight in weights.items():
-        if group.kind == "count" and weight < parts.limits.min_count:
-            parts.left_out.rare_candidates += 1
+        if group.kind == "count" and weight < staging.limits.min_count:
+            staging.left_out.rare_candidates += 1
             continue
         share = (
             weight if group.kind == "probability" else 1 / len(weights) if group.kind == "uniform" else weight / total

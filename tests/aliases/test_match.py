@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.aliases.counts import AliasCounts
-from spacy_luke.aliases.match import Filter, count_names, find_names, join_words, split_key
+from spacy_luke.aliases.match import Filter, count_names, join_words, match_names, split_key
 from spacy_luke.aliases.trie import new_trie
 from spacy_luke.text.forms import key_of
 
@@ -26,7 +26,7 @@ def make_store(names, case="exact", links=1, occurring=1):
 def spans(store, words, **settings):
     overlaps = settings.pop("overlaps", False)
     text = join_words(((word, True) for word in words), case=store.case)
-    found = find_names(store, text, names=Filter(**settings), overlaps=overlaps)
+    found = match_names(store, text, names=Filter(**settings), overlaps=overlaps)
     return [(text.number_W[match.start], text.number_W[match.end - 1] + 1) for match in found]
 
 
@@ -94,7 +94,7 @@ def test_words_joined_without_blanks():
     store = make_store(["NewYork", "AT&T", "New York"])
     text = join_words([("New", False), ("York", False), ("AT", False), ("&", True), ("T", True)], case="exact")
     assert text.text == "NewYorkAT&T"
-    assert [(x.start, x.end) for x in find_names(store, text)] == [(0, 2), (2, 5)]
+    assert [(x.start, x.end) for x in match_names(store, text)] == [(0, 2), (2, 5)]
 
 
 def test_shorter_name_where_the_longer_is_not_linked_enough():

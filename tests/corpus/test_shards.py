@@ -10,7 +10,7 @@ from spacy_luke.corpus import shard_writer
 from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.shards import (
     Example,
-    Page,
+    PageExamples,
     Shards,
     entity_vocab_sha256,
     tokenizer_fingerprint,
@@ -37,8 +37,8 @@ def write(folder, pages, **settings):
 @pytest.fixture
 def pages():
     return [
-        Page("A", 3, [example([5, 6, 7], [(0, 2, 3)]), example([8])]),
-        Page("Ünd\u2028", 1, [example([9, 5], [(0, 1, 1), (1, 2, 3)])]),
+        PageExamples("A", 3, [example([5, 6, 7], [(0, 2, 3)]), example([8])]),
+        PageExamples("Ünd\u2028", 1, [example([9, 5], [(0, 1, 1), (1, 2, 3)])]),
     ]
 
 
@@ -78,7 +78,7 @@ def test_no_examples(tmp_path):
 
 
 def test_no_mentions_at_all(tmp_path):
-    found = write(tmp_path / "shards", [Page("A", 1, [example([5])])])
+    found = write(tmp_path / "shards", [PageExamples("A", 1, [example([5])])])
     assert len(found[0].entities) == 0
 
 

@@ -20,7 +20,7 @@ from spacy_luke.corpus.linked_corpus import (
 )
 from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.shard_writer import ShardWriter, make_block
-from spacy_luke.corpus.shards import Page, Shards
+from spacy_luke.corpus.shards import PageExamples, Shards
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.readers.sentences import RuleSentences
@@ -61,7 +61,7 @@ def write_corpus(
 
 
 def write_shards(
-    pages: Iterable[Page],
+    pages: Iterable[PageExamples],
     output: Path,
     *,
     tokenizer: PieceTokenizer,

@@ -13,16 +13,16 @@ pytestmark = [
 
 from spacy_luke.graph.pykeen_engine import PykeenEngine  # noqa: E402
 from spacy_luke.graph.ranks import metrics_of, rank_triples  # noqa: E402
-from spacy_luke.graph.settings import Settings  # noqa: E402
+from spacy_luke.graph.settings import TransESettings  # noqa: E402
 from spacy_luke.graph.train import METRICS, VECTORS, train_graph  # noqa: E402
 from spacy_luke.vectors.store import EntityVectors  # noqa: E402
 
-SETTINGS = Settings(engine="pykeen", size=8, epochs=6, batch_size=32, negatives=8, learning_rate=0.3)
+SETTINGS = TransESettings(engine="pykeen", size=8, epochs=6, batch_size=32, negatives=8, learning_rate=0.3)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_our_ranks_are_those_of_pykeens_evaluator(small_graph, norm):
-    settings = Settings(**{**SETTINGS.to_dict(), "norm": norm})
+    settings = TransESettings(**{**SETTINGS.to_dict(), "norm": norm})
     engine = PykeenEngine(small_graph, settings)
     engine.train_epoch(0, None)
     test, known = small_graph.triples["test"], small_graph.known()
@@ -33,7 +33,7 @@ def test_our_ranks_are_those_of_pykeens_evaluator(small_graph, norm):
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_each_rank_is_pykeens(small_graph, norm):
-    engine = PykeenEngine(small_graph, Settings(**{**SETTINGS.to_dict(), "norm": norm}))
+    engine = PykeenEngine(small_graph, TransESettings(**{**SETTINGS.to_dict(), "norm": norm}))
     triples, known = small_graph.triples["test"], small_graph.known()
     ranks = rank_triples(*engine.vectors(), triples, known, norm=norm)
     for i in range(len(triples)):
@@ -45,7 +45,7 @@ def test_each_rank_is_pykeens(small_graph, norm):
 @pytest.mark.parametrize(("reciprocal", "normalize"), [(False, True), (True, False)])
 def test_a_run_writes_a_store(small_graph, tmp_path, loss, reciprocal, normalize):
     changed = {"loss": loss, "reciprocal": reciprocal, "normalize": normalize, "margin": 1.0}
-    found = train_graph(small_graph, tmp_path / "run", Settings(**{**SETTINGS.to_dict(), **changed}), every=3)
+    found = train_graph(small_graph, tmp_path / "run", TransESettings(**{**SETTINGS.to_dict(), **changed}), every=3)
     assert 0 < found["test"]["mrr"] < 1
     assert found["history"][-1]["loss"] < found["history"][0]["loss"]
     assert len(EntityVectors.open(tmp_path / "run" / VECTORS)) == 46

@@ -6,12 +6,12 @@ import pytest
 from safetensors.torch import load_file
 
 from spacy_luke.graph.engines import SparseEngine
-from spacy_luke.graph.settings import Settings
+from spacy_luke.graph.settings import TransESettings
 from spacy_luke.graph.train import BEST, METRICS, STATE, VECTORS, train_graph
 from spacy_luke.graph.triples import Graph
 from spacy_luke.vectors.store import EntityVectors
 
-SETTINGS = Settings(size=8, epochs=12, batch_size=16, negatives=20, learning_rate=0.3, reciprocal=True)
+SETTINGS = TransESettings(size=8, epochs=12, batch_size=16, negatives=20, learning_rate=0.3, reciprocal=True)
 WRITTEN = (f"{VECTORS}/vectors.npy", "relations.npy", "relations.txt", STATE, BEST)
 
 
@@ -33,7 +33,7 @@ def without_times(folder):
 
 
 def test_it_learns_what_follows_from_the_rest(small_graph, tmp_path):
-    settings = Settings(size=4, epochs=20, batch_size=16, negatives=20, learning_rate=1.0)
+    settings = TransESettings(size=4, epochs=20, batch_size=16, negatives=20, learning_rate=1.0)
     found = train_graph(small_graph, tmp_path / "run", settings, every=5)
     assert found["test"]["mrr"] > 0.9
     assert found["test"]["hits@3"] == 1.0
@@ -107,7 +107,7 @@ def test_runs_are_not_mixed(small_graph, tmp_path):
     train_graph(small_graph, run, SETTINGS, every=12)
     with pytest.raises(ValueError, match="is not empty"):
         train_graph(small_graph, run, SETTINGS, every=12)
-    other = Settings(**{**SETTINGS.to_dict(), "seed": 1})
+    other = TransESettings(**{**SETTINGS.to_dict(), "seed": 1})
     with pytest.raises(ValueError, match=r"its settings is \{'seed': 0\}, but now \{'seed': 1\}"):
         train_graph(small_graph, run, other, every=12, resume=True)
     graph = Graph(
@@ -122,14 +122,14 @@ def test_runs_are_not_mixed(small_graph, tmp_path):
 
 def test_a_loss_that_is_no_number(small_graph, tmp_path):
     with pytest.raises(ValueError, match="Take a smaller learning rate"):
-        train_graph(small_graph, tmp_path / "run", Settings(size=4, epochs=3, learning_rate=1e38))
+        train_graph(small_graph, tmp_path / "run", TransESettings(size=4, epochs=3, learning_rate=1e38))
 
 
 def test_without_pykeen(small_graph, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "spacy_luke.graph.pykeen_engine", raising=False)
     monkeypatch.setitem(sys.modules, "pykeen.evaluation", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-luke\[kg\]'. Or take the engine sparse"):
-        train_graph(small_graph, tmp_path / "run", Settings(engine="pykeen"))
+        train_graph(small_graph, tmp_path / "run", TransESettings(engine="pykeen"))
 
 
 def test_a_run_that_was_killed_before_its_first_state(small_graph, tmp_path):
@@ -138,7 +138,7 @@ def test_a_run_that_was_killed_before_its_first_state(small_graph, tmp_path):
     folder.mkdir()
     (folder / f".{STATE}.abcdefgh.new").mkdir()
     (folder / BEST).write_bytes(b"of the killed run")
-    settings = Settings(size=4, epochs=2, batch_size=16, negatives=20, learning_rate=1.0)
+    settings = TransESettings(size=4, epochs=2, batch_size=16, negatives=20, learning_rate=1.0)
     found = train_graph(small_graph, folder, settings, every=1)
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         [BEST, METRICS, STATE, VECTORS, "relations.npy", "relations.txt"]

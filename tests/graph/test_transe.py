@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.graph.settings import Settings
+from spacy_luke.graph.settings import TransESettings
 from spacy_luke.graph.transe import Tables, distances, loss_of, train_epoch, train_step
 
 N, R = 30, 3
@@ -49,7 +49,7 @@ def plain_loss(entities, relations, triples, negatives, settings):
 @pytest.mark.parametrize(("reciprocal", "normalize"), [(False, False), (True, True)])
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_step_equals_its_plain_twin(loss, norm, reciprocal, normalize, everything):
-    settings = Settings(
+    settings = TransESettings(
         size=6, loss=loss, norm=norm, reciprocal=reciprocal, normalize=normalize, margin=2.0, temperature=0.7
     )
     triples, negatives = make_batch()
@@ -69,7 +69,7 @@ def test_a_step_equals_its_plain_twin(loss, norm, reciprocal, normalize, everyth
 
 
 def test_only_touched_rows_move():
-    settings = Settings(size=6, normalize=True)
+    settings = TransESettings(size=6, normalize=True)
     triples, negatives = make_batch()
     tables = Tables.fresh(N, R, settings)
     before = tables.entities_ND.clone()
@@ -90,7 +90,7 @@ def test_distances(norm):
 
 
 def test_the_loss_falls_and_epochs_are_repeatable():
-    settings = Settings(size=8, epochs=5, batch_size=4, negatives=10, learning_rate=0.3)
+    settings = TransESettings(size=8, epochs=5, batch_size=4, negatives=10, learning_rate=0.3)
     triples = torch.cat([make_batch(seed)[0] for seed in range(4)]).int()
     runs = []
     for _ in range(2):
@@ -101,7 +101,7 @@ def test_the_loss_falls_and_epochs_are_repeatable():
 
 
 def test_a_right_entity_among_the_negatives_does_not_count():
-    settings = Settings(loss="margin", margin=1.0)
+    settings = TransESettings(loss="margin", margin=1.0)
     true, wrong = torch.tensor([1.0]), torch.tensor([[0.5, 1.0, 9.0]])
     same = torch.tensor([[False, True, False]])
     assert loss_of(true, wrong, same, settings).item() == pytest.approx(1.5 / 2)
@@ -121,4 +121,4 @@ def test_a_right_entity_among_the_negatives_does_not_count():
 )
 def test_bad_settings(settings, message):
     with pytest.raises(ValueError, match=message):
-        Settings(**settings)
+        TransESettings(**settings)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.kb.build import Settings, add_to_kb, build_kb
+from spacy_luke.kb.build import KBSettings, add_to_kb, build_kb
 from spacy_luke.kb.knowledge_base import EntityKB, hold_kb
 from spacy_luke.stores.folder import MANIFEST
 from spacy_luke.vectors.build import build_vectors
@@ -183,7 +183,7 @@ def test_what_is_there_cannot_be_added(kb, tmp_path):
     names = write_names(tmp_path / "names.tsv", "x\tNowhere\t1")
     with pytest.raises(ValueError, match="'x' means 'Nowhere', which no source of entities has"):
         add_to_kb(kb, [names])
-    assert add_to_kb(kb, [names], settings=Settings(unknown="add")).kb.row("Nowhere") == 8
+    assert add_to_kb(kb, [names], settings=KBSettings(unknown="add")).kb.row("Nowhere") == 8
 
 
 def test_as_plain_dicts(tmp_path_factory):
@@ -229,7 +229,7 @@ def test_ten_thousand_candidates(tmp_path):
     (tmp_path / "kb30").mkdir()
     from spacy_luke.aliases.counts import Limits
 
-    built = build_kb([names], tmp_path / "kb30", settings=Settings(Limits(max_words=None, max_candidates=30)))
+    built = build_kb([names], tmp_path / "kb30", settings=KBSettings(Limits(max_words=None, max_candidates=30)))
     assert len(built.kb.candidates("John")) == 30
     assert built.left_out == ["9,970 candidates beyond max_candidates"]
 

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from spacy_luke.kb.build import Settings, build_kb
+from spacy_luke.kb.build import KBSettings, build_kb
 from spacy_luke.kb.sources import Wikidata
 
 ITEMS = "data/ed_opentapioca/opentapioca/tests/data"
@@ -34,7 +34,7 @@ def test_wikidata(shared, tmp_path):
     assert kb.count(belgium) > 200
     persons = {kb.name_of(row) for row in range(len(kb)) if kb.is_person(row)}
     assert len(persons) > 10
-    titles = build_kb(sources[:1], tmp_path / "titles", settings=Settings(wikidata=Wikidata("de", "enwiki"))).kb
+    titles = build_kb(sources[:1], tmp_path / "titles", settings=KBSettings(wikidata=Wikidata("de", "enwiki"))).kb
     assert titles.candidates("Belgien")[0].entity == "Belgium"
 
 
@@ -58,7 +58,7 @@ def test_a_whole_wikipedia(shared, tmp_path):
 
 def test_english_articles(shared, tmp_path):
     dump = shared("data/wiki_wikipedia2vec_sample/enwiki-pages-articles-sample.xml.bz2")
-    kb = build_kb([dump], tmp_path / "kb", settings=Settings(unknown="add")).kb
+    kb = build_kb([dump], tmp_path / "kb", settings=KBSettings(unknown="add")).kb
     assert len(kb) > 100
     described = [kb.description(row) for row in range(len(kb)) if kb.description(row)]
     assert len(described) == 2

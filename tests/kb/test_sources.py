@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spacy_luke.aliases.counts import Limits
-from spacy_luke.kb.build import Settings, build_kb, find_format
+from spacy_luke.kb.build import KBSettings, build_kb, find_format
 from spacy_luke.kb.sources import Wikidata, title_of_url
 from tests.kb.kbs import ENTITIES, write_entities
 
@@ -43,7 +43,7 @@ def build(tmp_path):
             paths[-1].parent.mkdir(exist_ok=True)
             data = content if isinstance(content, bytes) else content.encode("utf8", "surrogatepass")
             paths[-1].write_bytes(data)
-        return build_kb(paths, tmp_path / "kb", settings=Settings(**settings))
+        return build_kb(paths, tmp_path / "kb", settings=KBSettings(**settings))
 
     return build
 
@@ -116,7 +116,7 @@ def test_nothing(tmp_path):
     with pytest.raises(ValueError, match="there is nothing"):
         build_kb([tmp_path / "none.csv"], tmp_path / "kb")
     with pytest.raises(ValueError, match="unknown must be one of"):
-        Settings(unknown="ignore")
+        KBSettings(unknown="ignore")
 
 
 def test_odd_titles(build):

@@ -4,7 +4,7 @@ import bz2
 
 import pytest
 
-from spacy_luke.kb.build import Settings, build_kb
+from spacy_luke.kb.build import KBSettings, build_kb
 from spacy_luke.kb.wikipedia import LONGEST, first_sentence, is_disambiguation
 from spacy_luke.wikipedia.dumps import Page
 from spacy_luke.wikipedia.wikitext import Wiki
@@ -70,13 +70,13 @@ def test_a_dump(dump, tmp_path):
 
 
 def test_links_to_pages_that_are_not_there(dump, tmp_path):
-    kb = build_kb([dump], tmp_path / "kb", settings=Settings(unknown="add")).kb
+    kb = build_kb([dump], tmp_path / "kb", settings=KBSettings(unknown="add")).kb
     assert {"planet", "Nowhere", "Silver"} & set(kb.entities()) == {"Nowhere", "Silver"}
     assert kb.row("Planet") >= 0
     assert kb.count(kb.row("Planet")) == 1
     assert "Sol" not in set(kb.entities())
     with pytest.raises(ValueError, match="which no source of entities has"):
-        build_kb([dump], tmp_path / "kb2", settings=Settings(unknown="error"))
+        build_kb([dump], tmp_path / "kb2", settings=KBSettings(unknown="error"))
 
 
 def test_parts_are_one_dump(dump, tmp_path):

@@ -40,7 +40,7 @@ from .gold import (
 )
 from .inputs import LinkInput, training_items
 from .outputs import Linked, write_links
-from .prediction import AskedDoc, chunk_docs, score_mentions
+from .prediction import AskedDoc, chunk_docs, score_candidates
 from .settings import LinkerSettings
 from .stores import KBComponent
 
@@ -114,7 +114,7 @@ class LukeLinker(LinkerSettings, KBComponent):
     def _link(self, chunk: Sequence[AskedDoc]) -> Iterable[list[Linked]]:
         if not any(one.mentions for one in chunk):
             return [[] for _ in chunk]
-        return score_mentions(
+        return score_candidates(
             chunk, self.table(), self._decide, settings=self.input(), tokenizer=self.tokenizer, name=self.name
         )
 

@@ -49,8 +49,7 @@ def _embed(
     if old is not None and old.size != encoder.size:
         raise ValueError(
             f"The vectors in {old.path} have {old.size} numbers, but the encoder makes {encoder.size}. Give the "
-            f"encoder that "
-            "they were made with, or make all of them again (--again)."
+            "encoder that they were made with, or make all of them again (--again)."
         )
     made = 0
     folder.mkdir()

@@ -44,7 +44,7 @@ def chunk_docs(asked: Iterable[AskedDoc]) -> Iterator[list[AskedDoc]]:
         yield chunk
 
 
-def score_mentions(
+def score_candidates(
     chunk: Sequence[AskedDoc],
     table: EntityTable,
     decide: Decide,

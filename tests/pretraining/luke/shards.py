@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spacy_luke.corpus.shards import Example, Page, Shards
+from spacy_luke.corpus.shards import Example, PageExamples, Shards
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.pretraining.luke.masking import MaskingSettings
 from spacy_luke.pretraining.luke.windows import LukeWindows
@@ -37,7 +37,7 @@ def make_example(rng: np.random.Generator, *, pieces: int, page: int, most: int 
 def make_shards(folder, *, pages: int = 12, seed: int = 0, most: int = 60) -> Shards:
     rng = np.random.default_rng(seed)
     made = [
-        Page(f"E{page}", FIRST + page, [make_example(rng, pieces=300, page=page, most=most) for _ in range(5)])
+        PageExamples(f"E{page}", FIRST + page, [make_example(rng, pieces=300, page=page, most=most) for _ in range(5)])
         for page in range(pages)
     ]
     return write_shards(made, folder, tokenizer=TOKENIZER, vocab=make_vocab(), max_pieces=62)
