@@ -52,7 +52,7 @@ run: $(VENV)/.run
 
 test test-slow test-matrix: export OMP_NUM_THREADS = 1
 
-test: style
+test: style types
 	$(BIN)/python $(PYTEST)
 
 style: $(VENV)/.dev

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spacy.language import Language
-from thinc.api import Model
 
+from ..encoders.nodes import EncoderModel
 from .base import check_markers
 from .encoder import LukeEncoderOwner
 from .factories import Configured, Function, Setting, model_block, register
@@ -101,7 +101,7 @@ make_ernie_relation = register(
 def make_ernie_encoder(
     nlp: Language,
     name: str,
-    model: Model,
+    model: EncoderModel,
     knowledge: KnownGetter | None,
     alignment: str,
     max_window: int | None,
