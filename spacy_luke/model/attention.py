@@ -23,6 +23,7 @@ from . import attention_cpu as cpu
 from .attention_cpu import KeysValues
 from .attention_groups import attend_packed, attend_with_own
 from .dropout import dropout
+from .int8 import Inputs, quantize_once
 from .packing import EntityRows, Packing
 
 
@@ -59,17 +60,18 @@ class Attention(nn.Module):
         words_ND: (NW, D), entities_ED: (NE, D), packing: of word-and-entity windows (`pack_pairs`).
         RETURNS: (NW, D) and (NE, D), after the output projection.
         """
-        words, entities = self._keys_values(words_ND), self._keys_values(entities_ED)
+        from_words, from_entities = self._read(words_ND), self._read(entities_ED)
+        words, entities = self._keys_values(from_words), self._keys_values(from_entities)
         if self.entity_aware and cpu.has_log_sums(words_ND):
             runs = packing.lengths, packing.more_lengths
-            entities_out_ED = self._entities_in_parts(entities_ED, words, entities, *runs)
-            return self._words_in_parts(words_ND, words, entities, *runs), entities_out_ED
-        q_w, q_e = self._heads(self.query, words_ND), self._entity_query(entities_ED)
+            entities_out_ED = self._entities_in_parts(from_entities, words, entities, *runs)
+            return self._words_in_parts(from_words, words, entities, *runs), entities_out_ED
+        q_w, q_e = self._heads(self.query, from_words), self._entity_query(from_entities)
         k_w, k_e = words[0], entities[0]
         if self.entity_aware:
             width = k_w.shape[-1]
-            q_w = torch.cat([q_w, self._heads(self.w2e_query, words_ND)], -1)
-            q_e = torch.cat([q_e, self._heads(self.e2e_query, entities_ED)], -1)
+            q_w = torch.cat([q_w, self._heads(self.w2e_query, from_words)], -1)
+            q_e = torch.cat([q_e, self._own_query(from_entities)], -1)
             k_w, k_e = F.pad(k_w, (0, width)), F.pad(k_e, (width, 0))
         v_NHK = torch.cat([words[1], entities[1]])
         out_ND = attend_packed(torch.cat([q_w, q_e]), torch.cat([k_w, k_e]), v_NHK, packing, rate=self._rate)
@@ -80,16 +82,18 @@ class Attention(nn.Module):
         """`forward` for the entities alone, where nobody asks for the words any more (the last layer): (NE, D)."""
         if not (self.entity_aware and cpu.has_log_sums(words_ND)):
             return self.forward(words_ND, entities_ED, packing)[1]
-        words, entities = self._keys_values(words_ND), self._keys_values(entities_ED)
-        return self._entities_in_parts(entities_ED, words, entities, packing.lengths, packing.more_lengths)
+        from_entities = self._read(entities_ED)
+        words, entities = self._keys_values(self._read(words_ND)), self._keys_values(from_entities)
+        return self._entities_in_parts(from_entities, words, entities, packing.lengths, packing.more_lengths)
 
     def words_only(self, words_ND: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
         """Words see the words of their window.
 
         RETURNS: (NW, D) after the output projection, and the keys and values (NW, H, K) for `entities_only`.
         """
-        k_NHK, v_NHK = self._keys_values(words_ND)
-        out_ND = attend_packed(self._heads(self.query, words_ND), k_NHK, v_NHK, packing, rate=self._rate)
+        from_words = self._read(words_ND)
+        k_NHK, v_NHK = self._keys_values(from_words)
+        out_ND = attend_packed(self._heads(self.query, from_words), k_NHK, v_NHK, packing, rate=self._rate)
         return self._finish(out_ND), k_NHK, v_NHK
 
     def entities_together(
@@ -99,10 +103,11 @@ class Attention(nn.Module):
 
         lengths, counts: words and entities of each window, which are consecutive rows. RETURNS: (NE, D).
         """
-        words, entities = (k_NHK, v_NHK), self._keys_values(entities_ED)
+        from_entities = self._read(entities_ED)
+        words, entities = (k_NHK, v_NHK), self._keys_values(from_entities)
         if cpu.has_log_sums(entities_ED):
-            return self._entities_in_parts(entities_ED, words, entities, lengths, counts)
-        queries = (self._entity_query(entities_ED), self._own_query(entities_ED))
+            return self._entities_in_parts(from_entities, words, entities, lengths, counts)
+        queries = (self._entity_query(from_entities), self._own_query(from_entities))
         windows = zip(*(x.split(list(lengths)) for x in words), *(x.split(list(counts)) for x in (*queries, *entities)))
         attended = [
             attend(to_words, to_entities, (k_w, v_w), (k_e, v_e), rate=self._rate)
@@ -121,13 +126,14 @@ class Attention(nn.Module):
         group_size: so many consecutive entities (G) see one another; 1: an entity sees itself alone.
         RETURNS: (NE, D) after the output projection.
         """
-        own_EHG, own_v_EHGK = self._own_group(entities_ED, group_size)
-        q_EHK = self._entity_query(entities_ED)
+        from_entities = self._read(entities_ED)
+        own_EHG, own_v_EHGK = self._own_group(from_entities, group_size)
+        q_EHK = self._entity_query(from_entities)
         return self._finish(attend_with_own(q_EHK, (k_NHK, v_NHK), own_EHG, own_v_EHGK, rows, rate=self._rate))
 
-    def _own_group(self, entities_ED: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    def _own_group(self, from_entities: Inputs, size: int) -> tuple[Tensor, Tensor]:
         """Scaled scores of each entity for the G members of its group (NE, H, G), and their values (NE, H, G, K)."""
-        heads = (self._own_query(entities_ED), *self._keys_values(entities_ED))
+        heads = (self._own_query(from_entities), *self._keys_values(from_entities))
         q_nGHK, k_nGHK, v_nGHK = (x.unflatten(0, (-1, size)) for x in heads)
         scores_EHG = torch.einsum("nghk,nohk->ngho", q_nGHK, k_nGHK).flatten(0, 1) * q_nGHK.shape[-1] ** -0.5
         values_EHGK = v_nGHK.transpose(1, 2)[:, None].expand(-1, size, -1, -1, -1).flatten(0, 1)
@@ -135,40 +141,44 @@ class Attention(nn.Module):
 
     def _words_in_parts(
         self,
-        words_ND: Tensor,
+        from_words: Inputs,
         words: KeysValues,
         entities: KeysValues,
         lengths: Sequence[int],
         counts: Sequence[int],
     ) -> Tensor:
-        to_words = self._heads(self.query, words_ND)
-        to_entities = cpu.query_or_fold(self.w2e_query, words_ND, entities[0], counts)
+        to_words = self._heads(self.query, from_words)
+        to_entities = cpu.query_or_fold(self.w2e_query, from_words, entities[0], counts)
         return self._finish(cpu.attend_in_parts(to_words, to_entities, words, entities, lengths, lengths, counts))
 
     def _entities_in_parts(
         self,
-        entities_ED: Tensor,
+        from_entities: Inputs,
         words: KeysValues,
         entities: KeysValues,
         lengths: Sequence[int],
         counts: Sequence[int],
     ) -> Tensor:
-        to_words, to_entities = self._entity_query(entities_ED), self._own_query(entities_ED)
+        to_words, to_entities = self._entity_query(from_entities), self._own_query(from_entities)
         return self._finish(cpu.attend_in_parts(to_words, to_entities, words, entities, counts, lengths, counts))
 
-    def _entity_query(self, entities_ED: Tensor) -> Tensor:
+    def _read(self, x_ND: Tensor) -> Inputs:
+        """What queries, keys and values are computed from: quantised once for all of them, where they are int8."""
+        return quantize_once(self.key, x_ND)
+
+    def _entity_query(self, from_entities: Inputs) -> Tensor:
         """What entities ask words."""
-        return self._heads(self.e2w_query if self.entity_aware else self.query, entities_ED)
+        return self._heads(self.e2w_query if self.entity_aware else self.query, from_entities)
 
-    def _own_query(self, entities_ED: Tensor) -> Tensor:
+    def _own_query(self, from_entities: Inputs) -> Tensor:
         """What entities ask entities."""
-        return self._heads(self.e2e_query if self.entity_aware else self.query, entities_ED)
+        return self._heads(self.e2e_query if self.entity_aware else self.query, from_entities)
 
-    def _keys_values(self, x_ND: Tensor) -> KeysValues:
-        return self._heads(self.key, x_ND), self._heads(self.value, x_ND)
+    def _keys_values(self, x: Inputs) -> KeysValues:
+        return self._heads(self.key, x), self._heads(self.value, x)
 
-    def _heads(self, linear: nn.Linear, x_ND: Tensor) -> Tensor:
-        x_NHK: Tensor = linear(x_ND).unflatten(-1, (self.num_heads, -1))
+    def _heads(self, linear: nn.Linear, x: Inputs) -> Tensor:
+        x_NHK: Tensor = linear(x).unflatten(-1, (self.num_heads, -1))
         return x_NHK
 
     def _finish(self, x_ND: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
+from .int8 import Inputs, Rows
+
 KERNEL = "_scaled_dot_product_flash_attention_for_cpu"
 # Measured on a Xeon with AMX: up to so many keys the plain computation is faster than the fused kernel, whose gradient
 # is slow for few keys.
@@ -45,16 +47,17 @@ class FoldedKeys:
         return out_HSK[None], scores_HSL.logsumexp(-1)[None]
 
 
-def query_or_fold(query: nn.Linear, words_ND: Tensor, k_EHK: Tensor, counts: Sequence[int]) -> Tensor | FoldedKeys:
+def query_or_fold(query: nn.Linear, words: Inputs, k_EHK: Tensor, counts: Sequence[int]) -> Tensor | FoldedKeys:
     """How words see entities: by queries of their own (NW, H, K), or, where the entities of all windows are few, by
-    keys that the query is folded into. k_EHK: keys of the entities; counts: entities of each window."""
+    keys that the query is folded into; never in int8, where the two differ, and with them a window's results in
+    different batches. k_EHK: keys of the entities; counts: entities of each window."""
     heads = k_EHK.shape[1]
-    if max(counts, default=0) * heads * FEW > words_ND.shape[-1]:
-        query_NHK: Tensor = query(words_ND).unflatten(-1, (heads, -1))
+    if isinstance(words, Rows) or max(counts, default=0) * heads * FEW > words.shape[-1]:
+        query_NHK: Tensor = query(words).unflatten(-1, (heads, -1))
         return query_NHK
     weight_HKD, bias_HK = query.weight.unflatten(0, (heads, -1)), query.bias.unflatten(0, (heads, -1))
     keys_EHD = torch.einsum("ehk,hkd->ehd", k_EHK, weight_HKD)
-    return FoldedKeys(words_ND, keys_EHD, torch.einsum("ehk,hk->eh", k_EHK, bias_HK))
+    return FoldedKeys(words, keys_EHD, torch.einsum("ehk,hk->eh", k_EHK, bias_HK))
 
 
 def attend_in_parts(

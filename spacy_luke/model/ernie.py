@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from .attention import Attention
 from .config import TransformerConfig
+from .int8 import multiply_with
 from .luke import FEED_FORWARD_ROWS, Encoder, Layer, Layers, Windows, WordEmbeddings, activate
 from .packing import Packing, pack
 
@@ -172,8 +173,8 @@ class Aggregator(Layer):
 
     def _fuse(self, words_ND: Tensor, entities_MH: Tensor, rows_M: Tensor) -> tuple[Tensor, Tensor]:
         # Every piece gets both biases, with or without an entity, as in the original.
-        hidden_NF = F.linear(words_ND, self.up.weight, self.up.bias + self.entity_up.bias)
-        hidden_NF.index_add_(0, rows_M, F.linear(entities_MH, self.entity_up.weight))
+        hidden_NF = multiply_with(self.up, words_ND, self.up.bias + self.entity_up.bias)
+        hidden_NF.index_add_(0, rows_M, multiply_with(self.entity_up, entities_MH, None))
         hidden_NF = activate(hidden_NF, self.activation)
         words, entities = self.down(hidden_NF), self.entity_down(hidden_NF[rows_M])
         if self.fusion == "paper":

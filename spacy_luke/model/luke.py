@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from . import int8
 from .attention import Attention
 from .config import LukeConfig, TransformerConfig
 from .dropout import Dropout
@@ -142,9 +143,10 @@ class Layer(nn.Module):
     def finish(self, x_ND: Tensor, attended_ND: Tensor) -> Tensor:
         """Residual, LayerNorm and feed-forward: (N, D)."""
         x_ND = self.attention_norm(x_ND + self.dropout(attended_ND))
-        if torch.is_grad_enabled() or len(x_ND) <= FEED_FORWARD_ROWS:
+        rows = FEED_FORWARD_ROWS if isinstance(self.up, nn.Linear) else int8.ROWS
+        if torch.is_grad_enabled() or len(x_ND) <= rows:
             return self._feed_forward(x_ND)
-        return torch.cat([self._feed_forward(part) for part in x_ND.split(FEED_FORWARD_ROWS)])
+        return torch.cat([self._feed_forward(part) for part in x_ND.split(rows)])
 
     def _feed_forward(self, x_ND: Tensor) -> Tensor:
         x_ND = self.output_norm(x_ND + self.dropout(self.down(activate(self.up(x_ND), self.activation))))

@@ -1,0 +1,163 @@
+"""An encoder in int8, for predictions on CPUs: products of integers, and everything around them in float32.
+
+N rows, K inputs, M outputs of a linear layer; V rows of a table, D their width.
+Weights have one scale for each output, activations one for each row, found anew in every pass (LLM.int8(), Dettmers et
+al., NeurIPS 2022, section 2.1: "vector-wise"); both are symmetric, from -127 to 127. LayerNorms, softmaxes,
+activations, residuals and sums of embeddings stay in float32. So a row's result does not depend on its batch.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+LARGEST = 127
+ROWS = 256  # at once
+EXACT_TERMS = 1024  # products of two int8 whose sum float32 holds exactly: 1024 * 127 * 127 < 2 ** 24
+NOT_TRAINED = (
+    "This pipeline's encoder is int8 (`spacy luke quantize`), which predicts but cannot be trained or exported. Use the "
+    "pipeline that it was quantised from, and quantise the result again."
+)
+
+
+class Rows(NamedTuple):
+    """Activations as the products read them: integers (N, K) and the scale of each row (N, 1)."""
+
+    values_NK: Tensor
+    scales_N1: Tensor
+
+
+Inputs = Tensor | Rows  # of a linear layer
+
+
+def quantize_rows(x_NK: Tensor) -> Rows:
+    """Each row by its own scale: x is about values * scales. What is not finite stays so in the products."""
+    values_NK = torch.empty_like(x_NK, dtype=torch.int8)
+    scales_N1 = x_NK.new_empty(len(x_NK), 1, dtype=torch.float32)
+    for x, values, scales in _in_parts(x_NK, values_NK, scales_N1):
+        x = x.float()
+        # Two reductions are faster than one of absolute values; rows of zeros get a scale that divides.
+        top = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True)).clamp(min=1e-30)
+        values.copy_((x * (LARGEST / top)).round_())
+        torch.div(top, LARGEST, out=scales)
+    return Rows(values_NK, scales_N1)
+
+
+def _in_parts(*matrices: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """So few rows of each at once that what is made of them stays in the cache."""
+    return zip(*(x.split(ROWS) for x in matrices), strict=True)
+
+
+def quantize_once(linear: nn.Module, x_NK: Tensor) -> Inputs:
+    """x as `linear` and those beside it, which read the same, take it: quantised once for all where they are int8."""
+    return quantize_rows(x_NK) if isinstance(linear, QuantizedLinear) else x_NK
+
+
+def multiply(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
+    """The exact product of int8 matrices: (N, M), int32."""
+    if x_NK.device.type == "cpu" and has_exact_operator():
+        return torch._int_mm(x_NK, weight_MK.t())
+    return multiply_in_float(x_NK, weight_MK)
+
+
+def multiply_in_float(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
+    """As `multiply`, everywhere: float32 holds the sum of some terms exactly, and integers add those sums up."""
+    with torch.autocast(x_NK.device.type, enabled=False):
+        parts = zip(x_NK.split(EXACT_TERMS, 1), weight_MK.split(EXACT_TERMS, 1), strict=True)
+        sums = [F.linear(x.float(), weight.float()).to(torch.int32) for x, weight in parts]
+    return sums[0] if len(sums) == 1 else torch.stack(sums).sum(0, dtype=torch.int32)
+
+
+@cache
+def has_exact_operator() -> bool:
+    """Whether torch's operator gives the exact product on this chip: without VNNI instructions oneDNN's kernels add
+    pairs of products in 16 bits, which saturate."""
+    operator = getattr(torch, "_int_mm", None)
+    if operator is None or not torch.backends.mkldnn.is_available():  # without oneDNN it is exact, but slow
+        return False
+    generator = torch.Generator().manual_seed(0)
+    for n, k, m in ((1, 3, 5), (17, 100, 33), (64, 384, 64)):
+        x_NK, weight_MK = (torch.randint(0, 2, (rows, k), generator=generator) * 254 - 127 for rows in (n, m))
+        x_NK[0], weight_MK[0], weight_MK[-1] = LARGEST, LARGEST, -LARGEST  # the largest sums that there are
+        try:
+            found = operator(x_NK.to(torch.int8), weight_MK.to(torch.int8).t())
+        except RuntimeError:
+            return False
+        if not torch.equal(found.long(), x_NK @ weight_MK.t()):
+            return False
+    return True
+
+
+class QuantizedLinear(nn.Module):
+    """A linear layer whose weight is int8, with one scale for each output."""
+
+    weight: Tensor
+    scale: Tensor
+    bias: Tensor | None
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        weight_MK, scale_M1 = quantize_rows(linear.weight.detach())
+        self.register_buffer("weight", weight_MK)
+        self.register_buffer("scale", scale_M1.squeeze(1))
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
+
+    def forward(self, x: Inputs) -> Tensor:
+        """x: (N, K), or its rows quantised already. RETURNS: (N, M), float32."""
+        return self.multiply(x, self.bias)
+
+    def multiply(self, x: Inputs, bias_M: Tensor | None) -> Tensor:
+        """`forward` with another bias."""
+        values_NK, scales_N1 = x if isinstance(x, Rows) else quantize_rows(x)
+        out_NM = scales_N1.new_empty(len(values_NK), len(self.weight))
+        for values, scales, out in _in_parts(values_NK, scales_N1, out_NM):
+            product = multiply(values, self.weight).to(torch.float32).mul_(self.scale)
+            if bias_M is None:
+                torch.mul(product, scales, out=out)
+            else:
+                torch.addcmul(bias_M, product, scales, out=out)
+        return out_NM
+
+
+class QuantizedEmbedding(nn.Module):
+    """A table whose rows are int8, with one scale for each row."""
+
+    weight: Tensor
+    scale: Tensor
+
+    def __init__(self, embedding: nn.Embedding):
+        super().__init__()
+        weight_VD, scale_V1 = quantize_rows(embedding.weight.detach())
+        self.register_buffer("weight", weight_VD)
+        self.register_buffer("scale", scale_V1)
+
+    def forward(self, rows_N: Tensor) -> Tensor:
+        """RETURNS: (N, D), float32."""
+        return self.weight[rows_N].to(torch.float32).mul_(self.scale[rows_N])
+
+
+def multiply_with(linear: nn.Module, x_NK: Tensor, bias_M: Tensor | None) -> Tensor:
+    """What a linear layer, of either kind, gives with another bias: (N, M)."""
+    if isinstance(linear, QuantizedLinear):
+        return linear.multiply(x_NK, bias_M)
+    assert isinstance(linear, nn.Linear)
+    return F.linear(x_NK, linear.weight, bias_M)
+
+
+def quantize_encoder(encoder: nn.Module) -> nn.Module:
+    """Put int8 in the place of the linear layers of a LUKE or ERNIE encoder's layers, and of its table of pieces. Its
+    other parameters stay as they are, and are not trained any more. RETURNS: the encoder itself."""
+    for part in [encoder.get_submodule("words"), *encoder.get_submodule("layers").modules()]:
+        for name, child in list(part.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(part, name, QuantizedLinear(child))
+            elif name == "piece" and isinstance(child, nn.Embedding):
+                setattr(part, name, QuantizedEmbedding(child))
+    return encoder.requires_grad_(False).eval()
+
+
+def is_quantized(module: nn.Module) -> bool:
+    return any(isinstance(part, QuantizedLinear) for part in module.modules())
