@@ -9,7 +9,7 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -62,6 +62,8 @@ class TorchShim(Shim, Generic[Module]):
     changed: whether the parameters were trained, or changed by hand, since they were loaded.
     """
 
+    reads: ClassVar[tuple[int, ...]] = (VERSION,)  # versions of what is stored
+
     def __init__(self, build: Callable[[dict[str, Any]], Module], *, trainable: bool = True, absent: str = NO_WEIGHTS):
         super().__init__(None)
         self.build = build
@@ -77,6 +79,11 @@ class TorchShim(Shim, Generic[Module]):
     def __getstate__(self) -> dict[str, Any]:
         known = self.known if self.known is not None and self.known[0] in (None, self.stamp) else None
         return {**self.__dict__, "known": None if known is None else (None, known[1])}
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the parameters may have gradients."""
+        return self.trainable
 
     @property
     def ready(self) -> bool:
@@ -100,7 +107,7 @@ class TorchShim(Shim, Generic[Module]):
         before_computing()
         module = self.build(settings)
         self.settings = dict(settings)
-        module.requires_grad_(self.trainable)
+        module.requires_grad_(self.can_learn)
         self._model = module.to(_current_device()).eval()
         self._parameters = tuple(module.parameters())
         self.known, self.changed = None, False
@@ -181,10 +188,11 @@ class TorchShim(Shim, Generic[Module]):
         """The reverse of `stored`."""
         if not stored:
             return
-        if stored.get("version") != VERSION:
+        if stored.get("version") not in self.reads:
             raise ValueError(
                 f"This pipeline's weights have format version {stored.get('version')!r}; this version of spacy_luke "
-                f"reads {VERSION}. Install the version that wrote it, given in the pipeline's meta.json."
+                f"reads {' and '.join(map(str, self.reads))}. Install the version that wrote it, given in the "
+                "pipeline's meta.json."
             )
         self.create(stored["settings"])
         self.texts = {

@@ -22,6 +22,7 @@ from .export import export_cli
 from .pretrain import pretrain_cli
 from .pretrain_ernie import pretrain_ernie_cli
 from .probe import probe_cli
+from .quantize import quantize_cli
 from .train import train_cli
 from .train_kge import train_kge_cli
 from .tune import tune_cli
@@ -39,6 +40,7 @@ COMMANDS = (
     ("probe", probe_cli, "Nothing was asked."),
     ("evaluate", evaluate_cli, "Nothing was scored."),
     ("tune", tune_cli, "Nothing was changed."),
+    ("quantize", quantize_cli, "Nothing was written."),
     ("annotate", annotate_cli, "Nothing was annotated."),
     ("build-mentions", build_mentions_cli, "Nothing was written."),
     ("build-kb", build_kb_cli, "Nothing was written."),

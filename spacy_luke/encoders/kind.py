@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -17,8 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..bridge.wrapper import NO_WEIGHTS, TorchShim
+from ..bridge.wrapper import NO_WEIGHTS, VERSION, TorchShim
 from ..checkpoint.contents import Checkpoint, LukeCheckpoint
+from ..model.int8 import INT8, NOT_TRAINED, NUMBERS, build_quantized, quantize_encoder
 from ..model.luke import Encoder
 from ..text.tokenizer import PieceTokenizer
 from ..vectors.store import EntityVectors
@@ -26,30 +28,42 @@ from .sharing import SharedEncoder
 
 E = TypeVar("E", bound=Encoder, covariant=True)
 C = TypeVar("C", bound=Checkpoint)
+VERSION_INT8 = 2  # of what is stored: readers of version 1 know no int8
 PREFIX = "encoder."  # of an encoder's tensors in a checkpoint
 
 
 class EncoderShim(TorchShim[E]):
-    """The shim of an encoder.
+    """The shim of an encoder, in float or in int8 (see model/int8.py), which predicts but never learns.
 
     family: what it is; None of a stand-in that has no encoder yet. vectors: of known entities, which the component that
     owns the encoder stores beside it. sharing: of an encoder that several components share; None of any other.
     """
 
+    reads = (VERSION, VERSION_INT8)
+
     def __init__(self, family: "EncoderKind[E, Any] | None", *, trainable: bool = True, absent: str = NO_WEIGHTS):
-        super().__init__(self._build_none if family is None else family.build, trainable=trainable, absent=absent)
+        super().__init__(self._build, trainable=trainable, absent=absent)
         self.family = family
         self.vectors: EntityVectors | None = None
         self.sharing: SharedEncoder | None = None
 
-    def _build_none(self, settings: dict[str, Any]) -> E:
-        raise ValueError(self.absent)
+    def _build(self, settings: dict[str, Any]) -> E:
+        build = partial(self.kind.build, settings)
+        return build_quantized(build) if settings.get(NUMBERS) == INT8 else build()
 
     @property
     def kind(self) -> "EncoderKind[E, Any]":
         if self.family is None:
             raise ValueError(self.absent)
         return self.family
+
+    @property
+    def is_int8(self) -> bool:
+        return self.settings.get(NUMBERS) == INT8
+
+    @property
+    def can_learn(self) -> bool:
+        return self.trainable and not self.is_int8
 
     @property
     def learning(self) -> bool:
@@ -67,6 +81,25 @@ class EncoderShim(TorchShim[E]):
     def to_device(self, device_type: str, device_id: int) -> None:
         self._forget()
         super().to_device(device_type, device_id)
+
+    def quantize(self) -> None:
+        """Make the module int8, in place. What is kept for export alone goes, as there is none of int8."""
+        self._forget()
+        self._parameters = tuple(quantize_encoder(self.module).parameters())
+        self.settings = {**self.settings, NUMBERS: INT8}
+        self.kept = {}
+        self.known = None
+
+    @contextlib.contextmanager
+    def running(self, *, is_train: bool) -> Iterator[E]:
+        if is_train and self.is_int8:
+            raise ValueError(NOT_TRAINED)
+        with super().running(is_train=is_train) as module:
+            yield module
+
+    def stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, values = super().stored()
+        return tensors, {**values, "version": VERSION_INT8} if values and self.is_int8 else values
 
     def _forget(self) -> None:
         if self.sharing is not None:
@@ -157,7 +190,9 @@ def fill_encoder(shim: TorchShim[Encoder], tensors: dict[str, Tensor]) -> None:
 
 
 def encoder_tensors(shim: TorchShim[Encoder]) -> dict[str, Tensor]:
-    """The reverse of `fill_encoder`."""
+    """The reverse of `fill_encoder`. Raises ValueError for an encoder in int8."""
+    if shim.settings.get(NUMBERS) == INT8:
+        raise ValueError(NOT_TRAINED)
     return {f"{PREFIX}{name}": x.detach().cpu() for name, x in shim.module.state_dict().items()}
 
 

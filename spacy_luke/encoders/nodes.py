@@ -113,13 +113,14 @@ def encode_windows(
 
 @contextlib.contextmanager
 def number_format(node: EncoderModel, *, is_train: bool) -> Iterator[None]:
-    """Gradients and number format for passes of an encoder: autocast to bfloat16 where it is chosen. Around several
-    passes without gradients it lets them share the cast parameters."""
-    device = encoder_of(node).device
+    """Gradients and number format for passes of an encoder: autocast to bfloat16 where it is chosen, unless it is int8.
+    Around several passes without gradients it lets them share the cast parameters."""
+    shim = encoder_of(node)
+    device = shim.device
     dtype = choose_precision(node.attrs["train_precision" if is_train else "predict_precision"], device)
     with (
         torch.enable_grad() if is_train else torch.inference_mode(),
-        torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16),
+        torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16 and not shim.is_int8),
     ):
         yield
 

@@ -6,9 +6,9 @@ al., NeurIPS 2022, section 2.1: "vector-wise"); both are symmetric, from -127 to
 activations, residuals and sums of embeddings stay in float32. So a row's result does not depend on its batch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -17,10 +17,15 @@ from torch import Tensor, nn
 LARGEST = 127
 ROWS = 256  # at once
 EXACT_TERMS = 1024  # products of two int8 whose sum float32 holds exactly: 1024 * 127 * 127 < 2 ** 24
+NUMBERS = "numbers"  # setting of an encoder: the format of its weights, float32 where it is not there
+INT8 = "int8"
 NOT_TRAINED = (
-    "This pipeline's encoder is int8 (`spacy luke quantize`), which predicts but cannot be trained or exported. Use the "
+    "This pipeline's encoder is int8 (`spacy luke quantize`): it predicts, but cannot be trained or exported. Use the "
     "pipeline that it was quantised from, and quantise the result again."
 )
+
+
+AnyEncoder = TypeVar("AnyEncoder", bound=nn.Module)
 
 
 class Rows(NamedTuple):
@@ -94,16 +99,12 @@ def has_exact_operator() -> bool:
 class QuantizedLinear(nn.Module):
     """A linear layer whose weight is int8, with one scale for each output."""
 
-    weight: Tensor
-    scale: Tensor
-    bias: Tensor | None
-
     def __init__(self, linear: nn.Linear):
         super().__init__()
         weight_MK, scale_M1 = quantize_rows(linear.weight.detach())
-        self.register_buffer("weight", weight_MK)
-        self.register_buffer("scale", scale_M1.squeeze(1))
-        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
+        self.weight = _fixed(weight_MK)
+        self.scale = _fixed(scale_M1.squeeze(1))
+        self.bias = None if linear.bias is None else _fixed(linear.bias.detach().float())
 
     def forward(self, x: Inputs) -> Tensor:
         """x: (N, K), or its rows quantised already. RETURNS: (N, M), float32."""
@@ -125,14 +126,11 @@ class QuantizedLinear(nn.Module):
 class QuantizedEmbedding(nn.Module):
     """A table whose rows are int8, with one scale for each row."""
 
-    weight: Tensor
-    scale: Tensor
-
     def __init__(self, embedding: nn.Embedding):
         super().__init__()
         weight_VD, scale_V1 = quantize_rows(embedding.weight.detach())
-        self.register_buffer("weight", weight_VD)
-        self.register_buffer("scale", scale_V1)
+        self.weight = _fixed(weight_VD)
+        self.scale = _fixed(scale_V1)
 
     def forward(self, rows_N: Tensor) -> Tensor:
         """RETURNS: (N, D), float32."""
@@ -147,7 +145,11 @@ def multiply_with(linear: nn.Module, x_NK: Tensor, bias_M: Tensor | None) -> Ten
     return F.linear(x_NK, linear.weight, bias_M)
 
 
-def quantize_encoder(encoder: nn.Module) -> nn.Module:
+def _fixed(x: Tensor) -> nn.Parameter:
+    return nn.Parameter(x, requires_grad=False)
+
+
+def quantize_encoder(encoder: AnyEncoder) -> AnyEncoder:
     """Put int8 in the place of the linear layers of a LUKE or ERNIE encoder's layers, and of its table of pieces. Its
     other parameters stay as they are, and are not trained any more. RETURNS: the encoder itself."""
     for part in [encoder.get_submodule("words"), *encoder.get_submodule("layers").modules()]:
@@ -159,5 +161,8 @@ def quantize_encoder(encoder: nn.Module) -> nn.Module:
     return encoder.requires_grad_(False).eval()
 
 
-def is_quantized(module: nn.Module) -> bool:
-    return any(isinstance(part, QuantizedLinear) for part in module.modules())
+def build_quantized(build: Callable[[], AnyEncoder]) -> AnyEncoder:
+    """An encoder whose parameters are still to be filled, and which never was in float."""
+    with torch.device("meta"):
+        encoder = build()
+    return quantize_encoder(encoder).to_empty(device="cpu")

@@ -1,0 +1,52 @@
+"""`spacy luke quantize`: a trained pipeline with encoders in int8, for predictions on CPUs, unless it loses by it."""
+
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from ..pipelines.gold import Given
+from ..pipelines.quantization import MOST_LOSS, quantize_pipeline
+
+
+def quantize_cli(
+    pipeline: str = typer.Argument(..., help="Folder or name of a trained pipeline"),
+    output: Path = typer.Argument(..., help="Folder of the new pipeline"),
+    data: Path = typer.Option(
+        ..., "--data", exists=True, help="Gold documents that both are scored on: .spacy, or a folder"
+    ),
+    max_loss: float = typer.Option(MOST_LOSS, min=0, help="Points that the score of a component may fall by"),
+    gold_sentences: bool = typer.Option(
+        False, "--gold-sentences", help="Give the file's words and sentence boundaries"
+    ),
+    gold_entities: bool = typer.Option(
+        False, "--gold-entities", help="Give the file's doc.ents, in the place of a luke_ner's"
+    ),
+    gold_mentions: bool = typer.Option(
+        False, "--gold-mentions", help='Give the mentions that have types as doc.spans["luke_mentions"]'
+    ),
+    gold_pairs: bool = typer.Option(False, "--gold-pairs", help="Give the pairs that are to be classified"),
+    gold_links: bool = typer.Option(
+        False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
+    ),
+) -> None:
+    """Store the encoders of a pipeline as int8: nearly four times smaller, and faster on CPUs with VNNI instructions.
+
+    Weights have one scale for each output, activations one for each piece. The result predicts; it cannot be trained
+    or exported. It is scored on the data beside the old one, and not written where a component loses too much.
+    """
+    given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
+    made = quantize_pipeline(pipeline, data, output, given=given, max_loss=max_loss)
+    rows = [
+        (name, f"{before:.2f}", f"{made.after.scores[name]:.2f}", f"{made.after.scores[name] - before:+.2f}")
+        for name, before in made.before.scores.items()
+    ]
+    msg.table(rows, header=("score", "float", "int8", "change"), aligns=("l", "r", "r", "r"), divider=True)
+    msg.text(f"Words a second on {data}: {made.before.speed:,.0f}, in int8 {made.after.speed:,.0f}")
+    if made.lost:
+        raise ValueError(
+            f"In int8 the score of {made.lost} falls by more than {max_loss:g} points, which --max-loss allows (the "
+            'table above). Keep the pipeline as it is, set predict_precision = "bfloat16" where the chip has it, or '
+            "give a larger --max-loss."
+        )
+    msg.good(f"Saved to {output}: {made.bytes_after / 1e6:,.1f} MB in the place of {made.bytes_before / 1e6:,.1f}")

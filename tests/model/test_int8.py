@@ -1,0 +1,286 @@
+"""int8: exact products, on any chip; encoders near those in float; rows that do not depend on their batch."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from spacy_luke.model import int8
+from spacy_luke.model.int8 import (
+    QuantizedEmbedding,
+    QuantizedLinear,
+    Rows,
+    build_quantized,
+    multiply,
+    multiply_in_float,
+    multiply_with,
+    quantize_encoder,
+    quantize_once,
+    quantize_rows,
+)
+from spacy_luke.model.luke import LukeEncoder
+from tests.model.noise import COUNTS, LENGTHS, make_encoder, make_mentions, make_windows, pick
+from tests.model.test_ernie import LENGTHS as ERNIE_LENGTHS
+from tests.model.test_ernie import make_ernie, make_knowledge
+
+SHAPES = [(1, 1, 1), (0, 24, 40), (7, 3, 5), (64, 384, 96), (300, 1536, 17), (2, 2500, 3)]  # rows, inputs, outputs
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def integers(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8)
+    x[:1] = 127  # the largest sums that there are
+    return x
+
+
+def make_linear(n_in: int, n_out: int, *, bias: bool = True) -> nn.Linear:
+    linear = nn.Linear(n_in, n_out, bias=bias)
+    with torch.no_grad():
+        for i, p in enumerate(linear.parameters()):
+            p.copy_(random(*p.shape, seed=i))
+    return linear
+
+
+@pytest.fixture(params=["operator", "fallback"])
+def way(request, monkeypatch):
+    if request.param == "fallback":
+        monkeypatch.setattr(int8, "has_exact_operator", lambda: False)
+    elif not int8.has_exact_operator():
+        pytest.skip("this chip's operator is not exact")
+    return request.param
+
+
+# ---- the arithmetic
+
+
+def numpy_rows(x: np.ndarray) -> tuple:
+    top = np.maximum(np.abs(x).max(1, keepdims=True), np.float32(1e-30))
+    return np.rint(x * (np.float32(127) / top)).astype(np.int64), top / np.float32(127)
+
+
+@pytest.mark.parametrize(("n", "k", "m"), [x for x in SHAPES if x[0]])
+@pytest.mark.parametrize("bias", [True, False])
+@torch.inference_mode()
+def test_a_plain_twin(way, n, k, m, bias):
+    """The same numbers from a few lines of NumPy; the sums are exact integers."""
+    linear, x = make_linear(k, m, bias=bias), random(n, k, seed=5) * 10 ** random(n, 1, seed=6)
+    weight, scale = numpy_rows(linear.weight.numpy())
+    values, scales = numpy_rows(x.numpy())
+    expected = (values @ weight.T).astype(np.float32) * scale.T * scales
+    quantized = QuantizedLinear(linear)
+    assert np.array_equal(quantized.weight.numpy(), weight)
+    assert np.array_equal(quantize_rows(x).values_NK.numpy(), values)
+    assert np.array_equal(quantize_rows(x).scales_N1.numpy(), scales)
+    found = quantized(x).numpy()
+    assert found.dtype == np.float32
+    # one rounding more or less of the scaled sum, by a fused multiplication and addition
+    expected = expected + linear.bias.numpy() if bias else expected
+    assert np.allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("n", "k", "m"), SHAPES)
+def test_products_are_exact(way, n, k, m):
+    x_NK, weight_MK = integers(n, k), integers(m, k, seed=1)
+    product = multiply(x_NK, weight_MK)
+    assert product.dtype == torch.int32
+    assert torch.equal(product.long(), x_NK.long() @ weight_MK.long().t())
+
+
+@pytest.mark.parametrize(("n", "k", "m"), SHAPES)
+def test_the_fallback_equals_the_operator(monkeypatch, n, k, m):
+    quantized, x = QuantizedLinear(make_linear(k, m)), random(n, k, seed=3)
+    expected = quantized(x)
+    monkeypatch.setattr(int8, "has_exact_operator", lambda: False)
+    assert torch.equal(quantized(x), expected)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(multiply_in_float(integers(n, k), integers(m, k)), multiply(integers(n, k), integers(m, k)))
+
+
+@pytest.mark.parametrize("operator", ["saturates", "fails", "absent", "right"])
+def test_the_operator_is_chosen_by_its_result(monkeypatch, operator):
+    def saturating(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """As instructions that multiply without signs: activations move up by 128, and the weights' sums go again."""
+        pairs = ((a.int() + 128)[:, :, None] * b.int()[None]).split(2, 1)
+        return (sum(x.sum(1).clamp(-(2**15), 2**15 - 1) for x in pairs) - 128 * b.int().sum(0)).int()
+
+    def failing(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("not implemented for 'Char'")
+
+    if operator == "absent":
+        monkeypatch.delattr(torch, "_int_mm", raising=False)
+    else:
+        found = {"saturates": saturating, "fails": failing, "right": lambda a, b: (a.long() @ b.long()).int()}
+        monkeypatch.setattr(torch, "_int_mm", found[operator], raising=False)
+    asked = int8.has_exact_operator.__wrapped__()
+    assert asked == (operator == "right" and torch.backends.mkldnn.is_available())
+
+
+def test_rows_of_zeros_and_what_is_not_finite():
+    linear = make_linear(8, 4)
+    x = random(4, 8)
+    x[0], x[1, 3], x[2, 5] = 0, float("nan"), float("inf")
+    found = QuantizedLinear(linear)(x)
+    assert torch.equal(found[0], linear.bias)
+    assert not found[1].isfinite().any()
+    assert not found[2].isfinite().any()
+    assert torch.equal(found[3:], QuantizedLinear(linear)(x[3:]))
+
+
+def test_outliers_of_one_row_harm_no_other():
+    """A base encoder's activations have single numbers that are hundreds of times larger than the rest."""
+    linear, x = make_linear(64, 32), random(10, 64, seed=2)
+    x[0, 7] = 1e4
+    error = (QuantizedLinear(linear)(x) - linear(x))[1:].abs().max()
+    assert error < 0.02 * linear(x)[1:].abs().max()
+
+
+def test_rows_do_not_depend_on_the_batch(way):
+    quantized, x = QuantizedLinear(make_linear(48, 40)), random(700, 48)
+    found = quantized(x)
+    for some in (slice(0, 1), slice(3, 300), slice(255, 257), slice(699, 700)):
+        assert torch.equal(quantized(x[some]), found[some])
+
+
+def test_what_several_layers_read_is_quantised_once(monkeypatch):
+    """Of an encoder's layer: queries, keys and values; the output; up; down."""
+    encoder = quantize_encoder(make_encoder(entity_aware=False, num_layers=2))
+    count = []
+    monkeypatch.setattr(int8, "quantize_rows", lambda x, f=quantize_rows: count.append(len(x)) or f(x))
+    with torch.inference_mode():
+        encoder.encode_words(make_windows())
+    assert count == [sum(LENGTHS)] * 4 * 2
+
+
+def test_reading_once():
+    linear, x = make_linear(8, 4), random(3, 8)
+    quantized = QuantizedLinear(linear)
+    assert quantize_once(linear, x) is x
+    assert isinstance(rows := quantize_once(quantized, x), Rows)
+    assert torch.equal(quantized(rows), quantized(x))
+    other = random(4, seed=9)
+    for one in (linear, quantized):
+        assert torch.allclose(multiply_with(one, x, other), one(x) - one.bias + other, atol=1e-5)
+        assert torch.allclose(multiply_with(one, x, None), one(x) - one.bias, atol=1e-5)
+
+
+def test_a_table():
+    table = nn.Embedding(20, 8)
+    quantized, rows = QuantizedEmbedding(table), torch.tensor([3, 0, 19, 3])
+    step = table.weight.detach()[rows].abs().amax(1, keepdim=True) / 127
+    assert ((quantized(rows) - table(rows)).abs() <= step / 2 * 1.001).all()
+    assert quantized(rows[:0]).shape == (0, 8)
+
+
+# ---- encoders
+
+
+def relative(found: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((found - expected).norm() / expected.norm())
+
+
+def luke_states(encoder: LukeEncoder, mode: str, windows=None, mentions=None) -> torch.Tensor:
+    windows, mentions = windows or make_windows(), mentions or make_mentions()
+    with torch.inference_mode():
+        if mode == "full":
+            return torch.cat(encoder(windows, mentions))
+        if mode == "full, entities alone":
+            return encoder.entity_states(windows, mentions)
+        words = encoder.encode_words(windows)
+        together = None if mode == "one_way, together" else 1
+        return torch.cat([words.states_ND, encoder.encode_entities(words, mentions, group_size=together)])
+
+
+MODES = ("full", "full, entities alone", "one_way", "one_way, together")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("entity_aware", [True, False])
+def test_luke_encoders_are_near_those_in_float(way, mode, entity_aware):
+    encoder = make_encoder(entity_aware=entity_aware, hidden_size=64, intermediate_size=128)
+    expected = luke_states(encoder, mode)
+    found = luke_states(quantize_encoder(copy.deepcopy(encoder)), mode)
+    assert 0 < relative(found, expected) < 0.05
+
+
+def test_ernie_encoders_are_near_those_in_float(way):
+    for fusion in ("code", "paper"):
+        encoder = make_ernie(fusion=fusion)
+        windows, knowledge = make_windows(lengths=ERNIE_LENGTHS), make_knowledge()
+        with torch.inference_mode():
+            expected = encoder(windows, knowledge)
+            found = quantize_encoder(copy.deepcopy(encoder))(windows, knowledge)
+        for one, other in zip(found, expected, strict=True):
+            assert 0 < relative(one, other) < 0.1
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("entity_aware", [True, False])
+def test_windows_do_not_depend_on_the_batch(mode, entity_aware):
+    """Each window alone, and with others beside it, also where these have many entities (in float, few are attended to
+    in another way)."""
+    encoder = quantize_encoder(make_encoder(entity_aware=entity_aware, hidden_size=64, intermediate_size=128))
+    windows, mentions = make_windows(), make_mentions()
+    whole = luke_states(encoder, mode, windows, mentions)
+    float_noise = 5e-3  # where a number lies between two integers, float32's last bit decides
+    n_words = 0 if mode.endswith("alone") else sum(LENGTHS)
+    words = whole[:n_words].split(list(LENGTHS)) if n_words else [whole[:0]] * len(LENGTHS)
+    entities = whole[n_words:].split(list(COUNTS))
+    for i in range(len(LENGTHS)):
+        alone = luke_states(encoder, mode, *pick(windows, mentions, [i]))
+        expected = torch.cat([words[i], entities[i]])
+        assert torch.allclose(alone, expected, atol=float_noise * float(whole.abs().max())), i
+
+
+def test_what_is_quantised():
+    encoder = quantize_encoder(make_encoder())
+    kinds = {name: str(x.dtype).removeprefix("torch.") for name, x in encoder.state_dict().items()}
+    small = {name for name, kind in kinds.items() if kind == "int8"}
+    parts = ("query", "w2e_query", "e2w_query", "e2e_query", "key", "value", "output")
+    layer = {f"attention.{part}.weight" for part in parts} | {"up.weight", "down.weight"}
+    assert small == {f"layers.{i}.{name}" for i in range(3) for name in layer} | {"words.piece.weight"}
+    assert set(kinds.values()) == {"int8", "float32"}
+    assert not any(p.requires_grad for p in encoder.parameters())
+
+
+def test_built_without_float(monkeypatch):
+    encoder = quantize_encoder(make_encoder())
+    monkeypatch.setattr(int8, "ROWS", 16)
+    empty = build_quantized(lambda: LukeEncoder(encoder.config))
+    empty.load_state_dict(encoder.state_dict(), strict=True)
+    assert torch.equal(luke_states(empty.eval(), "full"), luke_states(encoder, "full"))
+    assert torch.equal(luke_states(copy.deepcopy(empty), "one_way"), luke_states(encoder, "one_way"))
+
+
+def test_threads():
+    encoder = quantize_encoder(make_encoder())
+    expected, found = luke_states(encoder, "one_way"), []
+
+    def work() -> None:
+        found.extend(luke_states(encoder, "one_way") for _ in range(5))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    assert all(torch.equal(x, expected) for x in found)
+
+
+def test_threads_of_torch():
+    quantized, x, before = QuantizedLinear(make_linear(384, 384)), random(600, 384), torch.get_num_threads()
+    results = []
+    try:
+        for n in (1, 2):
+            torch.set_num_threads(n)
+            results.append(quantized(x))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*results)
