@@ -1,0 +1,97 @@
+"""`spacy luke quantize`: int8 pipelines that are written only where they lose little."""
+
+import pytest
+import spacy
+from spacy.cli._util import app as spacy_app
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.pipelines import quantization
+from spacy_luke.pipelines.quantization import quantize
+from spacy_luke.readers.docbin import write_docbin
+from tests.pipelines import annotate, answers, as_gold, make_pipeline
+
+
+def run(*arguments):
+    result = CliRunner().invoke(spacy_app, ["luke", *map(str, arguments)])
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A pipeline, and gold that says what it says in int8."""
+    folder = tmp_path_factory.mktemp("quantize")
+    nlp = make_pipeline(luke_relation={"none": None, "multi_label": True})
+    nlp.to_disk(folder / "pipeline")
+    quantize(nlp)
+    write_docbin([as_gold(doc) for doc in annotate(nlp)], folder / "dev.spacy")
+    return folder
+
+
+def size(folder):
+    return sum(x.stat().st_size for x in folder.rglob("*") if x.is_file())
+
+
+def test_a_smaller_pipeline(saved, tmp_path):
+    code, text = run("quantize", saved / "pipeline", tmp_path / "new", "--data", saved / "dev.spacy")
+    assert code == 0, text
+    for name in ("luke_ner", "luke_typer", "luke_relation", "luke_qa"):
+        assert f"{name} " in text
+    assert "Words a second" in text
+    assert f"Saved to {tmp_path}/new: " in text.replace("\n", " ")
+    found = spacy.load(tmp_path / "new")
+    assert found.get_pipe("luke_encoder").encoder.is_int8
+    expected = spacy.load(saved / "pipeline")
+    assert not expected.get_pipe("luke_encoder").encoder.is_int8
+    quantize(expected)
+    assert answers(found) == answers(expected)
+    assert found.config == expected.config
+    assert size(tmp_path / "new") < size(saved / "pipeline")
+
+
+def harm(nlp):
+    """What a format that loses everything would do."""
+    quantize(nlp)
+    nlp.get_pipe("luke_encoder").encoder.module.layers[0].up.scale.zero_()
+
+
+def test_what_loses_is_refused(saved, tmp_path, monkeypatch):
+    monkeypatch.setattr(quantization, "quantize", harm)
+    arguments = ("quantize", saved / "pipeline", tmp_path / "new", "--data", saved / "dev.spacy")
+    code, text = run(*arguments)
+    assert code == 1
+    assert "Nothing was written." in text
+    assert "falls by more than 0.2 points, which --max-loss allows" in text
+    assert not (tmp_path / "new").exists()
+    code, text = run(*arguments, "--max-loss", 100)
+    assert code == 0, text
+    assert (tmp_path / "new" / "meta.json").is_file()
+
+
+def test_gold_that_is_given(saved, tmp_path):
+    arguments = ("quantize", saved / "pipeline", tmp_path / "new", "--data", saved / "dev.spacy", "--gold-entities")
+    code, text = run(*arguments, "--max-loss", 100)
+    assert code == 0, text
+    assert "luke_ner " not in text
+    assert "luke_typer " in text
+    nlp = spacy.load(tmp_path / "new")
+    assert nlp.disabled == []
+    assert "luke_ner" in nlp.pipe_names
+
+
+def test_refused(saved, tmp_path):
+    quantized = tmp_path / "int8"
+    code, text = run("quantize", saved / "pipeline", quantized, "--data", saved / "dev.spacy", "--max-loss", 100)
+    assert code == 0, text
+    code, text = run("quantize", quantized, tmp_path / "new", "--data", saved / "dev.spacy")
+    assert (code, "is int8 already" in text) == (1, True)
+    code, text = run("export", quantized, tmp_path / "new", "--component", "luke_ner")
+    assert (code, "it predicts, but cannot be trained or exported" in text) == (1, True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    code, text = run("quantize", saved / "pipeline", tmp_path / "mine", "--data", saved / "dev.spacy")
+    assert (code, "it holds no pipeline" in text) == (1, True)
+    write_docbin([spacy.blank("en")("Nothing .")], tmp_path / "plain.spacy")
+    code, text = run("quantize", saved / "pipeline", tmp_path / "new", "--data", tmp_path / "plain.spacy")
+    assert (code, "has nothing that the components" in text) == (1, True)
+    assert not (tmp_path / "new").exists()
