@@ -58,6 +58,7 @@ from .pipelines.annotation import annotate_file
 from .pipelines.conversion import Converted, build_pipeline, convert
 from .pipelines.evaluation import ComponentScores, Evaluation, evaluate
 from .pipelines.gold import Given, read_gold
+from .pipelines.quantization import Measured, Quantized, quantize, quantize_pipeline
 from .pipelines.saving import save
 from .pipelines.tuning import Tuned, tune_pipeline
 from .pretraining.ernie.job import pretrain_ernie
@@ -94,9 +95,11 @@ __all__ = [
     "LukeCheckpoint",
     "LukeConfig",
     "LukeEncoder",
+    "Measured",
     "Mentions",
     "PieceTokenizer",
     "Probe",
+    "Quantized",
     "Relation",
     "ScoredSpan",
     "Shards",
@@ -130,6 +133,8 @@ __all__ = [
     "make_doc",
     "pretrain_ernie",
     "pretrain_luke",
+    "quantize",
+    "quantize_pipeline",
     "read_checkpoint",
     "read_dataset",
     "read_ernie",

@@ -35,9 +35,11 @@ LinkedCorpus
 LukeCheckpoint
 LukeConfig
 LukeEncoder
+Measured
 Mentions
 PieceTokenizer
 Probe
+Quantized
 Relation
 ScoredSpan
 Shards
@@ -71,6 +73,8 @@ get_second
 make_doc
 pretrain_ernie
 pretrain_luke
+quantize
+quantize_pipeline
 read_checkpoint
 read_dataset
 read_ernie

@@ -10,8 +10,8 @@ from safetensors import safe_open
 from spacy.training import Example
 
 from spacy_luke.bridge.digests import shim_digest
-from spacy_luke.pipelines.quantization import quantize
 from spacy_luke.model.int8 import QuantizedLinear
+from spacy_luke.pipelines.quantization import quantize
 from tests.components import known
 from tests.components.every import MAKERS, facts
 from tests.components.listening import make_pipeline as make_listeners

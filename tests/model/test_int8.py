@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from spacy_luke.model import int8
+from spacy_luke.model.ernie import ErnieConfig, ErnieEncoder, Knowledge
 from spacy_luke.model.int8 import (
     QuantizedEmbedding,
     QuantizedLinear,
@@ -22,9 +23,7 @@ from spacy_luke.model.int8 import (
     quantize_rows,
 )
 from spacy_luke.model.luke import LukeEncoder
-from tests.model.noise import COUNTS, LENGTHS, make_encoder, make_mentions, make_windows, pick
-from tests.model.test_ernie import LENGTHS as ERNIE_LENGTHS
-from tests.model.test_ernie import make_ernie, make_knowledge
+from tests.model.noise import COUNTS, LENGTHS, add_noise, make_encoder, make_mentions, make_windows, pick
 
 SHAPES = [(1, 1, 1), (0, 24, 40), (7, 3, 5), (64, 384, 96), (300, 1536, 17), (2, 2500, 3)]  # rows, inputs, outputs
 
@@ -211,8 +210,12 @@ def test_luke_encoders_are_near_those_in_float(way, mode, entity_aware):
 
 def test_ernie_encoders_are_near_those_in_float(way):
     for fusion in ("code", "paper"):
-        encoder = make_ernie(fusion=fusion)
-        windows, knowledge = make_windows(lengths=ERNIE_LENGTHS), make_knowledge()
+        sizes = {"hidden_size": 24, "num_layers": 3, "num_heads": 4, "intermediate_size": 40, "max_positions": 40}
+        entities = {"entity_size": 12, "entity_heads": 3, "layer_kinds": ("sim", "mix", "norm"), "fusion": fusion}
+        encoder = add_noise(ErnieEncoder(ErnieConfig(vocab_size=50, **sizes, **entities)))
+        counts = [min(n - 1, 3) for n in LENGTHS]
+        places = torch.cat([torch.arange(1, count + 1) for count in counts])
+        windows, knowledge = make_windows(), Knowledge(random(sum(counts), 12), places, counts)
         with torch.inference_mode():
             expected = encoder(windows, knowledge)
             found = quantize_encoder(copy.deepcopy(encoder))(windows, knowledge)
