@@ -214,7 +214,7 @@ def make_report(result: dict[str, Any]) -> str:
         "",
         "The linear layers of one encoder layer alone (queries, keys, values, output, up, GELU, down), milliseconds:",
         "",
-        "| size | rows | float32 (MKL) | float32 (oneDNN) | bfloat16 | int8 | int8 / MKL | int8 / oneDNN | int8 / bfloat16 |",
+        "| size | rows | float32: MKL | oneDNN | bfloat16 | int8 | int8 / MKL | int8 / oneDNN | int8 / bfloat16 |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for x in result["layers"]:
