@@ -6,7 +6,7 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.aliases.build import build_store
-from spacy_luke.annotations import get_rows, set_candidates_given, set_queries, set_questions
+from spacy_luke.annotations import get_rows, register_extensions, set_candidates_given, set_queries, set_questions
 from spacy_luke.vectors.build import build_vectors
 from tests import pipelines
 from tests.components import known
@@ -78,6 +78,7 @@ def make_all(folder, attention="one_way"):
 
 
 def make_own():
+    register_extensions()  # before there is any component that would do it
     nlp = spacy.blank("en")
     examples = []
     for text in SENTENCES[:3]:
