@@ -161,7 +161,7 @@ def measure_pipeline(options: argparse.Namespace, attention: str, documents: int
     import spacy
 
     from spacy_luke.pipelines.quantization import quantize
-    from spacy_luke.readers.columns import make_doc, read_columns
+    from spacy_luke.readers.conll import make_doc, read_columns
 
     path = options.data / "conll2003" / "eng.testb"
     data = list(islice(read_columns(path, format="conll2003"), documents))
