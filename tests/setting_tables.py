@@ -12,6 +12,7 @@ from typing import Any
 from spacy.language import Language
 
 from spacy_luke.components.cloze import LukeCloze
+from spacy_luke.components.entity_annotator import EntityAnnotator
 from spacy_luke.components.factories import settings_of
 from spacy_luke.components.linker.component import LukeLinker
 from spacy_luke.components.ner import LukeNER
@@ -27,6 +28,7 @@ TABLES = {
     "Settings of `luke_qa`": ("luke_qa", LukeQA),
     "Settings of `luke_cloze`": ("luke_cloze", LukeCloze),
     "Settings of `luke_linker`": ("luke_linker", LukeLinker),
+    "Settings of `entity_annotator`": ("entity_annotator", EntityAnnotator),
 }
 
 

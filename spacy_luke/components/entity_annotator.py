@@ -19,12 +19,14 @@ from ..aliases.store import AliasStore, float32
 from ..annotations import LINKS, QUESTIONS, get_questions, register_extensions, set_rows
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
-from ..text.forms import check_case, units
+from ..text.forms import CASES, units
+from .factories import Configured, Setting, register
 from .mentions import blocked_words, write_entities
 
 FILE = "mentions"
 STORE = "store"  # its name in `exclude`
 REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of pyproject.toml
+NO_LIMIT = "at least 1, or null for no limit"
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
 
@@ -38,126 +40,59 @@ class FoundEntity(NamedTuple):
     prior: float
 
 
-@Language.factory(
-    "entity_annotator",
-    assigns=["doc.spans"],
-    default_config={
-        "spans_key": LINKS,
-        "label": "ENTITY",
-        "case": "exact",
-        "min_link_probability": 0.01,
-        "min_prior": 0.0,
-        "max_candidates": 1,
-        "max_words": 20,
-        "overlaps": False,
-        "annotate_ents": False,
-        "overwrite": False,
-        "questions": True,
-    },
-)
-def make_entity_annotator(
-    nlp: Language,
-    name: str,
-    spans_key: str,
-    label: str,
-    case: str,
-    min_link_probability: float,
-    min_prior: float,
-    max_candidates: int | None,
-    max_words: int | None,
-    overlaps: bool,
-    annotate_ents: bool,
-    overwrite: bool,
-    questions: bool,
-) -> "EntityAnnotator":
-    """Builds the component; see `EntityAnnotator` for the settings. What `spacy package` makes of the pipeline will ask
-    for the library that reads the store."""
-    needed = nlp.meta.setdefault("requirements", [])
-    if not any(line.startswith("marisa-trie") for line in needed):
-        needed.append(REQUIREMENT)
-    return EntityAnnotator(
-        nlp.vocab,
-        name,
-        spans_key=spans_key,
-        label=label,
-        case=case,
-        min_link_probability=min_link_probability,
-        min_prior=min_prior,
-        max_candidates=max_candidates,
-        max_words=max_words,
-        overlaps=overlaps,
-        annotate_ents=annotate_ents,
-        overwrite=overwrite,
-        questions=questions,
-    )
+class EntityAnnotator(Configured, Pipe):
+    """Finds the longest names of an `AliasStore`, from the left, and writes the entities that they mean.
 
-
-class EntityAnnotator(Pipe):
-    """Finds the longest names of a `AliasStore`, from the left, and writes the entities that they mean.
-
-    spans_key, label: the spans go to `doc.spans[spans_key]` with this label, the entity's title as `kb_id_`, and
-        `attrs["scores"]` (link probabilities) and `attrs["priors"]` (p(entity | name)).
-    case: "exact" or "casefold", how names are compared; the store must be built for it.
-    min_link_probability: names below are no mentions, and a shorter name may be one in their place.
-    min_prior: entities below are left out, and names whose best entity is below are no mentions.
-    max_candidates: entities for a name, the best first; null: all.
-    max_words: longest name in words of the Doc; null: no limit.
-    overlaps: whether names inside of and across others are found too.
-    annotate_ents: write `doc.ents` instead, and the link probability to `span._.luke_score`.
-    overwrite: whether `doc.ents` set by earlier components give way; otherwise names that overlap them are left out.
-        And whether questions lose the entities that they have. Blocked words (`doc.set_ents(..., blocked=...)`) are in
-        no entity of doc.ents either way.
-    questions: whether the names in each of `doc._.luke_questions` are found too, and what they mean is written to its
-        "entities", as `luke_qa` reads them.
+    The spans have the entity's title as `kb_id_`, and their group `attrs["scores"]` (link probabilities) and
+    `attrs["priors"]` (p(entity | name)). With `annotate_ents` doc.ents has them, and `span._.luke_score` the link
+    probability; blocked words (`doc.set_ents(..., blocked=...)`) are in no entity of doc.ents either way.
 
     The settings are those of the pipeline's config, and so on disk there; the store is saved with the component, unless
     `exclude` names "store".
     """
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        name: str = "entity_annotator",
-        *,
-        spans_key: str = LINKS,
-        label: str = "ENTITY",
-        case: str = "exact",
-        min_link_probability: float = 0.01,
-        min_prior: float = 0.0,
-        max_candidates: int | None = 1,
-        max_words: int | None = 20,
-        overlaps: bool = False,
-        annotate_ents: bool = False,
-        overwrite: bool = False,
-        questions: bool = True,
-    ) -> None:
-        for setting, value in (("min_link_probability", min_link_probability), ("min_prior", min_prior)):
-            if not 0 <= value <= 1:
-                raise ValueError(f"{setting} of '{name}' must be between 0 and 1, but it is {value}.")
-        for setting, limit in (("max_candidates", max_candidates), ("max_words", max_words)):
-            if limit is not None and limit < 1:
-                raise ValueError(f"{setting} of '{name}' must be at least 1, or null for no limit, but it is {limit}.")
-        if not label:
+    spans_key: Setting[str] = Setting(LINKS, "the group of `doc.spans` that the spans go to")
+    label: Setting[str] = Setting("ENTITY", "their label")
+    case: Setting[str] = Setting("exact", 'or `"casefold"`; a store is built for one of them', choices=CASES)
+    min_link_probability: Setting[float] = Setting(
+        0.01, "as in the paper; names below are none, and a shorter name may be found in their place", least=0, most=1
+    )
+    min_prior: Setting[float] = Setting(
+        0.0,
+        "entities with a lower p(entity given name) are left out, and names with no other",
+        least=0,
+        most=1,
+    )
+    max_candidates: Setting[int | None] = Setting(
+        1, "entities for a name, the best first; `null`: all, each a span of its own", least=1, rule=NO_LIMIT
+    )
+    max_words: Setting[int | None] = Setting(20, "longest name; `null`: no limit", least=1, rule=NO_LIMIT)
+    overlaps: Setting[bool] = Setting(False, "whether names inside of and across others are found too")
+    annotate_ents: Setting[bool] = Setting(False, "write `doc.ents` instead of spans")
+    overwrite: Setting[bool] = Setting(
+        False,
+        "whether entities that earlier components set in `doc.ents` give way, and those that questions have",
+    )
+    questions: Setting[bool] = Setting(
+        True,
+        "whether the names in each of `doc._.luke_questions` are found too; what they mean goes to its "
+        '`"entities"`, which `luke_qa` reads',
+    )
+
+    def __init__(self, vocab: Vocab, name: str = "entity_annotator", **settings: Any) -> None:
+        self.vocab, self.name = vocab, name
+        self.cfg: dict[str, Any] = {}
+        self.configure(settings)
+        if not self.label:
             raise ValueError(f"label of '{name}' must not be empty: spaCy takes an entity without label for none.")
-        if annotate_ents and (overlaps or max_candidates != 1):
+        if self.annotate_ents and (self.overlaps or self.max_candidates != 1):
             raise ValueError(
-                f"'{name}' has annotate_ents = true, overlaps = {str(overlaps).lower()} and max_candidates = "
-                f"{max_candidates}, but doc.ents holds one entity for a word. Set overlaps = false and max_candidates "
-                "= 1, or annotate_ents = false."
+                f"'{name}' has annotate_ents = true, overlaps = {str(self.overlaps).lower()} and max_candidates = "
+                f"{self.max_candidates}, but doc.ents holds one entity for a word. Set overlaps = false and "
+                "max_candidates = 1, or annotate_ents = false."
             )
-        self.vocab = vocab
-        self.name = name
-        self.case = check_case(case)
-        self.names = Filter(min_link_probability, min_prior, max_words)
-        self.max_candidates = max_candidates
-        self.spans_key = spans_key
-        self.label = label
-        self.overlaps = overlaps
-        self.annotate_ents = annotate_ents
-        self.overwrite = overwrite
-        self.questions = questions
         self._store: AliasStore | None = None
-        vocab.strings.add(label)
+        vocab.strings.add(self.label)
         register_extensions()
 
     @property
@@ -243,10 +178,11 @@ class EntityAnnotator(Pipe):
 
     def _find(self, followed: Iterable[tuple[str, bool]]) -> list[FoundEntity]:
         """followed: words, and whether a blank follows each."""
-        store, min_prior = self.store, float32(self.names.min_prior)
+        store, min_prior = self.store, float32(self.min_prior)
+        names = Filter(self.min_link_probability, self.min_prior, self.max_words)
         words = join_words(followed, case=self.case)
         links = []
-        for match in match_names(store, words, names=self.names, overlaps=self.overlaps):
+        for match in match_names(store, words, names=names, overlaps=self.overlaps):
             start, end = words.number_W[match.start], words.number_W[match.end - 1] + 1
             rate = store.link_probability_of(match.number)
             for i, (entity, prior) in enumerate(store.candidates_of(match.number)):
@@ -318,6 +254,9 @@ class EntityAnnotator(Pipe):
         else:
             self._store = None
         return self
+
+
+make_entity_annotator = register("entity_annotator", EntityAnnotator, assigns=["doc.spans"], requires=[REQUIREMENT])
 
 
 def _apart(spans: list[Span], others: list[Span]) -> list[Span]:

@@ -241,10 +241,10 @@ def test_a_store_and_its_case(pipeline, names, tmp_path):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"min_link_probability": 1.5}, "min_link_probability of 'entity_annotator' must be between 0 and 1"),
-        ({"min_prior": -1}, "min_prior of"),
-        ({"max_candidates": 0}, "max_candidates of .* or null"),
-        ({"max_words": 0}, "max_words of"),
+        ({"min_link_probability": 1.5}, "min_link_probability must be from 0 to 1, but it is 1.5"),
+        ({"min_prior": -1}, "min_prior must be from 0 to 1, but it is -1"),
+        ({"max_candidates": 0}, "max_candidates must be at least 1, or null for no limit, but it is 0"),
+        ({"max_words": 0}, "max_words must be at least 1, or null for no limit, but it is 0"),
         ({"label": ""}, "label of"),
         ({"case": "lower"}, "case must be one of"),
         ({"annotate_ents": True, "overlaps": True}, "doc.ents holds one entity for a word"),
