@@ -1,7 +1,6 @@
 """The shims of a component's model, and how they are kept: one safetensors file, replaced at once."""
 
 import copy
-import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.files import check_finite, read_tensors
 from ..encoders.kind import EncoderShim
 from ..encoders.nodes import ENCODER, EncoderModel, encoder_node, encoder_of, is_shared
-from ..stores.atomic import HeldFolder, write_atomically
+from ..stores.atomic import write_atomically
 from ..stores.digests import digest_bytes
 from ..vectors.store import EntityVectors
 from .attached import check_encoder, check_owner
@@ -247,7 +246,7 @@ class StoredComponent(Configured, TrainablePipe):
         """As `to_disk`, in one bytestring of less than 4 GiB; larger pipelines go to disk."""
         tensors, metadata = self._stored(exclude)
         store = None if VECTORS in exclude else self.own_vectors
-        files = {} if store is None else {x.name: x for x in store.path.iterdir()}
+        files = {} if store is None else store.paths()
         size = sum(x.numel() * x.element_size() for x in tensors.values())
         size += sum(file.stat().st_size for file in files.values())
         if size >= BYTES_LIMIT:
@@ -255,7 +254,7 @@ class StoredComponent(Configured, TrainablePipe):
                 f"'{self.name}' holds {size:,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
                 "Use nlp.to_disk, which has no limit."
             )
-        vectors = {name: file.read_bytes() for name, file in files.items()}
+        vectors = {} if store is None else store.pack()
         packed: bytes = srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors), VECTORS: vectors})
         return packed
 
@@ -268,7 +267,7 @@ class StoredComponent(Configured, TrainablePipe):
             raise ValueError(f"{source} is damaged: {error}. Copy it again.") from error
         self._restore(tensors, message["metadata"], exclude, source=source)
         if (vectors := message.get(VECTORS)) and VECTORS not in exclude:
-            self.take_vectors(unpack_vectors(vectors))
+            self.take_vectors(EntityVectors.unpack(vectors))
         return self
 
 
@@ -276,14 +275,3 @@ def store_digest(folder: Path) -> str:
     """Of the manifests of a store, which have the digests of its files."""
     manifests = sorted(Path(folder).rglob("manifest.json"))
     return digest_values({x.relative_to(folder).as_posix(): digest_bytes(x.read_bytes()) for x in manifests})
-
-
-def unpack_vectors(files: dict[str, bytes]) -> EntityVectors:
-    """A store of vectors from its files. They lie in a temporary folder for as long as it is used."""
-    held = HeldFolder.temporary()
-    held.path.mkdir()
-    for name, data in files.items():
-        Path(held.path, Path(name).name).write_bytes(data)
-    vectors = EntityVectors.open(held.path)
-    weakref.finalize(vectors, held.close)
-    return vectors
