@@ -3,7 +3,7 @@
 import contextlib
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -21,7 +21,6 @@ from ..checkpoint.contents import Checkpoint
 from ..encoders.nodes import ENCODER
 from ..encoders.sharing import Share
 from .extents import forget_limits, record_windows
-from .knowledge import ALIGNMENTS
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
 MOST_LABELS = 50  # that a message lists
@@ -243,25 +242,6 @@ class LukeComponent(EncoderComponent):
         else:
             for shim in self.own_shims.values():
                 shim.finish_update(sgd)
-
-
-def check_alignment(alignment: str) -> None:
-    if alignment not in ALIGNMENTS:
-        raise ValueError(f"alignment must be one of {ALIGNMENTS}, but it is {alignment!r}.")
-
-
-def check_markers(markers: Sequence[str], n: int) -> list[str]:
-    if len(markers) != n or not all(isinstance(x, str) and x for x in markers):
-        raise ValueError(
-            f"markers must be a list of {n} piece(s), such as {['<ent>', '<ent2>'][:n]}, but it is {markers!r}."
-        )
-    return list(markers)
-
-
-def check_limits(**limits: int | None) -> None:
-    for setting, value in limits.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{setting} must be at least 1, but it is {value}.")
 
 
 def need_gold(gold: NDArray[T] | None) -> NDArray[T]:

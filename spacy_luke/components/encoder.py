@@ -7,8 +7,7 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.vocab import Vocab
-from thinc.api import Config, Model, Optimizer
+from thinc.api import Model, Optimizer
 
 from ..batch.windows import Document
 from ..bridge.finite import check_scores
@@ -25,63 +24,20 @@ from ..encoders.listeners import (
     wants_pieces,
     wants_words,
 )
-from ..encoders.nodes import ENCODER, EncoderModel, is_shared, share_encoder
+from ..encoders.nodes import ENCODER, is_shared, share_encoder
 from ..encoders.sharing import SharedEncoder
 from ..encoders.word_pass import WordPass
 from .attached import check_encoder
-from .base import LukeComponent, check_alignment, check_limits
-from .extents import check_window, record_windows
-from .knowledge import KnownGetter
+from .base import LukeComponent
+from .extents import WindowSettings, record_windows
+from .factories import Setting, register
 from .units.known import KnownFinder
 
-DEFAULT_MODEL = Config().from_str("""
-[model]
-@architectures = "spacy-luke.LukeEncoder.v1"
-trainable = true
-train_precision = "auto"
-predict_precision = "float32"
-""")["model"]
+MODEL = {"@architectures": "spacy-luke.LukeEncoder.v1"}
 ENTITY_ROWS = ("special", "all")
 
 
-DEFAULT_CONFIG = {
-    "model": DEFAULT_MODEL,
-    "entity_rows": "special",
-    "shared_pieces": 8192,
-    "max_window": None,
-    "overlap": 128,
-    "batch_size": 4096,
-    "listener_weight": 1.0,
-}
-
-
-@Language.factory("luke_encoder", default_config=DEFAULT_CONFIG)
-def make_luke_encoder(
-    nlp: Language,
-    name: str,
-    model: EncoderModel,
-    entity_rows: str,
-    shared_pieces: int,
-    max_window: int | None,
-    overlap: int,
-    batch_size: int,
-    listener_weight: float,
-) -> "LukeEncoderOwner":
-    """Builds the component; see `LukeEncoderOwner` for the settings."""
-    return LukeEncoderOwner(
-        nlp.vocab,
-        model,
-        name,
-        entity_rows=entity_rows,
-        shared_pieces=shared_pieces,
-        max_window=max_window,
-        overlap=overlap,
-        batch_size=batch_size,
-        listener_weight=listener_weight,
-    )
-
-
-class LukeEncoderOwner(LukeComponent):
+class LukeEncoderOwner(WindowSettings, LukeComponent):
     """Has the encoder of the components after it whose model holds spacy-luke.SharedEncoder.v1.
 
     The weights are loaded, stored and stepped here alone. All that share them train them together: a step has the sum
@@ -94,65 +50,44 @@ class LukeEncoderOwner(LukeComponent):
     pieces, in `doc.tensor`), or spacy-transformers.TransformerListener.v1 (`doc._.trf_data`) where that package is
     installed. In an update all of them share one pass over the words, with their whole documents as context. The
     gradients of their losses are summed, as always in spaCy, also over several updates before a step.
-
-    entity_rows: "special", or "all" rows of the entity table, which components with known entities need.
-    knowledge, alignment: of an ERNIE encoder, the entities that listeners' Docs are encoded with, such as
-        spacy-luke.linked_ents.v1 (null: none), and where they stand (see `align_known`).
-    shared_pieces: windows of so many pieces in all are held for the components that follow; they need twice as many
-        numbers a piece as the encoder has layers times its width (about 70 KB of a base model); 0 holds none.
-    max_window: pieces of a window at most, [CLS] and [SEP] included, also for the components that share the encoder and
-        set none; null: as many as its checkpoint and training are known for (see `extents`).
-    overlap: for listeners, least context in pieces, at most a quarter of a window, where a document is longer. Windows
-        are shared with components of the same overlap that find the same sentences.
-    batch_size: pieces encoded at once, for listeners.
-    listener_weight: what the listeners' gradients are multiplied by. spaCy's losses are sums over words or documents,
-        those of LUKE components means, so that in a batch of 1000 words a tagger outweighs them by far; 0.001 balances
-        the two.
-        0: the encoder learns nothing from listeners.
     """
+
+    entity_rows: Setting[str] = Setting(
+        "special",
+        'rows of the entity table that are kept; `"all"` for components with known entities, as `luke_qa` with linked '
+        "entities",
+        choices=ENTITY_ROWS,
+    )
+    shared_pieces: Setting[int] = Setting(
+        8192,
+        "windows of so many pieces in all are held for the components that follow; memory, not results, depends on it: "
+        "twice as many numbers a piece as the encoder has layers times its width (about 70 KB of a base model); 0 "
+        "holds none",
+        least=0,
+    )
+    batch_size: Setting[int] = Setting(4096, "pieces encoded at once, for spaCy's own components", least=1)
+    listener_weight: Setting[float] = Setting(
+        1.0,
+        "what the gradients of spaCy's own components are multiplied by. Their losses are sums over words or "
+        "documents, those of LUKE components means, so that in a batch of 1000 words a tagger outweighs them by far; "
+        "0.001 balances the two; 0: the encoder learns nothing from them",
+        least=0,
+    )
 
     noun = "luke_encoder"
     special_entities = ("[MASK]", "[MASK2]")
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: EncoderModel,
-        name: str = "luke_encoder",
-        *,
-        entity_rows: str = "special",
-        knowledge: KnownGetter | None = None,
-        alignment: str = "characters",
-        shared_pieces: int = 8192,
-        max_window: int | None = None,
-        overlap: int = 128,
-        batch_size: int = 4096,
-        listener_weight: float = 1.0,
-    ):
-        if entity_rows not in ENTITY_ROWS:
-            raise ValueError(f"entity_rows must be one of {ENTITY_ROWS}, but it is {entity_rows!r}.")
-        if shared_pieces < 0:
-            raise ValueError(f"shared_pieces must be 0 or more, but it is {shared_pieces}.")
-        self.entity_rows = entity_rows
-        check_window(max_window)
-        check_limits(overlap=overlap, batch_size=batch_size)
-        if listener_weight < 0:
-            raise ValueError(f"listener_weight must be 0 or more, but it is {listener_weight}.")
-        check_alignment(alignment)
-        super().__init__(
-            vocab,
-            model,
-            name,
-            alignment=alignment,
-            max_window=max_window,
-            overlap=overlap,
-            batch_size=batch_size,
-            listener_weight=float(listener_weight),
-        )
-        self.knowledge = knowledge
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **settings)
         self.listener_map: dict[str, list[Model[Any, Any]]] = {}
-        self.encoder.sharing = SharedEncoder(self.encoder, name, pieces=shared_pieces, max_window=max_window)
+        self.encoder.sharing = SharedEncoder(
+            self.encoder, self.name, pieces=self.shared_pieces, max_window=self.max_window
+        )
         self.model.attrs["replace_listener"] = refuse_copy
+
+    @property
+    def every_row(self) -> bool:
+        return self.entity_rows == "all"
 
     @property
     def sharing(self) -> SharedEncoder:
@@ -248,7 +183,7 @@ class LukeEncoderOwner(LukeComponent):
         docs = list(docs)
         with self.predicting():
             read = self.read(docs, learning=False)
-            states_ND = encode_docs(self.encoder, read, size=self.cfg["batch_size"])
+            states_ND = encode_docs(self.encoder, read, size=self.batch_size)
             check_scores(
                 states_ND, lambda: [i for i, x in enumerate(read) for _ in range(sum(x.lengths))], docs, name=self.name
             )
@@ -289,8 +224,8 @@ class LukeEncoderOwner(LukeComponent):
                 self.encoder_node,
                 self.sharing,
                 read,
-                size=self.cfg["batch_size"],
-                weight=self.cfg["listener_weight"],
+                size=self.batch_size,
+                weight=self.listener_weight,
                 losses=losses,
                 names={id(node): component for component, nodes in self.listener_map.items() for node in nodes},
             )
@@ -315,3 +250,6 @@ class LukeEncoderOwner(LukeComponent):
         self.load_weights(weights)
         self.check_knowledge(get_examples)
         self.word_listeners()
+
+
+make_luke_encoder = register("luke_encoder", LukeEncoderOwner, model=MODEL)

@@ -5,17 +5,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spacy.language import Language
-
-from ..encoders.nodes import EncoderModel
-from .base import check_markers
 from .encoder import LukeEncoderOwner
-from .factories import Configured, Function, Setting, model_block, register
+from .factories import Function, Setting, model_block, register
 from .knowledge import ALIGNMENTS, KnownGetter
 from .relation import SCORES as RELATION_SCORES
 from .relation import LukeRelation
 from .typer import SCORES as TYPER_SCORES
 from .typer import LukeTyper
+from .units.known import KnownEntities
+from .with_encoder import EncoderComponent
 
 ENCODER = "spacy-luke.ErnieEncoder.v1"
 CLASSIFIER = model_block("spacy-luke.PooledClassifier.v1", encoder=ENCODER)
@@ -23,7 +21,7 @@ MARKERS = ("#", "$")
 ONE_WAY = ("overlap", "tokens")  # settings of one-way attention, which ERNIE has not
 
 
-class ReadsKnowledge(Configured):
+class ReadsKnowledge(EncoderComponent):
     """The settings of what gives an ERNIE encoder the entities of Docs."""
 
     knowledge: Function[KnownGetter | None] = Function(
@@ -35,6 +33,20 @@ class ReadsKnowledge(Configured):
         "loses mentions after punctuation",
         choices=ALIGNMENTS,
     )
+
+    @property
+    def known(self) -> KnownEntities | None:
+        """Raises ValueError where there are no vectors."""
+        encoder = self.encoder
+        if self.knowledge is None or not encoder.kind.reads_knowledge:
+            return None
+        if encoder.vectors is None:
+            raise ValueError(
+                f"'{self.name}' reads entities of Docs (setting knowledge), but its encoder has no entity vectors. "
+                'Expected vectors = "FOLDER" in the checkpoint\'s loader (see `spacy luke build-vectors`), or '
+                "knowledge = null."
+            )
+        return KnownEntities(self.knowledge, self.alignment, encoder.vectors, self.tokenizer.strips_accents)
 
 
 class ErnieTyper(ReadsKnowledge, LukeTyper):
@@ -68,6 +80,13 @@ class ErnieRelation(ReadsKnowledge, LukeRelation):
         return self.markers or MARKERS
 
 
+class ErnieEncoderOwner(ReadsKnowledge, LukeEncoderOwner):
+    """As `LukeEncoderOwner`, of an ERNIE encoder. Nothing is held for other components, whose windows are marked."""
+
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **{"shared_pieces": 0, **settings})
+
+
 make_ernie_typer = register(
     "ernie_typer",
     ErnieTyper,
@@ -86,39 +105,16 @@ make_ernie_relation = register(
 )
 
 
-@Language.factory(
+make_ernie_encoder = register(
     "ernie_encoder",
-    default_config={
-        "knowledge": {"@misc": "spacy-luke.linked_ents.v1"},
-        "alignment": "characters",
-        "model": {"@architectures": ENCODER},
-        "max_window": None,
-        "overlap": 128,
-        "batch_size": 4096,
-        "listener_weight": 1.0,
-    },
+    ErnieEncoderOwner,
+    model={"@architectures": ENCODER},
+    without=("entity_rows", "shared_pieces"),
 )
-def make_ernie_encoder(
-    nlp: Language,
-    name: str,
-    model: EncoderModel,
-    knowledge: KnownGetter | None,
-    alignment: str,
-    max_window: int | None,
-    overlap: int,
-    batch_size: int,
-    listener_weight: float,
-) -> LukeEncoderOwner:
-    """Builds the component; see `LukeEncoderOwner` for the settings."""
-    return LukeEncoderOwner(
-        nlp.vocab,
-        model,
-        name,
-        knowledge=knowledge,
-        alignment=alignment,
-        shared_pieces=0,
-        max_window=max_window,
-        overlap=overlap,
-        batch_size=batch_size,
-        listener_weight=listener_weight,
-    )
+
+
+def check_markers(markers: Sequence[str], n: int) -> None:
+    if len(markers) != n or not all(isinstance(x, str) and x for x in markers):
+        raise ValueError(
+            f"markers must be a list of {n} piece(s), such as {['<ent>', '<ent2>'][:n]}, but it is {markers!r}."
+        )

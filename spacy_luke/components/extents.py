@@ -76,14 +76,6 @@ def fit_overlap(overlap: int, window: int, *, longest_span: int = 0) -> int:
     return min(overlap, max(window // 4, min(OVERLAP, window // 2), 2 * longest_span))
 
 
-def check_window(max_window: int | None) -> None:
-    if max_window is not None and max_window < LOWEST:
-        raise ValueError(
-            f"max_window must be a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null, but it is "
-            f"{max_window}."
-        )
-
-
 class WindowSettings(Configured):
     """The settings of components that divide texts into windows by themselves."""
 

@@ -99,8 +99,11 @@ class LukeQA(LukeComponent):
     scorer: Function[Scorer | None] = Function({"@scorers": "spacy-luke.qa_scorer.v1"}, "SQuAD's exact match and F1")
 
     noun = "luke_qa"
-    entity_rows = "all"
     _vocabulary: tuple[str, EntityVocab, dict[int, int] | None] | None = None
+
+    @property
+    def every_row(self) -> bool:
+        return True
 
     # ---- the encoder, whose entity table is known and stays as it is
 

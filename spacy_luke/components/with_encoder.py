@@ -18,7 +18,6 @@ from ..encoders.nodes import number_format
 from ..text.tokenizer import PieceTokenizer
 from .attached import check_encoder
 from .extents import WindowedComponent
-from .knowledge import KnownGetter
 from .units.known import KnownEntities
 
 AnyCheckpoint = TypeVar("AnyCheckpoint", bound=Checkpoint)
@@ -28,10 +27,8 @@ logger = logging.getLogger("spacy")
 class EncoderComponent(WindowedComponent):
     """A component whose encoder comes from a checkpoint, is another component's, or was saved with the pipeline."""
 
-    entity_rows = "special"  # or "all": rows of the entity table that the model needs
     special_entities: tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
     prepare: tuple[Callable[[LukeCheckpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
-    knowledge: KnownGetter | None = None  # known entities of a Doc, for an encoder that reads knowledge
     _tokenizer: tuple[str, PieceTokenizer] | None = None  # read from the encoder's texts when it is needed
 
     @property
@@ -92,7 +89,7 @@ class EncoderComponent(WindowedComponent):
                 f"The encoder of '{self.name}' is {kind}, but the checkpoint was read for an encoder of the kind "
                 f"{checkpoint.kind!r}. Expected {kind.loader} in [initialize.components.{self.name}.weights]."
             )
-        needs = Needs(self.special_entities, every_row=self.entity_rows == "all", prepare=self.prepare)
+        needs = Needs(self.special_entities, every_row=self.every_row, prepare=self.prepare)
         kind.load(self.encoder, checkpoint, needs)
 
     def to_checkpoint(self) -> Checkpoint:
@@ -101,19 +98,14 @@ class EncoderComponent(WindowedComponent):
         return checkpoint
 
     @property
+    def every_row(self) -> bool:
+        """Whether the model needs all rows of the entity table, or the special ones alone."""
+        return False
+
+    @property
     def known(self) -> KnownEntities | None:
-        """What finds the entities of Docs that the encoder knows; None where it is given none. Raises ValueError where
-        there are no vectors."""
-        encoder = self.encoder
-        if self.knowledge is None or not encoder.kind.reads_knowledge:
-            return None
-        if encoder.vectors is None:
-            raise ValueError(
-                f"'{self.name}' reads entities of Docs (setting knowledge), but its encoder has no entity vectors. "
-                'Expected vectors = "FOLDER" in the checkpoint\'s loader (see `spacy luke build-vectors`), or '
-                "knowledge = null."
-            )
-        return KnownEntities(self.knowledge, self.cfg["alignment"], encoder.vectors, self.tokenizer.strips_accents)
+        """What finds the entities of Docs that the encoder knows; None where it is given none."""
+        return None
 
     def check_knowledge(self, get_examples: Callable[[], Iterable[Example]]) -> None:
         """At initialisation: say how many of the examples' entities have a vector. Raises ValueError where there are no
