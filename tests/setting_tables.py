@@ -13,6 +13,8 @@ from spacy.language import Language
 
 from spacy_luke.components.cloze import LukeCloze
 from spacy_luke.components.entity_annotator import EntityAnnotator
+from spacy_luke.components.encoder import LukeEncoderOwner
+from spacy_luke.components.ernie import ErnieEncoderOwner, ErnieRelation, ErnieTyper
 from spacy_luke.components.factories import settings_of
 from spacy_luke.components.linker.component import LukeLinker
 from spacy_luke.components.ner import LukeNER
@@ -28,6 +30,10 @@ TABLES = {
     "Settings of `luke_qa`": ("luke_qa", LukeQA),
     "Settings of `luke_cloze`": ("luke_cloze", LukeCloze),
     "Settings of `luke_linker`": ("luke_linker", LukeLinker),
+    "Settings of `luke_encoder`": ("luke_encoder", LukeEncoderOwner),
+    "Settings of `ernie_typer`": ("ernie_typer", ErnieTyper),
+    "Settings of `ernie_relation`": ("ernie_relation", ErnieRelation),
+    "Settings of `ernie_encoder`": ("ernie_encoder", ErnieEncoderOwner),
     "Settings of `entity_annotator`": ("entity_annotator", EntityAnnotator),
 }
 
@@ -36,7 +42,7 @@ def shown(default: Any) -> str:
     """A value as a config has it; of what a function makes, the name of the function."""
     if isinstance(default, dict):
         return next(value for key, value in default.items() if key.startswith("@"))
-    return json.dumps(default)
+    return json.dumps(default, ensure_ascii=False)
 
 
 def draw_rows(name: str, component: type) -> dict[str, str]:

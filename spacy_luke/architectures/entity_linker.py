@@ -24,7 +24,7 @@ LinkerModel = Model[LinkBatch, Tensor]
 
 
 @registry.architectures("spacy-luke.EntityLinker.v1")
-def build_entity_linker(encoder: EncoderModel, attention: str = "full", prior: bool = False) -> LinkerModel:
+def build_entity_linker(encoder: EncoderModel, attention: str = "one_way", prior: bool = True) -> LinkerModel:
     """Scores candidates of mentions by the states of their masked entity tokens (Yamada et al., NAACL 2022).
 
     attention: "full" is the paper's: words and entities of a window see one another. "one_way": entities see the words

@@ -46,7 +46,9 @@ class LukeTyper(UnitClassifier):
         most=1,
         rule="a probability, from 0 to 1",
     )
-    always_best: Setting[bool] = Setting(False, "whether the most probable type is given even below the threshold")
+    always_best: Setting[bool] = Setting(
+        False, "whether the most probable type is given even below the threshold, as in ERNIE's paper for FIGER"
+    )
     set_label: Setting[bool] = Setting(
         False,
         "whether the most probable type that is given becomes the mention's own label: a new Span where the getter "

@@ -44,7 +44,7 @@ from .prediction import AskedDoc, chunk_docs, score_candidates
 from .settings import LinkerSettings
 from .stores import KBComponent
 
-MODEL = model_block("spacy-luke.EntityLinker.v1", attention="one_way", prior=True)
+MODEL = model_block("spacy-luke.EntityLinker.v1")
 SCORES = {
     "links_accuracy": 1.0,
     "links_macro_accuracy": 0.0,
