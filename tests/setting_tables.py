@@ -12,8 +12,8 @@ from typing import Any
 from spacy.language import Language
 
 from spacy_luke.components.cloze import LukeCloze
-from spacy_luke.components.entity_annotator import EntityAnnotator
 from spacy_luke.components.encoder import LukeEncoderOwner
+from spacy_luke.components.entity_annotator import EntityAnnotator
 from spacy_luke.components.ernie import ErnieEncoderOwner, ErnieRelation, ErnieTyper
 from spacy_luke.components.factories import settings_of
 from spacy_luke.components.linker.component import LukeLinker

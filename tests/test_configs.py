@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from spacy_luke.annotations import (
     get_rows,
+    register_extensions,
     set_candidates_given,
     set_knowledge,
     set_pairs,
@@ -84,6 +85,7 @@ def flatten(config, path=""):
 
 def make_gold(nlp: Language) -> Doc:
     """Two sentences with all that any component learns."""
+    register_extensions()
     words, tags = zip(*TEXT * 2, strict=True)
     starts = [i % len(TEXT) == 0 for i in range(len(words))]
     doc = Doc(nlp.vocab, words=words, sent_starts=starts, ents=list(tags), tags=["NN"] * len(words))
