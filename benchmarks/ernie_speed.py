@@ -232,8 +232,7 @@ def report(result: dict[str, Any]) -> str:
         "",
         f"Written by `python benchmarks/ernie_speed.py`. {result['chip']}, {result['threads']} threads, float32, "
         f"torch {result['versions']['torch']}. {result['sentences']} sentences of Open Entity, {result['words']:,} "
-        f"words, "
-        f"{result['pieces']:,} pieces, {result['entities']:,} entities. transformers' best batch: "
+        f"words, {result['pieces']:,} pieces, {result['entities']:,} entities. transformers' best batch: "
         f"{result['hf_batch']}.",
         "",
         "| encoder | inference words/s | times bert's time | training words/s | times bert's time |",

@@ -287,12 +287,9 @@ def report(result: dict[str, Any]) -> str:
         "# Relations: speed",
         "",
         f"Written by `python benchmarks/relation_speed.py`. {result['chip']}, {result['torch_threads']} threads, "
-        f"float32, torch "
-        f"{result['versions']['torch']}, transformers {result['versions'].get('transformers')}. "
-        f"{len(result['documents'])} "
-        f"documents of Re-DocRED, {words:,} words, {pairs:,} pairs. `full` and Hugging Face agree on "
-        f"{result['agree'][0]} of "
-        f"{result['agree'][1]} pairs.",
+        f"float32, torch {result['versions']['torch']}, transformers {result['versions'].get('transformers')}. "
+        f"{len(result['documents'])} documents of Re-DocRED, {words:,} words, {pairs:,} pairs. `full` and Hugging "
+        f"Face agree on {result['agree'][0]} of {result['agree'][1]} pairs.",
         "",
         "| system | pairs | pairs/s | times Hugging Face, batched |",
         "|---|---|---|---|",
@@ -306,16 +303,13 @@ def report(result: dict[str, Any]) -> str:
     lines += [
         "",
         f"`full` takes {seconds['full'] / seconds['full_products']:.2f} times its own matrix products. Reading all "
-        f"documents "
-        f"once takes {seconds['words_once']:.2f} s; with all their pairs `one_way` takes {seconds['one_way_pair']:.2f} "
-        f"s "
-        f"(tokens = pair) or {seconds['one_way_mention']:.2f} s (tokens = mention).",
+        f"documents once takes {seconds['words_once']:.2f} s; with all their pairs `one_way` takes "
+        f"{seconds['one_way_pair']:.2f} s (tokens = pair) or {seconds['one_way_mention']:.2f} s (tokens = mention).",
         "",
-        f"A pipeline of NER, typing and relations (pairs inside a sentence) with a shared encoder takes "
-        f"{three / alone:.2f} "
-        f"times the time of NER alone: {words / alone:.0f} and {words / three:.0f} words/s; it found "
-        f"{sum(result['pipeline_found']['entities'])} entities and {sum(result['pipeline_found']['relations'])} "
-        f"relations.",
+        "A pipeline of NER, typing and relations (pairs inside a sentence) with a shared encoder takes "
+        f"{three / alone:.2f} times the time of NER alone: {words / alone:.0f} and {words / three:.0f} words/s; it "
+        f"found {sum(result['pipeline_found']['entities'])} entities and {sum(result['pipeline_found']['relations'])} "
+        "relations.",
         "",
     ]
     return "\n".join(lines)

@@ -122,7 +122,7 @@ def get_found(doc: Doc, asked: str) -> list[list[ScoredPlace]] | None:
         raise ValueError(
             f"The Doc has {FOUND[asked]} of {sum(map(len, found.values()))} {asked}, but "
             f"{sum(map(len, parts.values()))} are asked, or others: were they changed by hand? Write doc._.{asked}, "
-            f"and run the pipeline."
+            "and run the pipeline."
         )
     rows = [row for part, some in parts.items() for row in found.get(part, [[]] * len(some))]
     return [[ScoredPlace(*one) for one in row] for row in rows]

@@ -47,8 +47,7 @@ def read_allennlp(
     if base is None or not (base / "config.json").is_file():
         raise ValueError(
             f"{folder} is an AllenNLP model: it names its base model, {embedder.get('model_name')!r}, but holds "
-            f"neither "
-            "its config nor its tokenizer. Give that model, in Hugging Face's layout, as base."
+            "neither its config nor its tokenizer. Give that model, in Hugging Face's layout, as base."
         )
     settings = read_config(base / "config.json")
     if settings.get("model_type") != "luke":
@@ -90,8 +89,7 @@ def _model_of(model: dict[str, Any]) -> tuple[str, int | None, dict[str, Any]]:
     if not isinstance(features, str) or features not in widths or embedder.get("type") != EMBEDDER:
         raise ValueError(
             f"The AllenNLP model {kind!r} has the features {features!r} of an embedder {embedder.get('type')!r}; "
-            f"expected "
-            f"{list(widths)} of {EMBEDDER!r}. Models without LUKE's entities cannot be read."
+            f"expected {list(widths)} of {EMBEDDER!r}. Models without LUKE's entities cannot be read."
         )
     return task, widths[features], embedder
 

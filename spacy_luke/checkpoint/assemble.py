@@ -98,8 +98,7 @@ def collect(
         if tuple(tensor.shape) != tuple(shape):
             raise ValueError(
                 f"Tensor {theirs!r} must have the shape {tuple(shape)} by the config, but it has "
-                f"{tuple(tensor.shape)}. "
-                "Check that config.json belongs to these weights."
+                f"{tuple(tensor.shape)}. Check that config.json belongs to these weights."
             )
         tensor = tensor[rows] if rows is not None and ours in BY_ENTITY else tensor.clone()
         check_finite(theirs, tensor)

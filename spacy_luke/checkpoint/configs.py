@@ -224,8 +224,7 @@ def check_labels(labels: Sequence[str], count: int) -> list[str]:
         repeated = sorted(label for label, n in Counter(labels).items() if n > 1)
         raise ValueError(
             f"The classifier has {count} rows, so {count} different labels in the order of its training are expected, "
-            f"but "
-            f"{len(labels)} are given: {labels[:10]}{' ...' if len(labels) > 10 else ''}"
+            f"but {len(labels)} are given: {labels[:10]}{' ...' if len(labels) > 10 else ''}"
             f"{f', of which {repeated} are repeated' if repeated else ''}."
         )
     return labels

@@ -111,8 +111,8 @@ def _read_original(folder: Path, *, layer_kinds: Sequence[str] | None, size: int
     if not isinstance(named, (list, tuple)):
         raise ValueError(
             f"{folder / CONFIG} must list the kinds of its layers in 'layer_types', but it gives {named!r}. The "
-            f"released "
-            f"ERNIE base has {list(default_layer_kinds(12))}; give them as layer_kinds if the file has lost them."
+            f"released ERNIE base has {list(default_layer_kinds(12))}; give them as layer_kinds if the file has lost "
+            "them."
         )
     config = ernie_config(
         data,
@@ -189,8 +189,7 @@ def _read_bert(folder: Path, *, layer_kinds: Sequence[str] | None, size: int, he
         hint = " (Baidu's ERNIE of the same name is another model.)" if data.get("model_type") == "ernie" else ""
         raise ValueError(
             f"{folder / 'config.json'} has the model_type {data.get('model_type')!r}; expected 'bert', or an ERNIE "
-            f"with "
-            f"{CONFIG}.{hint}"
+            f"with {CONFIG}.{hint}"
         )
     shape = ernie_config(data, layer_kinds=(), entity_size=size, entity_heads=heads)
     kinds = default_layer_kinds(shape.num_layers) if layer_kinds is None else tuple(layer_kinds)

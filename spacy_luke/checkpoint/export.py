@@ -99,8 +99,7 @@ def _take_out_mask(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
     if checkpoint.config.position_offset:
         raise ValueError(
             "The original's entity disambiguation counts word positions from 0, as BERT does, so it cannot express "
-            "this "
-            f"encoder, which counts from {checkpoint.config.position_offset}."
+            f"this encoder, which counts from {checkpoint.config.position_offset}."
         )
     assert checkpoint.entities is not None
     mask = checkpoint.tensors["encoder.entities.table.weight"][checkpoint.entities.mask_row].clone()

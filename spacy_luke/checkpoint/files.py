@@ -191,9 +191,8 @@ def members_of(path: Path, *, room: int | None = None) -> list[tarfile.TarInfo]:
             if room is not None and size > room:
                 raise ValueError(
                     f"{path} is refused: it unpacks to {size:,} bytes or more, but {tempfile.gettempdir()} has room "
-                    f"for "
-                    f"{room:,}. If it should be so large, set TMPDIR to a folder on a larger disk, or unpack it "
-                    f"yourself."
+                    f"for {room:,}. If it should be so large, set TMPDIR to a folder on a larger disk, or unpack it "
+                    "yourself."
                 )
     return members
 

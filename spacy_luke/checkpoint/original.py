@@ -90,8 +90,7 @@ def _settings(places: list[Path]) -> tuple[dict[str, Any], LukeConfig]:
         raise ValueError(
             f"Expected metadata.json, from the original code, in {' or '.join(map(str, places))}, or a base model in "
             "Hugging Face's LUKE layout, but there is neither. Fine-tuning saves weights only: give the archive or "
-            "folder "
-            "of the model that it began with as base."
+            "folder of the model that it began with as base."
         )
     source = {**data, "kind": "huggingface", "architectures": None}
     # The original always fine-tunes with entity-aware attention.
@@ -117,8 +116,7 @@ def _task(raw: Mapping[str, Tensor], names: SortedNames, config: LukeConfig) -> 
     raise ValueError(
         f"The checkpoint's {theirs} has {columns} columns and {'a' if bias else 'no'} bias, and the hidden size is "
         f"{config.hidden_size}. Of the original's heads, that of relations has two hidden sizes and no bias, that of "
-        f"NER "
-        "one, two or three and a bias, and those of typing (typing.*) and ReCoRD (scorer.*) have a bias."
+        "NER one, two or three and a bias, and those of typing (typing.*) and ReCoRD (scorer.*) have a bias."
     )
 
 

@@ -120,9 +120,8 @@ def find_source(path: str, *, weights: bool = True) -> Path:
     if HUB_ID.fullmatch(path) and not path.endswith((".gz", ".tar", ".tgz", ".zip")):
         return _from_hub(path, HUB_WEIGHTS if weights else ())
     raise ValueError(
-        f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there is "
-        f"no "
-        f"file {path!r} (looked for from {Path.cwd()})."
+        f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there "
+        f"is no file {path!r} (looked for from {Path.cwd()})."
     )
 
 

@@ -72,8 +72,8 @@ def name_added_rows(checkpoint: LukeCheckpoint, added: Sequence[tuple[str, str]]
         raise ValueError(
             f"The word table has {len(table)} rows, the last {len(added)} of which its fine-tuning added for "
             f"{[name for _, name in added]}; expected a tokenizer of {first} pieces, and markers after these, but it "
-            f"has "
-            f"{plain} pieces besides the markers {[name for _, name in there]}. Give the tokenizer of the base model."
+            f"has {plain} pieces besides the markers {[name for _, name in there]}. Give the tokenizer of the base "
+            "model."
         )
     order = [name for _, name in there] + [name for name, i in ids.items() if i is None]
     vectors = [table[:first]]

@@ -26,9 +26,8 @@ def export_cli(
         )
     if checkpoint.task == "entity_pair_classification" and "head.classifier.bias" in checkpoint.tensors:
         msg.warn(
-            f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers leaves "
-            f"out, "
-            "so it may predict differently; `spacy luke convert` reads it."
+            f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers "
+            "leaves out, so it may predict differently; `spacy luke convert` reads it."
         )
     if checkpoint.task == "cloze":
         msg.warn(
@@ -37,7 +36,6 @@ def export_cli(
     if checkpoint.task == "entity_disambiguation":
         msg.warn(
             "transformers has no class for entity disambiguation; the layout is that of the original's code, which "
-            "reads it, "
-            "as does `spacy luke convert`."
+            "reads it, as does `spacy luke convert`."
         )
     msg.good(f"Saved to {output}")

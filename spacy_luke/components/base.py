@@ -115,8 +115,8 @@ class LukeComponent(EncoderComponent):
         """The error of a label in the examples that the component does not have; what: the label, and where it is."""
         known = sorted(self.labels)
         return ValueError(
-            f"'{self.name}' does not know {what}; it was initialised with {len(known)} {noun}s"
-            f"{f': {known}' if len(known) <= MOST_LABELS else ''}. Add it to "
+            f"'{self.name}' does not know {what}; it was initialised with {len(known)} "
+            f"{noun}s{f': {known}' if len(known) <= MOST_LABELS else ''}. Add it to "
             f"[initialize.components.{self.name}.labels], call add_label, or initialise with data that holds it."
         )
 

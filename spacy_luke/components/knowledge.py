@@ -211,8 +211,7 @@ class LinkedSpans:
         if len(scores) != len(group):
             raise ValueError(
                 f"doc.spans[{self.key!r}] has {len(group)} spans, but attrs['scores'] has {len(scores)}: expected one "
-                f"each. "
-                "Was the group changed without its scores?"
+                "each. Was the group changed without its scores?"
             )
         return [
             Known(span.start_char, span.end_char, span.kb_id_, score)

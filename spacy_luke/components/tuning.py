@@ -15,11 +15,9 @@ def check_positives(n: int, least: int, *, name: str, what: str) -> None:
     if n < least:
         raise ValueError(
             f"The threshold of '{name}' would be chosen from {n} {what}, expected at least {least}: each is worth "
-            f"{100 / max(n, 1):.1f} points of recall, so that chance decides which threshold is the best, and on other "
-            f"texts "
-            "another one is. Give more dev data, keep the threshold that the config has, or choose it all the same "
-            "with "
-            "--force."
+            f"{100 / max(n, 1):.1f} points of recall, so that chance decides which threshold is the best, and on "
+            "other texts another one is. Give more dev data, keep the threshold that the config has, or choose it "
+            "all the same with --force."
         )
 
 
@@ -27,9 +25,8 @@ def check_found(golds: Sequence[np.ndarray], total: int, *, name: str, what: str
     """Raises ValueError where none of `total` gold labels is among those that are decided. golds: arrays of bool."""
     if not any(gold.any() for gold in golds):
         raise ValueError(
-            f"'{name}' cannot be tuned: none of {total} {what} is {where}. Does a component before '{name}' find them? "
-            f"Or "
-            "give the gold ones: --gold-mentions."
+            f"'{name}' cannot be tuned: none of {total} {what} is {where}. Does a component before '{name}' find "
+            "them? Or give the gold ones: --gold-mentions."
         )
 
 

@@ -117,8 +117,7 @@ def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> Non
         i = int(wrong_E.nonzero()[0])
         raise ValueError(
             f"Entity {i} must be at a piece from 1 to {int(length_E[i]) - 1} of window {int(window_E[i])}, but it is "
-            f"at "
-            f"{int(at_E[i])}. [CLS], piece 0, takes no entity."
+            f"at {int(at_E[i])}. [CLS], piece 0, takes no entity."
         )
     if len(pairs) < len(at_E):
         window, at = pairs[int((again > 1).nonzero()[0])].tolist()

@@ -209,9 +209,9 @@ def _backward(model: nn.Module, batch: Batch, totals: Totals, dtype: torch.dtype
     if not torch.isfinite(loss):
         values = {name: float(total / count.clamp(min=1)) for name, (total, count) in measured.items()}
         raise ValueError(
-            f"The loss of step {step + 1} is {float(loss.detach())} in the batch {batch.name} ({_shown(values)}). Look "
-            f"at this part "
-            "of the data, or lower learn_rate; training can go on from the last saved state with --resume."
+            f"The loss of step {step + 1} is {float(loss.detach())} in the batch {batch.name} ({_shown(values)}). "
+            "Look at this part of the data, or lower learn_rate; training can go on from the last saved state with "
+            "--resume."
         )
     (loss * size).backward()  # processes average their gradients
     return measured

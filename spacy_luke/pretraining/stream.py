@@ -78,8 +78,7 @@ def batch_instances(
     if size < 1 or not 0 <= rank < world_size:
         raise ValueError(
             f"Expected a batch of 1 instance or more and a rank below the number of processes, but got {size}, rank "
-            f"{rank} "
-            f"of {world_size}."
+            f"{rank} of {world_size}."
         )
     batches = position.batches
     held: list[InstanceT] = []

@@ -37,7 +37,6 @@ def read_object(path: Path) -> dict[str, Any]:
 def not_utf8(error: UnicodeDecodeError, path: Path) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
     return (
-        f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it from "
-        f"what it is "
-        f"in, such as by iconv -f latin1 -t utf8 {path} > NEW."
+        f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it "
+        f"from what it is in, such as by iconv -f latin1 -t utf8 {path} > NEW."
     )

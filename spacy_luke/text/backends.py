@@ -32,9 +32,8 @@ def build_byte_bpe(
     if lost := sorted(set(pre_tokenizers.ByteLevel.alphabet()) - set(vocab)):
         raise ValueError(
             f"Expected a piece for each of the 256 bytes in vocab.json, but {len(lost)} are missing, the first of "
-            f"which are "
-            f"{lost[:5]}; text with them would be lost. Check that vocab.json is whole and a byte-level BPE's, as "
-            f"RoBERTa's."
+            f"which are {lost[:5]}; text with them would be lost. Check that vocab.json is whole and a byte-level "
+            "BPE's, as RoBERTa's."
         )
     for number, pair in enumerate(merges):
         for piece in (*pair, "".join(pair)):

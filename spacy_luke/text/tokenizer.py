@@ -281,8 +281,7 @@ class PieceTokenizer:
                 raise
             raise ValueError(
                 f"The rules of the tokenizer do not end well on the text {text[:40]!r}...: {error}. Rules of BERT, "
-                f"RoBERTa and "
-                "XLM-R read any text; these are of another checkpoint's tokenizer.json."
+                "RoBERTa and XLM-R read any text; these are of another checkpoint's tokenizer.json."
             ) from error
 
     def _encode_segments(self, text: str, charsmap: Charsmap) -> tuple[list[int], list[tuple[int, int]]]:

@@ -74,10 +74,8 @@ def set_steps(config: dict[str, Any], plan: Plan) -> None:
         if plan.steps is None:
             raise ValueError(
                 "total_steps = null in [training.optimizer.learn_rate] follows from max_epochs or max_steps of "
-                "[training], but "
-                "both are without a limit (0, or -1 for a stream), so that only patience ends the training: set one of "
-                "them, "
-                "or total_steps."
+                "[training], but both are without a limit (0, or -1 for a stream), so that only patience ends the "
+                "training: set one of them, or total_steps."
             )
         schedule["counted"] = plan.steps
 
@@ -117,20 +115,17 @@ def faults_of_schedule(config: dict[str, Any], plan: Plan) -> Iterator[str]:
         if working < (1 - NEGLIGIBLE) * steps:
             yield (
                 f"The learning rate is 0 from step {working + 1:,} on, but training has {steps:,} steps: the rest "
-                f"learns nothing. "
-                f"To mend it, {advice}."
+                f"learns nothing. To mend it, {advice}."
             )
         elif fall > 0 and rates[-1] - fall > HIGH * top:
             yield (
                 f"The learning rate still is {rates[-1] / top:.0%} of its greatest value at the end, since its "
-                f"schedule is longer "
-                f"than the {steps:,} steps of training. To mend it, {advice}."
+                f"schedule is longer than the {steps:,} steps of training. To mend it, {advice}."
             )
     if T["eval_frequency"] >= steps:
         yield (
-            f"eval_frequency is {T['eval_frequency']:,}, but training has {steps:,} steps: only the first and the last "
-            f"are "
-            "evaluated. Lower it, so that the best of several is kept."
+            f"eval_frequency is {T['eval_frequency']:,}, but training has {steps:,} steps: only the first and the "
+            "last are evaluated. Lower it, so that the best of several is kept."
         )
 
 

@@ -145,8 +145,7 @@ def _open(
         if matrix.rows is not None and matrix.rows != len(named):
             raise ValueError(
                 f"{found.vectors}: the first line says {matrix.rows:,} rows, but {len(named):,} follow. The file may "
-                f"be "
-                "truncated: copy it again, or correct its first line."
+                "be truncated: copy it again, or correct its first line."
             )
         return found, matrix, named, noted
     assert found.names is not None

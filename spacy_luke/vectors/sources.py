@@ -3,8 +3,7 @@
 | format | vectors | names |
 |---|---|---|
 | ernie | `entity2vec.vec`: a line a row, numbers and tabs | `entity2id.txt`; more of them in `entity_map.txt` |
-| openke | `.json` with `ent_embeddings.weight`, `.npy`, `.safetensors`, or `.bin` (float32, row after row) |
-    `entity2id.txt` |
+| openke | `.json` with `ent_embeddings.weight`, `.npy`, `.safetensors`, `.bin` (float32 rows) | `entity2id.txt` |
 | pykeen | `.npy` or `.safetensors` | `entity_to_id.tsv.gz`, `entity_to_id.tsv`, also in `training_triples/` |
 | word2vec | text: a line a row, its name first; the first line may be `rows size` | in the same file |
 | numpy | `.npy` or `.safetensors` | `names.txt`: a name a line, in the order of the rows |
@@ -89,7 +88,9 @@ def find_names(folder: Path) -> Path:
         for file in files:
             if (folder / file).is_file():
                 return folder / file
-    raise ValueError(f"Expected the names of the rows in {folder} (see `knowledge.sources`), or given; there are none.")
+    raise ValueError(
+        f"Expected a file with the names of the rows in {folder}, or names that are given; there are none."
+    )
 
 
 def _guess_format(path: Path, names: Path | None) -> str:
@@ -108,8 +109,8 @@ def _guess_format(path: Path, names: Path | None) -> str:
         return "word2vec"
     pickled = " trained_model.pkl is a pickle and is not opened." if (folder / "trained_model.pkl").exists() else ""
     raise ValueError(
-        f"{path} is no source of vectors that can be told: expected the files of one of {FORMATS} (see "
-        f"`knowledge.sources`), among them the names of the rows.{pickled} Give format or names."
+        f"{path} is no source of vectors that can be told: expected the files of one of {FORMATS}, "
+        f"among them the names of the rows (README.md lists them).{pickled} Give format or names."
     )
 
 

@@ -19,10 +19,9 @@ NAMESPACES = (
 ).split()
 # Other projects; languages are told by their form.
 PROJECTS = (
-    "wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage species wikispecies "
-    "commons c m meta metawikipedia d wikidata mw mediawikiwiki w wikipedia foundation wikimedia phab bugzilla "
-    "incubator "
-    "simple doi"
+    "wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage species "
+    "wikispecies commons c m meta metawikipedia d wikidata mw mediawikiwiki w wikipedia foundation wikimedia phab "
+    "bugzilla incubator simple doi"
 ).split()
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _DROPPED = (

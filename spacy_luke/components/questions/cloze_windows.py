@@ -103,7 +103,6 @@ def _read_query(task: ClozeInput, query: Query) -> tuple[np.ndarray, int]:
     if len(asked) > (most := (task.window - 4) // 2):
         raise ValueError(
             f"The query {query.get('id', '')!r}, {text[:80]!r}, has {len(asked)} pieces, but it may have {most}, half "
-            f"of a "
-            "window. Shorten it."
+            "of a window. Shorten it."
         )
     return asked, place + 1

@@ -158,8 +158,8 @@ def _read_question(
             )
         raise ValueError(
             f"The question {question.get('id', '')!r}, {text[:80]!r}, has {len(asked.ids_N)} pieces, but {limit}. "
-            f"Shorten "
-            "it, raise that setting where it can be raised, or set cut_questions = true to read only its beginning."
+            "Shorten it, raise that setting where it can be raised, or set cut_questions = true to read only its "
+            "beginning."
         )
     if len(asked.ids_N) > most:
         report["questions are cut"] += 1
@@ -169,8 +169,7 @@ def _read_question(
         if not 0 <= start < end <= len(text):
             raise ValueError(
                 f"Entity {i} of the question {text[:80]!r} must have characters [start, end) of its {len(text)}, but "
-                f"it "
-                f"has [{start}, {end})."
+                f"it has [{start}, {end})."
             )
         if (row := task.row_of(title)) is not None:
             links.append((start, end, row))

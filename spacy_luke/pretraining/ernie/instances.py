@@ -107,8 +107,7 @@ def encode_document(
             if not 0 <= start < end <= len(text):
                 raise ValueError(
                     f"{document.name}, sentence {i}: the entity {name!r} has the place [{start}, {end}), but the "
-                    f"sentence "
-                    f"has {len(text)} {'characters' if isinstance(text, str) else 'pieces'}."
+                    f"sentence has {len(text)} {'characters' if isinstance(text, str) else 'pieces'}."
                 )
             place = int(np.searchsorted(ends_N, start, side="right"))
             if row < 0:

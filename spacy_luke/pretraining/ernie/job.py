@@ -121,10 +121,8 @@ def _check_alone() -> None:
     if size != "1":
         raise ValueError(
             f"pretrain-ernie trains in one process, but WORLD_SIZE says that there are {size}. Start it without "
-            f"torchrun, "
-            "or with --nproc-per-node 1; a larger batch is made with training.accumulate. (`spacy luke pretrain`, "
-            "which "
-            "pretrains LUKE, takes several processes.)"
+            "torchrun, or with --nproc-per-node 1; a larger batch is made with training.accumulate. (`spacy luke "
+            "pretrain`, which pretrains LUKE, takes several processes.)"
         )
 
 

@@ -61,8 +61,7 @@ def from_record(record: np.ndarray, *, name: str) -> Instance:
     if rest != 1 or size == 0:
         raise ValueError(
             f"{name}: expected 6 S + 1 numbers (1,537 for windows of 256 pieces), but it has {len(record)}: it is not "
-            f"a "
-            "record of ERNIE's pretraining, or it is cut."
+            "a record of ERNIE's pretraining, or it is cut."
         )
     pieces, real, types, labels, entities, marks = record[:-1].reshape(PARTS, size)
     n = int(real.sum())
@@ -110,8 +109,7 @@ def _read_index(path: Path) -> tuple[np.dtype, np.ndarray, np.ndarray]:
         i = int(wrong[0]) if len(wrong) else 0
         raise ValueError(
             f"{path}: record {i} should reach from {starts[i]} over {sizes[i] if n else 0} numbers, but the next "
-            f"begins at "
-            f"{starts[min(i + 1, n)]}: it is damaged."
+            f"begins at {starts[min(i + 1, n)]}: it is damaged."
         )
     return np.dtype(TYPES[code]).newbyteorder("<"), starts, sizes
 

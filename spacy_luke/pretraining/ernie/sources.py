@@ -195,8 +195,7 @@ class DocumentSource:
                 raise ValueError(
                     f"The corpus gives no instance: {position.start:,} documents were read. "
                     f"{' '.join(report_counts(self.counts))} Check that it has entities whose ids are in the vectors, "
-                    f"or "
-                    "lower min_entities."
+                    "or lower min_entities."
                 )
             position = replace(position, epoch=position.epoch + 1, start=0, used=0)
 
@@ -260,8 +259,7 @@ class RecordSource:
         elif len(numbers) and numbers.max() >= len(self.vectors):
             raise ValueError(
                 f"{name} has entity {numbers.max()}, but the vectors have {len(self.vectors):,} rows: give the "
-                f"entity2id.txt "
-                "that the records were made with as `entities`, or the vectors that they were made for."
+                "entity2id.txt that the records were made with as `entities`, or the vectors that they were made for."
             )
         else:
             rows = numbers

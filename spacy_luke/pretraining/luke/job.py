@@ -197,8 +197,7 @@ def _check_finished(stages: Mapping[str, Stage], output: Path) -> None:
             if done != wanted:
                 raise ValueError(
                     f"stages.{name}.max_steps is {wanted:,}, but the stage was finished at {done:,} steps, and "
-                    f"{following} has "
-                    "begun with what it had learned. Set it back, or start anew in another folder."
+                    f"{following} has begun with what it had learned. Set it back, or start anew in another folder."
                 )
 
 

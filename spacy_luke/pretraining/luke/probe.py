@@ -62,9 +62,8 @@ class Probe:
         vocab = checkpoint.entities
         if checkpoint.tokenizer is None or vocab is None or "entity_head.bias" not in checkpoint.tensors:
             raise ValueError(
-                "The checkpoint has no masked-entity head, or no tokenizer: expected one of `spacy luke pretrain` with "
-                "masked "
-                "entities, or a LUKE that was published whole."
+                "The checkpoint has no masked-entity head, or no tokenizer: expected one of `spacy luke pretrain` "
+                "with masked entities, or a LUKE that was published whole."
             )
         special = set(vocab.special_rows().values())
         titles = [(row, title) for row, title in enumerate(vocab.titles()) if title is not None and row not in special]

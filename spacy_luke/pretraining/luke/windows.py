@@ -166,8 +166,7 @@ class LukeWindows:
         if len(example.pieces) + 2 > self.max_window:
             raise ValueError(
                 f"Example {drawn.number} has {len(example.pieces) + 2} pieces with [CLS] and [SEP], but the encoder "
-                f"reads "
-                f"{self.max_window}. Build shards with a smaller max_pieces."
+                f"reads {self.max_window}. Build shards with a smaller max_pieces."
             )
         rng = np.random.default_rng([self.seed, drawn.epoch, drawn.place])
         shared: dict[str, Any] = {"settings": self.settings, "vocabularies": self.vocabularies, "rng": rng}
@@ -251,8 +250,7 @@ def make_shard_reader(
         if not len(examples):
             raise ValueError(
                 f"The shards in {path} have {shards.manifest['pages']} pages, of which none is in the part {part!r}: "
-                f"change "
-                "held_out, or take all."
+                "change held_out, or take all."
             )
         return ShardPart(shards, examples)
 
