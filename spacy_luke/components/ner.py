@@ -27,7 +27,7 @@ from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
 from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, read_spans
-from .spans.gold import Survey, gold_classes, obstacles, read_gold, unknown_words, with_default_names
+from .spans.gold import Survey, crossing_message, gold_classes, obstacles, read_gold, unknown_words, with_default_names
 from .tuning import check_positives
 
 MODEL = model_block("spacy-luke.SpanClassifier.v1")
@@ -117,21 +117,10 @@ class LukeNER(WindowSettings, LukeComponent):
                     yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part)
 
     def _check_sentences(self, doc: Doc, document: Document, gold: dict[tuple[int, int], int]) -> None:
-        """In training: say once where a gold span lies in two sentences, which a component before has found since the
-        gold was counted."""
-        crossing = [
-            (a, b) for (a, b), x in gold.items() if x > 0 and document.sentence_W[a] != document.sentence_W[b - 1]
-        ]
-        if crossing and not self._warned_of_sentences:
+        """In training: say once where gold spans lie in two sentences."""
+        if not self._warned_of_sentences and (said := crossing_message(doc, document, gold)):
             self._warned_of_sentences = True
-            a, b = crossing[0]
-            warnings.warn(
-                f"'{self.name}': {len(crossing)} of {sum(x > 0 for x in gold.values())} gold spans of a Doc lie in two "
-                f"sentences and are not learned; the first is {doc[a:b].text[:80]!r}. Correct the data, or the "
-                f"component that "
-                "finds the sentences. This is said of the first such Doc.",
-                stacklevel=2,
-            )
+            warnings.warn(f"'{self.name}': {said} This is said of the first such Doc.", stacklevel=2)
 
     def plan(self, document: Document, *, learning: bool) -> Windows:
         return plan_windows(

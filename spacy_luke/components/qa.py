@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_get_examples
 from torch import Tensor
 
@@ -37,6 +37,7 @@ from .questions.qa_windows import (
     Link,
     QuestionInput,
     ReadDoc,
+    advise,
     asked_questions,
     listed,
     question_items,
@@ -45,6 +46,7 @@ from .questions.qa_windows import (
 from .tuning import best_by_score, check_positives
 
 MODEL = model_block("spacy-luke.ExtractiveQA.v1")
+SCORES = {"qa_f": 1.0, "qa_em": 0.0} | dict.fromkeys(("qa_has_answer_f", "qa_has_answer_em", "qa_no_answer_accuracy"))
 THRESHOLDS = 50  # that `tune` compares
 
 
@@ -133,33 +135,37 @@ class LukeQA(LukeComponent):
 
     def input(self) -> QuestionInput:
         config = self.encoder.module.config
-        names = ("stride", "max_question_pieces", "cut_questions", "max_answer_pieces", "max_entities")
-        settings = {name: self.cfg[name] for name in names}
         knows_entities = self.attention == "full" and self.max_entities > 0
         window = config.max_window if self.window is None else self.window
         if window > config.max_window:
             raise ValueError(
                 f"'{self.name}' has window = {window}, but its encoder reads {config.max_window} pieces at once. Set "
-                f"it to at "
-                "most that, or to null."
+                "it to at most that, or to null."
             )
         return QuestionInput(
             self.tokenizer,
             config.token_types,
             window,
-            row_of=self.entity_row if knows_entities else lambda title: None,
-            **settings,
+            self.stride,
+            self.max_question_pieces,
+            self.cut_questions,
+            self.max_answer_pieces,
+            self.max_entities,
+            self.entity_row if knows_entities else lambda title: None,
         )
+
+    def linked(self, doc: Doc) -> list[Span]:
+        return [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
 
     def links(self, doc: Doc, task: QuestionInput) -> list[Link]:
         """Linked entities of a Doc that are in the vocabulary."""
-        spans = [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
+        spans = self.linked(doc)
         rows = [task.row_of(span.kb_id_) for span in spans]
         return [(span.start_char, span.end_char, row) for span, row in zip(spans, rows) if row is not None]
 
     def question_of(self, doc: Doc) -> Question:
         """A question that is a Doc, with its linked entities, as an item for `doc._.luke_questions`."""
-        spans = [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
+        spans = self.linked(doc)
         return {"question": doc.text, "entities": [(span.start_char, span.end_char, span.kb_id_) for span in spans]}
 
     # ---- prediction
@@ -242,8 +248,7 @@ class LukeQA(LukeComponent):
         if doc.text != example.reference.text:
             raise ValueError(
                 f"'{self.name}': the answers of a question are characters of the gold Doc's text, so the Doc must have "
-                f"the "
-                f"same text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
+                f"the same text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
             )
         links = self.links(doc, task)
         report["links"] += len(links)
@@ -282,42 +287,19 @@ class LukeQA(LukeComponent):
         for example in get_examples():
             for _ in self._gold_items(0, example, task, report):
                 pass
-            linked += 0 if self.entities is None else sum(bool(x.kb_id_) for x in self.entities(example.predicted))
+            linked += len(self.linked(example.predicted))
         if not report["questions"]:
             raise ValueError(
                 f"'{self.name}' found no questions with answers in the training data: expected doc._.luke_questions of "
-                f"gold "
-                'Docs, with "answers" as characters ([] where there is no answer).'
+                'gold Docs, with "answers" as characters ([] where there is no answer).'
             )
         if checkpoint is not None and checkpoint.task == "question_answering":
             self.load_head(checkpoint)
         else:
             create_answer_head(self.model, seed=seed)
-        self._warn(report, linked)
-
-    def _warn(self, report: Counter[str], linked: int) -> None:
-        """Say what of the training data is lost."""
-        known, _ = report.pop("links", 0), report.pop("questions")
-        answers, unanswered = report.pop("answers", 0), report.pop("questions without answer")
-        advice = []
-        if report := +report:
-            advice.append(
-                f"of {answers} answers of the training data, {listed(report)}; these cannot be found as they are"
-            )
-        if unanswered and self.no_answer_threshold is None:
-            advice.append(
-                f"{unanswered} questions have no answer, but no_answer_threshold = null always gives one; set it to 0.0"
-            )
-        if linked and not known and self.attention == "full":
-            advice.append(
-                f"none of {linked} linked entities is in the entity table, so they are not read; load the checkpoint "
-                f"with "
-                'entities = "all" (and luke_encoder with entity_rows = "all"), and set entity_language where its '
-                "titles "
-                "have languages"
-            )
-        if advice:
-            warnings.warn(f"'{self.name}': {'. And: '.join(advice)}.", stacklevel=3)
+        linked = linked if self.attention == "full" else 0
+        if advice := advise(report, linked=linked, answers_all=self.no_answer_threshold is None):
+            warnings.warn(f"'{self.name}': {'. And: '.join(advice)}.", stacklevel=2)
 
     def load_head(self, checkpoint: Checkpoint) -> None:
         """Take over a fine-tuned checkpoint's head."""
@@ -361,16 +343,4 @@ class LukeQA(LukeComponent):
             check_positives(gold[answered], least, name=self.name, what=what)
 
 
-make_luke_qa = register(
-    "luke_qa",
-    LukeQA,
-    model=MODEL,
-    assigns=["doc._.luke_answers"],
-    scores={
-        "qa_f": 1.0,
-        "qa_em": 0.0,
-        "qa_has_answer_f": None,
-        "qa_has_answer_em": None,
-        "qa_no_answer_accuracy": None,
-    },
-)
+make_luke_qa = register("luke_qa", LukeQA, model=MODEL, assigns=["doc._.luke_answers"], scores=SCORES)

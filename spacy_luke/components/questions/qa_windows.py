@@ -20,6 +20,9 @@ from ...text.tokenizer import PieceTokenizer
 Link = tuple[int, int, int]  # characters [start, end) and row of the entity
 
 
+COUNTED = ("links", "questions", "answers", "questions without answer")  # in a report beside what is lost
+
+
 @dataclass(frozen=True)
 class QuestionInput:
     """What windows are made by. window: pieces of one, all included; row_of: of an entity, None of an unknown one."""
@@ -205,3 +208,26 @@ def _find_answers(
 
 def listed(report: Counter[str]) -> str:
     return ", ".join(f"{n} {reason}" for reason, n in report.items())
+
+
+def advise(report: Counter[str], *, linked: int, answers_all: bool) -> list[str]:
+    """What of the training data is lost, and what to do about it. linked: linked entities, where these are read;
+    answers_all: whether "no answer" is never given."""
+    lost = +(report - Counter({name: report[name] for name in COUNTED}))
+    advice = []
+    if lost:
+        advice.append(
+            f"of {report['answers']} answers of the training data, {listed(lost)}; these cannot be found as they are"
+        )
+    if report["questions without answer"] and answers_all:
+        advice.append(
+            f"{report['questions without answer']} questions have no answer, but no_answer_threshold = null always "
+            "gives one; set it to 0.0"
+        )
+    if linked and not report["links"]:
+        advice.append(
+            f"none of {linked} linked entities is in the entity table, so they are not read; load the checkpoint with "
+            'entities = "all" (and luke_encoder with entity_rows = "all"), and set entity_language where its titles '
+            "have languages"
+        )
+    return advice

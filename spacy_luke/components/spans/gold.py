@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ...batch.windows import Document, Spans, Windows, place_spans
@@ -110,6 +110,19 @@ def obstacles(
             yield f"have more than max_span_pieces = {max_pieces} pieces"
         elif len(place_spans(document, windows, np.array([a]), np.array([b + 1]))[1]):
             yield "do not fit into a window"
+
+
+def crossing_message(doc: Doc, document: Document, gold: dict[tuple[int, int], int]) -> str | None:
+    """What is said of gold spans in two sentences, which a component before has found since the gold was counted."""
+    spans = [place for place, label in gold.items() if label > 0]
+    crossing = [(a, b) for a, b in spans if document.sentence_W[a] != document.sentence_W[b - 1]]
+    if not crossing:
+        return None
+    a, b = crossing[0]
+    return (
+        f"{len(crossing)} of {len(spans)} gold spans of a Doc lie in two sentences and are not learned; the first is "
+        f"{doc[a:b].text[:80]!r}. Correct the data, or the component that finds the sentences."
+    )
 
 
 def with_default_names(scores: dict[str, Any], examples: Sequence[Example], *, spans_key: str) -> dict[str, Any]:
