@@ -1,6 +1,6 @@
 """What is written on Docs beside spaCy's own annotation: the one door to it.
 
-`names`: the keys of `doc.user_data` and `doc.spans`, NIL. `rows`: how it lies in `doc.user_data`, so that it survives
+`keys`: the keys of `doc.user_data` and `doc.spans`, NIL. `rows`: how it lies in `doc.user_data`, so that it survives
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
 each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `extensions`: `doc._.luke_...`
 and `span._.luke_...`.
@@ -22,7 +22,7 @@ from .entities import (
 )
 from .extensions import register_extensions
 from .forms import KINDS
-from .names import (
+from .keys import (
     ANSWERS,
     CANDIDATES,
     FILLERS,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from .names import GIVEN_CANDIDATES, KNOWLEDGE, LINKED_CANDIDATES
+from .keys import GIVEN_CANDIDATES, KNOWLEDGE, LINKED_CANDIDATES
 from .rows import find_row, get_rows, set_rows
 
 

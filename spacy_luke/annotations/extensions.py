@@ -9,7 +9,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from .entities import get_candidates, set_candidates_given, set_knowledge
-from .names import (
+from .keys import (
     ANSWERS,
     CANDIDATES,
     FILLERS,

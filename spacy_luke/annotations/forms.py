@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
-from .names import (
+from .keys import (
     ANSWERS,
     FILLERS,
     GIVEN_CANDIDATES,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict, final
 
 from spacy.tokens import Doc, Span
 
-from .names import ANSWERS, FILLERS, PLACEHOLDER, QUERIES, QUESTIONS
+from .keys import ANSWERS, FILLERS, PLACEHOLDER, QUERIES, QUESTIONS
 from .rows import get_parts, get_rows, set_rows
 from .spans import span_at
 

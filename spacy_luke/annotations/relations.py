@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from .names import PAIRS, RELATIONS
+from .keys import PAIRS, RELATIONS
 from .rows import get_rows, set_rows
 from .spans import entities_at, place_of, span_at
 

@@ -31,7 +31,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from .forms import KINDS, Part
-from .names import SCORE, SECOND, SPAN_TYPES
+from .keys import SCORE, SECOND, SPAN_TYPES
 
 Key = tuple[str, str, int, int]  # ("._.", name, first character, last character): what belongs to a span, as in spaCy
 Parts = dict[Part, list[Any]]

@@ -28,7 +28,7 @@ from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
 from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, read_spans
 from .spans.gold import Survey, crossing_message, gold_classes, obstacles, read_gold, unknown_words, with_default_names
-from .tuning import check_positives
+from .thresholds import check_positives
 
 MODEL = model_block("spacy-luke.SpanClassifier.v1")
 SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}

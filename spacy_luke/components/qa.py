@@ -13,6 +13,7 @@ from spacy.training import Example, validate_get_examples
 from torch import Tensor
 
 from ..annotations import (
+    LINKS,
     QUESTIONS,
     Answer,
     Question,
@@ -43,7 +44,7 @@ from .questions.qa_windows import (
     question_items,
     read_doc,
 )
-from .tuning import best_by_score, check_positives
+from .thresholds import best_by_score, check_positives
 
 MODEL = model_block("spacy-luke.ExtractiveQA.v1")
 SCORES = {"qa_f": 1.0, "qa_em": 0.0} | dict.fromkeys(("qa_has_answer_f", "qa_has_answer_em", "qa_no_answer_accuracy"))
@@ -59,7 +60,7 @@ class LukeQA(LukeComponent):
     """
 
     entities: Function[MentionGetter | None] = Function(
-        {"@misc": "spacy-luke.span_group.v1", "key": "luke_links"},
+        {"@misc": "spacy-luke.span_group.v1", "key": LINKS},
         "the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary: the group "
         '`luke_links`; `null`: none. Those of a question are in its `"entities"`',
     )

@@ -24,14 +24,12 @@ from ...kb.knowledge_base import EntityKB
 from ...model.linking import candidate_cross_entropy
 from ..factories import model_block, register
 from ..mentions import Mention, SpanGroupGetter
-from ..tuning import best_by_score, check_positives
+from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, check_positives
 from .candidates import Named, find_candidates
 from .checkpoint_table import table_vectors, with_table, without_table
 from .decisions import LinkTask, decide
 from .entity_table import EntityTable
 from .gold import (
-    SCORE_THRESHOLDS,
-    best_threshold,
     check_learnable,
     gold_links,
     gold_rows,
@@ -222,7 +220,7 @@ class LukeLinker(LinkerSettings, KBComponent):
         linked = sum(gold != NIL for example in examples for gold in gold_links(example)[1])
         if gold_mentions:
             rows = [row for example in examples for row in gold_rows(example, self._link_mentions)]
-            threshold, value = best_threshold(rows)
+            threshold, value = best_link_threshold(rows)
         else:
             threshold, value = self._best_by_score(examples, linked)
         check_positives(linked, least, name=self.name, what="gold mentions with an entity")
@@ -241,7 +239,7 @@ class LukeLinker(LinkerSettings, KBComponent):
                 f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' "
                 "find them? Or give the gold ones: --gold-mentions."
             )
-        return best_by_score(self, "threshold", SCORE_THRESHOLDS, examples, found, metric="links_strict_f")
+        return best_by_score(self, "threshold", LINK_THRESHOLDS, examples, found, metric="links_strict_f")
 
     def _link_mentions(self, doc: Doc, mentions: list[Mention]) -> list[Linked]:
         asked = AskedDoc(doc, mentions, self.candidates(doc, mentions))

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 from spacy.tokens import Doc
 from spacy.training import Example
 
@@ -13,8 +12,6 @@ from ..mentions import Mention, align_mention
 from .candidates import Named
 from .entity_table import Candidates, EntityTable
 from .outputs import Linked
-
-SCORE_THRESHOLDS = np.arange(0.0, 1.0, 0.01).round(2).tolist()  # that `tune` tries
 
 FindCandidates = Callable[[Doc, Sequence[Mention]], list[Named]]
 LinkMentions = Callable[[Doc, list[Mention]], list[Linked]]
@@ -91,16 +88,3 @@ def gold_rows(example: Example, link: LinkMentions) -> Iterator[tuple[float, boo
     for linked, gold in zip(link(example.predicted, mentions), golds, strict=True):
         best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
         yield score, best == gold and gold != NIL, gold == NIL
-
-
-def best_threshold(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
-    """rows: see `gold_rows`. RETURNS: the threshold that makes most mentions right, the lowest of equal ones, and this
-    share."""
-    if not rows:
-        raise ValueError("Expected examples with linked mentions (kb_id) to tune on, but found none.")
-    score, right, nil = (np.array(x) for x in zip(*rows))
-    best = (-1.0, 0.0, 0.0)
-    for threshold in SCORE_THRESHOLDS:
-        share = float(np.where(score >= threshold, right, nil).mean())
-        best = max(best, (share, -threshold, threshold))
-    return best[2], best[0]

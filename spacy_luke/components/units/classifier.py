@@ -25,7 +25,7 @@ from ..base import LukeComponent
 from ..extents import WindowSettings
 from ..factories import Function, Setting
 from ..mentions import MentionGetter
-from ..tuning import best_label_threshold, check_found, check_positives
+from ..thresholds import best_label_threshold, check_found, check_positives
 from .asked import Gold, Survey, Units
 from .inputs import Input, unit_items
 

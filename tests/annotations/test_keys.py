@@ -4,10 +4,10 @@ import ast
 from pathlib import Path
 
 import spacy_luke
-from spacy_luke.annotations import names
+from spacy_luke.annotations import keys
 
 ROOT = Path(spacy_luke.__file__).parent
-NAMES = {value for key, value in vars(names).items() if key.isupper() and isinstance(value, str)} - {names.NIL}
+NAMES = {value for name, value in vars(keys).items() if name.isupper() and isinstance(value, str)} - {keys.NIL}
 
 
 def test_names_are_written_once():
@@ -18,5 +18,5 @@ def test_names_are_written_once():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf8")))
         if isinstance(node, ast.Constant) and node.value in NAMES
     ]
-    assert {path for path, _ in written} == {"annotations/names.py"}
+    assert {path for path, _ in written} == {"annotations/keys.py"}
     assert {name for _, name in written} == NAMES

@@ -7,6 +7,7 @@ import numpy as np
 from spacy.training import Example
 
 THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
+LINK_THRESHOLDS = [0.0, *THRESHOLDS]  # of `luke_linker`: at 0 no mention with a candidate is NIL
 
 
 def check_positives(n: int, least: int, *, name: str, what: str) -> None:
@@ -62,4 +63,17 @@ def best_by_score(
             best = max(best, (proc.scorer(examples)[metric] or 0.0, -abs(threshold), threshold))
     finally:
         proc.cfg[setting] = before
+    return best[2], best[0]
+
+
+def best_link_threshold(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
+    """rows: see `linker.gold.gold_rows`. RETURNS: the threshold that makes most mentions right, the lowest of equal
+    ones, and this share."""
+    if not rows:
+        raise ValueError("Expected examples with linked mentions (kb_id) to tune on, but found none.")
+    score, right, nil = (np.array(x) for x in zip(*rows))
+    best = (-1.0, 0.0, 0.0)
+    for threshold in LINK_THRESHOLDS:
+        share = float(np.where(score >= threshold, right, nil).mean())
+        best = max(best, (share, -threshold, threshold))
     return best[2], best[0]
