@@ -67,6 +67,7 @@ def main() -> None:
     if not folder.exists():
         seconds = train(nlp, read_training(options.data), mixed=options.texts == "mixed", seed=options.seed)
         print(f"{options.texts}, seed {options.seed}: {seconds:.0f} CPU seconds")
+        folder.parent.mkdir(parents=True, exist_ok=True)
         nlp.to_disk(folder)
     if options.do == "score":
         for system in options.systems.split(","):
