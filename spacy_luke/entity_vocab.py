@@ -13,7 +13,7 @@ FILES = ("entity_vocab.json", "entity_vocab.tsv", "entity_vocab.jsonl")
 _SPECIAL_OF_LANGUAGE = re.compile(r"[\w-]+:(\[(?:PAD|UNK|MASK|MASK2)\])")
 
 
-def key_of(title: str, language: str | None) -> str:
+def entity_name(title: str, language: str | None) -> str:
     """The name of an entity in a vocabulary: the title, or "language:title" as in mLUKE's entity_vocab.json."""
     return title if language is None else f"{language}:{title}"
 
@@ -80,7 +80,7 @@ class EntityVocab:
         """Row of an entity, None where it is unknown. Special entities have the same row in all languages."""
         if title in self._special:
             return self._special[title]
-        return self._rows.get(key_of(title, language))
+        return self._rows.get(entity_name(title, language))
 
     def titles(self) -> list[str | None]:
         """The first name of each row ("en:Japan" where there are languages), None for a row without a name."""
@@ -106,7 +106,7 @@ class EntityVocab:
 
     def with_entity(self, title: str, *, language: str | None = None) -> "EntityVocab":
         """A vocabulary with one more entity, in a new last row (with a count of 0)."""
-        name = key_of(title, language)
+        name = entity_name(title, language)
         if name in self._rows:
             raise ValueError(f"Expected a new entity, but {name!r} is row {self._rows[name]} of the vocabulary.")
         counts = None if self.counts is None else [*self.counts, 0]
@@ -234,7 +234,7 @@ def _read_jsonl(path: Path) -> Names:
             if title in SPECIAL and (title, row) not in names[-1:]:
                 names.append((title, row))
             elif title not in SPECIAL:
-                names.append((key_of(title, language), row))
+                names.append((entity_name(title, language), row))
     size = max((row for _, row in names), default=-1) + 1
     if size > 100 + 10 * len(names):
         raise ValueError(f"Expected ids 0, 1, 2, ..., but {len(names)} names have ids up to {size - 1}.")

@@ -40,7 +40,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowPlan:
     start_B: np.ndarray
     end_B: np.ndarray
     core_start_B: np.ndarray
@@ -65,7 +65,7 @@ class Spans:
         return len(self.start_E)
 
 
-def plan_windows(document: Document, *, room: int, context: str, share: bool, overlap: int) -> Windows:
+def plan_windows(document: Document, *, room: int, context: str, share: bool, overlap: int) -> WindowPlan:
     """Windows of at most `room` pieces ([CLS] and [SEP] not counted) for the sentences of a document.
 
     context="document": each sentence stands in the longest stretch of its document that fits, as in the paper: with n
@@ -107,7 +107,7 @@ def plan_windows(document: Document, *, room: int, context: str, share: bool, ov
         ],
         dtype=np.int64,
     )
-    return Windows(*table.reshape(-1, 4).T)
+    return WindowPlan(*table.reshape(-1, 4).T)
 
 
 def _sentence_pieces(document: Document) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +153,7 @@ def _whole(window: tuple[int, int], own: tuple[int, int], edges: np.ndarray) -> 
 
 def enumerate_spans(
     document: Document,
-    windows: Windows,
+    windows: WindowPlan,
     *,
     first_window: int = 0,
     last_window: int | None = None,
@@ -183,7 +183,9 @@ def enumerate_spans(
     return _spans(document, windows, bounds.words[begins], bounds.words[begins + offsets] + 1)
 
 
-def place_spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.ndarray) -> tuple[Spans, np.ndarray]:
+def place_spans(
+    document: Document, windows: WindowPlan, starts: np.ndarray, ends: np.ndarray
+) -> tuple[Spans, np.ndarray]:
     """Given spans of words [start, end), in their windows.
 
     RETURNS: the spans that can be placed, ordered by first and last word without duplicates, and those that cannot, an
@@ -207,7 +209,7 @@ def place_spans(document: Document, windows: Windows, starts: np.ndarray, ends: 
     return _spans(document, windows, starts[fits], ends[fits]), given[~fits]
 
 
-def _spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.ndarray) -> Spans:
+def _spans(document: Document, windows: WindowPlan, starts: np.ndarray, ends: np.ndarray) -> Spans:
     first = document.pieces.first_W[starts]
     last = document.pieces.last_W[ends - 1] - 1
     if not len(starts):
@@ -217,7 +219,7 @@ def _spans(document: Document, windows: Windows, starts: np.ndarray, ends: np.nd
     return Spans(starts, ends, window, first + offset, last + offset)
 
 
-def budgets(document: Document, windows: Windows, *, spans_per_word: float) -> np.ndarray:
+def budgets(document: Document, windows: WindowPlan, *, spans_per_word: float) -> np.ndarray:
     """How many proposed spans each window keeps: a share of the words that begin in its core, and one more. (B,)"""
     first = document.bounds.first
     words_B = np.searchsorted(first, windows.core_end_B) - np.searchsorted(first, windows.core_start_B)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .windows import Document, Windows
+from .windows import Document, WindowPlan
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class WordPlaces:
         return rows_A
 
 
-def place_words(document: Document, windows: Windows) -> WordPlaces:
+def place_words(document: Document, windows: WindowPlan) -> WordPlaces:
     """Each word in the window whose core holds its first piece; only the pieces of a word that is too long for what
     that window holds of it stand in the windows whose cores hold them."""
     first_W, counts_W = document.pieces.first_W, document.pieces.last_W - document.pieces.first_W

@@ -256,10 +256,10 @@ def divide_gradients(parameters: list[tuple[str, torch.nn.Parameter]], divisor: 
         torch._foreach_div_(gradients, float(divisor))
 
 
-Found = TypeVar("Found", bound=LukeComponent)
+ComponentT = TypeVar("ComponentT", bound=LukeComponent)
 
 
-def find_component(nlp: Language, kind: type[Found], name: str | None = None) -> Found:
+def find_component(nlp: Language, kind: type[ComponentT], name: str | None = None) -> ComponentT:
     """The pipeline's component of this kind and name, or its only one. Raises ValueError where there is no such
     thing."""
     found = {key: proc for key, proc in nlp.pipeline if isinstance(proc, kind)}

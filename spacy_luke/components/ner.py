@@ -16,7 +16,7 @@ from thinc.types import Ragged
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.batches import Item, SpanBatch, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
-from ..batch.windows import CONTEXTS, Document, Spans, Windows, budgets, enumerate_spans, place_spans, plan_windows
+from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
 from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
@@ -27,7 +27,15 @@ from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
 from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, read_spans
-from .spans.gold import Survey, crossing_message, gold_classes, obstacles, read_gold, unknown_words, with_default_names
+from .spans.gold import (
+    SpanSurvey,
+    crossing_message,
+    gold_classes,
+    obstacles,
+    read_gold,
+    unknown_words,
+    with_default_names,
+)
 from .thresholds import check_positives
 
 MODEL = model_block("spacy-luke.SpanClassifier.v1")
@@ -122,7 +130,7 @@ class LukeNER(WindowSettings, LukeComponent):
             self._warned_of_sentences = True
             warnings.warn(f"'{self.name}': {said} This is said of the first such Doc.", stacklevel=2)
 
-    def plan(self, document: Document, *, learning: bool) -> Windows:
+    def plan(self, document: Document, *, learning: bool) -> WindowPlan:
         return plan_windows(
             document,
             context=self.context,
@@ -130,7 +138,7 @@ class LukeNER(WindowSettings, LukeComponent):
             **self.limits(learning=learning, longest_span=self.max_span_pieces),
         )
 
-    def candidates(self, doc: Doc, document: Document, windows: Windows, first: int, last: int) -> Spans:
+    def candidates(self, doc: Doc, document: Document, windows: WindowPlan, first: int, last: int) -> Spans:
         if self.suggester is None:
             return enumerate_spans(
                 document,
@@ -152,7 +160,7 @@ class LukeNER(WindowSettings, LukeComponent):
             )
         return spans
 
-    def _window_pieces(self, document: Document, windows: Windows, window: int) -> np.ndarray:
+    def _window_pieces(self, document: Document, windows: WindowPlan, window: int) -> np.ndarray:
         pieces = document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]]
         return self.tokenizer.window(pieces)
 
@@ -293,8 +301,8 @@ class LukeNER(WindowSettings, LukeComponent):
     def gold_spans(self, reference: Doc) -> list[Span]:
         return list(reference.ents if self.spans_key is None else reference.spans.get(self.spans_key, []))
 
-    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> Survey:
-        found, rate = Survey(), self.model.attrs["spans_per_word"]
+    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> SpanSurvey:
+        found, rate = SpanSurvey(), self.model.attrs["spans_per_word"]
         for example in get_examples():
             doc = example.predicted
             aligned = found.count_gold(example, self.gold_spans(example.reference))

@@ -33,7 +33,7 @@ from ..model.answers import start_end_cross_entropy
 from .base import LukeComponent, need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import MentionGetter
-from .questions.answers import Found, Places, different, ranked
+from .questions.answers import FoundAnswers, Places, different, ranked
 from .questions.qa_windows import (
     Link,
     QuestionInput,
@@ -171,7 +171,7 @@ class LukeQA(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[list[Found]]:
+    def predict(self, docs: Iterable[Doc]) -> list[list[FoundAnswers]]:
         """For each Doc what is found for each of its questions."""
         docs = list(docs)
         return self._find(docs, [get_questions(doc) for doc in docs])
@@ -185,7 +185,7 @@ class LukeQA(LukeComponent):
         spans = [(doc.char_span(a, b) if b > a else None, score) for a, b, score in self._rows(found)]
         return Answer(asked["question"], tuple(ScoredSpan(*x) for x in spans))
 
-    def _find(self, docs: list[Doc], questions: list[list[Question]]) -> list[list[Found]]:
+    def _find(self, docs: list[Doc], questions: list[list[Question]]) -> list[list[FoundAnswers]]:
         asked = [(doc, question) for doc, some in zip(docs, questions) for question in some]
         places: list[list[Places]] = [[] for _ in asked]
         nulls = np.full(len(asked), np.inf)
@@ -202,7 +202,7 @@ class LukeQA(LukeComponent):
                         nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
         found = iter(
             [
-                Found(different(doc.text, some, self.n_best), float(null))
+                FoundAnswers(different(doc.text, some, self.n_best), float(null))
                 for (doc, _), some, null in zip(asked, places, nulls)
             ]
         )
@@ -223,10 +223,10 @@ class LukeQA(LukeComponent):
         score_S, first_S, last_S = best_spans(item, logits_L2, most=self.n_best**2, max_pieces=self.max_answer_pieces)
         return Places(*read.characters(first_S, last_S), score_S).best()
 
-    def _rows(self, found: Found) -> list[list[Any]]:
+    def _rows(self, found: FoundAnswers) -> list[list[Any]]:
         return ranked(found, most=self.n_best, threshold=self.no_answer_threshold)
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[Found]]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[FoundAnswers]]) -> None:
         for doc, found in zip(docs, predictions):
             if has_rows(doc, QUESTIONS):
                 set_found(doc, QUESTIONS, [self._rows(x) for x in found])

@@ -21,7 +21,7 @@ from ..model.heads import cross_entropy, multi_label_cross_entropy
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
-from .units.asked import Gold, Survey, Units
+from .units.asked import Gold, Units, UnitSurvey
 from .units.classifier import UnitClassifier
 from .units.pairs import gold_relations, suggested_pairs, training_pairs
 
@@ -39,7 +39,7 @@ SCORES = {
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRelations:
     """Relations of a Doc: pairs of mentions (R, 2), class and probability of each."""
 
     asked: Units
@@ -147,7 +147,7 @@ class LukeRelation(UnitClassifier):
     def gold_total(self, example: Example, found: Gold) -> int:
         return sum(map(len, found.labels.values())) + found.missing.total()
 
-    def prior(self, survey: Survey) -> NDArray[np.float64]:
+    def prior(self, survey: UnitSurvey) -> NDArray[np.float64]:
         seen, pairs = survey.seen, survey.units
         counts_L = np.array([pairs - seen.total() if x is None else seen[x] for x in self.classes], dtype=np.float64)
         share_L = (np.maximum(counts_L, 0) + 1) / (max(pairs, seen.total()) + len(self.classes))
@@ -162,7 +162,7 @@ class LukeRelation(UnitClassifier):
 
     # ---- predictions
 
-    def predict(self, docs: Iterable[Doc]) -> list[Found]:
+    def predict(self, docs: Iterable[Doc]) -> list[FoundRelations]:
         docs = list(docs)
         asked = [self.asked(doc) for doc in docs]
         rows: list[list[NDArray[np.float64]]] = [[] for _ in docs]
@@ -189,12 +189,12 @@ class LukeRelation(UnitClassifier):
         numbers = unit.cpu().numpy()
         return np.stack([batch.owner_U()[numbers], batch.number_U()[numbers], label.cpu().numpy(), probability], 1)
 
-    def _found(self, asked: Units, parts: list[NDArray[np.float64]]) -> Found:
+    def _found(self, asked: Units, parts: list[NDArray[np.float64]]) -> FoundRelations:
         table = np.concatenate(parts) if parts else np.empty((0, 3))
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
-        return Found(asked, asked.units_UK[table[:, 0].astype(np.int64)], table[:, 1].astype(int), table[:, 2])
+        return FoundRelations(asked, asked.units_UK[table[:, 0].astype(np.int64)], table[:, 1].astype(int), table[:, 2])
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Found]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundRelations]) -> None:
         classes = self.classes
         for doc, found in zip(docs, predictions):
             places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.asked.mentions]

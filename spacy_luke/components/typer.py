@@ -17,7 +17,7 @@ from ..model.heads import multi_label_cross_entropy
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import Mention, SpanGroupGetter, align_mention
-from .units.asked import Gold, Survey, Units
+from .units.asked import Gold, Units, UnitSurvey
 from .units.classifier import UnitClassifier, sigmoid
 
 MODEL = model_block("spacy-luke.EntityClassifier.v1")
@@ -107,7 +107,7 @@ class LukeTyper(UnitClassifier):
     def weigh(self, labels: list[str]) -> int:
         return 1  # a mention
 
-    def prior(self, survey: Survey) -> NDArray[np.float64]:
+    def prior(self, survey: UnitSurvey) -> NDArray[np.float64]:
         counts_L = np.array([survey.seen[label] for label in self.labels], dtype=np.float64)
         share_L = (counts_L + 1) / (max(survey.total, 1) + 2)
         return np.asarray(np.log(share_L / (1 - share_L)))

@@ -17,7 +17,7 @@ from typing import Any
 from ..stores.atomic import write_atomically
 from ..stores.opening import open_source
 from ..wikipedia.dumps import Page, read_pages
-from ..wikipedia.wikitext import Article, Wiki, read_article, read_interwiki
+from ..wikipedia.wikitext import Article, Wiki, read_article, read_language_links
 from .linked_corpus import (
     INTERWIKI,
     LINKED_CORPUS,
@@ -146,7 +146,7 @@ def make_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
             with open_source(folder / task["file"]) as file:
                 for line in file:
                     title, text = json.loads(line)
-                    for language, other in read_interwiki(text, wiki) if task["own"] else ():
+                    for language, other in read_language_links(text, wiki) if task["own"] else ():
                         others.append(f"{task['own']}\t{title}\t{language}\t{other}\n")
                     found = list(read_paragraphs(title, read_article(text, wiki), follow=follow, counts=counts))
                     counts["pages without text"] += not found

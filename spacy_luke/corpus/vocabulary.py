@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..entity_vocab import SPECIAL, EntityVocab, key_of
+from ..entity_vocab import SPECIAL, EntityVocab, entity_name
 from ..stores.atomic import write_folder_atomically
 from ..stores.opening import open_source
 from ..wikipedia.interwiki import Groups, Name, read_interwiki
@@ -96,7 +96,7 @@ def build_entity_vocab(
         raise ValueError(f"Expected entities for the vocabulary, but none is left: {dict(counts)}.")
     counts.update({"entities": len(kept), "links to them": sum(row.links for row in kept)})
     rows = [EntityRow(0, [("", name)]) for name in SPECIAL[:3]] + kept
-    names = [(key_of(title, language or None), i) for i, row in enumerate(rows) for language, title in row.names]
+    names = [(entity_name(title, language or None), i) for i, row in enumerate(rows) for language, title in row.names]
     return BuiltVocab(EntityVocab(names, counts=[row.links for row in rows]), rows, dict(counts))
 
 
@@ -126,7 +126,7 @@ def save_entity_vocab(built: BuiltVocab, folder: Path) -> list[Path]:
         entities = [[title, language or None] for language, title in names]
         item: dict[str, Any] = {"id": i, "entities": entities, "count": count}
         sum_so_far += count
-        shown = " | ".join(key_of(title, language or None) for language, title in names)
+        shown = " | ".join(entity_name(title, language or None) for language, title in names)
         lines["entity_vocab.jsonl"].append(json.dumps(item, ensure_ascii=False))
         lines["entity_vocab.tsv"].append(f"{names[0][1]}\t{count}")
         lines["entities.tsv"].append(f"{i}\t{count}\t{sum_so_far / total:.4f}\t{shown}")
@@ -196,7 +196,9 @@ def _white_list(
     wanted = list(dict.fromkeys(titles))
     if not wanted:
         return []
-    by_key = {key_of(title, language if multilingual else None): row for row in rows for language, title in row.names}
+    by_key = {
+        entity_name(title, language if multilingual else None): row for row in rows for language, title in row.names
+    }
     listed: list[EntityRow | None] = []
     seen: set[Name] = set()
     for title in wanted:

@@ -16,7 +16,7 @@ from ..components.typer import LukeTyper
 from ..pages.findings import Findings, read_findings
 from ..stores.plain_text import read_text
 
-Kind = TypeVar("Kind", bound=LukeComponent)
+ComponentT = TypeVar("ComponentT", bound=LukeComponent)
 
 
 def annotate_file(
@@ -55,7 +55,7 @@ def _find_ner(nlp: Language, name: str | None) -> LukeNER | None:
     return find_component(nlp, LukeNER, name)
 
 
-def _of_kind(nlp: Language, kind: type[Kind]) -> list[Kind]:
+def _of_kind(nlp: Language, kind: type[ComponentT]) -> list[ComponentT]:
     return [component for _, component in nlp.pipeline if isinstance(component, kind)]
 
 

@@ -23,7 +23,7 @@ Key = tuple[Place, Place, str]
 EntityLabels = dict[Place, frozenset[str]]
 
 
-class Found(NamedTuple):
+class DocRelations(NamedTuple):
     """Gold and predicted relations of a document, in characters of the prediction's text."""
 
     gold: set[Key]
@@ -96,7 +96,7 @@ def score_relations(
     return scores
 
 
-def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) -> Iterator[Found]:
+def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) -> Iterator[DocRelations]:
     for example in examples:
         gold_doc, doc = example.reference, example.predicted
         gold_rows, given = get_relation_rows(gold_doc), get_pair_rows(gold_doc)
@@ -115,7 +115,7 @@ def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) 
             {find(*place): names for place, names in _entity_labels(gold_doc, spans_key).items()},
             _entity_labels(doc, spans_key),
         ]
-        yield Found(gold, predicted, pairs, *labels)
+        yield DocRelations(gold, predicted, pairs, *labels)
 
 
 def _entity_labels(doc: Doc, spans_key: str | None) -> EntityLabels:

@@ -17,7 +17,7 @@ import numpy as np
 from ..stores.atomic import write_folder_atomically
 from ..stores.names import NameIndex, NameList
 from .matrices import BLOCK, Block, Matrix, Report, matrix_of, open_matrix, open_word2vec, read_word2vec_names
-from .sources import Source, check_text, find_source, read_row_names, read_titles
+from .sources import VectorFiles, check_text, find_vector_files, read_row_names, read_titles
 from .store import EntityVectors
 from .writer import VECTORS, RowWriter, check_dtype, encode, finish_store
 
@@ -124,7 +124,7 @@ def _open(
     titles: str | Path | None,
     size: int | None,
     progress: bool,
-) -> tuple[Source | None, Matrix, NameList, dict[str, Any]]:
+) -> tuple[VectorFiles | None, Matrix, NameList, dict[str, Any]]:
     if isinstance(source, np.ndarray):
         if names is None:
             raise ValueError("Expected names for the rows of an array, but got none.")
@@ -135,7 +135,7 @@ def _open(
         source, named = Path(source), _given_names(names, progress)
         matrix = open_matrix(source, names=len(named), size=size)
         return None, matrix, named, {"source": source.name, "format": "numpy"}
-    found = find_source(source, format=format, names=given, titles=titles)
+    found = find_vector_files(source, format=format, names=given, titles=titles)
     noted = {"source": found.vectors.name, "format": found.format}
     if found.format == "word2vec":
         matrix, separator = open_word2vec(found.vectors, size=size)

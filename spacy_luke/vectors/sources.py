@@ -39,7 +39,7 @@ LARGEST = 2**62  # number of an entity in a file
 
 
 @dataclass(frozen=True)
-class Source:
+class VectorFiles:
     """The files of a source. names: None where they are in the file of the vectors; titles: further names."""
 
     format: str
@@ -48,13 +48,13 @@ class Source:
     titles: Path | None
 
 
-def find_source(
+def find_vector_files(
     path: str | Path,
     *,
     format: str = "auto",
     names: str | Path | None = None,
     titles: str | Path | None = None,
-) -> Source:
+) -> VectorFiles:
     """The files in a folder, or those that belong to a file. What is given is taken, and what is not is looked for.
 
     Raises ValueError where the format cannot be told or a file is missing.
@@ -79,7 +79,7 @@ def find_source(
             )
     if titles is None and format == "ernie" and (folder / "entity_map.txt").is_file():
         titles = folder / "entity_map.txt"
-    return Source(format, vectors, named, None if titles is None else Path(titles))
+    return VectorFiles(format, vectors, named, None if titles is None else Path(titles))
 
 
 def find_names(folder: Path) -> Path:

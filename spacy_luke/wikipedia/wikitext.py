@@ -94,7 +94,7 @@ def read_article(wikitext: str, wiki: Wiki = Wiki()) -> Article:
     return _read_links(parts[0] + html.unescape(parts[1]), wiki, len(parts[0]))
 
 
-def read_interwiki(wikitext: str, wiki: Wiki = Wiki()) -> list[tuple[str, str]]:
+def read_language_links(wikitext: str, wiki: Wiki = Wiki()) -> list[tuple[str, str]]:
     """Languages and titles of the pages in other languages that an article names, as articles did until 2013."""
     found = []
     for match in _INTERWIKI.finditer(wikitext):

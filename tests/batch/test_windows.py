@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.batch.windows import Document, Windows, budgets, enumerate_spans, place_spans, plan_windows
+from spacy_luke.batch.windows import Document, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from tests.batch.documents import documents, make_document, rows, simple_document
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=250)
@@ -17,16 +17,16 @@ LIMITS = st.sampled_from([None, 1, 2, 3, 8])
 PLANS = st.sampled_from([("document", False), ("document", True), ("sentence", False), ("sentence", True)])
 
 
-def plan(document: Document, sizes: tuple[int, int], kind: tuple[str, bool]) -> Windows:
+def plan(document: Document, sizes: tuple[int, int], kind: tuple[str, bool]) -> WindowPlan:
     return plan_windows(document, room=sizes[0], overlap=sizes[1], context=kind[0], share=kind[1])
 
 
-def table(windows: Windows) -> list[tuple[int, ...]]:
+def table(windows: WindowPlan) -> list[tuple[int, ...]]:
     columns = (windows.start_B, windows.end_B, windows.core_start_B, windows.core_end_B)
     return [tuple(map(int, row)) for row in zip(*columns, strict=True)]
 
 
-def spans_by_loop(document: Document, windows: Windows, most_pieces: int | None, most_words: int | None) -> list:
+def spans_by_loop(document: Document, windows: WindowPlan, most_pieces: int | None, most_words: int | None) -> list:
     """Every pair (i, j) of words, and its window: the one in whose core word i begins."""
     first, last = document.pieces.first_W.tolist(), document.pieces.last_W.tolist()
     found = []
@@ -198,7 +198,7 @@ def test_no_short_span_is_lost(document, sizes, kind):
     """Half the overlap, and one piece more, fits behind every beginning, wherever long sentences are cut."""
     windows = plan(document, sizes, kind)
     longest = sizes[1] // 2 + 1
-    whole = Windows(*(np.array([x]) for x in (0, len(document.pieces.ids_N), 0, len(document.pieces.ids_N))))
+    whole = WindowPlan(*(np.array([x]) for x in (0, len(document.pieces.ids_N), 0, len(document.pieces.ids_N))))
     expected = {(a, b) for a, b, *_ in spans_by_loop(document, whole, longest, None)} if len(windows) else set()
     assert {(a, b) for a, b, *_ in rows(enumerate_spans(document, windows, max_pieces=longest))} == expected
 

@@ -15,7 +15,7 @@ from spacy_luke.batch.passages import PassageItem, make_passage_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.components import qa as qa_module
-from spacy_luke.components.questions.answers import Found, Places, different, ranked
+from spacy_luke.components.questions.answers import FoundAnswers, Places, different, ranked
 from tests.components.asked import (
     LONG,
     QUESTION,
@@ -126,7 +126,7 @@ def test_threshold_of_no_answer():
     ],
 )
 def test_ranking(answers, null, threshold, most, expected):
-    rows = ranked(Found(answers, null), most=most, threshold=threshold)
+    rows = ranked(FoundAnswers(answers, null), most=most, threshold=threshold)
     assert [(a, b) for a, b, _ in rows] == expected
     assert sum(p for _, _, p in rows) == pytest.approx(1)
 

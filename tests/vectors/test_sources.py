@@ -8,7 +8,7 @@ import pytest
 from spacy_luke.stores.opening import open_source
 from spacy_luke.vectors import matrices
 from spacy_luke.vectors.build import build_vectors
-from spacy_luke.vectors.sources import find_source
+from spacy_luke.vectors.sources import find_vector_files
 
 ROWS = np.array([[1, 2], [3, 4], [5, 6.5]], np.float32)
 IDS = "3\n/m/a\t0\n/m/b\t1\n/m/c\t2\n"
@@ -261,14 +261,14 @@ def test_packed_text_that_is_truncated(folder, build):
 
 
 def test_find_source(folder, write_ernie):
-    found = find_source(write_ernie(titles="A\tQ1\n"))
+    found = find_vector_files(write_ernie(titles="A\tQ1\n"))
     assert (found.format, found.vectors.name, found.names.name) == ("ernie", "entity2vec.vec", "entity2id.txt")
     assert found.titles.name == "entity_map.txt"
-    assert find_source(found.vectors).format == "ernie"
+    assert find_vector_files(found.vectors).format == "ernie"
     for settings, message in [({"format": "glove"}, "format must be one of"), ({}, "is no source of vectors")]:
         with pytest.raises(ValueError, match=message):
-            find_source(folder, **settings)
+            find_vector_files(folder, **settings)
     with pytest.raises(ValueError, match=r"no such file or folder"):
-        find_source(folder / "absent")
+        find_vector_files(folder / "absent")
     with pytest.raises(ValueError, match=r"hold the names themselves"):
-        find_source(found.vectors, format="word2vec", names="names.txt")
+        find_vector_files(found.vectors, format="word2vec", names="names.txt")

@@ -11,7 +11,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundAnswers:
     """What is found for a question: characters [start, end) and score (start logit + end logit) of answers with
     different texts, the best first; and the score of "no answer", the lowest of all windows. No answers where the Doc
     has no text."""
@@ -25,7 +25,7 @@ class Found:
         return self.null - self.answers[0][2] if self.answers else np.inf
 
 
-def ranked(found: Found, *, most: int, threshold: float | None) -> list[list[Any]]:
+def ranked(found: FoundAnswers, *, most: int, threshold: float | None) -> list[list[Any]]:
     """Characters and probability of each answer, [0, 0, p] for "no answer", the one that is given first.
 
     As in the original code: the probabilities are those of the answers that are listed, "no answer" among them where

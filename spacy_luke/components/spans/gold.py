@@ -9,11 +9,11 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ...batch.windows import Document, Spans, Windows, place_spans
+from ...batch.windows import Document, Spans, WindowPlan, place_spans
 
 
 @dataclass
-class Survey:
+class SpanSurvey:
     """What the training data hold: gold spans by label, those that can never be predicted by the reason, and how many
     spans are candidates and how many of them are encoded."""
 
@@ -94,7 +94,7 @@ def gold_classes(spans: Spans, gold: dict[tuple[int, int], int], unknown_W: np.n
 
 
 def obstacles(
-    document: Document, windows: Windows, spans: Sequence[Span], *, max_pieces: int | None, max_words: int | None
+    document: Document, windows: WindowPlan, spans: Sequence[Span], *, max_pieces: int | None, max_words: int | None
 ) -> Iterator[str]:
     """Why spans are not among the candidates, in words that follow "gold spans"; nothing for those that are."""
     pieces = document.pieces

@@ -62,7 +62,7 @@ class Gold:
 
 
 @dataclass
-class Survey:
+class UnitSurvey:
     """What the training data hold: how often each label, how many units are asked about, how many things are to be
     found in all, and why some of these can never be."""
 

@@ -26,7 +26,7 @@ from ..extents import WindowSettings
 from ..factories import Function, Setting
 from ..mentions import MentionGetter
 from ..thresholds import best_label_threshold, check_found, check_positives
-from .asked import Gold, Survey, Units
+from .asked import Gold, Units, UnitSurvey
 from .inputs import Input, unit_items
 
 
@@ -96,7 +96,7 @@ class UnitClassifier(WindowSettings, LukeComponent):
         """What is said of units that cannot be encoded, whose numbers are `lost`."""
 
     @abstractmethod
-    def prior(self, survey: Survey) -> NDArray[np.float64]:
+    def prior(self, survey: UnitSurvey) -> NDArray[np.float64]:
         """Log-odds or log-shares (L,) of the classes, with which a fresh head begins."""
 
     @property
@@ -219,8 +219,8 @@ class UnitClassifier(WindowSettings, LukeComponent):
             items += self.items(example.predicted, asked, owner=i, task=task, gold=gold)
         return batch_entities(items, size=self.batch_size)
 
-    def survey(self, get_examples: Callable[[], Iterable[Example]]) -> Survey:
-        found, task = Survey(), self.input(learning=True)
+    def survey(self, get_examples: Callable[[], Iterable[Example]]) -> UnitSurvey:
+        found, task = UnitSurvey(), self.input(learning=True)
         for example in get_examples():
             gold = self.read_gold(example)
             lost: list[int] = []

@@ -18,18 +18,18 @@ from ...vectors.store import EntityVectors
 
 # A sentence as corpora give it: its text, or its piece ids; and the names of its entities at [start, end), counted in
 # characters or in pieces.
-Linked = tuple[str | Sequence[int], Sequence[tuple[int, int, str]]]
+SourceSentence = tuple[str | Sequence[int], Sequence[tuple[int, int, str]]]
 TRIES = 10  # to draw a document other than the first sentence's
 
 
-class Document(NamedTuple):
-    """name: for messages; sentences: see `Linked`."""
+class SourceDocument(NamedTuple):
+    """name: for messages; sentences: see `SourceSentence`."""
 
     name: str
-    sentences: Sequence[Linked]
+    sentences: Sequence[SourceSentence]
 
 
-class Sentence(NamedTuple):
+class EncodedSentence(NamedTuple):
     """Piece ids, and the entity at each piece as a row of the entity vectors, -1 where there is none."""
 
     pieces: list[int]
@@ -84,8 +84,8 @@ class InstanceSettings:
 
 
 def encode_document(
-    document: Document, *, tokenizer: PieceTokenizer, vectors: EntityVectors, counts: Counter[str]
-) -> list[Sentence]:
+    document: SourceDocument, *, tokenizer: PieceTokenizer, vectors: EntityVectors, counts: Counter[str]
+) -> list[EncodedSentence]:
     """Sentences of a document as pieces and rows; those without pieces fall out.
 
     An entity stands at the first piece of its mention; of two at one piece the last stays. counts: gets the number of
@@ -118,12 +118,12 @@ def encode_document(
                 counts["at the piece of another"] += entities[place] >= 0
                 entities[place] = row
         if pieces:
-            sentences.append(Sentence(pieces, entities))
+            sentences.append(EncodedSentence(pieces, entities))
     return sentences
 
 
 def pair_documents(
-    documents: Sequence[tuple[str, list[Sentence]]],
+    documents: Sequence[tuple[str, list[EncodedSentence]]],
     *,
     settings: InstanceSettings,
     rng: random.Random,
@@ -140,7 +140,7 @@ def pair_documents(
     most = settings.max_pieces - 3  # [CLS], [SEP], [SEP]
     for number, (name, sentences) in enumerate(documents):
         wanted = rng.randint(2, most) if rng.random() < settings.short_share else most
-        chunk: list[Sentence] = []
+        chunk: list[EncodedSentence] = []
         length, i, made = 0, 0, 0
         while i < len(sentences):
             chunk.append(sentences[i])
@@ -164,13 +164,13 @@ def pair_documents(
             i += 1
 
 
-def _joined(sentences: Sequence[Sentence]) -> Sentence:
-    return Sentence([p for s in sentences for p in s.pieces], [e for s in sentences for e in s.entities])
+def _joined(sentences: Sequence[EncodedSentence]) -> EncodedSentence:
+    return EncodedSentence([p for s in sentences for p in s.pieces], [e for s in sentences for e in s.entities])
 
 
 def _random_second(
-    documents: Sequence[tuple[str, list[Sentence]]], number: int, length: int, rng: random.Random
-) -> Sentence:
+    documents: Sequence[tuple[str, list[EncodedSentence]]], number: int, length: int, rng: random.Random
+) -> EncodedSentence:
     """Sentences of a document other than `number`, as long as there is one, from a random one until `length` pieces."""
     for _ in range(TRIES):
         other = rng.randint(0, len(documents) - 1)
@@ -185,7 +185,9 @@ def _random_second(
     return _joined(sentences[start:end])
 
 
-def _truncate(first: Sentence, second: Sentence, most: int, rng: random.Random) -> tuple[Sentence, Sentence]:
+def _truncate(
+    first: EncodedSentence, second: EncodedSentence, most: int, rng: random.Random
+) -> tuple[EncodedSentence, EncodedSentence]:
     """While both have more than `most` pieces, the longer one (the second, if equal) loses its first or last."""
     bounds = [[0, len(first.pieces)], [0, len(second.pieces)]]
     sizes = [len(first.pieces), len(second.pieces)]
@@ -197,11 +199,18 @@ def _truncate(first: Sentence, second: Sentence, most: int, rng: random.Random) 
             bounds[longer][1] -= 1
         sizes[longer] -= 1
     (a, b), (c, d) = bounds
-    return Sentence(first.pieces[a:b], first.entities[a:b]), Sentence(second.pieces[c:d], second.entities[c:d])
+    return EncodedSentence(first.pieces[a:b], first.entities[a:b]), EncodedSentence(
+        second.pieces[c:d], second.entities[c:d]
+    )
 
 
 def _mask(
-    first: Sentence, second: Sentence, is_random: bool, name: str, settings: InstanceSettings, rng: random.Random
+    first: EncodedSentence,
+    second: EncodedSentence,
+    is_random: bool,
+    name: str,
+    settings: InstanceSettings,
+    rng: random.Random,
 ) -> Instance:
     """Of the pieces to predict 80 % become [MASK], 10 % stay, and 10 % become a random piece."""
     special = (settings.cls_id, settings.sep_id)

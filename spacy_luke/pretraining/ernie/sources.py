@@ -12,11 +12,11 @@ import numpy as np
 from ...text.tokenizer import PieceTokenizer
 from ...vectors.store import EntityVectors
 from ..stream import Position, Source
-from .instances import Document, Instance, InstanceSettings, encode_document, pair_documents, report_counts
+from .instances import Instance, InstanceSettings, SourceDocument, encode_document, pair_documents, report_counts
 from .records import Records, from_record
 
 # Documents of a corpus from a number on; made anew for each pass.
-Documents = Callable[[int], Iterator[Document]]
+Documents = Callable[[int], Iterator[SourceDocument]]
 # Takes what the model brings: tokenizer, vectors, max_window (pieces that the encoder reads at once), and the seed.
 Bind = Callable[..., Source[Instance]]
 PLACINGS = ("first", "code")
@@ -99,7 +99,7 @@ def make_piece_documents(path: str, placing: str = "first", skip: int = 0, limit
         if not file.is_file():
             raise ValueError(f"Expected the two files {files[0].name} and {files[1].name}, but {file} is missing.")
 
-    def read(start: int) -> Iterator[Document]:
+    def read(start: int) -> Iterator[SourceDocument]:
         with files[0].open(encoding="utf8") as tokens, files[1].open(encoding="utf8") as entities:
             pairs = enumerate(zip(tokens, entities, strict=True), 1)
             parsed = (_parse_pieces(path, number, *pair, placing) for number, pair in pairs)
@@ -110,7 +110,7 @@ def make_piece_documents(path: str, placing: str = "first", skip: int = 0, limit
     return read
 
 
-def _parse_pieces(path: str, number: int, tokens: str, entities: str, placing: str) -> Document:
+def _parse_pieces(path: str, number: int, tokens: str, entities: str, placing: str) -> SourceDocument:
     numbers, marks = tokens.split(), entities.split()
     name = f"{path}, line {number}"
     if len(numbers) != len(marks) or not numbers:
@@ -130,7 +130,7 @@ def _parse_pieces(path: str, number: int, tokens: str, entities: str, placing: s
         ) from error
     if at != len(numbers) and numbers != ["0"]:
         raise ValueError(f"{name}: {len(numbers) - at} pieces follow the last sentence; the line is damaged.")
-    return Document(name, sentences)
+    return SourceDocument(name, sentences)
 
 
 def _mentions(marks: list[str], placing: str) -> list[tuple[int, int, str]]:
@@ -199,7 +199,7 @@ class DocumentSource:
                 )
             position = replace(position, epoch=position.epoch + 1, start=0, used=0)
 
-    def _make(self, block: list[Document], position: Position) -> list[Instance]:
+    def _make(self, block: list[SourceDocument], position: Position) -> list[Instance]:
         encoded = [
             (
                 document.name,

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from spacy_luke.pretraining.ernie.instances import Document
+from spacy_luke.pretraining.ernie.instances import SourceDocument
 from spacy_luke.pretraining.ernie.sources import (
     make_document_source,
     make_piece_documents,
@@ -29,7 +29,7 @@ def read_made_up(start):
         for _ in range(rng.randint(1, 6)):
             pieces = [rng.randint(5, 31) for _ in range(rng.randint(1, 9))]
             sentences.append((pieces, [(0, 1, rng.choice(NAMES))]))
-        yield Document(f"document {number}", sentences)
+        yield SourceDocument(f"document {number}", sentences)
 
 
 def show(instance):
