@@ -161,7 +161,7 @@ def measure_pipeline(options: argparse.Namespace, attention: str, documents: int
     import spacy
 
     from spacy_luke.pipelines.quantization import quantize
-    from spacy_luke.readers.conll import make_doc, read_columns
+    from spacy_luke.readers.conll import make_column_doc, read_columns
 
     path = options.data / "conll2003" / "eng.testb"
     data = list(islice(read_columns(path, format="conll2003"), documents))
@@ -176,7 +176,7 @@ def measure_pipeline(options: argparse.Namespace, attention: str, documents: int
         nlp = small if kind == "int8" else plain
         if kind != "int8":
             nlp.get_pipe("luke_ner").encoder_node.attrs["predict_precision"] = kind
-        docs = [make_doc(nlp.vocab, x) for x in data]
+        docs = [make_column_doc(nlp.vocab, x) for x in data]
         for doc in docs:
             doc.ents = ()
         for _ in nlp.pipe(docs, batch_size=64):

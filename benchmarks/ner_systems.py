@@ -19,7 +19,7 @@ from thinc.api import Adam, warmup_linear
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint
-from spacy_luke.readers.conll import ColumnDocument, make_doc
+from spacy_luke.readers.conll import ColumnDocument, make_column_doc
 from spacy_luke.readers.schemes import decode_tags, encode_tags
 
 SPANS_KEY = "sc"
@@ -248,7 +248,7 @@ def _example(nlp: Any, sentence: Sentence, mentions: list[Mention], *, spans_key
 
 def training_example(vocab: Any, document: ColumnDocument) -> Example:
     """A whole document with its gold mentions."""
-    gold = make_doc(vocab, document)
+    gold = make_column_doc(vocab, document)
     return Example(Doc(vocab, words=document.words, sent_starts=[bool(x.is_sent_start) for x in gold]), gold)
 
 

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ..stores.digests import Part, digest_bytes, find_changed
+from ..stores.digests import FilePart, digest_bytes, find_changed
 from ..stores.folder import is_sealed, seal
 from ..text.forms import check_case
 
@@ -110,7 +110,7 @@ def check_digests(data: memoryview, places: dict[str, Section], *, source: str, 
     """Compare the digests: of a file as `stores.digests` does, and of bytes in memory always. ValueError names the
     part."""
     if file is not None:
-        parts = {name: Part(file, place.digest, place.size, place.start) for name, place in places.items()}
+        parts = {name: FilePart(file, place.digest, place.size, place.start) for name, place in places.items()}
         changed = find_changed(parts.values())
         wrong = [name for name, part in parts.items() if part is changed]
     else:

@@ -21,18 +21,18 @@ from .keys import (
     SECOND,
 )
 
-Part = tuple[int, int]  # characters of the Doc where the text of some rows stands; some may lie outside of it
+TextPart = tuple[int, int]  # characters of the Doc where the text of some rows stands; some may lie outside of it
 
 
 @dataclass(frozen=True)
-class Kind:
+class RowKind:
     """form: of a row, for messages. read(row, size): the row as lists, checked against a text of so many characters;
     raises ValueError or TypeError. move(row, part, size): the row in a Doc of that size, where the row's text stands at
     part; None where the Doc has not all of the row."""
 
     form: str
     read: Callable[[Any, int], Any]
-    move: Callable[[Any, Part, int], Any]
+    move: Callable[[Any, TextPart, int], Any]
 
 
 def _place(start: Any, end: Any, size: int, *, empty: bool = False) -> list[int]:
@@ -48,7 +48,7 @@ def _name(value: Any, what: str) -> str:
     return value
 
 
-def _moved(start: int, end: int, part: Part, size: int) -> list[int] | None:
+def _moved(start: int, end: int, part: TextPart, size: int) -> list[int] | None:
     by = part[0]
     return [start + by, end + by] if 0 <= start + by and end + by <= size else None
 
@@ -63,7 +63,7 @@ def _read_pair(row: Any, size: int) -> list[Any]:
     return [*_place(a, b, size), *_place(c, d, size)]
 
 
-def _move_pair(row: list[Any], part: Part, size: int) -> list[Any] | None:
+def _move_pair(row: list[Any], part: TextPart, size: int) -> list[Any] | None:
     head, tail = _moved(row[0], row[1], part, size), _moved(row[2], row[3], part, size)
     return None if head is None or tail is None else [*head, *tail, *row[4:]]
 
@@ -86,7 +86,7 @@ def _read_named(numbers: int) -> Callable[[Any, int], list[Any]]:
     return read
 
 
-def _move_mention(row: list[Any], part: Part, size: int) -> list[Any] | None:
+def _move_mention(row: list[Any], part: TextPart, size: int) -> list[Any] | None:
     place = _moved(row[0], row[1], part, size)
     return None if place is None else [*place, *row[2:]]
 
@@ -111,7 +111,7 @@ def _read_asked(field: str) -> Callable[[Any, int], dict[str, Any]]:
     return read
 
 
-def _move_asked(row: dict[str, Any], part: Part, size: int) -> dict[str, Any]:
+def _move_asked(row: dict[str, Any], part: TextPart, size: int) -> dict[str, Any]:
     """Questions stay with every part of a text. Of an answer that does not it is not known what it is there, and of "no
     answer" not what it is where the text became longer."""
     row = dict(row)
@@ -129,7 +129,7 @@ def _read_found(row: Any, size: int) -> list[list[Any]]:
     return [[*_place(start, end, size, empty=True), float(score)] for start, end, score in row]
 
 
-def _move_found(row: list[list[Any]], part: Part, size: int) -> list[list[Any]]:
+def _move_found(row: list[list[Any]], part: TextPart, size: int) -> list[list[Any]]:
     """What was found and lies in the part; "no answer" stays what was said."""
     moved = [[a, b, score] if a == b else _move_mention([a, b, score], part, size) for a, b, score in row]
     return [one for one in moved if one is not None]
@@ -141,23 +141,23 @@ def _read_second(row: Any, size: int) -> int:
     return index(row)
 
 
-def _move_second(row: int, part: Part, size: int) -> int:
+def _move_second(row: int, part: TextPart, size: int) -> int:
     return row + part[0]
 
 
 KINDS = {
-    RELATIONS: Kind("[head_start, head_end, tail_start, tail_end, label, score]", _read_relation, _move_pair),
-    PAIRS: Kind("[head_start, head_end, tail_start, tail_end]", _read_pair, _move_pair),
-    QUESTIONS: Kind('{"question": text, "answers": [[start, end], ...]}', _read_asked("question"), _move_asked),
-    QUERIES: Kind(
+    RELATIONS: RowKind("[head_start, head_end, tail_start, tail_end, label, score]", _read_relation, _move_pair),
+    PAIRS: RowKind("[head_start, head_end, tail_start, tail_end]", _read_pair, _move_pair),
+    QUESTIONS: RowKind('{"question": text, "answers": [[start, end], ...]}', _read_asked("question"), _move_asked),
+    QUERIES: RowKind(
         '{"query": text, "candidates": [[start, end], ...], "answers": [[start, end], ...]}',
         _read_asked("query"),
         _move_asked,
     ),
-    ANSWERS: Kind("[[start, end, score], ...]", _read_found, _move_found),
-    FILLERS: Kind("[[start, end, score], ...]", _read_found, _move_found),
-    KNOWLEDGE: Kind("[start, end, id, score]", _read_known, _move_mention),
-    GIVEN_CANDIDATES: Kind("[start, end, [[id, prior], ...]]", _read_named(1), _move_mention),
-    LINKED_CANDIDATES: Kind("[start, end, [[id, prior, score], ...]]", _read_named(2), _move_mention),
-    SECOND: Kind("a number of a character", _read_second, _move_second),
+    ANSWERS: RowKind("[[start, end, score], ...]", _read_found, _move_found),
+    FILLERS: RowKind("[[start, end, score], ...]", _read_found, _move_found),
+    KNOWLEDGE: RowKind("[start, end, id, score]", _read_known, _move_mention),
+    GIVEN_CANDIDATES: RowKind("[start, end, [[id, prior], ...]]", _read_named(1), _move_mention),
+    LINKED_CANDIDATES: RowKind("[start, end, [[id, prior, score], ...]]", _read_named(2), _move_mention),
+    SECOND: RowKind("a number of a character", _read_second, _move_second),
 }

@@ -30,11 +30,11 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from .forms import KINDS, Part
+from .forms import KINDS, TextPart
 from .keys import SCORE, SECOND, SPAN_TYPES
 
-Key = tuple[str, str, int, int]  # ("._.", name, first character, last character): what belongs to a span, as in spaCy
-Parts = dict[Part, list[Any]]
+SpanKey = tuple[str, str, int, int]  # ("._.", name, first character, last character), as spaCy keys what a span has
+Parts = dict[TextPart, list[Any]]
 
 
 def get_rows(doc: Doc, name: str) -> list[Any] | None:
@@ -169,11 +169,11 @@ def _data(doc: Doc) -> dict[Any, Any]:
     return doc.user_data
 
 
-def _key(name: str, start: int, end: int) -> Key:
+def _key(name: str, start: int, end: int) -> SpanKey:
     return "._.", f"{name}.rows", start, end
 
 
-def _places(doc: Doc, name: str) -> list[Part]:
+def _places(doc: Doc, name: str) -> list[TextPart]:
     """The characters [start, end) that spaCy keeps a value under this name for."""
     keys = [key for key in _data(doc) if isinstance(key, tuple) and len(key) == 4 and key[:2] == ("._.", name)]
     return [key[2:] for key in keys if isinstance(key[2], int) and isinstance(key[3], int)]

@@ -13,7 +13,7 @@ from ..stores.plain_text import read_text
 from .assemble import read_entities, read_tokenizer
 from .configs import ARCHITECTURES, check_labels, flag, luke_config
 from .contents import LukeCheckpoint
-from .files import read_config, read_tensors
+from .files import read_model_config, read_tensors
 from .luke import build_checkpoint, switch_queries
 from .names import ALLENNLP_DROPPED, allennlp_names, find_root, sort_names
 
@@ -49,7 +49,7 @@ def read_allennlp(
             f"{folder} is an AllenNLP model: it names its base model, {embedder.get('model_name')!r}, but holds "
             "neither its config nor its tokenizer. Give that model, in Hugging Face's layout, as base."
         )
-    settings = read_config(base / "config.json")
+    settings = read_model_config(base / "config.json")
     if settings.get("model_type") != "luke":
         raise ValueError(f"The base {base} must be a LUKE, but its model_type is {settings.get('model_type')!r}.")
     config = replace(luke_config(settings), entity_aware=flag(embedder, "use_entity_aware_attention", False))

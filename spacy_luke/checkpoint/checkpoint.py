@@ -11,7 +11,7 @@ from .assemble import NO_TOKENIZER
 from .configs import PLAIN_TYPES, check_labels
 from .contents import Checkpoint, LukeCheckpoint
 from .export import write_huggingface
-from .files import WEIGHT_FILES, open_archive, read_config
+from .files import WEIGHT_FILES, open_archive, read_model_config
 from .luke import read_luke
 from .original import ADDED_PIECES, read_original
 from .plain import read_plain
@@ -102,7 +102,7 @@ def _read(
         return read_original(folder, weights=weights, base=base, **settings), True
     if not has_config:
         raise ValueError(_nothing(folder))
-    data = read_config(folder / "config.json")
+    data = read_model_config(folder / "config.json")
     if is_allennlp(data):
         return read_allennlp(folder, data, base=base, **settings), False
     if base is not None:

@@ -29,8 +29,8 @@ from .files import (
     find_weights,
     members_of,
     open_archive,
-    read_config,
     read_declared,
+    read_model_config,
     read_tensors,
     write_folder_atomically,
 )
@@ -106,7 +106,7 @@ def _open(path: Path, stack: ExitStack) -> Path:
 
 
 def _read_original(folder: Path, *, layer_kinds: Sequence[str] | None, size: int, heads: int) -> ErnieCheckpoint:
-    data = read_config(folder / CONFIG)
+    data = read_model_config(folder / CONFIG)
     named = data.get("layer_types", layer_kinds)
     if not isinstance(named, (list, tuple)):
         raise ValueError(
@@ -184,7 +184,7 @@ def _read_bert(folder: Path, *, layer_kinds: Sequence[str] | None, size: int, he
     if not (folder / "config.json").is_file():
         there = sorted(file.name for file in folder.iterdir())
         raise ValueError(f"{folder} must hold {CONFIG} or a BERT's config.json; it holds {there}.")
-    data = read_config(folder / "config.json")
+    data = read_model_config(folder / "config.json")
     if data.get("model_type") != "bert":
         hint = " (Baidu's ERNIE of the same name is another model.)" if data.get("model_type") == "ernie" else ""
         raise ValueError(
@@ -297,7 +297,11 @@ def _write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
         for path, content in saved.items():
             path.write_bytes(content)
         # BERT's own defaults are said, as those of an ERNIE folder differ.
-        settings = {"do_lower_case": True, "tokenize_chinese_chars": True, **read_config(folder / TOKENIZER_CONFIG)}
+        settings = {
+            "do_lower_case": True,
+            "tokenize_chinese_chars": True,
+            **read_model_config(folder / TOKENIZER_CONFIG),
+        }
         (folder / TOKENIZER_CONFIG).write_text(
             json.dumps(settings, ensure_ascii=False, indent=2) + "\n", encoding="utf8"
         )

@@ -9,15 +9,15 @@ import torch
 
 from ..model.ernie import ErnieConfig, ErnieEncoder
 from ..model.ernie_heads import PretrainingHeads
-from .names import BERT_LM_HEAD, LAYER, WORDS, Table, expand
+from .names import BERT_LM_HEAD, LAYER, WORDS, NameTable, expand
 
-POOLER: Table = (("pooler.dense.{p}", "encoder.pooler.{p}"),)
-FUSION: Table = (
+POOLER: NameTable = (("pooler.dense.{p}", "encoder.pooler.{p}"),)
+FUSION: NameTable = (
     ("encoder.layer.{i}.intermediate.dense_ent.{p}", "encoder.layers.{i}.entity_up.{p}"),
     ("encoder.layer.{i}.output.dense_ent.{p}", "encoder.layers.{i}.entity_down.{p}"),
     ("encoder.layer.{i}.output.LayerNorm_ent.{p}", "encoder.layers.{i}.entity_output_norm.{p}"),
 )
-ENTITY_ATTENTION: Table = (
+ENTITY_ATTENTION: NameTable = (
     ("encoder.layer.{i}.attention.self_ent.query.{p}", "encoder.layers.{i}.entity_attention.query.{p}"),
     ("encoder.layer.{i}.attention.self_ent.key.{p}", "encoder.layers.{i}.entity_attention.key.{p}"),
     ("encoder.layer.{i}.attention.self_ent.value.{p}", "encoder.layers.{i}.entity_attention.value.{p}"),
@@ -25,13 +25,13 @@ ENTITY_ATTENTION: Table = (
     ("encoder.layer.{i}.attention.output_ent.LayerNorm.{p}", "encoder.layers.{i}.entity_attention_norm.{p}"),
 )
 # From here on, names have no root prefix.
-BERT_HEADS: Table = (*BERT_LM_HEAD, ("cls.seq_relationship.{p}", "nsp_head.{p}"))
-ENTITY_HEAD: Table = (
+BERT_HEADS: NameTable = (*BERT_LM_HEAD, ("cls.seq_relationship.{p}", "nsp_head.{p}"))
+ENTITY_HEAD: NameTable = (
     ("cls.predictions_ent.transform.dense.{p}", "entity_head.dense.{p}"),
     ("cls.predictions_ent.transform.LayerNorm.{p}", "entity_head.norm.{p}"),
 )
-TYPING_HEAD: Table = (("typing.{p}", "head.classifier.{p}"),)
-TASK_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
+TYPING_HEAD: NameTable = (("typing.{p}", "head.classifier.{p}"),)
+TASK_HEADS: NameTable = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
 DECODER = "cls.predictions.decoder.weight"  # a second name of the word table
 
 Shapes = dict[str, tuple[int, ...]]

@@ -47,7 +47,7 @@ def find_weights(folder: Path) -> Path:
     )
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_model_config(path: Path) -> dict[str, Any]:
     """`read_object` of a file that was downloaded: what often went wrong there is said too."""
     try:
         return read_object(path)
@@ -59,7 +59,7 @@ def read_declared(folder: Path) -> dict[str, int]:
     """What sentence-transformers says beside a model of how long its texts may be, {"max_seq_length": n} in pieces with
     [CLS] and [SEP]; {} where it says nothing. Raises ValueError where that is no number of pieces."""
     path = folder / "sentence_bert_config.json"
-    declared = read_config(path).get("max_seq_length") if path.is_file() else None
+    declared = read_model_config(path).get("max_seq_length") if path.is_file() else None
     if declared is None:
         return {}
     if type(declared) is not int or declared < 5:
@@ -126,7 +126,7 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
 
 
 def _read_shards(index: Path) -> dict[str, Tensor]:
-    names = read_config(index).get("weight_map")
+    names = read_model_config(index).get("weight_map")
     if not isinstance(names, dict) or not names:
         raise ValueError(f"{index} must map tensor names to files under 'weight_map', but it has no such entry.")
     tensors: dict[str, Tensor] = {}

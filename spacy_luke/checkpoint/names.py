@@ -11,25 +11,25 @@ from dataclasses import dataclass
 
 from ..model.config import LukeConfig
 
-Table = tuple[tuple[str, str], ...]
+NameTable = tuple[tuple[str, str], ...]
 Patterns = tuple[tuple[str, str], ...]  # (pattern, reason); a pattern must match the whole name
 
-WORDS: Table = (
+WORDS: NameTable = (
     ("embeddings.word_embeddings.weight", "encoder.words.piece.weight"),
     ("embeddings.position_embeddings.weight", "encoder.words.position.weight"),
     ("embeddings.token_type_embeddings.weight", "encoder.words.token_type.weight"),
     ("embeddings.LayerNorm.weight", "encoder.words.norm.weight"),
     ("embeddings.LayerNorm.bias", "encoder.words.norm.bias"),
 )
-ENTITIES: Table = (
+ENTITIES: NameTable = (
     ("entity_embeddings.entity_embeddings.weight", "encoder.entities.table.weight"),
     ("entity_embeddings.position_embeddings.weight", "encoder.entities.position.weight"),
     ("entity_embeddings.token_type_embeddings.weight", "encoder.entities.token_type.weight"),
     ("entity_embeddings.LayerNorm.weight", "encoder.entities.norm.weight"),
     ("entity_embeddings.LayerNorm.bias", "encoder.entities.norm.bias"),
 )
-ENTITY_DENSE: Table = (("entity_embeddings.entity_embedding_dense.weight", "encoder.entities.dense.weight"),)
-LAYER: Table = (
+ENTITY_DENSE: NameTable = (("entity_embeddings.entity_embedding_dense.weight", "encoder.entities.dense.weight"),)
+LAYER: NameTable = (
     ("encoder.layer.{i}.attention.self.query.{p}", "encoder.layers.{i}.attention.query.{p}"),
     ("encoder.layer.{i}.attention.self.key.{p}", "encoder.layers.{i}.attention.key.{p}"),
     ("encoder.layer.{i}.attention.self.value.{p}", "encoder.layers.{i}.attention.value.{p}"),
@@ -39,41 +39,44 @@ LAYER: Table = (
     ("encoder.layer.{i}.output.dense.{p}", "encoder.layers.{i}.down.{p}"),
     ("encoder.layer.{i}.output.LayerNorm.{p}", "encoder.layers.{i}.output_norm.{p}"),
 )
-EXTRA_QUERIES: Table = (
+EXTRA_QUERIES: NameTable = (
     ("encoder.layer.{i}.attention.self.w2e_query.{p}", "encoder.layers.{i}.attention.w2e_query.{p}"),
     ("encoder.layer.{i}.attention.self.e2w_query.{p}", "encoder.layers.{i}.attention.e2w_query.{p}"),
     ("encoder.layer.{i}.attention.self.e2e_query.{p}", "encoder.layers.{i}.attention.e2e_query.{p}"),
 )
-POOLER: Table = (("pooler.dense.{p}", "pooler.{p}"),)
+POOLER: NameTable = (("pooler.dense.{p}", "pooler.{p}"),)
 # From here on, names have no root prefix.
-LM_HEAD: Table = (
+LM_HEAD: NameTable = (
     ("lm_head.dense.{p}", "lm_head.dense.{p}"),
     ("lm_head.layer_norm.{p}", "lm_head.norm.{p}"),
     ("lm_head.bias", "lm_head.bias"),
 )
-BERT_LM_HEAD: Table = (
+BERT_LM_HEAD: NameTable = (
     ("cls.predictions.transform.dense.{p}", "lm_head.dense.{p}"),
     ("cls.predictions.transform.LayerNorm.{p}", "lm_head.norm.{p}"),
     ("cls.predictions.bias", "lm_head.bias"),
 )
-ENTITY_HEAD: Table = (
+ENTITY_HEAD: NameTable = (
     ("entity_predictions.transform.dense.{p}", "entity_head.dense.{p}"),
     ("entity_predictions.transform.LayerNorm.{p}", "entity_head.norm.{p}"),
     ("entity_predictions.bias", "entity_head.bias"),
 )
 # Of the original's entity disambiguation (examples/entity_disambiguation/model.py), beside the entity embeddings.
-MASK_VECTOR: Table = (("entity_embeddings.mask_embedding", "entity_mask"),)
-TASK_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
+MASK_VECTOR: NameTable = (("entity_embeddings.mask_embedding", "entity_mask"),)
+TASK_HEADS: NameTable = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
 # Heads of the original code (examples/legacy/*/model.py) that have names of their own.
-ORIGINAL_HEADS: Table = (("typing.{p}", "head.classifier.{p}"), ("scorer.{p}", "head.classifier.{p}"))
-ALLENNLP_HEADS: Table = (("classifier.{p}", "head.classifier.{p}"), ("span_scoring_layer.{p}", "head.qa_outputs.{p}"))
+ORIGINAL_HEADS: NameTable = (("typing.{p}", "head.classifier.{p}"), ("scorer.{p}", "head.classifier.{p}"))
+ALLENNLP_HEADS: NameTable = (
+    ("classifier.{p}", "head.classifier.{p}"),
+    ("span_scoring_layer.{p}", "head.qa_outputs.{p}"),
+)
 
-TIED: Table = (
+TIED: NameTable = (
     ("lm_head.decoder.weight", "encoder.words.piece.weight"),
     ("lm_head.decoder.bias", "lm_head.bias"),
     ("entity_predictions.decoder.weight", "encoder.entities.table.weight"),
 )
-BERT_TIED: Table = (
+BERT_TIED: NameTable = (
     ("cls.predictions.decoder.weight", "encoder.words.piece.weight"),
     ("cls.predictions.decoder.bias", "lm_head.bias"),
 )
@@ -209,18 +212,18 @@ def sort_names(
     return result
 
 
-def _encoder_table(config: LukeConfig) -> Table:
+def _encoder_table(config: LukeConfig) -> NameTable:
     table = WORDS + ENTITIES
     if config.entity_size != config.hidden_size:
         table += ENTITY_DENSE
     return table + LAYER + (EXTRA_QUERIES if config.entity_aware else ())
 
 
-def _expand(table: Table, config: LukeConfig, *, root: str = "") -> dict[str, str]:
+def _expand(table: NameTable, config: LukeConfig, *, root: str = "") -> dict[str, str]:
     return expand(table, layers=range(config.num_layers), root=root)
 
 
-def expand(table: Table, *, layers: Sequence[int], root: str = "") -> dict[str, str]:
+def expand(table: NameTable, *, layers: Sequence[int], root: str = "") -> dict[str, str]:
     """Fill in {i}, the layer, and {p}, weight or bias."""
     names = {}
     for theirs, ours in table:

@@ -17,7 +17,7 @@ from ..stores.plain_text import read_text
 from .assemble import read_entities, read_tokenizer
 from .configs import archive_config, check_labels, luke_config
 from .contents import LukeCheckpoint
-from .files import find_weights, read_config, read_tensors
+from .files import find_weights, read_model_config, read_tensors
 from .luke import build_checkpoint, switch_queries
 from .names import SortedNames, archive_names, sort_names
 
@@ -83,9 +83,9 @@ def read_original(
 def _settings(places: list[Path]) -> tuple[dict[str, Any], LukeConfig]:
     for folder in places:
         if (folder / "metadata.json").is_file():
-            metadata = read_config(folder / "metadata.json")
+            metadata = read_model_config(folder / "metadata.json")
             return {**metadata, "kind": "archive"}, archive_config(metadata)
-    data = read_config(places[-1] / "config.json") if (places[-1] / "config.json").is_file() else {}
+    data = read_model_config(places[-1] / "config.json") if (places[-1] / "config.json").is_file() else {}
     if data.get("model_type") != "luke":
         raise ValueError(
             f"Expected metadata.json, from the original code, in {' or '.join(map(str, places))}, or a base model in "

@@ -17,7 +17,7 @@ ENTITY_TABLE = "encoder.entities.table.weight"
 
 def add_markers(checkpoint: LukeCheckpoint) -> None:
     """Give the tokenizer the word markers that it lacks, and the word table (and the masked-word bias) their rows."""
-    add_pieces(checkpoint, MARKERS)
+    add_named_pieces(checkpoint, MARKERS)
 
 
 def add_cloze_pieces(checkpoint: LukeCheckpoint) -> None:
@@ -27,7 +27,7 @@ def add_cloze_pieces(checkpoint: LukeCheckpoint) -> None:
     assert checkpoint.tokenizer is not None
     if all(checkpoint.tokenizer.piece_id(name) is not None for name, _ in CLOZE_PIECES):
         return
-    add_pieces(checkpoint, CLOZE_PIECES)
+    add_named_pieces(checkpoint, CLOZE_PIECES)
     marker, old, new = (_find(checkpoint, piece) for piece in ("<ent>", "@", "*"))
     table = checkpoint.tensors[WORD_TABLE]
     if torch.equal(table[marker], table[old]):
@@ -36,7 +36,7 @@ def add_cloze_pieces(checkpoint: LukeCheckpoint) -> None:
         checkpoint.report.append("initialised the word <ent>: a copy of *")
 
 
-def add_pieces(checkpoint: LukeCheckpoint, pieces: Sequence[tuple[str, str]]) -> None:
+def add_named_pieces(checkpoint: LukeCheckpoint, pieces: Sequence[tuple[str, str]]) -> None:
     """The same for any pieces. pieces: names and the pieces that they begin as."""
     tokenizer, table = checkpoint.tokenizer, checkpoint.tensors[WORD_TABLE]
     assert tokenizer is not None

@@ -32,7 +32,7 @@ from .spans.gold import (
     crossing_message,
     gold_classes,
     obstacles,
-    read_gold,
+    read_gold_spans,
     unknown_words,
     with_default_names,
 )
@@ -119,7 +119,7 @@ class LukeNER(WindowSettings, LukeComponent):
             for window, a, b in zip(range(first, last), edges, edges[1:]):
                 if a == b:
                     continue
-                pieces = self._window_pieces(document, windows, window)
+                pieces = self.tokenizer.window(document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]])
                 for run in split_spans(a, b, most=attrs["spans_per_pass"]):
                     part = None if classes is None else classes[run.start : run.stop]
                     yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part)
@@ -160,10 +160,6 @@ class LukeNER(WindowSettings, LukeComponent):
             )
         return spans
 
-    def _window_pieces(self, document: Document, windows: WindowPlan, window: int) -> np.ndarray:
-        pieces = document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]]
-        return self.tokenizer.window(pieces)
-
     # ---- prediction
 
     def predict(self, docs: Iterable[Doc]) -> list[FoundSpans]:
@@ -191,8 +187,7 @@ class LukeNER(WindowSettings, LukeComponent):
             if key is None:
                 self._set_entities(doc, found)
                 continue
-            chosen = np.arange(len(found.start_E))
-            spans = self._spans(doc, found, chosen)
+            spans = self._spans(doc, found, np.arange(len(found.start_E)))
             scores = found.probability_E.astype("float32")
             doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores})
 
@@ -247,7 +242,7 @@ class LukeNER(WindowSettings, LukeComponent):
         """Class of each gold span in the words of the predicted Doc, -1 for words without annotation; None where the
         whole Doc has none."""
         classes = {label: i + 1 for i, label in enumerate(self.cfg["labels"])}
-        return read_gold(example, classes, spans_key=self.spans_key, name=self.name)
+        return read_gold_spans(example, classes, spans_key=self.spans_key, name=self.name)
 
     def initialize(
         self,
@@ -266,18 +261,17 @@ class LukeNER(WindowSettings, LukeComponent):
         validate_get_examples(get_examples, "LukeNER.initialize")
         checkpoint = self.load_weights(weights)
         survey = self._survey(get_examples)
-        seen, unreachable = survey.labels, survey.unreachable
         known = None if checkpoint is None else self._known_labels(checkpoint)
-        fits = known is not None and set(labels or seen) <= set(known)
+        fits = known is not None and set(labels or survey.labels) <= set(known)
         key = self.spans_key
         where = "entities in doc.ents" if key is None else f"spans in doc.spans[{key!r}]"
-        self.choose_labels(known if fits else labels, seen, where=where)
+        self.choose_labels(known if fits else labels, survey.labels, where=where)
         if checkpoint is not None and fits:
             self.load_head(checkpoint)
         else:
             self.create_head(seed=seed, shares=survey.shares())
         advice = "Raise max_span_pieces or max_span_words, change the suggester, or correct the data."
-        self.warn_missing(unreachable, seen.total(), what="gold spans", advice=advice)
+        self.warn_missing(survey.unreachable, survey.labels.total(), what="gold spans", advice=advice)
 
     def load_head(self, checkpoint: Checkpoint) -> None:
         """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no entity."""

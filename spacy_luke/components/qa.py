@@ -35,7 +35,7 @@ from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import MentionGetter
 from .questions.answers import FoundAnswers, Places, different, ranked
 from .questions.qa_windows import (
-    Link,
+    EntityPlace,
     QuestionInput,
     ReadDoc,
     advise,
@@ -158,7 +158,7 @@ class LukeQA(LukeComponent):
     def linked(self, doc: Doc) -> list[Span]:
         return [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
 
-    def links(self, doc: Doc, task: QuestionInput) -> list[Link]:
+    def links(self, doc: Doc, task: QuestionInput) -> list[EntityPlace]:
         """Linked entities of a Doc that are in the vocabulary."""
         spans = self.linked(doc)
         rows = [task.row_of(span.kb_id_) for span in spans]

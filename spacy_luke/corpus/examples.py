@@ -24,10 +24,9 @@ from .shards import Example, PageExamples
 
 _WORD = re.compile(r"\S+")
 _ODD_BLANK = re.compile(r"\s\s+|[^\S ]")
-_BLANKS = re.compile(r"\s+")
 
 Sentences = Callable[[str], list[tuple[int, int]]]  # a text's sentences in order, characters [start, end)
-Mention = tuple[int, int, int]  # first piece, one past the last, row of the entity
+PieceMention = tuple[int, int, int]  # first piece, one past the last, row of the entity
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class EncodedSentence(NamedTuple):
 
     pieces: np.ndarray
     word_starts: np.ndarray
-    mentions: list[Mention]
+    mentions: list[PieceMention]
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class ExampleMaker:
 
     def _mentions(
         self, places: Sequence[tuple[int, int]], titles: Sequence[str], counts: Counter[str]
-    ) -> list[Mention]:
+    ) -> list[PieceMention]:
         mentions = []
         for (first, last), title in zip(places, titles):
             row = self._row(title)

@@ -22,10 +22,12 @@ from .shards import (
 DTYPES = {"word_starts": "|b1", "entities": "<i4", "starts": "<i4", "ends": "<i4", "example_pages": "<i4"}
 STARTS = {"piece_starts": "pieces", "mention_starts": "entities"}
 
-Block = dict[str, np.ndarray]  # pieces and the arrays of DTYPES, with the lengths "n_pieces" and "n_mentions" (N,)
+ExampleBlock = dict[
+    str, np.ndarray
+]  # pieces and the arrays of DTYPES, with the lengths "n_pieces" and "n_mentions" (N,)
 
 
-def make_block(examples: Sequence[Example]) -> Block:
+def make_block(examples: Sequence[Example]) -> ExampleBlock:
     """Arrays of examples one after the other."""
     join = {name: [getattr(example, name) for example in examples] for name in ("pieces", *list(DTYPES)[:-1])}
     block = {name: np.concatenate(parts) if parts else np.zeros(0, np.int32) for name, parts in join.items()}
@@ -63,7 +65,7 @@ class ShardWriter:
             file.close()
         return self._whole.__exit__(*error)
 
-    def write(self, block: Block, pages: Sequence[tuple[str, int]]) -> None:
+    def write(self, block: ExampleBlock, pages: Sequence[tuple[str, int]]) -> None:
         """Examples and the pages that they are of: titles and rows; `example_pages` of the block counts these from
         0."""
         if len(block["pieces"]) and block["pieces"].max() >= len(self._tokenizer):

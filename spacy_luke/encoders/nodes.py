@@ -80,11 +80,6 @@ def is_shared(node: EncoderModel) -> bool:
     return "upstream" in node.attrs
 
 
-def is_linked(node: EncoderModel) -> bool:
-    """Whether a stand-in runs the module of an upstream's encoder."""
-    return encoder_of(node).sharing is not None
-
-
 def unshare(model: EncoderModel) -> EncoderModel:
     """A copy of the upstream's encoder as a component's own."""
     encoder_of(model).sharing = None

@@ -24,7 +24,7 @@ XEON_PLAIN_KEYS = {torch.float32: 64, torch.bfloat16: 256}
 # this: half of the query's multiplications are then saved.
 FEW = 2
 
-Part = tuple[Tensor, Tensor]  # an attention (B, H, S, K), and the log-sum of each of its softmaxes (B, H, S)
+AttentionPart = tuple[Tensor, Tensor]  # an attention (B, H, S, K), and the log-sum of each of its softmaxes (B, H, S)
 KeysValues = tuple[Tensor, Tensor]  # (N, H, K) each
 
 
@@ -37,7 +37,7 @@ class FoldedKeys:
     keys_EHD: Tensor
     bias_EH: Tensor
 
-    def attend(self, words: slice, entities: slice, v_LHK: Tensor) -> Part:
+    def attend(self, words: slice, entities: slice, v_LHK: Tensor) -> AttentionPart:
         """Of a window's words (slices of the packed rows) to its entities."""
         bias_LH, keys_LHD = self.bias_EH[entities], self.keys_EHD[entities]
         scores_SLH = torch.addmm(bias_LH.flatten(), self.words_ND[words], keys_LHD.flatten(0, 1).t())
@@ -98,18 +98,18 @@ def _runs(counts: Sequence[int]) -> list[slice]:
     return runs
 
 
-def attend_one(q_SHK: Tensor, k_LHK: Tensor, v_LHK: Tensor) -> Part:
+def attend_one(q_SHK: Tensor, k_LHK: Tensor, v_LHK: Tensor) -> AttentionPart:
     """Of one window."""
-    return attend(q_SHK.transpose(0, 1)[None], k_LHK.transpose(0, 1)[None], v_LHK.transpose(0, 1)[None])
+    return attend_fused(q_SHK.transpose(0, 1)[None], k_LHK.transpose(0, 1)[None], v_LHK.transpose(0, 1)[None])
 
 
-def attend(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> Part:
+def attend_fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> AttentionPart:
     """By the fused kernel, which has no gradient for the log-sums."""
     out_BHSK, log_sums_BHS = getattr(torch.ops.aten, KERNEL)(q_BHSK, k_BHLK, v_BHLK)
     return out_BHSK, log_sums_BHS
 
 
-def join(one: Part, other: Part) -> Tensor:
+def join(one: AttentionPart, other: AttentionPart) -> Tensor:
     """The attention to two sets of keys from the attentions to each, weighed by their log-sums."""
     weight = torch.sigmoid(one[1] - other[1])[..., None]
     return torch.lerp(other[0], one[0], weight.to(one[0].dtype))
@@ -137,7 +137,7 @@ def _gives_expected(dtype: torch.dtype, error: float) -> bool:
         scores_BHSL = q_BHSK.float() @ k_BHLK.float().transpose(-1, -2) / 2
         wanted = (scores_BHSL.softmax(-1) @ v_BHLK.float(), scores_BHSL.logsumexp(-1))
         try:
-            found = attend(q_BHSK, k_BHLK, v_BHLK)
+            found = attend_fused(q_BHSK, k_BHLK, v_BHLK)
         except Exception:  # absent, or called otherwise: torch raises many kinds
             return False
     return all(

@@ -56,7 +56,7 @@ def attend_with_own(
             own_BHSG = own_BHSG.to(torch.promote_types(own_BHSG.dtype, torch.float32))
             weights_BHSG = own_BHSG.softmax(-1).to(own_BHSGK.dtype)
             own_BHSK = (weights_BHSG[..., None] * own_BHSGK).sum(-2)
-            out_BHSK = cpu.join(cpu.attend(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHSG.logsumexp(-1)))
+            out_BHSK = cpu.join(cpu.attend_fused(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHSG.logsumexp(-1)))
         else:
             out_BHSK = _with_own(q_BHSK, k_BHLK, v_BHLK, own_BHSG, own_BHSGK, group, rate=rate)
         results.append(_rows(out_BHSK))

@@ -13,7 +13,7 @@ from ..components.base import LukeComponent, find_component
 from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
 from .gold import Given, luke_components, read_gold
-from .score_tables import Scores, Table, make_table, missing_gold
+from .score_tables import Scores, ScoreTable, make_table, missing_gold
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ComponentScores:
 
     name: str
     scores: Scores
-    table: Table
+    table: ScoreTable
     missing: str
 
 

@@ -18,22 +18,22 @@ from ..components.typer import LukeTyper
 from ..scorers.linking import link_rows
 
 Scores = dict[str, Any]
-Row = tuple[str, ...]
+ScoreRow = tuple[str, ...]
 
 
-class Table(NamedTuple):
+class ScoreTable(NamedTuple):
     """totals: rows over all labels, none where the gold has nothing to score on. labels: scores "p", "r" and "f" of
     each label, in their order; counts: how often the gold has it."""
 
-    header: Row
-    totals: Sequence[Row]
+    header: ScoreRow
+    totals: Sequence[ScoreRow]
     labels: Mapping[str, Mapping[str, float]] = {}
     counts: Counter[str] = Counter()
 
-    def rows(self, most: int) -> list[Row]:
+    def rows(self, most: int) -> list[ScoreRow]:
         """A row for each label, of more than `most` for those with most gold, and the totals."""
         shown = set(sorted(self.labels, key=lambda label: (-self.counts[label], label))[:most])
-        rows: list[Row] = [
+        rows: list[ScoreRow] = [
             (label, *(_percent_of(score[x]) for x in "prf"), f"{self.counts[label]:,}")
             for label, score in self.labels.items()
             if label in shown
@@ -47,11 +47,11 @@ class _Task(NamedTuple):
     """make: the table of a component's scores and the gold Docs; missing: what a gold without anything to score on
     lacks."""
 
-    make: Callable[[Any, Scores, Sequence[Doc]], Table]
+    make: Callable[[Any, Scores, Sequence[Doc]], ScoreTable]
     missing: Callable[[Any], str]
 
 
-def make_table(proc: LukeComponent | SoftTextCategorizer, scores: Scores, golds: Sequence[Doc]) -> Table | None:
+def make_table(proc: LukeComponent | SoftTextCategorizer, scores: Scores, golds: Sequence[Doc]) -> ScoreTable | None:
     """None for a component that has no scores of its own, such as luke_encoder, or no scorer."""
     task = _task_of(proc)
     # soft_textcat is scored by spaCy, which gives nothing where there is no gold
@@ -69,85 +69,87 @@ def _task_of(proc: LukeComponent | SoftTextCategorizer) -> _Task | None:
     return next((task for kind, task in TASKS.items() if isinstance(proc, kind)), None)
 
 
-def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> Table:
+def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     key = proc.cfg["spans_key"]
     name = "ents" if key is None else f"spans_{key}"
     counts = Counter(span.label_ for doc in golds for span in (doc.ents if key is None else doc.spans.get(key, ())))
     header = ("entities", "P", "R", "F1", "gold")
     if scores[f"{name}_f"] is None:
-        return Table(header, [])
+        return ScoreTable(header, [])
     totals = [("all", *_percent(scores, name, "prf"), f"{counts.total():,}")]
-    return Table(header, totals, scores[f"{name}_per_type"], counts)
+    return ScoreTable(header, totals, scores[f"{name}_per_type"], counts)
 
 
-def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc]) -> Table:
+def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     typed = [span for doc in golds for span in doc.spans.get(TYPES, ())]
     counts = Counter(span.label_ for span in typed if span.label_)
     mentions = len({(id(span.doc), span.start, span.end) for span in typed})
     header = ("types", "P", "R", "F1", "gold")
     if scores["types_micro_f"] is None:
-        return Table(header, [])
+        return ScoreTable(header, [])
     totals = [
         ("all, loose micro", *_percent(scores, "types_micro", "prf"), f"{counts.total():,}"),
         ("mentions, loose macro", *_percent(scores, "types_macro", "prf"), f"{mentions:,}"),
         ("mentions, strict", "", "", _percent_of(scores["types_strict"]), f"{mentions:,}"),
     ]
-    return Table(header, totals, scores["types_per_type"], counts)
+    return ScoreTable(header, totals, scores["types_per_type"], counts)
 
 
-def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc]) -> Table:
+def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     counts = Counter(row.label for doc in golds for row in get_relation_rows(doc) or [])
     pairs = sum(len(get_pair_rows(doc) or []) for doc in golds)
     header = ("relations", "P", "R", "F1", "gold")
     if scores["relations_f"] is None:
-        return Table(header, [])
+        return ScoreTable(header, [])
     total = f"{counts.total():,}"
     besides = (
         ("mean of the labels", "relations_macro_f", total),
         ("SemEval-2010 (9+1), directed", "relations_semeval_f", total),
         ("accuracy of given pairs", "relations_accuracy", f"{pairs:,}"),
     )
-    totals: list[Row] = [
+    totals: list[ScoreRow] = [
         ("all", *_percent(scores, "relations", "prf"), total),
         ("with the entities' labels", *_percent(scores, "relations_strict", "prf"), total),
         *((name, "", "", _percent_of(scores[key]), gold) for name, key, gold in besides if scores[key] is not None),
     ]
-    return Table(header, totals, scores["relations_per_type"], counts)
+    return ScoreTable(header, totals, scores["relations_per_type"], counts)
 
 
-def _link_table(proc: LukeLinker, scores: Scores, golds: Sequence[Doc]) -> Table:
-    return Table(("links", "P", "R", "F1"), link_rows(scores))
+def _link_table(proc: LukeLinker, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
+    return ScoreTable(("links", "P", "R", "F1"), link_rows(scores))
 
 
-def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc]) -> Table:
+def _question_table(proc: LukeQA, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     answers = [x["answers"] for doc in golds for x in get_questions(doc) if "answers" in x]
     answered = sum(bool(x) for x in answers)
     header = ("questions", "EM", "F1", "gold")
     if scores["qa_f"] is None:
-        return Table(header, [])
-    totals: list[Row] = [("all", _percent_of(scores["qa_em"]), _percent_of(scores["qa_f"]), f"{len(answers):,}")]
+        return ScoreTable(header, [])
+    totals: list[ScoreRow] = [("all", _percent_of(scores["qa_em"]), _percent_of(scores["qa_f"]), f"{len(answers):,}")]
     if scores["qa_no_answer_accuracy"] is not None:
         has_answer = [_percent_of(scores[f"qa_has_answer_{x}"]) for x in ("em", "f")]
         totals += [
             ("with an answer", *has_answer, f"{answered:,}"),
             ("without", _percent_of(scores["qa_no_answer_accuracy"]), "", f"{len(answers) - answered:,}"),
         ]
-    return Table(header, totals)
+    return ScoreTable(header, totals)
 
 
-def _query_table(proc: LukeCloze, scores: Scores, golds: Sequence[Doc]) -> Table:
+def _query_table(proc: LukeCloze, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     queries = sum(bool(x.get("answers")) for doc in golds for x in get_queries(doc))
     header = ("queries", "EM", "F1", "gold")
     if scores["cloze_f"] is None:
-        return Table(header, [])
-    return Table(header, [("all", _percent_of(scores["cloze_em"]), _percent_of(scores["cloze_f"]), f"{queries:,}")])
+        return ScoreTable(header, [])
+    return ScoreTable(
+        header, [("all", _percent_of(scores["cloze_em"]), _percent_of(scores["cloze_f"]), f"{queries:,}")]
+    )
 
 
-def _category_table(proc: SoftTextCategorizer, scores: Scores, golds: Sequence[Doc]) -> Table:
+def _category_table(proc: SoftTextCategorizer, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     gold = f"{sum(bool(doc.cats) for doc in golds):,}"
     names = [name for name, share in scores.items() if isinstance(share, float)]
     totals = [(name.removeprefix("glue_"), _percent_of(scores[name]), gold) for name in names]
-    return Table(("categories", "score", "gold"), totals)
+    return ScoreTable(("categories", "score", "gold"), totals)
 
 
 def _missing_mentions(proc: LukeNER) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from confection import Config
 
-from .loop import LoopSettings, Report
+from .loop import LoopSettings, ReportStep
 
 LOSSES = ("mlm", "entity", "page")
 SCORES = ("mlm_acc", "entity_acc")
@@ -15,7 +15,7 @@ SCORES = ("mlm_acc", "entity_acc")
 
 def open_logger(
     logger: Callable[..., Any], config: dict[str, Any], *, losses: list[str], settings: LoopSettings
-) -> tuple[Report, Callable[[], None]]:
+) -> tuple[ReportStep, Callable[[], None]]:
     """A logger as it stands in a config, for the steps of one stage, whose settings are given. losses: of LOSSES, those
     that there are.
 

@@ -27,17 +27,17 @@ from tqdm import tqdm
 from ..bridge.identity import Identity
 from ..model.precision import PRECISIONS, choose_precision
 from ..stores.atomic import mend
-from .measures import Measured, Totals, add_measured, averages, total_counts
+from .measures import Measures, Totals, add_measured, averages, total_counts
 from .processes import Processes
 from .saving import RESUME, load_state, save_state
 from .stepper import OptimizerSettings, clip_gradients, freeze, make_stepper
-from .stream import Batch, Position, Stream, move
+from .stream import Position, Stream, TrainingBatch, move_batch
 
 METRICS = "metrics.jsonl"
 
 
 Evaluate = Callable[[nn.Module], dict[str, float]]
-Report = Callable[[dict[str, Any] | None], None]  # after each step: the report, None where there is none
+ReportStep = Callable[[dict[str, Any] | None], None]  # after each step: the report, None where there is none
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def pretrain(
     evaluate: Evaluate | None = None,
     resume: bool = False,
     processes: Processes = Processes(),
-    report: Report | None = None,
+    report: ReportStep | None = None,
     progress: bool = True,
 ) -> None:
     """Train `model` in place for settings.max_steps steps, counted from the first start.
@@ -182,29 +182,31 @@ def _due(done: int, settings: LoopSettings, *, evaluates: bool) -> _Due:
     )
 
 
-def _take(batches: Iterator[tuple[Batch, Position]], n: int) -> tuple[list[Batch], Position]:
+def _take(batches: Iterator[tuple[TrainingBatch, Position]], n: int) -> tuple[list[TrainingBatch], Position]:
     """The batches of a step, and the position after them."""
     taken = [next(batches) for _ in range(n)]
     return [batch for batch, _ in taken], taken[-1][1]
 
 
 def _learn(
-    model: nn.Module, parts: Sequence[Batch], *, step: int, dtype: torch.dtype, processes: Processes
-) -> list[Measured]:
+    model: nn.Module, parts: Sequence[TrainingBatch], *, step: int, dtype: torch.dtype, processes: Processes
+) -> list[Measures]:
     """Adds the gradients of a step's batches. RETURNS: what was measured on each."""
     totals = processes.sum(total_counts(parts))
     device = device_of(model)
     measured = []
     for i, batch in enumerate(parts):
         with processes.accumulating(model, is_last=i == len(parts) - 1):
-            measured.append(_backward(model, move(batch, device), totals, dtype, step=step, size=processes.size))
+            measured.append(_backward(model, move_batch(batch, device), totals, dtype, step=step, size=processes.size))
     return measured
 
 
-def _backward(model: nn.Module, batch: Batch, totals: Totals, dtype: torch.dtype, *, step: int, size: int) -> Measured:
+def _backward(
+    model: nn.Module, batch: TrainingBatch, totals: Totals, dtype: torch.dtype, *, step: int, size: int
+) -> Measures:
     """Adds the gradient of a batch's share of the step's loss. size: of processes. RETURNS: what was measured."""
     with torch.autocast(device_of(model).type, dtype=dtype, enabled=dtype != torch.float32):
-        result: tuple[Tensor, Measured] = model(batch, totals)
+        result: tuple[Tensor, Measures] = model(batch, totals)
     loss, measured = result
     if not torch.isfinite(loss):
         values = {name: float(total / count.clamp(min=1)) for name, (total, count) in measured.items()}
@@ -234,14 +236,14 @@ def _step(model: nn.Module, stepper: torch.optim.Optimizer, rate: float, clip: f
     stepper.zero_grad(set_to_none=True)
 
 
-def _report(path: Path, figures: dict[str, Any] | None, show: Report) -> None:
+def _report(path: Path, figures: dict[str, Any] | None, show: ReportStep) -> None:
     if figures is not None:
         with path.open("a", encoding="utf8") as file:
             file.write(json.dumps(figures) + "\n")
     show(figures)
 
 
-def _to_console(bar: "tqdm[None]") -> Report:
+def _to_console(bar: "tqdm[None]") -> ReportStep:
     def show(figures: dict[str, Any] | None) -> None:
         if figures is not None:
             bar.write(_shown(figures))

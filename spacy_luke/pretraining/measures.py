@@ -6,18 +6,18 @@ import torch
 from torch import Tensor, nn
 
 from .processes import Processes
-from .stream import Batch, move
+from .stream import TrainingBatch, move_batch
 
-Measured = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
+Measures = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
 Totals = dict[str, float]  # the counts of all batches of a step
-Sums = dict[str, list[float]]  # as Measured, of all batches since the last report
+Sums = dict[str, list[float]]  # as Measures, of all batches since the last report
 
 
-def total_counts(batches: Sequence[Batch]) -> Totals:
+def total_counts(batches: Sequence[TrainingBatch]) -> Totals:
     return {name: float(sum(batch.counts[name] for batch in batches)) for name in batches[0].counts}
 
 
-def add_measured(sums: Sums, measured: Sequence[Measured], processes: Processes) -> None:
+def add_measured(sums: Sums, measured: Sequence[Measures], processes: Processes) -> None:
     """Exact in float64 whenever it is called, so that a saved state in between changes nothing."""
     new: dict[tuple[str, int], float] = {}
     for part in measured:
@@ -33,11 +33,11 @@ def averages(sums: Sums) -> dict[str, float | None]:
     return {name: total / count if count else None for name, (total, count) in sums.items()}
 
 
-def average(model: nn.Module, *, batches: Sequence[Batch]) -> dict[str, float]:
+def average(model: nn.Module, *, batches: Sequence[TrainingBatch]) -> dict[str, float]:
     """Averages over batches of what the model measures, without dropout where the caller has switched it off."""
     sums: Sums = {}
     device = next(model.parameters()).device
     with torch.no_grad():
         for batch in batches:
-            add_measured(sums, [model(move(batch, device))[1]], Processes())
+            add_measured(sums, [model(move_batch(batch, device))[1]], Processes())
     return {name: total / count for name, (total, count) in sums.items() if count}

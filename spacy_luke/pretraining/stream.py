@@ -30,7 +30,7 @@ class Position:
         return asdict(self)
 
 
-class Batch(Protocol):
+class TrainingBatch(Protocol):
     """What a model is given at once, a dataclass. name: which part of the data it is, for messages; counts: by loss,
     over how many its sum is averaged."""
 
@@ -43,7 +43,9 @@ class Batch(Protocol):
     def counts(self) -> dict[str, int]: ...
 
 
-Stream = Callable[[Position], Iterator[tuple[Batch, Position]]]  # from a position on, each with the position after it
+Stream = Callable[
+    [Position], Iterator[tuple[TrainingBatch, Position]]
+]  # from a position on, each with the position after it
 InstanceT_co = TypeVar("InstanceT_co", covariant=True)
 InstanceT = TypeVar("InstanceT")
 
@@ -90,7 +92,7 @@ def batch_instances(
             held = []
 
 
-def move(batch: DataclassT, device: torch.device) -> DataclassT:
+def move_batch(batch: DataclassT, device: torch.device) -> DataclassT:
     """A batch with all its tensors on a device, also those in dataclasses of its own."""
     changes: dict[str, Any] = {}
     for field in fields(batch):
@@ -98,5 +100,5 @@ def move(batch: DataclassT, device: torch.device) -> DataclassT:
         if isinstance(value, Tensor):
             changes[field.name] = value.to(device, non_blocking=True)
         elif hasattr(value, "__dataclass_fields__"):
-            changes[field.name] = move(value, device)
+            changes[field.name] = move_batch(value, device)
     return replace(batch, **changes)

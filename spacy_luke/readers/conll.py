@@ -22,7 +22,7 @@ from .column_layouts import ColumnLayout, layout_of
 from .corpora import Lengths, check_limit, make_examples
 from .given import copy_words
 from .lines import decode_line
-from .schemes import Mention, TagError, decode_brackets, decode_tags
+from .schemes import TagError, WordMention, decode_brackets, decode_tags
 
 BLANKS = re.compile("[ \t]+")
 MULTIWORD_ID = re.compile(r"\d+-(\d+)")
@@ -35,7 +35,7 @@ class ColumnDocument:
 
     words: list[str]
     sentence_starts: list[int]  # first word of each sentence
-    layers: list[list[Mention]]  # one a tag column; mentions of one layer from tags never overlap
+    layers: list[list[WordMention]]  # one a tag column; mentions of one layer from tags never overlap
     spaces: list[bool] | None = None  # whether a blank follows each word; None: unknown
 
 
@@ -108,7 +108,7 @@ def make_column_corpus(
     )
 
 
-def make_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: str | None = None) -> Doc:
+def make_column_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: str | None = None) -> Doc:
     """The document with its sentence starts and its gold mentions: in doc.spans[spans_key], or in doc.ents.
 
     In doc.spans a mention stands once, also where two layers give the same words the same label.
@@ -146,7 +146,7 @@ class ColumnCorpus:
 
     def docs(self, vocab: Vocab) -> Iterator[Doc]:
         for document in islice(_read_documents(Path(self.path), self.layout), self.limit):
-            yield make_doc(vocab, document, spans_key=self.spans_key)
+            yield make_column_doc(vocab, document, spans_key=self.spans_key)
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         given = partial(copy_words, vocab=nlp.vocab, sentences=self.gold_sentences)
@@ -178,7 +178,7 @@ def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument
 
 
 def _make_document(path: Path, sentences: Sequence[Sentence], layout: ColumnLayout) -> ColumnDocument:
-    layers: list[list[Mention]] = [[] for _ in sentences[0].tags[0]]
+    layers: list[list[WordMention]] = [[] for _ in sentences[0].tags[0]]
     words: list[str] = []
     starts: list[int] = []
     for sentence in sentences:

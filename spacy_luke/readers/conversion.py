@@ -36,7 +36,7 @@ DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its 
 
 
 @dataclass
-class Converted:
+class ConversionReport:
     """files: that were written; pair_ids: lines of the file of pairs with ids; counts: of documents, words, mentions
     and so on, by what they are; labels: of mentions, types, relations and categories."""
 
@@ -59,7 +59,7 @@ def convert_files(
     shard_words: int = 1_000_000,
     layout: Mapping[str, Any] = {},
     settings: Mapping[str, Any] = {},
-) -> Converted:
+) -> ConversionReport:
     """Convert files, in this order, to one .spacy file, or a folder of them above `shard_words` words.
 
     format: of FORMAT_NAMES. lang: of the tokenizer. spans_key: entities go to this group, not to doc.ents. limit:
@@ -67,7 +67,7 @@ def convert_files(
     is as if it was not given. Raises ValueError for a setting that the format has no use for.
     """
     used = _used_settings(format, layout, settings)
-    found = Converted()
+    found = ConversionReport()
     pair_ids: Path | None = used.get("pair_ids")
     written: list[Record] | None = None if pair_ids is None else []
     docs = _read_docs(

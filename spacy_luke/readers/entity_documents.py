@@ -13,14 +13,14 @@ from spacy.util import registry
 from ..annotations import UNLINKED
 from .json_files import read_json_lines, take
 
-Mention = tuple[int, int, str]
+EntityMention = tuple[int, int, str]
 
 
 class LinkedDocument(NamedTuple):
     """name: for messages; sentences: each its text, and the ids of its entities at characters [start, end) of it."""
 
     name: str
-    sentences: Sequence[tuple[str, Sequence[Mention]]]
+    sentences: Sequence[tuple[str, Sequence[EntityMention]]]
 
 
 @registry.readers("spacy-luke.EntityDocuments.v1")
@@ -97,7 +97,7 @@ def _linked_ents(doc: Doc) -> list[_Linked]:
     return [_Linked(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in UNLINKED]
 
 
-def _split(name: str, doc: Doc, mentions: Sequence[Mention], nlp: Language) -> LinkedDocument:
+def _split(name: str, doc: Doc, mentions: Sequence[EntityMention], nlp: Language) -> LinkedDocument:
     """Each mention goes to the sentence that holds its first character, and ends with it at the latest."""
     if wrong := [m for m in mentions if not 0 <= m[0] < m[1] <= len(doc.text)]:
         raise ValueError(
@@ -109,7 +109,7 @@ def _split(name: str, doc: Doc, mentions: Sequence[Mention], nlp: Language) -> L
     spans = list(doc.sents)
     edges = [span.start_char for span in spans] + [len(doc.text)]
     edges[:1] = [0]
-    sentences: list[tuple[str, list[Mention]]] = []
+    sentences: list[tuple[str, list[EntityMention]]] = []
     left = sorted(mentions)
     for start, end in zip(edges, edges[1:]):
         inside = [m for m in left if start <= m[0] < end]

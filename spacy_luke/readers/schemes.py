@@ -6,7 +6,7 @@ A mention is `(start, end, label)`, words `start` to `end - 1` of the sequence t
 import re
 from collections.abc import Sequence
 
-Mention = tuple[int, int, str]
+WordMention = tuple[int, int, str]
 
 SCHEMES = ("auto", "IOB1", "IOB2", "BIOES", "BILOU")
 BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<at_once>\))?|(?P<closed>[^()]+)\)")
@@ -20,7 +20,7 @@ class TagError(ValueError):
         self.index = index
 
 
-def decode_tags(tags: Sequence[str], *, scheme: str = "auto") -> list[Mention]:
+def decode_tags(tags: Sequence[str], *, scheme: str = "auto") -> list[WordMention]:
     """Mentions of one sentence, in order.
 
     Tags are read as the `conlleval` script of CoNLL-2000 and CoNLL-2003 reads them, which is right for valid IOB1,
@@ -34,7 +34,7 @@ def decode_tags(tags: Sequence[str], *, scheme: str = "auto") -> list[Mention]:
     Raises TagError for a tag that is not "O" or "<prefix>-<label>", and for a sequence invalid in the named scheme.
     """
     _check_scheme(scheme)
-    mentions: list[Mention] = []
+    mentions: list[WordMention] = []
     before, label_before, start = "O", "", 0
     for i, tag in enumerate([*tags, "O"]):
         prefix, label = _split_tag(tag, i)
@@ -49,7 +49,7 @@ def decode_tags(tags: Sequence[str], *, scheme: str = "auto") -> list[Mention]:
     return mentions
 
 
-def encode_tags(mentions: Sequence[Mention], length: int, *, scheme: str = "IOB2") -> list[str]:
+def encode_tags(mentions: Sequence[WordMention], length: int, *, scheme: str = "IOB2") -> list[str]:
     """The tags of a sentence of `length` words; the mentions must not overlap.
 
     IOB1: B only where a mention follows another of the same label at once. IOB2: B at every beginning.
@@ -75,7 +75,7 @@ def encode_tags(mentions: Sequence[Mention], length: int, *, scheme: str = "IOB2
     return tags
 
 
-def decode_brackets(cells: Sequence[str], *, fields: Sequence[str] | None = None) -> list[Mention]:
+def decode_brackets(cells: Sequence[str], *, fields: Sequence[str] | None = None) -> list[WordMention]:
     """Mentions of one document, nested ones too, from GUM's `Entity=` values ("" for a word without one).
 
     `(12-person-new-...` opens mention 12, `12)` closes the one of that id that was opened last,
@@ -86,7 +86,7 @@ def decode_brackets(cells: Sequence[str], *, fields: Sequence[str] | None = None
     several parts (`(12[1/2]-...` in CorefUD), which no span can hold.
     """
     place = _label_place(fields)
-    mentions: list[Mention] = []
+    mentions: list[WordMention] = []
     opened: dict[str, list[tuple[int, str]]] = {}
     for i, cell in enumerate(cells):
         if BRACKET.sub("", cell):

@@ -28,7 +28,7 @@ MOST_REMEMBERED = 1 << 18  # bytes of the memory, of which the later half stays
 _remembered: set[str] = set()  # by this process
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """Bytes [start, start + size) of a file, whose digest is to be `digest`."""
 
     file: Path
@@ -46,7 +46,7 @@ def digest_file(path: Path, *, progress: bool = False) -> str:
         return _digest(path, 0, None, count)
 
 
-def find_changed(parts: Iterable[Part], *, every: bool = False, progress: bool = False) -> Part | None:
+def find_changed(parts: Iterable[FilePart], *, every: bool = False, progress: bool = False) -> FilePart | None:
     """The first part whose digest is another, None where all are right. every: also those that are remembered."""
     parts = list(parts)
     large = [part for part in parts if part.size > SMALL]
@@ -91,7 +91,7 @@ def _bar(what: str, total: int, progress: bool) -> Iterator[Callable[[int], Any]
         yield bar.update
 
 
-def _key(part: Part) -> str:
+def _key(part: FilePart) -> str:
     """Without the device, whose number changes when a disk is mounted again."""
     about = part.file.stat()
     state = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)

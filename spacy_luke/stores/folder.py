@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from .arrays import AGAIN
 from .atomic import HeldFolder, link_or_copy, write_folder_atomically
-from .digests import Part, digest_bytes, digest_file, find_changed
+from .digests import FilePart, digest_bytes, digest_file, find_changed
 
 MANIFEST = "manifest.json"
 VERSION = 2
@@ -185,7 +185,7 @@ def _check_files(path: Path, manifest: dict[str, Any], kind: StoreKind, *, every
             raise ValueError(f"{not_whole}: {name} is missing. {AGAIN}")
         if (found := file.stat().st_size) != size:
             raise ValueError(f"{not_whole}: expected {size:,} bytes in {name}, but it has {found:,}. {AGAIN}")
-        parts.append(Part(file, digest, size))
+        parts.append(FilePart(file, digest, size))
     if (changed := find_changed(parts, every=every, progress=progress)) is not None:
         raise ValueError(
             f"{changed.file} is damaged, or belongs to another {kind.what}: its digest is not the manifest's. {AGAIN}"

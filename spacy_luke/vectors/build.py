@@ -16,7 +16,7 @@ import numpy as np
 
 from ..stores.atomic import write_folder_atomically
 from ..stores.names import NameIndex, NameList
-from .matrices import BLOCK, Block, Matrix, Report, matrix_of, open_matrix, open_word2vec, read_word2vec_names
+from .matrices import BLOCK, Matrix, ReportRow, RowBlock, matrix_of, open_matrix, open_word2vec, read_word2vec_names
 from .sources import VectorFiles, check_text, find_vector_files, read_row_names, read_titles
 from .store import EntityVectors
 from .writer import VECTORS, RowWriter, check_dtype, encode, finish_store
@@ -205,7 +205,7 @@ def _copy_rows(
             damage.add(f"row {row}", names[row], f"its row is missing: the vectors end after row {int(seen.sum()) - 1}")
 
 
-def _report_numbers(block: Block, numbers_RS: np.ndarray, dtype: str, report: Report) -> None:
+def _report_numbers(block: RowBlock, numbers_RS: np.ndarray, dtype: str, report: ReportRow) -> None:
     """Rows that are not finite, as they came or in the dtype."""
     bad = ~np.isfinite(block.values) if dtype == "int8" else ~np.isfinite(numbers_RS)
     for i in np.flatnonzero(bad.any(axis=1)).tolist():

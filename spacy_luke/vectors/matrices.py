@@ -21,10 +21,10 @@ SAMPLE = 1000  # rows that are looked at to learn the size of all
 JSON_KEYS = (b'"ent_embeddings.weight"', b'"ent_embeddings"')
 TENSORS = ("entity_representations.0._embeddings.weight", "ent_embeddings.weight", "entity_embeddings.weight")
 
-Report = Callable[[int, str, str], None]  # row, place in the file, what is wrong
+ReportRow = Callable[[int, str, str], None]  # row, place in the file, what is wrong
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """rows (R,): int64, numbers of the rows in the source, from 0, and places: where they stand; values (R, S):
     float32."""
 
@@ -38,7 +38,7 @@ class Matrix(NamedTuple):
 
     rows: int | None
     size: int
-    blocks: Callable[[Report, bool], Iterator[Block]]
+    blocks: Callable[[ReportRow, bool], Iterator[RowBlock]]
 
 
 def open_matrix(path: Path, *, names: int, size: int | None) -> Matrix:
@@ -79,13 +79,13 @@ def matrix_of(matrix: Any, *, size: int | None, source: str) -> Matrix:
     if size is not None and size != shape[1]:
         raise ValueError(f"{source}: expected vectors of {size} numbers, but they have {shape[1]}.")
 
-    def blocks(report: Report, progress: bool) -> Iterator[Block]:
+    def blocks(report: ReportRow, progress: bool) -> Iterator[RowBlock]:
         with tqdm(total=shape[0], desc="vectors", unit="row", leave=False, disable=None if progress else True) as bar:
             for start in range(0, shape[0], BLOCK):
                 with np.errstate(over="ignore"):
                     values = np.asarray(matrix[start : min(start + BLOCK, shape[0])], dtype=np.float32)
                 rows = np.arange(start, start + len(values))
-                yield Block(rows, lambda i, rows=rows: f"row {rows[i]}", values)  # type: ignore[misc]
+                yield RowBlock(rows, lambda i, rows=rows: f"row {rows[i]}", values)  # type: ignore[misc]
                 bar.update(len(values))
 
     return Matrix(shape[0], shape[1], blocks)
@@ -109,7 +109,7 @@ def _open_lines(path: Path, size: int | None, lines: Lines, separator: bytes) ->
             raise ValueError(f"{path} is empty; expected a line of numbers for each entity.")
         size = sizes.most_common(1)[0][0]
 
-    def blocks(report: Report, progress: bool) -> Iterator[Block]:
+    def blocks(report: ReportRow, progress: bool) -> Iterator[RowBlock]:
         given, first = lines(progress), 0
         while taken := list(islice(given, BLOCK)):
             yield _parse(taken, first, size, separator, report)
@@ -118,7 +118,7 @@ def _open_lines(path: Path, size: int | None, lines: Lines, separator: bytes) ->
     return Matrix(None, size, blocks)
 
 
-def _parse(lines: list[tuple[str, bytes]], first: int, size: int, separator: bytes, report: Report) -> Block:
+def _parse(lines: list[tuple[str, bytes]], first: int, size: int, separator: bytes, report: ReportRow) -> RowBlock:
     values = np.empty((len(lines), size), np.float32)
     good: list[int] = []
     with warnings.catch_warnings(), np.errstate(over="ignore"):
@@ -135,7 +135,7 @@ def _parse(lines: list[tuple[str, bytes]], first: int, size: int, separator: byt
             else:
                 report(first + i, place, _fault(line, fields, size, separator))
     where = np.array(good, np.int64)
-    return Block(first + where, lambda i: lines[good[i]][0], values[: len(good)])
+    return RowBlock(first + where, lambda i: lines[good[i]][0], values[: len(good)])
 
 
 def _fault(line: bytes, fields: int, size: int, separator: bytes) -> str:

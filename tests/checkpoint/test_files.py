@@ -103,7 +103,7 @@ def test_pointers_and_web_pages_are_named(tmp_path):
             files.read_tensors(tmp_path / name)
     (tmp_path / "config.json").write_text("<!DOCTYPE html><html>")
     with pytest.raises(ValueError, match="web page"):
-        files.read_config(tmp_path / "config.json")
+        files.read_model_config(tmp_path / "config.json")
 
 
 def test_shards(tmp_path):

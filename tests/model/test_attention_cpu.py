@@ -47,7 +47,7 @@ def test_another_kernel_is_not_used(monkeypatch, kernel):
     if kernel is None:
         monkeypatch.setattr(attention_cpu, "KERNEL", "_no_such_operator")
     else:
-        monkeypatch.setattr(attention_cpu, "attend", kernel)
+        monkeypatch.setattr(attention_cpu, "attend_fused", kernel)
     attention_cpu.is_kernel_right.cache_clear()
     with torch.no_grad():
         assert not attention_cpu.has_log_sums(words)

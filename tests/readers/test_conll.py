@@ -4,7 +4,7 @@ from spacy.tokens import DocBin
 from spacy.util import registry
 
 from spacy_luke.readers.column_layouts import FORMATS, ColumnLayout, layout_of
-from spacy_luke.readers.conll import make_column_corpus, make_doc, read_columns
+from spacy_luke.readers.conll import make_column_corpus, make_column_doc, read_columns
 
 CONLL = """-DOCSTART- -X- O O
 
@@ -89,7 +89,7 @@ def test_words_keep_unusual_characters(write):
     assert document.words == words
     (document,) = read_columns(write(text), documents=1)
     assert document.words == words
-    doc = make_doc(spacy.blank("en").vocab, document)
+    doc = make_column_doc(spacy.blank("en").vocab, document)
     assert [word.text for word in doc] == words
 
 
@@ -142,7 +142,7 @@ def test_gum(write):
     first, second = read_columns(path, format="gum")
     assert first.words == ['"', "We", "do", "n't", ",", '"', "he", "said", "."]
     assert first.layers == [[(1, 2, "person"), (6, 8, "person"), (7, 8, "event")]]
-    doc = make_doc(spacy.blank("en").vocab, first, spans_key="sc")
+    doc = make_column_doc(spacy.blank("en").vocab, first, spans_key="sc")
     assert doc.text == '"We don\'t," he said. '
     assert second.layers == [[]]
     path.write_text(CONLLU.replace("2)|", "4)|"), encoding="utf8")
@@ -246,7 +246,7 @@ def test_gum_sentences_have_their_own_text(shared):
     lines = path.read_text(encoding="utf8").split("\n")
     expected = [line[9:].strip() for line in lines if line.startswith("# text = ")]
     vocab = spacy.blank("en").vocab
-    docs = [make_doc(vocab, document, spans_key="sc") for document in read_columns(path, format="gum")]
+    docs = [make_column_doc(vocab, document, spans_key="sc") for document in read_columns(path, format="gum")]
     assert [sentence.text.strip() for doc in docs for sentence in doc.sents] == expected
 
 

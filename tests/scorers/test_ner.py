@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_luke.readers.conll import make_doc, read_columns
+from spacy_luke.readers.conll import make_column_doc, read_columns
 from spacy_luke.readers.schemes import decode_tags
 from spacy_luke.scorers.ner import make_ner_scorer
 
@@ -139,7 +139,7 @@ def test_equal_on_conll2003(shared):
             for start in document.sentence_starts
             for i, j, label in decode_tags(next(tags))
         ]
-        examples.append(Example(doc_of(document.words, mentions), make_doc(VOCAB, document)))
+        examples.append(Example(doc_of(document.words, mentions), make_column_doc(VOCAB, document)))
     assert score_ents(examples)["ents_f"] == pytest.approx(conlleval(gold, predicted)[0][2], abs=1e-12)
 
 

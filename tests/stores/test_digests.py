@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from spacy_luke.stores import digests
-from spacy_luke.stores.digests import SMALL, Part, digest_file, find_changed
+from spacy_luke.stores.digests import SMALL, FilePart, digest_file, find_changed
 
 DATA = bytes(range(256)) * 4
 
@@ -26,7 +26,7 @@ def memory(tmp_path, monkeypatch):
 def part(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(DATA)
-    return Part(path, digest_file(path), len(DATA))
+    return FilePart(path, digest_file(path), len(DATA))
 
 
 @pytest.fixture
@@ -162,9 +162,9 @@ def test_opening_a_store_settles_nothing_for_the_users_processes(tmp_path):
     code = (
         "import multiprocessing, sys\n"
         "from pathlib import Path\n"
-        "from spacy_luke.stores.digests import Part, digest_file, find_changed\n"
+        "from spacy_luke.stores.digests import FilePart, digest_file, find_changed\n"
         "file = Path(sys.argv[1])\n"
-        "part = Part(file, digest_file(file), file.stat().st_size)\n"
+        "part = FilePart(file, digest_file(file), file.stat().st_size)\n"
         "assert find_changed([part], every=True) is None\n"
         "multiprocessing.set_start_method('spawn')\n"
     )

@@ -17,7 +17,7 @@ from ...bridge.documents import word_edges
 from ...text.passages import Passage, encode_passage, encode_question
 from ...text.tokenizer import PieceTokenizer
 
-Link = tuple[int, int, int]  # characters [start, end) and row of the entity
+EntityPlace = tuple[int, int, int]  # characters [start, end) and row of the entity
 
 
 COUNTED = ("links", "questions", "answers", "questions without answer")  # in a report beside what is lost
@@ -81,13 +81,13 @@ def asked_questions(example: Example) -> list[Question]:
     ]
 
 
-def read_doc(task: QuestionInput, doc: Doc, links: Iterable[Link]) -> ReadDoc:
+def read_doc(task: QuestionInput, doc: Doc, links: Iterable[EntityPlace]) -> ReadDoc:
     passage = encode_passage(task.tokenizer, doc.text)
     starts_W, ends_W = word_edges(doc)
     return ReadDoc(passage, len(doc.text), starts_W, ends_W, *_place_links(passage, links))
 
 
-def _place_links(passage: Passage, links: Iterable[Link]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _place_links(passage: Passage, links: Iterable[EntityPlace]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, and pieces [first, last), of links that have pieces, in order of their places."""
     placed = [(*passage.place(start, end), row) for start, end, row in links]
     table = np.array(sorted(x for x in placed if x[0] < x[1]), dtype=np.int64).reshape(-1, 3)

@@ -39,7 +39,7 @@ class SpanSurvey:
         return gold / (max(self.encoded, gold) + gold), gold / (max(self.candidates, gold) + gold)
 
 
-def read_gold(
+def read_gold_spans(
     example: Example, classes: dict[str, int], *, spans_key: str | None, name: str
 ) -> dict[tuple[int, int], int] | None:
     """Class of each gold span in the words of the predicted Doc, and (i, i): -1 for each word i without annotation;

@@ -11,7 +11,7 @@ from ...checkpoint.contents import ErnieCheckpoint
 from ...checkpoint.ernie import fresh_tensors
 from ...model.ernie import ErnieConfig, ErnieEncoder
 from ...model.ernie_heads import PretrainingHeads, pretraining_losses
-from ..measures import Measured, Totals
+from ..measures import Measures, Totals
 from .corruption import KINDS, ErnieBatch
 
 
@@ -28,7 +28,7 @@ class ErniePretraining(nn.Module):
         self.encoder = ErnieEncoder(config)
         self.heads = PretrainingHeads(config, transform=transform)
 
-    def forward(self, batch: ErnieBatch, totals: Totals | None = None) -> tuple[Tensor, Measured]:
+    def forward(self, batch: ErnieBatch, totals: Totals | None = None) -> tuple[Tensor, Measures]:
         """totals: over how many the losses are averaged, those of the batch itself where None.
 
         RETURNS: the sum of the three losses, and by name sum and number of what is averaged for the reports.
@@ -53,7 +53,7 @@ class ErniePretraining(nn.Module):
 
 
 @torch.no_grad()
-def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tensor]) -> Measured:
+def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tensor]) -> Measures:
     """Losses, accuracies, of entities also by what happened to them, and the accuracy of choosing blindly."""
     one = torch.ones((), device=losses[0].device)
     measured = {name: (loss.detach(), one) for name, loss in zip(("mlm", "nsp", "dea"), losses)}

@@ -25,7 +25,7 @@ from ...model.config import LukeConfig
 from ...model.luke import LukeEncoder, initialize
 from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead, summed_cross_entropy
 from ...vectors.store import EntityVectors
-from ..measures import Measured, Totals
+from ..measures import Measures, Totals
 from .windows import LukeBatch
 
 TABLE = "encoder.entities.table.weight"
@@ -67,7 +67,7 @@ class LukePretraining(nn.Module):
     def device(self) -> torch.device:
         return self.encoder.words.piece.weight.device
 
-    def forward(self, batch: LukeBatch, totals: Totals | None = None) -> tuple[Tensor, Measured]:
+    def forward(self, batch: LukeBatch, totals: Totals | None = None) -> tuple[Tensor, Measures]:
         """totals: what the losses' sums are divided by, those of the batch itself where None.
 
         RETURNS: the loss, and by name sum and number of what is averaged for the reports.
@@ -78,7 +78,7 @@ class LukePretraining(nn.Module):
         else:
             words_ND, entities_ED = None, self.encoder.entity_states(batch.windows, batch.mentions)
         sums: dict[str, Tensor] = {}
-        measured: Measured = {}
+        measured: Measures = {}
         if self.tasks["words"]:
             logits_KV = self.lm_head(words_ND[batch.masked_K], self.encoder.words.piece.weight)
             sums["words"] = _measure("mlm", logits_KV, batch.pieces_K, measured)
@@ -107,7 +107,7 @@ class LukePretraining(nn.Module):
         return logits_AC, torch.zeros_like(batch.gold_A)
 
 
-def _measure(name: str, logits_KC: Tensor, gold_K: Tensor, measured: Measured) -> Tensor:
+def _measure(name: str, logits_KC: Tensor, gold_K: Tensor, measured: Measures) -> Tensor:
     """The summed loss; it and the hits are noted."""
     total, _ = summed_cross_entropy(logits_KC, gold_K)
     count = _number(len(gold_K), total)

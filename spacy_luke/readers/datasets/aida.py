@@ -26,7 +26,7 @@ BEAM = 64  # ways to place the mentions so far that are followed
 Placed = tuple[Mention, WnedMention]  # a mention of the text, and what the XML says of it
 
 
-class Place(NamedTuple):
+class AlignedPlace(NamedTuple):
     """Words [start, end) for a mention, and its characters, counted without blanks."""
 
     start: int
@@ -40,14 +40,14 @@ class Chosen(NamedTuple):
     """The places of the mentions so far, the last one first; None for a mention that has none."""
 
     before: "Chosen | None"
-    place: Place | None
+    place: AlignedPlace | None
 
 
 class Way(NamedTuple):
     """One way to place the mentions so far: the one placed last, its place, the cost, and the places of all."""
 
     last: WnedMention | None
-    at: Place | None
+    at: AlignedPlace | None
     cost: float
     chosen: Chosen | None
 
@@ -117,7 +117,7 @@ def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Count
 
 def align_mentions(
     words: Sequence[str], mentions: Sequence[WnedMention], *, entities: dict[tuple[int, int], str]
-) -> list[Place | None]:
+) -> list[AlignedPlace | None]:
     """A place for each mention, in order and without overlaps, of the least cost in all; None where it has none.
 
     mentions: by offset in a text of other blanks. entities: words [start, end) that are known to be entities.
@@ -132,7 +132,7 @@ def align_mentions(
     ways = [Way(None, None, 0.0, None)]
     for mention in mentions:
         places = _places_of("".join(mention.text.split()), solid, edges, entities)
-        followed: dict[Place | None, Way] = {}
+        followed: dict[AlignedPlace | None, Way] = {}
         for way in ways:
             _keep(followed, way._replace(cost=way.cost + LOST, chosen=Chosen(way.chosen, None)))
             for place in places:
@@ -142,7 +142,7 @@ def align_mentions(
                 off = abs(place.first - (way.at.first if way.at else 0) - step * scale)
                 _keep(followed, Way(mention, place, way.cost + place.cost + off, Chosen(way.chosen, place)))
         ways = sorted(followed.values(), key=lambda way: way.cost)[:BEAM]
-    found: list[Place | None] = []
+    found: list[AlignedPlace | None] = []
     chosen = ways[0].chosen
     while chosen is not None:
         found.append(chosen.place)
@@ -150,13 +150,13 @@ def align_mentions(
     return found[::-1]
 
 
-def _keep(followed: dict[Place | None, Way], way: Way) -> None:
+def _keep(followed: dict[AlignedPlace | None, Way], way: Way) -> None:
     """Of the ways that end at one place the cheapest, the first of equal ones."""
     if way.at not in followed or way.cost < followed[way.at].cost:
         followed[way.at] = way
 
 
-def _places_of(text: str, solid: str, edges: Sequence[int], entities: dict[tuple[int, int], str]) -> list[Place]:
+def _places_of(text: str, solid: str, edges: Sequence[int], entities: dict[tuple[int, int], str]) -> list[AlignedPlace]:
     """All places of a mention's characters, as whole words."""
     places = []
     first = solid.find(text)
@@ -165,7 +165,7 @@ def _places_of(text: str, solid: str, edges: Sequence[int], entities: dict[tuple
         start, end = bisect_right(edges, first) - 1, bisect_left(edges, last)
         cost = 0.0 if (edges[start], edges[end]) == (first, last) else INSIDE_WORDS
         cost += 0.0 if (start, end) in entities else NO_ENTITY
-        places.append(Place(start, end, first, last, cost))
+        places.append(AlignedPlace(start, end, first, last, cost))
         first = solid.find(text, first + 1)
     return places
 

@@ -33,7 +33,7 @@ def replace_brackets(sentence: str, edges: Sequence[int]) -> tuple[str, list[int
     return new, [*places, len(new)]
 
 
-def move(places: Sequence[int], start: int, end: int) -> tuple[int, int]:
+def move_place(places: Sequence[int], start: int, end: int) -> tuple[int, int]:
     """Characters [start, end) in the new text, the whole bracket for a part of its name. Places outside stay
     outside."""
     new_start = places[start] if 0 <= start < len(places) else start

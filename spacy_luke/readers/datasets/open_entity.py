@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..json_files import read_json_list, take, take_strings
 from ..records import TEXTS, Mention, Record, check_choice
-from .brackets import move, replace_brackets
+from .brackets import move_place, replace_brackets
 from .ernie_guesses import read_guesses
 
 
@@ -25,8 +25,8 @@ def read_open_entity(path: str | Path, *, text: str = "file") -> Iterator[Record
         knowledge = read_guesses(where, item, "ents") if "ents" in item else None
         if text == "paper":
             sentence, places = replace_brackets(sentence, (start, end))
-            start, end = move(places, start, end)
-            knowledge = knowledge and [(*move(places, a, b), name, score) for a, b, name, score in knowledge]
+            start, end = move_place(places, start, end)
+            knowledge = knowledge and [(*move_place(places, a, b), name, score) for a, b, name, score in knowledge]
         empty = start == end
         mentions = [] if empty else [Mention(start, end, types=types)]
         yield Record(
