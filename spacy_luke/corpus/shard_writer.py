@@ -22,9 +22,8 @@ from .shards import (
 DTYPES = {"word_starts": "|b1", "entities": "<i4", "starts": "<i4", "ends": "<i4", "example_pages": "<i4"}
 STARTS = {"piece_starts": "pieces", "mention_starts": "entities"}
 
-ExampleBlock = dict[
-    str, np.ndarray
-]  # pieces and the arrays of DTYPES, with the lengths "n_pieces" and "n_mentions" (N,)
+# pieces and the arrays of DTYPES, with the lengths "n_pieces" and "n_mentions" (N,)
+ExampleBlock = dict[str, np.ndarray]
 
 
 def make_block(examples: Sequence[Example]) -> ExampleBlock:

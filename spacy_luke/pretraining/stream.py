@@ -43,9 +43,8 @@ class TrainingBatch(Protocol):
     def counts(self) -> dict[str, int]: ...
 
 
-Stream = Callable[
-    [Position], Iterator[tuple[TrainingBatch, Position]]
-]  # from a position on, each with the position after it
+# from a position on, each with the position after it
+Stream = Callable[[Position], Iterator[tuple[TrainingBatch, Position]]]
 InstanceT_co = TypeVar("InstanceT_co", covariant=True)
 InstanceT = TypeVar("InstanceT")
 
