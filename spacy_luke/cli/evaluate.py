@@ -11,24 +11,17 @@ from ..pipelines.evaluation import evaluate
 from ..pipelines.gold import Given
 from ..stores.atomic import write_atomically
 from .errors import use_gpu
+from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
 
 
 def evaluate_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
     data: Path = typer.Argument(..., exists=True, help="Gold documents: a .spacy file or a folder of them"),
-    gold_sentences: bool = typer.Option(
-        False, "--gold-sentences", help="Give the file's words and sentence boundaries"
-    ),
-    gold_entities: bool = typer.Option(
-        False, "--gold-entities", help="Give the file's doc.ents, in the place of a luke_ner's"
-    ),
-    gold_mentions: bool = typer.Option(
-        False, "--gold-mentions", help='Give the mentions that have types as doc.spans["luke_mentions"]'
-    ),
-    gold_pairs: bool = typer.Option(False, "--gold-pairs", help="Give the pairs that are to be classified"),
-    gold_links: bool = typer.Option(
-        False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
-    ),
+    gold_sentences: bool = GOLD_SENTENCES,
+    gold_entities: bool = GOLD_ENTITIES,
+    gold_mentions: bool = GOLD_MENTIONS,
+    gold_pairs: bool = GOLD_PAIRS,
+    gold_links: bool = GOLD_LINKS,
     output: Path | None = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
     component: str | None = typer.Option(None, help="Score this component only"),
     rows: int = typer.Option(50, min=0, help="Most labels of a table here; the JSON file has all"),

@@ -7,6 +7,7 @@ from wasabi import msg
 
 from ..pipelines.gold import Given
 from ..pipelines.quantization import MOST_LOSS, quantize_pipeline
+from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
 
 
 def quantize_cli(
@@ -16,19 +17,11 @@ def quantize_cli(
         ..., "--data", exists=True, help="Gold documents that both are scored on: .spacy, or a folder"
     ),
     max_loss: float = typer.Option(MOST_LOSS, min=0, help="Points that the score of a component may fall by"),
-    gold_sentences: bool = typer.Option(
-        False, "--gold-sentences", help="Give the file's words and sentence boundaries"
-    ),
-    gold_entities: bool = typer.Option(
-        False, "--gold-entities", help="Give the file's doc.ents, in the place of a luke_ner's"
-    ),
-    gold_mentions: bool = typer.Option(
-        False, "--gold-mentions", help='Give the mentions that have types as doc.spans["luke_mentions"]'
-    ),
-    gold_pairs: bool = typer.Option(False, "--gold-pairs", help="Give the pairs that are to be classified"),
-    gold_links: bool = typer.Option(
-        False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
-    ),
+    gold_sentences: bool = GOLD_SENTENCES,
+    gold_entities: bool = GOLD_ENTITIES,
+    gold_mentions: bool = GOLD_MENTIONS,
+    gold_pairs: bool = GOLD_PAIRS,
+    gold_links: bool = GOLD_LINKS,
 ) -> None:
     """Store the encoders of a pipeline as int8: nearly four times smaller, and faster on CPUs with VNNI instructions.
 

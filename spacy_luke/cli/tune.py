@@ -7,6 +7,7 @@ from wasabi import msg
 
 from ..pipelines.tuning import LEAST, tune_pipeline
 from .errors import use_gpu
+from .given import GOLD_SENTENCES
 
 
 def tune_cli(
@@ -15,9 +16,7 @@ def tune_cli(
         ..., exists=True, help="Gold documents that it was not trained on: .spacy, or a folder"
     ),
     component: str | None = typer.Option(None, help="Name of the component, where several have a threshold"),
-    gold_sentences: bool = typer.Option(
-        False, "--gold-sentences", help="Give the file's words and sentence boundaries"
-    ),
+    gold_sentences: bool = GOLD_SENTENCES,
     gold_mentions: bool = typer.Option(
         False,
         "--gold-mentions",
