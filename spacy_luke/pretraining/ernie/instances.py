@@ -29,7 +29,7 @@ class SourceDocument(NamedTuple):
     sentences: Sequence[SourceSentence]
 
 
-class EncodedSentence(NamedTuple):
+class LinkedSentence(NamedTuple):
     """Piece ids, and the entity at each piece as a row of the entity vectors, -1 where there is none."""
 
     pieces: list[int]
@@ -85,7 +85,7 @@ class InstanceSettings:
 
 def encode_document(
     document: SourceDocument, *, tokenizer: PieceTokenizer, vectors: EntityVectors, counts: Counter[str]
-) -> list[EncodedSentence]:
+) -> list[LinkedSentence]:
     """Sentences of a document as pieces and rows; those without pieces fall out.
 
     An entity stands at the first piece of its mention; of two at one piece the last stays. counts: gets the number of
@@ -118,12 +118,12 @@ def encode_document(
                 counts["at the piece of another"] += entities[place] >= 0
                 entities[place] = row
         if pieces:
-            sentences.append(EncodedSentence(pieces, entities))
+            sentences.append(LinkedSentence(pieces, entities))
     return sentences
 
 
 def pair_documents(
-    documents: Sequence[tuple[str, list[EncodedSentence]]],
+    documents: Sequence[tuple[str, list[LinkedSentence]]],
     *,
     settings: InstanceSettings,
     rng: random.Random,
@@ -140,7 +140,7 @@ def pair_documents(
     most = settings.max_pieces - 3  # [CLS], [SEP], [SEP]
     for number, (name, sentences) in enumerate(documents):
         wanted = rng.randint(2, most) if rng.random() < settings.short_share else most
-        chunk: list[EncodedSentence] = []
+        chunk: list[LinkedSentence] = []
         length, i, made = 0, 0, 0
         while i < len(sentences):
             chunk.append(sentences[i])
@@ -164,13 +164,13 @@ def pair_documents(
             i += 1
 
 
-def _joined(sentences: Sequence[EncodedSentence]) -> EncodedSentence:
-    return EncodedSentence([p for s in sentences for p in s.pieces], [e for s in sentences for e in s.entities])
+def _joined(sentences: Sequence[LinkedSentence]) -> LinkedSentence:
+    return LinkedSentence([p for s in sentences for p in s.pieces], [e for s in sentences for e in s.entities])
 
 
 def _random_second(
-    documents: Sequence[tuple[str, list[EncodedSentence]]], number: int, length: int, rng: random.Random
-) -> EncodedSentence:
+    documents: Sequence[tuple[str, list[LinkedSentence]]], number: int, length: int, rng: random.Random
+) -> LinkedSentence:
     """Sentences of a document other than `number`, as long as there is one, from a random one until `length` pieces."""
     for _ in range(TRIES):
         other = rng.randint(0, len(documents) - 1)
@@ -186,8 +186,8 @@ def _random_second(
 
 
 def _truncate(
-    first: EncodedSentence, second: EncodedSentence, most: int, rng: random.Random
-) -> tuple[EncodedSentence, EncodedSentence]:
+    first: LinkedSentence, second: LinkedSentence, most: int, rng: random.Random
+) -> tuple[LinkedSentence, LinkedSentence]:
     """While both have more than `most` pieces, the longer one (the second, if equal) loses its first or last."""
     bounds = [[0, len(first.pieces)], [0, len(second.pieces)]]
     sizes = [len(first.pieces), len(second.pieces)]
@@ -199,14 +199,14 @@ def _truncate(
             bounds[longer][1] -= 1
         sizes[longer] -= 1
     (a, b), (c, d) = bounds
-    return EncodedSentence(first.pieces[a:b], first.entities[a:b]), EncodedSentence(
+    return LinkedSentence(first.pieces[a:b], first.entities[a:b]), LinkedSentence(
         second.pieces[c:d], second.entities[c:d]
     )
 
 
 def _mask(
-    first: EncodedSentence,
-    second: EncodedSentence,
+    first: LinkedSentence,
+    second: LinkedSentence,
     is_random: bool,
     name: str,
     settings: InstanceSettings,

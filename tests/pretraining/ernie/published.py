@@ -4,7 +4,7 @@ anew."""
 import random
 from collections import Counter
 
-from spacy_luke.pretraining.ernie.instances import EncodedSentence, InstanceSettings, pair_documents
+from spacy_luke.pretraining.ernie.instances import InstanceSettings, LinkedSentence, pair_documents
 from spacy_luke.pretraining.ernie.sources import make_piece_documents
 
 DOCUMENTS = 11  # sample.bin was made of the first ones of wiki_token
@@ -24,7 +24,7 @@ def remake(folder, settings=BERT, documents=DOCUMENTS):
             entities = [-1] * len(pieces)
             for start, _, name in mentions:
                 entities[start] = ids.setdefault(name, len(ids))
-            sentences.append(EncodedSentence(list(pieces), entities))
+            sentences.append(LinkedSentence(list(pieces), entities))
         encoded.append((document.name, sentences))
     counts = Counter()
     made = list(pair_documents(encoded, settings=settings, rng=random.Random(SEED), counts=counts))

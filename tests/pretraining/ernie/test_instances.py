@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spacy_luke.pretraining.ernie.instances import (
-    EncodedSentence,
     InstanceSettings,
+    LinkedSentence,
     SourceDocument,
     encode_document,
     pair_documents,
@@ -32,7 +32,7 @@ def make_documents(n, *, seed=0, sentences=20, length=12):
         for j in range(sentences):
             size = rng.randint(1, length)
             pieces = [10_000 * (i + 1) + 100 * j + k for k in range(size)]
-            made.append(EncodedSentence(pieces, [piece if k == 0 else -1 for k, piece in enumerate(pieces)]))
+            made.append(LinkedSentence(pieces, [piece if k == 0 else -1 for k, piece in enumerate(pieces)]))
         documents.append((f"document {i}", made))
     return documents
 
@@ -136,7 +136,7 @@ def test_too_few_entities_are_counted():
 
 
 def test_one_sentence_documents():
-    made, _ = make_instances([(f"d{i}", [EncodedSentence([10 + i], [-1])]) for i in range(3)])
+    made, _ = make_instances([(f"d{i}", [LinkedSentence([10 + i], [-1])]) for i in range(3)])
     assert [x.is_random for x in made] == [True] * 3
     assert all(len(x.pieces_N) == 5 for x in made)
 
@@ -185,7 +185,7 @@ def test_what_is_not_used_is_counted(make_vectors):
 
 def test_pieces_that_are_given(make_vectors):
     encoded, _ = encode([([7, 8, 9], [(1, 2, "Q2")])], make_vectors)
-    assert encoded == [EncodedSentence([7, 8, 9], [-1, 1, -1])]
+    assert encoded == [LinkedSentence([7, 8, 9], [-1, 1, -1])]
 
 
 @pytest.mark.parametrize("place", [(-1, 2), (2, 2), (0, 99)])
