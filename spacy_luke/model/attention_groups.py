@@ -11,7 +11,7 @@ from torch import Tensor
 from . import attention_cpu as cpu
 from .attention_cpu import KeysValues
 from .dropout import dropout
-from .packing import EntityRows, Group, Packing, group_rows, rows_of_groups, split_rows, ungroup_rows
+from .packing import EntityRows, Group, Packing, group_rows, split_rows, ungroup_rows, word_rows
 
 
 def attend_packed(q_NHK: Tensor, k_NHK: Tensor, v_NHK: Tensor, packing: Packing, *, rate: float) -> Tensor:
@@ -46,9 +46,8 @@ def attend_with_own(
 ) -> Tensor:
     """Each of E entities sees the words of its window, and G tokens of its own, whose scaled scores and values are
     given: (E, D)."""
-    keys, values = (rows_of_groups(x, [group for group, _ in rows.parts]) for x in words)
-    tables = [rows_BS for _, rows_BS in rows.parts]
-    queries, own_scores, own_values = (split_rows(x[rows.rows_P], tables) for x in (q_EHK, own_EHG, own_v_EHGK))
+    keys, values = (word_rows(x, rows) for x in words)
+    queries, own_scores, own_values = (split_rows(x[rows.rows_P], rows.shapes) for x in (q_EHK, own_EHG, own_v_EHGK))
     results = []
     for (group, _), *heads in zip(rows.parts, keys, values, queries, own_scores, own_values, strict=True):
         k_BHLK, v_BHLK, q_BHSK, own_BHSG, own_BHSGK = (x.transpose(1, 2) for x in heads)

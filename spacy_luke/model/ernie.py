@@ -7,9 +7,10 @@ slots. Here there are only the slots, which computes the same: a piece without a
 """
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,8 +18,9 @@ from torch import Tensor, nn
 from .attention import Attention
 from .config import TransformerConfig
 from .int8 import multiply_with
-from .luke import FEED_FORWARD_ROWS, Encoder, Layer, Layers, Windows, WordEmbeddings, activate
+from .luke import FEED_FORWARD_ROWS, Encoder, Layer, Layers, Plan, Windows, WordEmbeddings, activate, plan_words
 from .packing import Packing, pack
+from .transfer import to_device
 
 KINDS = ("sim", "mix", "norm")
 FUSIONS = ("code", "paper")
@@ -69,12 +71,14 @@ class Knowledge:
     """Entities of B windows, packed in the order of the windows.
 
     vectors_EH: of the knowledge graph's embeddings; at_E: the piece of each in its window, from 1 ([CLS] is 0, and
-    takes part without an entity), each piece at most once; counts: entities of each window.
+    takes part without an entity), each piece at most once; counts: entities of each window; slots: made by the encoder
+    where they are None; whoever gives them can send them to the device with the places.
     """
 
     vectors_EH: Tensor
     at_E: Tensor
     counts: Sequence[int]
+    slots: "Slots | None" = None
 
 
 @dataclass(frozen=True)
@@ -85,28 +89,57 @@ class Slots:
     rows_M: Tensor
     place_E: Tensor
     packing: Packing
-    parts: Sequence[tuple[slice, slice]]
+    parts: tuple[tuple[slice, slice], ...]
 
 
-def place_slots(windows: Windows, knowledge: Knowledge) -> Slots:
-    """Raises ValueError where counts and lengths do not fit, or, for tensors on the CPU, a place is none of its
-    window."""
-    device, lengths, counts = windows.pieces_N.device, list(windows.lengths), list(knowledge.counts)
-    if len(lengths) != len(counts) or sum(counts) != len(knowledge.at_E):
+@dataclass(frozen=True)
+class _Starts:
+    """The packed row of the first piece of each window, and of each entity's window; the packing of the slots; how many
+    pieces there are; on what device all of it shall be."""
+
+    rows_B: Tensor
+    rows_E: Tensor
+    packing: Packing
+    pieces: int
+    device: torch.device
+
+
+def place_slots(windows: Windows, knowledge: Knowledge, *, device: torch.device | None = None) -> Slots:
+    """The slots, on the side of the places: what is made on the host can be sent with these (see `to_device`).
+
+    device: where they shall be; None: where the places are. Raises ValueError where counts and lengths do not fit, or,
+    on the host, a place is none of its window.
+    """
+    here = knowledge.at_E.device
+    return _place(to_device(_find_starts(windows, knowledge, device or here), here), knowledge.at_E)
+
+
+def _find_starts(windows: Windows, knowledge: Knowledge, device: torch.device) -> _Starts:
+    lengths, counts, at_E = list(windows.lengths), list(knowledge.counts), knowledge.at_E
+    if len(lengths) != len(counts) or sum(counts) != len(at_E):
         raise ValueError(
             f"Expected the entities of {len(lengths)} windows, but counts are given for {len(counts)}, with "
-            f"{sum(counts)} entities in all, and {len(knowledge.at_E)} places."
+            f"{sum(counts)} entities in all, and {len(at_E)} places."
         )
-    starts_B = F.pad(torch.tensor(lengths, dtype=torch.long).cumsum(0), (1, 0))[:-1]
-    window_E = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.long))
-    if knowledge.at_E.device.type == "cpu":
-        _check_places(knowledge.at_E, window_E, lengths)
-    rows_E = starts_B[window_E].to(device) + knowledge.at_E
-    rows_M, order_M = torch.cat([starts_B.to(device), rows_E]).sort()
-    place_M = torch.empty_like(order_M)
-    place_M[order_M] = torch.arange(len(order_M), device=device)
+    rows_B, window_E = first_rows(lengths), torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
+    if at_E.device.type == "cpu":
+        _check_places(at_E, window_E, lengths)
     packing = pack([count + 1 for count in counts], device=device, waste=SLOT_WASTE)
-    return Slots(rows_M, place_M[len(lengths) :], packing, _parts(rows_M, sum(lengths)))
+    return _Starts(rows_B, rows_B[window_E], packing, sum(lengths), device)
+
+
+def _place(starts: _Starts, at_E: Tensor) -> Slots:
+    rows_M, order_M = torch.cat([starts.rows_B, starts.rows_E + at_E]).sort()
+    place_M = torch.empty_like(order_M)
+    place_M[order_M] = torch.arange(len(order_M), device=at_E.device)
+    place_E = place_M[len(starts.rows_B) :]
+    return Slots(rows_M, place_E, starts.packing, _parts(rows_M, starts.pieces, starts.device))
+
+
+def first_rows(lengths: Sequence[int]) -> Tensor:
+    """The packed row of each window's first piece, on the host: (B,)."""
+    sizes_B = np.array(lengths, dtype=np.int64)
+    return torch.from_numpy(np.cumsum(sizes_B) - sizes_B)
 
 
 def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> None:
@@ -126,12 +159,12 @@ def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> Non
         )
 
 
-def _parts(rows_M: Tensor, n_words: int) -> list[tuple[slice, slice]]:
-    if torch.is_grad_enabled() or n_words <= FEED_FORWARD_ROWS:
-        return [(slice(None), slice(None))]
+def _parts(rows_M: Tensor, n_words: int, device: torch.device) -> tuple[tuple[slice, slice], ...]:
+    if device.type != "cpu" or torch.is_grad_enabled() or n_words <= FEED_FORWARD_ROWS:
+        return ((slice(None), slice(None)),)
     edges = [*range(0, n_words, FEED_FORWARD_ROWS), n_words]
-    slots = torch.searchsorted(rows_M, torch.tensor(edges, device=rows_M.device)).tolist()
-    return [(slice(*edges[i : i + 2]), slice(*slots[i : i + 2])) for i in range(len(edges) - 1)]
+    slots = torch.searchsorted(rows_M, torch.tensor(edges)).tolist()
+    return tuple((slice(*edges[i : i + 2]), slice(*slots[i : i + 2])) for i in range(len(edges) - 1))
 
 
 class Aggregator(Layer):
@@ -208,13 +241,23 @@ class ErnieEncoder(Encoder):
 
     def forward(self, windows: Windows, knowledge: Knowledge) -> tuple[Tensor, Tensor]:
         """RETURNS: word states (N, D) and entity states (E, H) of the last layer, packed as the inputs are."""
-        slots = place_slots(windows, knowledge)
-        packing = pack(windows.lengths, device=windows.pieces_N.device)
-        words_ND = self.words(windows)
+        plan, slots = self._plan(windows, knowledge)
+        packing = plan.packing
+        words_ND = self.words(replace(windows, plan=plan))
         entities_MH = self.fill_slots(knowledge, slots).to(words_ND.dtype)
         for layer in self.layers:
             words_ND, entities_MH = run_layer(layer, words_ND, entities_MH, packing, slots)
         return words_ND, entities_MH[slots.place_E]
+
+    def _plan(self, windows: Windows, knowledge: Knowledge) -> tuple[Plan, Slots]:
+        plan, slots, device = windows.plan, knowledge.slots, windows.pieces_N.device
+        if plan is None and slots is None:  # what both lack is sent at once
+            starts = _find_starts(windows, knowledge, device)
+            plan, starts = to_device((plan_words(windows.lengths, device=device), starts), device)
+            return plan, _place(starts, knowledge.at_E)
+        if plan is None:
+            plan = to_device(plan_words(windows.lengths, device=device), device)
+        return plan, place_slots(windows, knowledge) if slots is None else slots
 
     def word_states(self, windows: Windows) -> Tensor:
         """States of words where nothing is known of any entity: (N, D)."""
@@ -234,8 +277,11 @@ class ErnieEncoder(Encoder):
 
     def pool(self, words_ND: Tensor, lengths: Sequence[int]) -> Tensor:
         """tanh of a linear layer on each window's [CLS], the first of its pieces: (B, D)."""
-        starts_B = F.pad(torch.tensor(list(lengths), dtype=torch.long).cumsum(0), (1, 0))[:-1]
-        return torch.tanh(self.pooler(words_ND[starts_B.to(words_ND.device)]))
+        return self.pool_rows(words_ND, to_device(first_rows(lengths), words_ND.device))
+
+    def pool_rows(self, words_ND: Tensor, first_B: Tensor) -> Tensor:
+        """The same, where the rows of the [CLS] are given."""
+        return torch.tanh(self.pooler(words_ND[first_B]))
 
 
 def without_knowledge(windows: Windows, *, entity_size: int) -> Knowledge:

@@ -5,30 +5,44 @@ The paper's model is `LukeEncoder.forward`; `encode_words` and `encode_entities`
 words do not see entities, so one pass over the words serves any number of entities.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from . import int8
 from .attention import Attention
 from .config import LukeConfig, TransformerConfig
 from .dropout import Dropout
-from .packing import Packing, entity_rows, pack, pack_pairs
+from .packing import EntityRows, Packing, entity_rows, pack, pack_pairs
+from .transfer import to_device
 
-FEED_FORWARD_ROWS = 1024  # rows at once without gradients: the intermediate states then stay in the cache
+FEED_FORWARD_ROWS = 1024  # rows at once without gradients: the intermediate states then stay in a CPU's cache
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a pass takes of the windows' lengths alone. positions_N: of each piece in its window, from 0; packing: which
+    windows share an attention call, with their entities where words see these."""
+
+    positions_N: Tensor
+    packing: Packing
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Pieces of B windows, packed. pieces_N: piece ids, [CLS] and [SEP] included; lengths: pieces of each window."""
+    """Pieces of B windows, packed. pieces_N: piece ids, [CLS] and [SEP] included; lengths: pieces of each window; plan:
+    made by the encoder where it is None; whoever gives it can send it to the device with the pieces."""
 
     pieces_N: Tensor
     lengths: Sequence[int]
     types_N: Tensor | None = None  # token types; zeros where None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +51,8 @@ class Mentions:
 
     entities_E: rows of the entity table; first_E, last_E: first and last piece of the mention, counted in its window
     with [CLS] as 0, both inclusive; counts: mentions of each window. vectors_EV: vectors (E, entity_size) that stand in
-    place of the table's rows where entities_E is -1, so that the module need not hold millions of entities.
+    place of the table's rows where entities_E is -1, so that the module need not hold millions of entities. rows: which
+    share an attention call, where words do not see them; made by the encoder where it is None.
     """
 
     entities_E: Tensor
@@ -46,6 +61,7 @@ class Mentions:
     counts: Sequence[int]
     types_E: Tensor | None = None
     vectors_EV: Tensor | None = None
+    rows: EntityRows | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,31 @@ class WordStates:
     keys: list[Tensor]
     values: list[Tensor]
     packing: Packing
+
+
+def find_positions(lengths: Sequence[int]) -> NDArray[np.int64]:
+    """Of each piece in its window, from 0: (N,)."""
+    sizes_B = np.array(lengths, dtype=np.int64)
+    return np.arange(sizes_B.sum()) - np.repeat(np.cumsum(sizes_B) - sizes_B, sizes_B)
+
+
+def plan_words(lengths: Sequence[int], *, device: torch.device) -> Plan:
+    """Of windows whose words see words alone, made on the host (see `to_device`). device: where it shall be."""
+    return Plan(torch.from_numpy(find_positions(lengths)), pack(lengths, device=device))
+
+
+def plan_pairs(lengths: Sequence[int], counts: Sequence[int], *, device: torch.device) -> Plan:
+    """The same of windows whose words and entities see one another. counts: entities of each window."""
+    return Plan(torch.from_numpy(find_positions(lengths)), pack_pairs(lengths, counts, device=device))
+
+
+def planned(windows: Windows, make: Callable[[], Plan]) -> tuple[Windows, Packing]:
+    """The windows with a plan on their device, and its packing."""
+    plan = windows.plan
+    if plan is None:
+        plan = to_device(make(), windows.pieces_N.device)
+        windows = replace(windows, plan=plan)
+    return windows, plan.packing
 
 
 class WordEmbeddings(nn.Module):
@@ -70,9 +111,12 @@ class WordEmbeddings(nn.Module):
 
     def forward(self, windows: Windows) -> Tensor:
         """RETURNS: (NW, D)."""
-        device = windows.pieces_N.device
-        positions_N = torch.cat([torch.arange(n) for n in windows.lengths]).to(device) + self.position_offset
-        x_ND: Tensor = self.piece(windows.pieces_N) + self.position(positions_N)
+        plan = windows.plan
+        if plan is None:
+            positions_N = torch.from_numpy(find_positions(windows.lengths)).to(windows.pieces_N.device)
+        else:
+            positions_N = plan.positions_N
+        x_ND: Tensor = self.piece(windows.pieces_N) + self.position(positions_N + self.position_offset)
         types_N = torch.zeros_like(windows.pieces_N) if windows.types_N is None else windows.types_N
         x_ND = self.dropout(self.norm(x_ND + self.token_type(types_N)))
         return x_ND
@@ -144,7 +188,7 @@ class Layer(nn.Module):
         """Residual, LayerNorm and feed-forward: (N, D)."""
         x_ND = self.attention_norm(x_ND + self.dropout(attended_ND))
         rows = FEED_FORWARD_ROWS if isinstance(self.up, nn.Linear) else int8.ROWS
-        if torch.is_grad_enabled() or len(x_ND) <= rows:
+        if torch.is_grad_enabled() or x_ND.device.type != "cpu" or len(x_ND) <= rows:
             return self._feed_forward(x_ND)
         return torch.cat([self._feed_forward(part) for part in x_ND.split(rows)])
 
@@ -187,17 +231,23 @@ class LukeEncoder(Encoder):
 
         RETURNS: word states (NW, D) and entity states (NE, D), packed as the inputs are.
         """
-        return self._run(windows, mentions, self.layers)
+        windows, packing = self._plan_pairs(windows, mentions)
+        return self._run(windows, mentions, packing, self.layers)
 
     def entity_states(self, windows: Windows, mentions: Mentions) -> Tensor:
         """The entity states of `forward` (NE, D), without the last layer's work for words."""
         *layers, last = self.layers
-        words_ND, entities_ED = self._run(windows, mentions, layers)
-        packing = pack_pairs(windows.lengths, mentions.counts, device=windows.pieces_N.device)
+        windows, packing = self._plan_pairs(windows, mentions)
+        words_ND, entities_ED = self._run(windows, mentions, packing, layers)
         return last.finish(entities_ED, last.attention.entities_last(words_ND, entities_ED, packing))
 
-    def _run(self, windows: Windows, mentions: Mentions, layers: Iterable[Layer]) -> tuple[Tensor, Tensor]:
-        packing = pack_pairs(windows.lengths, mentions.counts, device=windows.pieces_N.device)
+    def _plan_pairs(self, windows: Windows, mentions: Mentions) -> tuple[Windows, Packing]:
+        device = windows.pieces_N.device
+        return planned(windows, lambda: plan_pairs(windows.lengths, mentions.counts, device=device))
+
+    def _run(
+        self, windows: Windows, mentions: Mentions, packing: Packing, layers: Iterable[Layer]
+    ) -> tuple[Tensor, Tensor]:
         words_ND, entities_ED = self.words(windows), self.entities(mentions)
         for layer in layers:
             words_ND, entities_ED = layer(words_ND, entities_ED, packing)
@@ -209,7 +259,8 @@ class LukeEncoder(Encoder):
 
     def encode_words(self, windows: Windows) -> WordStates:
         """One pass over the words alone, with what `encode_entities` needs of it."""
-        packing = pack(windows.lengths, device=windows.pieces_N.device)
+        device = windows.pieces_N.device
+        windows, packing = planned(windows, lambda: plan_words(windows.lengths, device=device))
         x_ND = self.words(windows)
         all_keys, all_values = [], []
         for layer in self.layers:
@@ -231,7 +282,9 @@ class LukeEncoder(Encoder):
                 attended = layer.attention.entities_together(x_ED, keys, values, lengths, mentions.counts)
                 x_ED = layer.finish(x_ED, attended)
             return x_ED
-        rows = entity_rows(words.packing, mentions.counts, device=mentions.entities_E.device)
+        rows = mentions.rows
+        if rows is None:
+            rows = to_device(entity_rows(words.packing, mentions.counts), mentions.entities_E.device)
         for layer, keys, values in zip(self.layers, words.keys, words.values):
             attended = layer.attention.entities_only(x_ED, keys, values, rows, group_size=group_size)
             x_ED = layer.finish(x_ED, attended)

@@ -6,11 +6,13 @@ linear layer computes padding. Only attention needs rows side by side; here it i
 N packed tokens, B windows of a group, L tokens of a window.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 ENTITY_WASTE = 0.5  # padding of a call's entities that is tolerated, as a share of the real ones
@@ -18,14 +20,18 @@ ENTITY_WASTE = 0.5  # padding of a call's entities that is tolerated, as a share
 
 @dataclass(frozen=True)
 class Group:
-    """Windows [first, last) attended in one call. `rows_BL` are packed rows; where `real_BL` is None nothing is
-    padding, and where `start` is given the rows are the consecutive ones from there, so that a view does."""
+    """Windows [first, last) attended in one call, each as long as the longest, L. Where `real_BL` is None nothing is
+    padding; where `start` is given the packed rows are the consecutive ones from there, so that a view does."""
 
     first: int
     last: int
-    rows_BL: Tensor
+    longest: int
     real_BL: Tensor | None
     start: int | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.last - self.first, self.longest
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,22 @@ class Packing:
 
 @dataclass(frozen=True)
 class EntityRows:
-    """Windows that have entities, in groups, with their packed entity rows (B, S), -1 where there is none; the rows of
-    all groups, 0 where there is none (P); and where each entity is found in the groups' concatenated results (NE)."""
+    """Windows that have entities, in groups, each with the most entities that one of its windows has (S).
 
-    parts: tuple[tuple[Group, Tensor], ...]
+    rows_P: packed entity rows of all groups, (B, S) of each, row 0 in place of padding; place_E: where each entity is
+    found in the groups' concatenated results. words_P: the packed word rows of all groups, (B, L) of each; None where
+    views do.
+    """
+
+    parts: tuple[tuple[Group, int], ...]
     rows_P: Tensor
     place_E: Tensor
+    words_P: Tensor | None
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """(B, S) of each group."""
+        return [(group.last - group.first, most) for group, most in self.parts]
 
 
 def choose_groups(lengths: Sequence[int], *, waste: float) -> list[tuple[int, int]]:
@@ -80,110 +96,120 @@ def tolerated_waste(device: torch.device) -> float:
 
 
 def pack(lengths: Sequence[int], *, device: torch.device, waste: float | None = None) -> Packing:
-    """Packing of windows whose tokens are consecutive rows. waste: padding that is tolerated; None: as the device likes
-    it."""
-    starts = [0]
-    for length in lengths:
-        starts.append(starts[-1] + length)
-    rows = [torch.arange(a, b) for a, b in zip(starts, starts[1:])]
-    return Packing(*_pack(rows, device=device, contiguous=True, waste=waste), lengths)
+    """Packing of windows whose tokens are consecutive rows. It is made on the host (see `to_device`).
+
+    device: where it shall be; waste: padding that is tolerated; None: as the device likes it.
+    """
+    bounds = choose_groups(lengths, waste=tolerated_waste(device) if waste is None else waste)
+    sizes_B = np.array(lengths, dtype=np.int64)
+    starts_B = np.cumsum(sizes_B) - sizes_B
+    groups = tuple(_group(sizes_B, first, last, starts_B) for first, last in bounds)
+    if all(group.start is not None for group in groups):
+        return Packing(groups, None, lengths)
+    return Packing(groups, _moves(groups, lambda group: _word_rows(group, starts_B), int(sizes_B.sum())), lengths)
 
 
 def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, device: torch.device) -> Packing:
     """Packing of windows made of two runs of rows: words of all windows stand first, then the entities of all."""
-    rows, word, entity = [], 0, sum(first_lengths)
-    for n_words, n_entities in zip(first_lengths, second_lengths, strict=True):
-        rows.append(torch.cat([torch.arange(word, word + n_words), torch.arange(entity, entity + n_entities)]))
-        word, entity = word + n_words, entity + n_entities
-    return Packing(*_pack(rows, device=device, contiguous=False), first_lengths, second_lengths)
+    words_B, entities_B = (np.array(x, dtype=np.int64) for x in (first_lengths, second_lengths))
+    sizes_B, n_words = words_B + entities_B, int(words_B.sum())
+    word_B, entity_B = np.cumsum(words_B) - words_B, n_words + np.cumsum(entities_B) - entities_B
+    bounds = choose_groups(sizes_B.tolist(), waste=tolerated_waste(device))
+    groups = tuple(_group(sizes_B, first, last, None) for first, last in bounds)
+
+    def rows(group: Group) -> NDArray[np.int64]:
+        column_L, own = np.arange(group.longest), slice(group.first, group.last)
+        shift_B1 = (entity_B - words_B)[own, None]
+        rows_BL: NDArray[np.int64] = np.where(column_L < words_B[own, None], word_B[own, None], shift_B1) + column_L
+        return rows_BL
+
+    moves = _moves(groups, rows, int(sizes_B.sum())) if len(sizes_B) else None
+    return Packing(groups, moves, first_lengths, second_lengths)
 
 
-def entity_rows(packing: Packing, counts: Sequence[int], *, device: torch.device) -> EntityRows:
-    """The entities of each group of windows.
+def entity_rows(packing: Packing, counts: Sequence[int]) -> EntityRows:
+    """The entities of each group of windows, made on the host (see `to_device`).
 
     counts: entities of each window; the entities of all windows are consecutive rows. Windows of one group that have
     very different numbers of entities are taken apart.
     """
-    starts = [0]
-    for count in counts:
-        starts.append(starts[-1] + count)
-    groups, tables = [], []
+    counts_B, lengths_B = np.array(counts, dtype=np.int64), np.array(packing.lengths, dtype=np.int64)
+    starts_B, word_B = np.cumsum(counts_B) - counts_B, np.cumsum(lengths_B) - lengths_B
+    parts: list[tuple[Group, int]] = []
+    rows, reals = [], []
     for group in packing.groups:
         for a, b in choose_groups(counts[group.first : group.last], waste=ENTITY_WASTE):
-            sizes_B = torch.tensor(counts[group.first + a : group.first + b])
-            column_S = torch.arange(int(sizes_B.max()))
-            if len(column_S):
-                rows_BS = torch.tensor(starts[group.first + a : group.first + b])[:, None] + column_S
-                groups.append(_part(group, a, b))
-                tables.append(torch.where(column_S < sizes_B[:, None], rows_BS, -1))
-    rows_P = _joined([table.flatten() for table in tables])
-    place_E = _places(rows_P, rows_P >= 0, starts[-1])
-    rows_P, place_E = _moved([rows_P, place_E], device)
-    return EntityRows(tuple(zip(groups, split_rows(rows_P, tables))), rows_P.clamp(min=0), place_E)
+            own = slice(group.first + a, group.first + b)
+            most = int(counts_B[own].max())
+            if most:
+                column_S = np.arange(most)
+                reals.append((column_S < counts_B[own, None]).reshape(-1))
+                rows.append((starts_B[own, None] + column_S).reshape(-1) * reals[-1])
+                parts.append((_part(group, a, b), most))
+    rows_P, real_P = _joined(rows), _joined(reals).astype(bool)
+    words_P = None
+    if any(group.start is None for group, _ in parts):
+        words_P = torch.from_numpy(_joined([_word_rows(group, word_B).reshape(-1) for group, _ in parts]))
+    place_E = _places(rows_P, real_P, int(counts_B.sum()))
+    return EntityRows(tuple(parts), torch.from_numpy(rows_P), torch.from_numpy(place_E), words_P)
 
 
 def _part(group: Group, first: int, last: int) -> Group:
     """The windows [first, last) of a group, counted in it."""
-    if (first, last) == (0, len(group.rows_BL)):
+    if (first, last) == (0, group.last - group.first):
         return group
     return Group(
         group.first + first,
         group.first + last,
-        group.rows_BL[first:last],
+        group.longest,
         None if group.real_BL is None else group.real_BL[first:last],
-        None if group.start is None else group.start + first * group.rows_BL.shape[1],
+        None if group.start is None else group.start + first * group.longest,
     )
 
 
-def _pack(
-    rows: list[Tensor], *, device: torch.device, contiguous: bool, waste: float | None = None
-) -> tuple[tuple[Group, ...], Moves | None]:
-    waste = tolerated_waste(device) if waste is None else waste
-    lengths = [len(x) for x in rows]
-    bounds = choose_groups(lengths, waste=waste)
-    tables, masks = [], []
-    for first, last in bounds:
-        longest = max(lengths[first:last])
-        tables.append(torch.stack([torch.nn.functional.pad(x, (0, longest - len(x))) for x in rows[first:last]]))
-        masks.append(torch.arange(longest) < torch.tensor(lengths[first:last])[:, None])
-    padded = [not bool(mask.all()) for mask in masks]
-    starts = [
-        int(table[0, 0]) if contiguous and not pads and table.numel() else None for table, pads in zip(tables, padded)
-    ]
-    order_P, real_P = (_joined([x.flatten() for x in parts]) for parts in (tables, masks))
-    place_N = _places(order_P, real_P.bool(), sum(lengths))
-    in_place = all(start is not None or not table.numel() for start, table in zip(starts, tables))
-    order_P, real_P, place_N = _moved([order_P, real_P.long(), place_N], device)
-    parts = zip(bounds, split_rows(order_P, tables), split_rows(real_P.bool(), tables), padded, starts)
-    groups = tuple(
-        Group(first, last, rows_BL, real_BL if pads else None, start)
-        for (first, last), rows_BL, real_BL, pads, start in parts
-    )
-    return groups, None if in_place else Moves(order_P, place_N)
+def _group(sizes_B: NDArray[np.int64], first: int, last: int, starts_B: NDArray[np.int64] | None) -> Group:
+    """starts_B: of windows whose rows are consecutive."""
+    own_B = sizes_B[first:last]
+    longest = int(own_B.max())
+    if longest == own_B.min():
+        return Group(first, last, longest, None, None if starts_B is None else int(starts_B[first]))
+    return Group(first, last, longest, torch.from_numpy(np.arange(longest) < own_B[:, None]), None)
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    return torch.cat(list(parts)) if parts else torch.empty(0, dtype=torch.long)
+def _word_rows(group: Group, starts_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Packed rows (B, L) of a group whose windows' rows are consecutive; any rows in place of padding."""
+    rows_BL: NDArray[np.int64] = starts_B[group.first : group.last, None] + np.arange(group.longest)
+    return rows_BL if group.real_BL is None else rows_BL * group.real_BL.numpy()
 
 
-def _places(rows_P: Tensor, real_P: Tensor, size: int) -> Tensor:
+def _moves(groups: Sequence[Group], rows: Callable[[Group], NDArray[np.int64]], size: int) -> Moves:
+    """rows: (B, L) of a group, any numbers in place of padding; size: all rows."""
+    tables, reals = [], []
+    for group in groups:
+        real_BL = np.ones(group.shape, bool) if group.real_BL is None else group.real_BL.numpy()
+        tables.append((rows(group) * real_BL).reshape(-1))
+        reals.append(real_BL.reshape(-1))
+    order_P = _joined(tables)
+    place_N = _places(order_P, _joined(reals).astype(bool), size)
+    return Moves(torch.from_numpy(order_P), torch.from_numpy(place_N))
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+
+
+def _places(rows_P: NDArray[np.int64], real_P: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
     """Where each of the rows 0 to `size` stands among the real ones of rows_P: (size,)."""
-    place = torch.zeros(size, dtype=torch.long)
-    place[rows_P[real_P]] = torch.arange(len(rows_P))[real_P]
+    place = np.zeros(size, np.int64)
+    place[rows_P[real_P]] = np.flatnonzero(real_P)
     return place
-
-
-def _moved(tables: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """The tables on the device, by one transfer."""
-    sizes = [len(table) for table in tables]
-    return list(torch.cat(list(tables)).to(device, non_blocking=True).split(sizes))
 
 
 def group_rows(x_NHK: Tensor, packing: Packing) -> list[Tensor]:
     """Rows (B, L, H, K) of each group: one gather for all, and its split."""
     if packing.moves is not None:
         x_NHK = _reorder(x_NHK, packing.moves.order_P, packing.moves.place_N)
-    return split_rows(x_NHK, [group.rows_BL for group in packing.groups])
+    return split_rows(x_NHK, [group.shape for group in packing.groups])
 
 
 def ungroup_rows(results: Sequence[Tensor], packing: Packing) -> Tensor:
@@ -194,25 +220,25 @@ def ungroup_rows(results: Sequence[Tensor], packing: Packing) -> Tensor:
     return _reorder(out_PD, packing.moves.place_N, packing.moves.order_P)
 
 
-def rows_of_groups(x_NHK: Tensor, groups: Sequence[Group]) -> list[Tensor]:
-    """Rows (B, L, H, K) of some groups, where -1 stands for any row: views where they are consecutive, of one split,
-    since the gradient of a slice is as large as all rows; else one gather for all."""
-    starts = [group.start for group in groups if group.start is not None]
-    if len(starts) < len(groups):
-        tables = [group.rows_BL for group in groups]
-        return split_rows(x_NHK[torch.cat([table.clamp(min=0).flatten() for table in tables])], tables)
+def word_rows(x_NHK: Tensor, rows: EntityRows) -> list[Tensor]:
+    """The words (B, L, H, K) of each group that has entities: views where they are consecutive, of one split, since the
+    gradient of a slice is as large as all rows; else one gather for all."""
+    groups = [group for group, _ in rows.parts]
+    if rows.words_P is not None:
+        return split_rows(x_NHK[rows.words_P], [group.shape for group in groups])
     edges = [0]
-    for start, group in zip(starts, groups, strict=True):
-        edges += [start, start + group.rows_BL.numel()]
+    for group in groups:
+        assert group.start is not None
+        edges += [group.start, group.start + (group.last - group.first) * group.longest]
     edges.append(len(x_NHK))
     parts = x_NHK.split([b - a for a, b in zip(edges, edges[1:])])[1::2]
-    return [part.unflatten(0, group.rows_BL.shape) for part, group in zip(parts, groups, strict=True)]
+    return [part.unflatten(0, group.shape) for part, group in zip(parts, groups, strict=True)]
 
 
-def split_rows(x_P: Tensor, tables: Sequence[Tensor]) -> list[Tensor]:
-    """The rows of x_P (P, ...), one table after the other, in the tables' shapes."""
-    parts = x_P.split([table.numel() for table in tables]) if tables else []
-    return [part.unflatten(0, table.shape) for part, table in zip(parts, tables, strict=True)]
+def split_rows(x_P: Tensor, shapes: Sequence[tuple[int, int]]) -> list[Tensor]:
+    """The rows of x_P (P, ...), one group after the other, in the groups' shapes."""
+    parts = x_P.split([a * b for a, b in shapes]) if shapes else []
+    return [part.unflatten(0, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _reorder(x: Tensor, order_P: Tensor, inverse_N: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ def test_one_way_equals_loop(monkeypatch, name, aware, waste, gradients):
     packing = pack(lengths, device=CPU)
     with torch.set_grad_enabled(bool(gradients)):
         got_words, keys, values = attention.words_only(words, packing)
-        rows = entity_rows(packing, counts, device=CPU)
+        rows = entity_rows(packing, counts)
         got_entities = attention.entities_only(entities, keys, values, rows)
     wanted = expected(attention, words, entities, lengths, counts, one_way=True)
     torch.testing.assert_close(got_words.detach(), wanted[0], atol=1e-12, rtol=0)
@@ -102,7 +102,7 @@ def test_groups_equal_loop(monkeypatch, name, group, aware, waste, gradients):
     packing = pack(lengths, device=CPU)
     with torch.set_grad_enabled(gradients):
         _, keys, values = attention.words_only(words, packing)
-        rows = entity_rows(packing, counts, device=CPU)
+        rows = entity_rows(packing, counts)
         got = attention.entities_only(entities, keys, values, rows, group_size=group)
     wanted, alone = expected_in_groups(name, group, aware)
     torch.testing.assert_close(got.detach(), wanted, atol=1e-12, rtol=0)
@@ -116,7 +116,7 @@ def test_gradients_of_groups(monkeypatch, waste):
     lengths, counts = [3, 2], [4, 2]
     attention, words, entities = make_sizes(lengths, counts, True)
     packing = pack(lengths, device=CPU)
-    rows = entity_rows(packing, counts, device=CPU)
+    rows = entity_rows(packing, counts)
 
     def run(words: Tensor, entities: Tensor) -> Tensor:
         _, keys, values = attention.words_only(words, packing)
@@ -164,7 +164,7 @@ def test_large_scores_stay_finite(monkeypatch, aware, waste, group):
     packing = pack(lengths, device=CPU)
     with torch.no_grad():
         _, keys, values = attention.words_only(words, packing)
-        rows = entity_rows(packing, counts, device=CPU)
+        rows = entity_rows(packing, counts)
         one_way = attention.entities_only(entities, keys, values, rows, group_size=group)
         full = attention(words, entities, pack_pairs(lengths, counts, device=CPU))
     for got, mode in ((one_way, True), (full[1], False)):
@@ -183,7 +183,7 @@ def test_dropout_only_in_training(mode, runs, error):
         if mode == "full":
             return attention(words, entities, pairs)[1]
         _, keys, values = attention.words_only(words, packing)
-        return attention.entities_only(entities, keys, values, entity_rows(packing, counts, device=CPU))
+        return attention.entities_only(entities, keys, values, entity_rows(packing, counts))
 
     torch.manual_seed(0)
     attention.dropout = 0.5

@@ -5,7 +5,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.model.packing import ENTITY_WASTE, choose_groups, entity_rows, pack, pack_pairs, tolerated_waste
+from spacy_luke.model.packing import (
+    ENTITY_WASTE,
+    choose_groups,
+    entity_rows,
+    pack,
+    pack_pairs,
+    split_rows,
+    tolerated_waste,
+    word_rows,
+)
 
 CPU = torch.device("cpu")
 FIXED = settings(derandomize=True, deadline=None, max_examples=100)
@@ -42,6 +51,25 @@ def test_pairs_unpack_to_where_they_were(pairs, waste):
     check(pack_pairs, (words, entities), sum(words) + sum(entities), waste)
 
 
+def group_lengths(arguments, group):
+    return [sum(x) for x in zip(*arguments)][group.first : group.last]
+
+
+def rows_of(packing):
+    """The packed rows (B, L) of each group, as they are read."""
+    shapes = [group.shape for group in packing.groups]
+    if packing.moves is not None:
+        return split_rows(packing.moves.order_P, shapes)
+    return [torch.arange(x.start, x.start + a * b).view(a, b) for x, (a, b) in zip(packing.groups, shapes)]
+
+
+def entity_tables(rows):
+    """The entities (B, S) of each group, -1 where there is none."""
+    table_P = torch.full_like(rows.rows_P, -1)
+    table_P[rows.place_E] = rows.rows_P[rows.place_E]
+    return split_rows(table_P, rows.shapes)
+
+
 def check(function, arguments, total, waste):
     import spacy_luke.model.packing as module
 
@@ -51,8 +79,8 @@ def check(function, arguments, total, waste):
     finally:
         module.tolerated_waste = before
     results, real = [torch.empty(0, dtype=torch.long)], 0
-    for group in packing.groups:
-        rows = group.rows_BL
+    for group, rows in zip(packing.groups, rows_of(packing), strict=True):
+        assert group.longest == max(group_lengths(arguments, group))
         if group.start is not None:
             assert torch.equal(rows.flatten(), torch.arange(group.start, group.start + rows.numel()))
         results.append(rows.flatten())
@@ -67,12 +95,14 @@ def check(function, arguments, total, waste):
 
 def test_entity_rows():
     packing = pack([4, 4, 2], device=CPU)
-    rows = entity_rows(packing, [2, 1, 3], device=CPU)
-    assert [x.tolist() for _, x in rows.parts] == [[[0, 1], [2, -1]], [[3, 4, 5]]]
+    rows = entity_rows(packing, [2, 1, 3])
+    assert [x.tolist() for x in entity_tables(rows)] == [[[0, 1], [2, -1]], [[3, 4, 5]]]
     assert (rows.rows_P.tolist(), rows.place_E.tolist()) == ([0, 1, 2, 0, 3, 4, 5], [0, 1, 2, 4, 5, 6])
-    ((group, table),) = entity_rows(packing, [0, 0, 1], device=CPU).parts
+    rows = entity_rows(packing, [0, 0, 1])
+    ((group, most),), (table,) = rows.parts, entity_tables(rows)
+    assert most == 1
     assert (group.first, group.last, table.tolist()) == (2, 3, [[0]])
-    assert entity_rows(packing, [0, 0, 0], device=CPU).parts == ()
+    assert entity_rows(packing, [0, 0, 0]).parts == ()
 
 
 @FIXED
@@ -89,20 +119,24 @@ def test_entity_rows_lose_nothing(windows, waste):
     window_E = [b for b, count in enumerate(counts) for _ in range(count)]
     row = [sum(lengths[:b]) for b in range(len(lengths))]
     found = []
-    rows = entity_rows(packing, counts, device=CPU)
+    rows = entity_rows(packing, counts)
     assert rows.rows_P[rows.place_E].tolist() == list(range(sum(counts)))
-    for group, table in rows.parts:
+    row_N = torch.arange(sum(lengths))
+    words_of = [x.tolist() for x in word_rows(row_N, rows)]
+    for (group, most), table, words_BL in zip(rows.parts, entity_tables(rows), words_of, strict=True):
+        assert table.shape == (group.last - group.first, most)
         real = table[table >= 0].tolist()
         found += real
         assert table.numel() <= (1 + ENTITY_WASTE) * len(real)
-        assert len(table) == len(group.rows_BL) == group.last - group.first
-        for b, words, entities in zip(range(group.first, group.last), group.rows_BL.tolist(), table.tolist()):
+        assert len(table) == len(words_BL) == group.last - group.first
+        for b, words, entities in zip(range(group.first, group.last), words_BL, table.tolist()):
             assert words[: lengths[b]] == list(range(row[b], row[b] + lengths[b]))
             assert all(window_E[e] == b for e in entities if e >= 0)
         if group.real_BL is not None:
             assert group.real_BL.sum(1).tolist() == list(lengths[group.first : group.last])
         if group.start is not None:
-            assert group.rows_BL.flatten().tolist() == list(range(group.start, group.start + group.rows_BL.numel()))
+            flat = [word for words in words_BL for word in words]
+            assert flat == list(range(group.start, group.start + len(flat)))
     assert found == list(range(sum(counts)))
 
 
