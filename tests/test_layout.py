@@ -108,7 +108,10 @@ def test_no_file_is_too_long(folder):
 def test_tests_mirror_the_package():
     """A folder of tests is that of a package; what has none is named here."""
     folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("*.py")}
-    assert {str(folder) for folder in folders if not (TESTS.parent / "spacy_luke" / folder).is_dir()} <= {"harness"}
+    assert {str(folder) for folder in folders if not (TESTS.parent / "spacy_luke" / folder).is_dir()} <= {
+        "harness",
+        "gpu",
+    }
 
 
 @pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))

@@ -3,7 +3,8 @@
 N packed pieces, E entity tokens, U units (what is classified), K entity tokens of a unit, L labels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,14 @@ from thinc.api import Model
 from torch import Tensor
 
 from ..batch.entities import EntityBatch
-from ..bridge.wrapper import optional_tensor, to_tensor
 from ..encoders.kind import EncoderShim
-from ..encoders.luke import encode_words
+from ..encoders.luke import encode_sent
 from ..encoders.nodes import EncoderModel
 from ..model.heads import FEATURES, EntityHead
-from ..model.luke import LukeEncoder, Mentions, Windows, WordStates
-from .heads import MAX_MENTION, backprop_into, check_attention, create_head, make_head, run_head
+from ..model.luke import LukeEncoder, Mentions, Windows, make_windows
+from ..model.packing import Packing, entity_rows
+from ..model.transfer import to_device
+from .heads import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
 
 EntityModel = Model[EntityBatch, Tensor]
 
@@ -66,57 +68,75 @@ def _build_entity_head(settings: dict[str, Any]) -> EntityHead:
     return EntityHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
 
 
+@dataclass(frozen=True)
+class _Inputs:
+    """A batch as the model reads it. parts: its entity tokens, all of them or in parts that are encoded at once;
+    first_E, last_E: rows of the packed words; units_UK: entity tokens of each unit."""
+
+    windows: Windows
+    parts: tuple[Mentions, ...]
+    first_E: Tensor
+    last_E: Tensor
+    units_UK: Tensor
+
+
 def _classify_entities(model: EntityModel, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
     def run(encoder: EncoderShim[LukeEncoder], head: EntityHead, batch: EntityBatch) -> Tensor:
+        attention, features = model.attrs["attention"], model.attrs["features"]
         with encoder.gradients():
-            words_ND, entities_ED = _encode(encoder, batch, model.attrs["attention"], model.attrs["features"])
-        first_E, last_E = (to_tensor(batch.rows(x), encoder.device) for x in (batch.first_E, batch.last_E))
-        logits_UL: Tensor = head(words_ND, first_E, last_E, entities_ED, to_tensor(batch.units_UK, encoder.device))
+            inputs = _read(batch, attention, features, device=encoder.device)
+            words_ND, entities_ED = _encode(encoder, batch, inputs, attention, features)
+        logits_UL: Tensor = head(words_ND, inputs.first_E, inputs.last_E, entities_ED, inputs.units_UK)
         return logits_UL.float()
 
     logits_UL = run_head(model, batch, is_train, run)
     return logits_UL, backprop_into(logits_UL)
 
 
+def _read(batch: EntityBatch, attention: str, features: str, *, device: torch.device) -> _Inputs:
+    """Made on the host, and sent."""
+    full = attention == "full" and features != "words"
+    counts = batch.counts if full else None
+    windows = make_windows(batch.pieces_N, batch.lengths, batch.types_N, device=device, counts=counts)
+    assert windows.plan is not None
+    parts = tuple(_parts(batch, None if full else windows.plan.packing)) if features != "words" else ()
+    first_E, last_E = (torch.from_numpy(batch.rows(x)) for x in (batch.first_E, batch.last_E))
+    return to_device(_Inputs(windows, parts, first_E, last_E, torch.from_numpy(batch.units_UK)), device)
+
+
+def _parts(batch: EntityBatch, packing: Packing | None) -> Iterator[Mentions]:
+    """packing: of the words, where these do not see the entities, so that these can be encoded in parts."""
+    total = len(batch.rows_E)
+    size = total
+    if packing is not None and not torch.is_grad_enabled():
+        size = TOKENS_AT_ONCE - TOKENS_AT_ONCE % batch.group
+    for first in range(0, total, max(size, 1)):
+        mentions = _mentions(batch, first, min(first + size, total))
+        yield mentions if packing is None else replace(mentions, rows=entity_rows(packing, mentions.counts))
+
+
 def _encode(
-    shim: EncoderShim[LukeEncoder], batch: EntityBatch, attention: str, features: str
+    shim: EncoderShim[LukeEncoder], batch: EntityBatch, inputs: _Inputs, attention: str, features: str
 ) -> tuple[Tensor | None, Tensor | None]:
-    if features == "words":
-        return encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N).states_ND, None
-    if attention == "one_way":
-        words = encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N)
-        return words.states_ND, _encode_entities(shim, words, batch)
-    types_N = optional_tensor(batch.types_N, shim.device)
-    windows = Windows(to_tensor(batch.pieces_N, shim.device), batch.lengths, types_N)
-    mentions = _mentions(batch, shim.device, 0, len(batch.rows_E))
+    windows, parts = inputs.windows, inputs.parts
+    if attention == "one_way" or features == "words":
+        words = encode_sent(shim, batch.pieces_N, windows)
+        states = [shim.module.encode_entities(words, part, group_size=batch.group) for part in parts]
+        return words.states_ND, torch.cat(states) if len(states) > 1 else next(iter(states), None)
+    (mentions,) = parts
     if features == "entity":
         return None, shim.module.entity_states(windows, mentions)
     words_ND, entities_ED = shim.module(windows, mentions)
     return words_ND, entities_ED
 
 
-def _encode_entities(shim: EncoderShim[LukeEncoder], words: WordStates, batch: EntityBatch) -> Tensor:
-    total = len(batch.rows_E)
-    size = total if torch.is_grad_enabled() else TOKENS_AT_ONCE - TOKENS_AT_ONCE % batch.group
-    states = [
-        shim.module.encode_entities(
-            words, _mentions(batch, shim.device, a, min(a + size, total)), group_size=batch.group
-        )
-        for a in range(0, total, max(size, 1))
-    ]
-    return states[0] if len(states) == 1 else torch.cat(states)
-
-
-def _mentions(batch: EntityBatch, device: torch.device, first: int, last: int) -> Mentions:
+def _mentions(batch: EntityBatch, first: int, last: int) -> Mentions:
     """The packed entity tokens [first, last) with how many of them each window has."""
     counts = batch.counts
     if last - first < len(batch.rows_E):
         window_E = np.repeat(np.arange(len(counts)), counts)[first:last]
         counts = np.bincount(window_E, minlength=len(counts)).tolist()
-    begin_E, end_E = batch.first_E[first:last], batch.last_E[first:last]
-    end_E = np.minimum(end_E, begin_E + MAX_MENTION - 1)
-    types_E = None  # an entity token has the type of its first piece
-    if batch.types_N is not None:
-        types_E = to_tensor(batch.types_N[batch.rows(batch.first_E)[first:last]], device)
-    rows_E = to_tensor(batch.rows_E[first:last], device)
-    return Mentions(rows_E, to_tensor(begin_E, device), to_tensor(end_E, device), counts, types_E)
+    begin_E, end_E, types_E = batch.first_E[first:last], batch.last_E[first:last], None
+    if batch.types_N is not None:  # an entity token has the type of its first piece
+        types_E = batch.types_N[batch.rows(batch.first_E)[first:last]]
+    return read_mentions(batch.rows_E[first:last], begin_E, end_E, counts, types_E=types_E)

@@ -4,21 +4,24 @@ E entity tokens of a batch, S those that are scored, C their candidates, D model
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from spacy.util import registry
 from thinc.api import Model
 from torch import Tensor
 
 from ..batch.linking import MASKED, LinkBatch
-from ..bridge.wrapper import shim_of, to_tensor
+from ..bridge.wrapper import shim_of
 from ..encoders.kind import EncoderShim
-from ..encoders.luke import encode_words
+from ..encoders.luke import encode_sent, encode_words
 from ..encoders.nodes import EncoderModel, number_format
 from ..model.linking import FEATURES, CandidateHead
-from ..model.luke import LukeEncoder, Mentions, Windows, WordStates
-from .heads import MAX_MENTION, backprop_into, check_attention, create_head, encoder_under, make_head, run_head
+from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
+from ..model.transfer import to_device
+from .heads import backprop_into, check_attention, create_head, encoder_under, make_head, read_mentions, run_head
 
 LinkerModel = Model[LinkBatch, Tensor]
 
@@ -67,44 +70,71 @@ def _build_head(settings: dict[str, Any]) -> CandidateHead:
     return CandidateHead(**settings)
 
 
+@dataclass(frozen=True)
+class _Inputs:
+    """A batch as the model reads it. windows: None where the words' states are there; scored_S: entity tokens that are
+    scored; owner_C: which of these a candidate is of; place_C: its row among the U vectors and biases."""
+
+    windows: Windows | None
+    mentions: Mentions
+    scored_S: Tensor
+    owner_C: Tensor
+    place_C: Tensor
+    features_CF: Tensor
+    vectors_UV: Tensor
+    bias_U: Tensor
+
+
 def _score_candidates(model: LinkerModel, batch: LinkBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
     def run(encoder: EncoderShim[LukeEncoder], head: CandidateHead, batch: LinkBatch) -> Tensor:
-        device = encoder.device
+        inputs = _read(encoder, batch, model.attrs["attention"])
         with encoder.gradients():
-            states_ED = _entity_states(encoder, batch, model.attrs["attention"])
-        unique, place_C = np.unique(batch.rows_C, return_inverse=True)
-        vectors_UV = to_tensor(batch.vectors.vectors_UV[unique], device)
-        bias_U = to_tensor(batch.vectors.bias_U[unique], device)
-        place = to_tensor(place_C.reshape(-1), device)
-        states_SD = states_ED[to_tensor(batch.scored_S, device)]
-        owner_C, features_CF = to_tensor(batch.owner_C, device), to_tensor(batch.features_CF, device)
-        scores_C: Tensor = head(states_SD, owner_C, vectors_UV[place], bias_U[place], features_CF)
+            states_ED = _entity_states(encoder, batch, inputs, model.attrs["attention"])
+        vectors_CV, bias_C = inputs.vectors_UV[inputs.place_C], inputs.bias_U[inputs.place_C]
+        states_SD = states_ED[inputs.scored_S]
+        scores_C: Tensor = head(states_SD, inputs.owner_C, vectors_CV, bias_C, inputs.features_CF)
         return scores_C
 
     scores_C = run_head(model, batch, is_train, run)
     return scores_C, backprop_into(scores_C)
 
 
-def _entity_states(shim: EncoderShim[LukeEncoder], batch: LinkBatch, attention: str) -> Tensor:
-    device = shim.device
+def _read(shim: EncoderShim[LukeEncoder], batch: LinkBatch, attention: str) -> _Inputs:
+    """Made on the host, and sent."""
+    device, full = shim.device, attention == "full"
+    windows = None
+    if full or batch.words is None:
+        windows = make_windows(batch.pieces_N, batch.lengths, device=device, counts=batch.counts if full else None)
+    unique, place_C = np.unique(batch.rows_C, return_inverse=True)
+    arrays = (
+        batch.scored_S,
+        batch.owner_C,
+        place_C.reshape(-1),
+        batch.features_CF,
+        batch.vectors.vectors_UV[unique],
+        batch.vectors.bias_U[unique],
+    )
+    mentions = _mentions(batch, shim.settings["mask_row"])
+    return to_device(_Inputs(windows, mentions, *map(torch.from_numpy, arrays)), device)
+
+
+def _mentions(batch: LinkBatch, mask_row: int) -> Mentions:
     known_E = batch.entities_E >= 0
     vectors_EV = None
     if known_E.any():
-        vectors = np.zeros((len(known_E), batch.vectors.vectors_UV.shape[1]), dtype=np.float32)
-        vectors[known_E] = batch.vectors.vectors_UV[batch.entities_E[known_E]]
-        vectors_EV = to_tensor(vectors, device)
-    rows_E = np.where(batch.entities_E == MASKED, shim.settings["mask_row"], -1)
-    mentions = Mentions(
-        to_tensor(rows_E, device),
-        to_tensor(batch.first_E, device),
-        to_tensor(np.minimum(batch.last_E, batch.first_E + MAX_MENTION - 1), device),
-        batch.counts,
-        vectors_EV=vectors_EV,
-    )
+        vectors_EV = np.zeros((len(known_E), batch.vectors.vectors_UV.shape[1]), dtype=np.float32)
+        vectors_EV[known_E] = batch.vectors.vectors_UV[batch.entities_E[known_E]]
+    rows_E = np.where(batch.entities_E == MASKED, mask_row, -1)
+    return read_mentions(rows_E, batch.first_E, batch.last_E, batch.counts, vectors_EV=vectors_EV)
+
+
+def _entity_states(shim: EncoderShim[LukeEncoder], batch: LinkBatch, inputs: _Inputs, attention: str) -> Tensor:
+    windows, mentions = inputs.windows, inputs.mentions
     if attention == "one_way":
         words = batch.words
-        if words is None:
-            words = encode_words(shim, batch.pieces_N, batch.lengths)
+        if windows is not None:
+            words = encode_sent(shim, batch.pieces_N, windows)
+        assert words is not None
         return shim.module.encode_entities(words, mentions, group_size=None)
-    windows = Windows(to_tensor(batch.pieces_N, device), batch.lengths)
+    assert windows is not None
     return shim.module.entity_states(windows, mentions)

@@ -6,19 +6,18 @@ N packed pieces.
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from spacy.util import registry
 from thinc.api import Model
 from torch import Tensor
 
 from ..batch.passages import PassageBatch
-from ..bridge.wrapper import optional_tensor, to_tensor
 from ..encoders.kind import EncoderShim
 from ..encoders.luke import encode_words
 from ..encoders.nodes import EncoderModel
 from ..model.answers import AnswerHead
-from ..model.luke import LukeEncoder, Mentions, Windows
-from .heads import MAX_MENTION, backprop_into, check_attention, create_head, make_head, run_head
+from ..model.luke import LukeEncoder, make_windows
+from ..model.transfer import to_device
+from .heads import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
 
 QAModel = Model[PassageBatch, Tensor]
 
@@ -57,10 +56,7 @@ def _score_pieces(model: QAModel, batch: PassageBatch, is_train: bool) -> tuple[
 def _encode(shim: EncoderShim[LukeEncoder], batch: PassageBatch, attention: str) -> Tensor:
     if attention == "one_way" or not len(batch.rows_E):
         return encode_words(shim, batch.pieces_N, batch.lengths, batch.types_N).states_ND
-    device = shim.device
-    rows_E, first_E, last_E = (to_tensor(x, device) for x in (batch.rows_E, batch.first_E, batch.last_E))
-    last_E = torch.minimum(last_E, first_E + MAX_MENTION - 1)
-    mentions = Mentions(rows_E, first_E, last_E, batch.counts, optional_tensor(batch.types_E, device))
-    windows = Windows(to_tensor(batch.pieces_N, device), batch.lengths, optional_tensor(batch.types_N, device))
-    words_ND: Tensor = shim.module(windows, mentions)[0]
+    windows = make_windows(batch.pieces_N, batch.lengths, batch.types_N, device=shim.device, counts=batch.counts)
+    mentions = read_mentions(batch.rows_E, batch.first_E, batch.last_E, batch.counts, types_E=batch.types_E)
+    words_ND: Tensor = shim.module(*to_device((windows, mentions), shim.device))[0]
     return words_ND

@@ -3,10 +3,12 @@
 A model's node has the encoder's node as its one layer, and the head's module in its shim.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from thinc.api import Model
 from torch import Tensor, nn
 
@@ -14,7 +16,7 @@ from ..bridge.documents import refuse_docs
 from ..bridge.wrapper import TorchShim, shim_of
 from ..encoders.kind import EncoderShim
 from ..encoders.nodes import EncoderModel, encoder_of, init_with_example, number_format
-from ..model.luke import initialize
+from ..model.luke import Mentions, initialize
 
 ATTENTION = ("full", "one_way")
 MAX_MENTION = 30  # pieces of a mention whose positions count, as in the original code and in Hugging Face's
@@ -72,6 +74,26 @@ def run_head(
         number_format(model.layers[0], is_train=is_train),
     ):
         return run(encoder, module, batch)
+
+
+def read_mentions(
+    rows_E: NDArray[np.int64],
+    first_E: NDArray[np.int64],
+    last_E: NDArray[np.int64],
+    counts: Sequence[int],
+    *,
+    types_E: NDArray[np.int64] | None = None,
+    vectors_EV: NDArray[np.float32] | None = None,
+) -> Mentions:
+    """Entity tokens of mentions, of which MAX_MENTION pieces count; made on the host (see `to_device`)."""
+    return Mentions(
+        torch.from_numpy(rows_E),
+        torch.from_numpy(first_E),
+        torch.from_numpy(np.minimum(last_E, first_E + MAX_MENTION - 1)),
+        counts,
+        None if types_E is None else torch.from_numpy(types_E),
+        None if vectors_EV is None else torch.from_numpy(vectors_EV),
+    )
 
 
 def backprop_into(*outputs: Tensor | None) -> Callable[..., None]:

@@ -6,16 +6,18 @@ U units, L labels.
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from spacy.util import registry
 from thinc.api import Model
 from torch import Tensor
 
 from ..batch.entities import EntityBatch
-from ..bridge.wrapper import to_tensor
 from ..encoders.kind import EncoderShim, WindowBatch
 from ..encoders.nodes import EncoderModel
 from ..model.ernie import ErnieEncoder
 from ..model.ernie_heads import PooledHead
+from ..model.luke import first_rows
+from ..model.transfer import to_device
 from .heads import backprop_into, make_head, run_head
 
 PooledModel = Model[EntityBatch, Tensor]
@@ -45,6 +47,7 @@ def _run(encoder: EncoderShim[ErnieEncoder], head: PooledHead, batch: EntityBatc
     windows = WindowBatch(batch.pieces_N, batch.lengths, batch.rows_E, batch.first_E, batch.counts, batch.types_N)
     with encoder.gradients():
         states_ND = encoder.kind.word_states(encoder, windows)
-        pooled_BD = encoder.module.pool(states_ND, batch.lengths)
-    logits_UL: Tensor = head(pooled_BD[to_tensor(batch.window_U(), encoder.device)])
+        first_B, window_U = to_device((first_rows(batch.lengths), torch.from_numpy(batch.window_U())), encoder.device)
+        pooled_BD = encoder.module.pool_rows(states_ND, first_B)
+    logits_UL: Tensor = head(pooled_BD[window_U])
     return logits_UL.float()

@@ -5,7 +5,7 @@ N packed pieces, E spans, K spans that were kept, L labels.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from thinc.api import Model
 from torch import Tensor
 
 from ..batch.batches import SpanBatch
-from ..bridge.wrapper import to_tensor
 from ..encoders.kind import EncoderShim
-from ..encoders.luke import encode_words
+from ..encoders.luke import encode_sent
 from ..encoders.nodes import EncoderModel
-from ..model.heads import FEATURES, SpanHead, keep_best
-from ..model.luke import LukeEncoder, Mentions, Windows
+from ..model.heads import FEATURES, Choice, SpanHead, choose_best, plan_choice
+from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
+from ..model.packing import entity_rows
+from ..model.transfer import to_device
 from .heads import backprop_into, check_attention, create_head, make_head, run_head
 
 
@@ -102,44 +103,76 @@ def _classify_spans(model: NERModel, batch: SpanBatch, is_train: bool) -> tuple[
     return scores, backprop_into(scores.logits_KL, scores.proposals_E)
 
 
+@dataclass(frozen=True)
+class _Inputs:
+    """A batch as the model reads it. first_E, last_E: rows of the packed words; mentions: entity tokens, of all spans
+    in full attention; choice, length_E: of one-way attention with a proposer, length_E in words."""
+
+    windows: Windows
+    first_E: Tensor
+    last_E: Tensor
+    mentions: Mentions
+    choice: Choice | None = None
+    length_E: Tensor | None = None
+
+
+def _read(batch: SpanBatch, mask_row: int, *, device: torch.device, choice: Choice | None, full: bool) -> _Inputs:
+    """Made on the host, and sent."""
+    counts = batch.counts
+    windows = make_windows(batch.pieces_N, batch.lengths, device=device, counts=counts if full else None)
+    masks_E = torch.full((len(batch.first_E),), mask_row)
+    mentions = Mentions(masks_E, torch.from_numpy(batch.first_E), torch.from_numpy(batch.last_E), counts)
+    if not full and (choice is None or batch.gold_E is None):  # else it is not known yet which ones are encoded
+        assert windows.plan is not None
+        rows = entity_rows(windows.plan.packing, counts if choice is None else choice.counts)
+        mentions = replace(mentions, rows=rows)
+    first_E, last_E = (torch.from_numpy(batch.rows(x)) for x in (batch.first_E, batch.last_E))
+    length_E = None if choice is None else torch.from_numpy(batch.end_E - batch.start_E)
+    return to_device(_Inputs(windows, first_E, last_E, mentions, choice, length_E), device)
+
+
 def _run_full(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatch) -> SpanScores:
-    device, mask_row = shim.device, shim.settings["mask_row"]
-    windows = Windows(to_tensor(batch.pieces_N, device), batch.lengths)
+    inputs = _read(batch, shim.settings["mask_row"], device=shim.device, choice=None, full=True)
     with shim.gradients():
-        words_ND, entities_ED = shim.module(windows, _mentions(batch, device, mask_row))
-    first_E, last_E = (to_tensor(batch.rows(x), device) for x in (batch.first_E, batch.last_E))
-    logits_EL = head(words_ND, first_E, last_E, entities_ED).float()
-    return SpanScores(torch.arange(len(batch.first_E), device=device), logits_EL, None)
+        words_ND, entities_ED = shim.module(inputs.windows, inputs.mentions)
+    logits_EL = head(words_ND, inputs.first_E, inputs.last_E, entities_ED).float()
+    return SpanScores(torch.arange(len(batch.first_E), device=shim.device), logits_EL, None)
 
 
 def _run_one_way(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatch) -> SpanScores:
-    device, mask_row = shim.device, shim.settings["mask_row"]
+    device, proposer = shim.device, head.proposer
+    choice = None if proposer is None else plan_choice(batch.counts, batch.budget_B.tolist())
+    inputs = _read(batch, shim.settings["mask_row"], device=device, choice=choice, full=False)
     with shim.gradients():
-        words = encode_words(shim, batch.pieces_N, batch.lengths)
-    first_E, last_E = (to_tensor(batch.rows(x), device) for x in (batch.first_E, batch.last_E))
-    proposals_E = None
-    if head.proposer is None:
-        kept_K = torch.arange(len(batch.first_E), device=device)
+        words = encode_sent(shim, batch.pieces_N, inputs.windows)
+    first_E, last_E, mentions = inputs.first_E, inputs.last_E, inputs.mentions
+    if proposer is None or inputs.choice is None:
+        proposals_E, kept_K = None, torch.arange(len(batch.first_E), device=device)
     else:
-        proposals_E = head.proposer(
-            words.states_ND, first_E, last_E, to_tensor(batch.end_E - batch.start_E, device)
-        ).float()
-        kept_K = keep_best(proposals_E.detach(), batch.counts, batch.budget_B.tolist())
-    kept = kept_K.cpu().numpy()
-    if batch.gold_E is not None and proposals_E is not None:  # in training the gold spans are always among them
-        kept = np.union1d(kept, np.flatnonzero(batch.gold_E > 0))
-        kept_K = to_tensor(kept, device)
-    mentions = _mentions(batch, device, mask_row, kept)
+        proposals_E = proposer(words.states_ND, first_E, last_E, inputs.length_E).float()
+        kept_K = choose_best(proposals_E.detach(), inputs.choice)
+        if batch.gold_E is not None:
+            kept_K, mentions = _with_gold(kept_K, batch, words, mentions)
+        else:
+            mentions = replace(mentions, counts=inputs.choice.counts)
+        first_E, last_E = first_E[kept_K], last_E[kept_K]
+        mentions = replace(
+            mentions,
+            entities_E=mentions.entities_E[kept_K],
+            first_E=mentions.first_E[kept_K],
+            last_E=mentions.last_E[kept_K],
+        )
     with shim.gradients():
         entities_ED = shim.module.encode_entities(words, mentions)
-    logits_KL = head(words.states_ND, first_E[kept_K], last_E[kept_K], entities_ED).float()
+    logits_KL = head(words.states_ND, first_E, last_E, entities_ED).float()
     return SpanScores(kept_K, logits_KL, proposals_E)
 
 
-def _mentions(batch: SpanBatch, device: torch.device, mask_row: int, kept_K: np.ndarray | None = None) -> Mentions:
-    first_E, last_E, counts = batch.first_E, batch.last_E, batch.counts
-    if kept_K is not None:
-        first_E, last_E = first_E[kept_K], last_E[kept_K]
-        counts = np.bincount(batch.window_E()[kept_K], minlength=len(counts)).tolist()
-    masks = torch.full((len(first_E),), mask_row, dtype=torch.long, device=device)
-    return Mentions(masks, to_tensor(first_E, device), to_tensor(last_E, device), counts)
+def _with_gold(kept_K: Tensor, batch: SpanBatch, words: WordStates, mentions: Mentions) -> tuple[Tensor, Mentions]:
+    """In training the gold spans are always among those that are kept; how many these are is only known then."""
+    assert batch.gold_E is not None
+    kept = np.union1d(kept_K.cpu().numpy(), np.flatnonzero(batch.gold_E > 0))
+    counts = np.bincount(batch.window_E()[kept], minlength=len(batch.counts)).tolist()
+    rows = entity_rows(words.packing, counts)
+    kept_K, rows = to_device((torch.from_numpy(kept), rows), kept_K.device)
+    return kept_K, replace(mentions, counts=counts, rows=rows)

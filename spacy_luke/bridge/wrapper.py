@@ -19,6 +19,7 @@ from thinc.types import Floats2d, FloatsXd
 from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 
+from ..model.transfer import to_device
 from .optimizer import AdamW
 
 VERSION = 1
@@ -233,7 +234,7 @@ def _set_value(parameter: nn.Parameter, value: Tensor) -> None:
 
 
 def to_tensor(array: np.ndarray, device: torch.device) -> Tensor:
-    return torch.from_numpy(array).to(device, non_blocking=True)
+    return to_device(torch.from_numpy(array), device)
 
 
 def optional_tensor(array: np.ndarray | None, device: torch.device) -> Tensor | None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer
+from torch import Tensor
 
 from ..bridge.finite import check_loss
 from ..bridge.optimizer import AdamW
@@ -172,8 +173,8 @@ class LukeComponent(EncoderComponent):
         """How many of a batch's losses are summed, for the mean."""
         raise NotImplementedError
 
-    def get_loss(self, batch: Any, outputs: Any) -> tuple[float, tuple[Any, ...]]:
-        """The summed loss, and its gradients by the model's outputs."""
+    def get_loss(self, batch: Any, outputs: Any) -> tuple[Tensor, tuple[Any, ...]]:
+        """The summed loss, which is not read here, and its gradients by the model's outputs."""
         raise NotImplementedError
 
     def update(
@@ -206,19 +207,34 @@ class LukeComponent(EncoderComponent):
         if self.counts_windows and (learning or not self.shared):  # of others' encoder only what it learns from
             record_windows(self.encoder, [length for batch in batches for length in batch.lengths])
         # Several updates before a step give the mean of all their losses, also of an encoder that others teach too.
+        found = []
         with self._teaching() as share:
             for batch in batches:
                 outputs, backprop = self.model.begin_update(batch)
                 loss, gradients = self.get_loss(batch, outputs)
-                check_loss(loss, name=self.name, steps=self._steps)
                 backprop(*gradients)
-                losses[self.name] += loss / (total or 1.0)
+                found.append(loss)
+        for value in torch.stack(found).tolist() if found else ():  # a GPU is waited for once
+            self._check_loss(value)
+            losses[self.name] += value / (total or 1.0)
         self._divisor += total
         if share is not None:
             share.losses += total
         if sgd:  # spaCy says False, too
             self.finish_update(sgd)
         return losses
+
+    def _check_loss(self, loss: float) -> None:
+        """Raises ValueError for one that is no number. Then nothing is left of what was learned since the last step."""
+        try:
+            check_loss(loss, name=self.name, steps=self._steps)
+        except ValueError:
+            for _, p in self.named_parameters():
+                p.grad = None
+            if self.encoder.sharing is not None:
+                self.encoder.sharing.shares.pop(self.name, None)
+            self._divisor = 0.0
+            raise
 
     def _teaching(self) -> AbstractContextManager[Share | None]:
         """Around the passes of an update."""

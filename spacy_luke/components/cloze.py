@@ -166,7 +166,7 @@ class LukeCloze(LukeComponent):
     def loss_weight(self, batch: EntityBatch) -> float:
         return float(len(batch.units_UK))
 
-    def get_loss(self, batch: EntityBatch, logits_U1: Tensor) -> tuple[float, tuple[Any, ...]]:
+    def get_loss(self, batch: EntityBatch, logits_U1: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         loss, gradient_U = binary_cross_entropy(logits_U1[:, 0], to_tensor(need_gold(batch.gold), logits_U1.device))
         return loss, (gradient_U[:, None],)
 

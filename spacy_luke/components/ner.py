@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.pipeline.spancat import Suggester
@@ -12,6 +13,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_get_examples
 from thinc.api import get_current_ops
 from thinc.types import Ragged
+from torch import Tensor
 
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.batches import Item, SpanBatch, batch_items, make_batch, split_spans
@@ -22,6 +24,7 @@ from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
+from ..model.transfer import to_host
 from .base import LukeComponent, need_gold
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
@@ -170,16 +173,21 @@ class LukeNER(WindowSettings, LukeComponent):
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
             for batch in batch_items(items, size=self.batch_size, make=make_batch):
-                scores = self.model.predict(batch)
-                self._check(batch, scores, docs)
+                scores = self._on_host(batch, self.model.predict(batch), docs)
                 for owner, rows in read_spans(batch, scores, none_bias=none_bias):
                     found[owner].append(rows)
         return [FoundSpans.joined(parts) for parts in found]
 
-    def _check(self, batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc]) -> None:
-        if scores.proposals_E is not None:
-            check_scores(scores.proposals_E, batch.owner_E, docs, name=self.name)
-        check_scores(scores.logits_KL, lambda: batch.owner_E()[scores.kept_K.cpu().numpy()], docs, name=self.name)
+    def _on_host(self, batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc]) -> SpanScores:
+        """Without the proposals, of which it is asked only whether they are numbers: a GPU is waited for once."""
+        proposals_E, asked = scores.proposals_E, [scores.kept_K, scores.logits_KL]
+        if proposals_E is not None:
+            asked.append(torch.isfinite(proposals_E).all())
+        kept_K, logits_KL, *are_numbers = to_host(asked)
+        if proposals_E is not None and not all(are_numbers):
+            check_scores(proposals_E, batch.owner_E, docs, name=self.name)
+        check_scores(logits_KL, lambda: batch.owner_E()[kept_K.numpy()], docs, name=self.name)
+        return SpanScores(kept_K, logits_KL, None)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
         key = self.spans_key
@@ -222,7 +230,7 @@ class LukeNER(WindowSettings, LukeComponent):
         )
         return batch_items(items, size=self.batch_size, make=make_batch)
 
-    def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[float, tuple[Any, Any]]:
+    def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[Tensor, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed."""
         gold_E = to_tensor(need_gold(batch.gold_E), scores.logits_KL.device)
         loss, d_logits = cross_entropy(scores.logits_KL, gold_E[scores.kept_K])

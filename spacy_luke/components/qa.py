@@ -26,10 +26,10 @@ from ..annotations import (
 from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.finite import check_scores
-from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..entity_vocab import EntityVocab
-from ..model.answers import start_end_cross_entropy
+from ..model.answers import gold_answers, start_end_cross_entropy
+from ..model.transfer import to_device
 from .base import LukeComponent, need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import MentionGetter
@@ -262,9 +262,9 @@ class LukeQA(LukeComponent):
     def loss_weight(self, batch: PassageBatch) -> float:
         return float(len(batch.lengths))
 
-    def get_loss(self, batch: PassageBatch, logits_N2: Tensor) -> tuple[float, tuple[Any, ...]]:
-        gold_B2 = to_tensor(need_gold(batch.gold_B2), logits_N2.device)
-        loss, gradient = start_end_cross_entropy(logits_N2, batch.lengths, gold_B2)
+    def get_loss(self, batch: PassageBatch, logits_N2: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
+        gold = to_device(gold_answers(need_gold(batch.gold_B2), batch.lengths), logits_N2.device)
+        loss, gradient = start_end_cross_entropy(logits_N2, gold)
         return loss, (gradient,)
 
     def initialize(

@@ -185,9 +185,9 @@ class LukeRelation(UnitClassifier):
             unit = torch.arange(len(label), device=label.device)
             if self.has_none:
                 unit, label = unit[label > 0], label[label > 0]
-        probability = probability_UL[unit, label].cpu().numpy()
-        numbers = unit.cpu().numpy()
-        return np.stack([batch.owner_U()[numbers], batch.number_U()[numbers], label.cpu().numpy(), probability], 1)
+        probability = probability_UL[unit, label].numpy()
+        numbers = unit.numpy()
+        return np.stack([batch.owner_U()[numbers], batch.number_U()[numbers], label.numpy(), probability], 1)
 
     def _found(self, asked: Units, parts: list[NDArray[np.float64]]) -> FoundRelations:
         table = np.concatenate(parts) if parts else np.empty((0, 3))
@@ -212,7 +212,7 @@ class LukeRelation(UnitClassifier):
         gold = need_gold(batch.gold)
         return float(len(gold) if self.multi_label else (gold >= 0).sum())
 
-    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[float, tuple[Any, ...]]:
+    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         """Cross-entropy as in the paper, or the binary one of several labels, summed over pairs."""
         gold = to_tensor(need_gold(batch.gold), logits_UL.device)
         loss, gradient = (multi_label_cross_entropy if self.multi_label else cross_entropy)(logits_UL, gold)

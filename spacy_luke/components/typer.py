@@ -128,7 +128,7 @@ class LukeTyper(UnitClassifier):
         logits = [np.full((len(x), len(self.labels)), np.nan, dtype=np.float32) for x in asked]
         lost: list[list[int]] = [[] for _ in docs]
         for batch, logits_UL in self.scored(docs, asked, lost):
-            for i, number, row in zip(batch.owner_U().tolist(), batch.number_U().tolist(), logits_UL.cpu().numpy()):
+            for i, number, row in zip(batch.owner_U().tolist(), batch.number_U().tolist(), logits_UL.numpy()):
                 logits[i][number] = row
         self.warn_lost(docs, asked, lost)
         return [(units.mentions, rows_ML) for units, rows_ML in zip(asked, logits)]
@@ -166,7 +166,7 @@ class LukeTyper(UnitClassifier):
         """Mentions; the paper's mean is also over labels, which changes nothing for AdamW but the size of eps."""
         return float(len(batch.units_UK))
 
-    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[float, tuple[Any, ...]]:
+    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         gold_UL = to_tensor(need_gold(batch.gold), logits_UL.device)
         loss, gradient = multi_label_cross_entropy(logits_UL, gold_UL, focus=self.focus)
         return loss, (gradient,)

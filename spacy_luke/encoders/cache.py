@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..bridge.wrapper import TorchShim, to_tensor
-from ..model.luke import LukeEncoder, Windows, WordStates
-from ..model.packing import pack
+from ..bridge.wrapper import TorchShim
+from ..model.luke import LukeEncoder, Windows, WordStates, make_windows, plan_words, planned
+from ..model.transfer import to_device
 
 Stamp = tuple[int, int, torch.dtype | None, bool]  # what states depend on beside the pieces, see `_stamp`
 
@@ -94,31 +94,34 @@ class WordCache:
     def clear(self) -> None:
         self._held = _Held(os.getpid())  # what other threads are encoding goes to the old one, and with it
 
-    def encode(self, shim: TorchShim[LukeEncoder], pieces_N: np.ndarray, lengths: Sequence[int]) -> WordStates:
-        """As the encoder's `encode_words`, but windows that are held are not encoded again."""
-        encoder, device = shim.module, shim.device
+    def encode(self, shim: TorchShim[LukeEncoder], pieces_N: np.ndarray, windows: Windows) -> WordStates:
+        """As the encoder's `encode_words`, but windows that are held are not encoded again. windows: planned;
+        pieces_N: their pieces, on the host."""
+        encoder, device, lengths = shim.module, shim.device, windows.lengths
         parts = np.split(pieces_N, np.cumsum(lengths)[:-1])
         keys = [part.tobytes() for part in parts]
         mine, stamp = self._mine(), _stamp(shim)
         found = self._find(mine, stamp, keys, lengths)
         missing = {key: part for key, part in zip(keys, parts) if key not in found}
         if missing:
+            whole = len(missing) == len(keys)
             new_lengths = [len(part) for part in missing.values()]
-            words = encoder.encode_words(
-                Windows(to_tensor(np.concatenate(list(missing.values())), device), new_lengths)
-            )
+            if not whole:
+                new_N = np.concatenate(list(missing.values()))
+                new = to_device(make_windows(new_N, new_lengths, device=device), device)
+            words = encoder.encode_words(windows if whole else new)
             fresh = _split(list(missing), words, new_lengths)
             self._hold(mine, stamp, fresh)
-            if len(missing) == len(keys):
+            if whole:
                 return words
             found.update(fresh.windows)
-        windows = [found[key] for key in keys]
-        layers = range(len(windows[0].keys))
+        states = [found[key] for key in keys]
+        layers = range(len(states[0].keys))
         return WordStates(
-            torch.cat([window.states_ND for window in windows]),
-            [torch.cat([window.keys[i] for window in windows]) for i in layers],
-            [torch.cat([window.values[i] for window in windows]) for i in layers],
-            pack(lengths, device=device),
+            torch.cat([window.states_ND for window in states]),
+            [torch.cat([window.keys[i] for window in states]) for i in layers],
+            [torch.cat([window.values[i] for window in states]) for i in layers],
+            planned(windows, lambda: plan_words(lengths, device=device))[1],
         )
 
     def _mine(self) -> _Held:

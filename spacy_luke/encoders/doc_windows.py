@@ -17,8 +17,8 @@ from ..annotations import get_second
 from ..batch.windows import Document, plan_windows
 from ..batch.words import WordPlaces, place_words
 from ..bridge.documents import read_document
-from ..bridge.wrapper import to_tensor
 from ..model.luke import Encoder
+from ..model.transfer import to_device
 from ..text.tokenizer import PieceTokenizer
 from .kind import EncoderShim, WindowBatch
 
@@ -164,5 +164,6 @@ def pool_words(states_ND: Tensor, docs: Sequence[DocWindows]) -> Tensor:
     if not counts_W.sum():
         return states_ND.new_zeros(len(counts_W), states_ND.shape[1])
     device = states_ND.device
-    starts_W = to_tensor(np.cumsum(counts_W) - counts_W, device)
-    return F.embedding_bag(to_tensor(np.concatenate(rows), device), states_ND, starts_W, mode="mean")
+    arrays = (np.concatenate(rows), np.cumsum(counts_W) - counts_W)
+    rows_A, starts_W = to_device(tuple(map(torch.from_numpy, arrays)), device)
+    return F.embedding_bag(rows_A, states_ND, starts_W, mode="mean")

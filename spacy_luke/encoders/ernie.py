@@ -3,18 +3,20 @@
 N packed pieces, E known entities of all windows.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from spacy.util import registry
 from torch import Tensor
 
-from ..bridge.wrapper import optional_tensor, to_tensor
 from ..checkpoint.contents import ErnieCheckpoint
 from ..checkpoint.ernie import write_ernie
-from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge
-from ..model.luke import Windows
+from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge, place_slots
+from ..model.luke import make_windows
+from ..model.transfer import to_device
 from ..text.tokenizer import PieceTokenizer
 from ..vectors.store import EntityVectors
 from .kind import EncoderKind, EncoderShim, Needs, WindowBatch, check_tokenizer, encoder_tensors, fill_encoder
@@ -66,12 +68,13 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
 
     def word_states(self, shim: EncoderShim[ErnieEncoder], batch: WindowBatch) -> Tensor:
         device, size = shim.device, shim.module.config.entity_size
-        windows = Windows(to_tensor(batch.pieces_N, device), batch.lengths, optional_tensor(batch.types_N, device))
         vectors_EH = np.zeros((0, size), dtype=np.float32)
         if shim.vectors is not None and len(batch.rows_E):
             vectors_EH = shim.vectors.gather(batch.rows_E)
-        knowledge = Knowledge(to_tensor(vectors_EH, device), to_tensor(batch.at_E, device), batch.counts)
-        states_ND: Tensor = shim.module(windows, knowledge)[0]
+        windows = make_windows(batch.pieces_N, batch.lengths, batch.types_N, device=device)
+        knowledge = Knowledge(torch.from_numpy(vectors_EH), torch.from_numpy(batch.at_E), batch.counts)
+        knowledge = replace(knowledge, slots=place_slots(windows, knowledge, device=device))
+        states_ND: Tensor = shim.module(*to_device((windows, knowledge), device))[0]
         return states_ND
 
 

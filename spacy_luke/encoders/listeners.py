@@ -94,7 +94,9 @@ def refuse_copy(model: EncoderModel, listener: Model[Any, Any], owner: "Owner") 
 
 
 def split_words(words_WD: Tensor, docs: Sequence[DocWindows]) -> list[Floats2d]:
-    return [to_floats2d(x.detach()) for x in words_WD.split([doc.words for doc in docs])]
+    """The rows of each Doc, as views."""
+    rows_WD, ends = to_floats2d(words_WD.detach()), np.cumsum([doc.words for doc in docs]).tolist()
+    return [rows_WD[end - doc.words : end] for doc, end in zip(docs, ends, strict=True)]
 
 
 def split_pieces(states_ND: Tensor, docs: Sequence[DocWindows], tokenizer: PieceTokenizer) -> list[Any]:

@@ -9,12 +9,12 @@ import torch
 from spacy.util import registry
 from torch import Tensor
 
-from ..bridge.wrapper import optional_tensor, to_tensor
 from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.export import write_huggingface
 from ..entity_vocab import EntityVocab
 from ..model.config import LukeConfig
-from ..model.luke import LukeEncoder, Windows, WordStates
+from ..model.luke import LukeEncoder, Windows, WordStates, make_windows
+from ..model.transfer import to_device
 from ..text.tokenizer import PieceTokenizer
 from .kind import (
     PREFIX,
@@ -131,9 +131,14 @@ def build_luke_encoder(
 def encode_words(
     shim: EncoderShim[LukeEncoder], pieces_N: np.ndarray, lengths: Sequence[int], types_N: np.ndarray | None = None
 ) -> WordStates:
-    """The word pass of one-way attention. Where components share the encoder, a window that another one has read lately
-    is not read again. types_N: token types; zeros where None."""
-    if shim.sharing is not None and types_N is None and not torch.is_grad_enabled():
-        return shim.sharing.cache.encode(shim, pieces_N, lengths)
-    types = optional_tensor(types_N, shim.device)
-    return shim.module.encode_words(Windows(to_tensor(pieces_N, shim.device), lengths, types))
+    """The word pass of one-way attention. types_N: token types; zeros where None."""
+    windows = make_windows(pieces_N, lengths, types_N, device=shim.device)
+    return encode_sent(shim, pieces_N, to_device(windows, shim.device))
+
+
+def encode_sent(shim: EncoderShim[LukeEncoder], pieces_N: np.ndarray, windows: Windows) -> WordStates:
+    """The word pass of windows that are on the encoder's device. Where components share the encoder, a window that
+    another one has read lately is not read again. pieces_N: the windows' pieces, on the host."""
+    if shim.sharing is not None and windows.types_N is None and not torch.is_grad_enabled():
+        return shim.sharing.cache.encode(shim, pieces_N, windows)
+    return shim.module.encode_words(windows)

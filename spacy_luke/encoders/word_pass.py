@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from spacy.tokens import Doc
+from thinc.api import get_array_module
 from thinc.types import Floats2d
 from thinc.util import xp2torch
 from torch import Tensor
@@ -81,7 +82,8 @@ class WordPass:
     def take_words(self, listener: Listener, d_words: Sequence[Floats2d]) -> list[Doc]:
         """The callback of spaCy's listener. d_words: for each Doc (words, D)."""
         self._expect(listener)
-        gradient = torch.cat([self._tensor(x).reshape(-1, self.words_WD.shape[1]) for x in d_words])
+        rows = [x.reshape((-1, self.words_WD.shape[1])) for x in d_words]
+        gradient = self._tensor(get_array_module(rows[0]).concatenate(rows)) if rows else self.words_WD.new_zeros(0)
         return self._take(listener, "words", gradient)
 
     def take_pieces(self, listener: Listener, d_pieces: Sequence[Any]) -> list[Doc]:

@@ -12,13 +12,23 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import Attention
 from .config import TransformerConfig
 from .int8 import multiply_with
-from .luke import FEED_FORWARD_ROWS, Encoder, Layer, Layers, Plan, Windows, WordEmbeddings, activate, plan_words
+from .luke import (
+    FEED_FORWARD_ROWS,
+    Encoder,
+    Layer,
+    Layers,
+    Plan,
+    Windows,
+    WordEmbeddings,
+    activate,
+    first_rows,
+    plan_words,
+)
 from .packing import Packing, pack
 from .transfer import to_device
 
@@ -134,12 +144,6 @@ def _place(starts: _Starts, at_E: Tensor) -> Slots:
     place_M[order_M] = torch.arange(len(order_M), device=at_E.device)
     place_E = place_M[len(starts.rows_B) :]
     return Slots(rows_M, place_E, starts.packing, _parts(rows_M, starts.pieces, starts.device))
-
-
-def first_rows(lengths: Sequence[int]) -> Tensor:
-    """The packed row of each window's first piece, on the host: (B,)."""
-    sizes_B = np.array(lengths, dtype=np.int64)
-    return torch.from_numpy(np.cumsum(sizes_B) - sizes_B)
 
 
 def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> None:

@@ -4,12 +4,15 @@ N packed word states, E spans, D model width, L labels, W states of words.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .dropout import Dropout
+from .transfer import to_device
 
 FEATURES = {"all": 3, "words": 2, "entity": 1}  # how many states a span's features join
 
@@ -98,42 +101,60 @@ class SpanProposer(nn.Module):
         return logits_E1.squeeze(-1)
 
 
-def keep_best(scores_E: Tensor, counts: Sequence[int], budgets: Sequence[int]) -> Tensor:
+@dataclass(frozen=True)
+class Choice:
+    """How many spans of each window are kept. window_E: the window of each span; kept_K: which places the kept ones
+    have among the spans of all windows, of each window the best first; counts: how many are kept of each window."""
+
+    window_E: Tensor
+    kept_K: Tensor
+    counts: Sequence[int]
+
+
+def plan_choice(counts: Sequence[int], budgets: Sequence[int]) -> Choice:
+    """Of windows with so many spans, which keep at most so many; made on the host (see `to_device`)."""
+    counts_B = np.array(counts, dtype=np.int64)
+    window_E = np.repeat(np.arange(len(counts_B)), counts_B)
+    kept_B = np.minimum(counts_B, np.array(budgets, dtype=np.int64))
+    place_E = np.arange(len(window_E)) - (np.cumsum(counts_B) - counts_B)[window_E]
+    kept_K = np.flatnonzero(place_E < kept_B[window_E])
+    return Choice(torch.from_numpy(window_E), torch.from_numpy(kept_K), kept_B.tolist())
+
+
+def choose_best(scores_E: Tensor, choice: Choice) -> Tensor:
     """The best spans of each window, in their old order: indices of spans (K,).
 
-    scores_E: proposal logits; counts: spans of each window, which stand one window after another; budgets: how many a
-    window keeps. Ties go to the span that stands first. How many are kept is known from the counts, so that nothing
-    waits for the scores' device.
+    scores_E: proposal logits of the spans, which stand one window after another. Ties go to the span that stands first.
+    How many are kept is known before, so that nothing waits for the scores' device.
     """
-    windows, kept, start = [], [], 0
-    for b, (count, budget) in enumerate(zip(counts, budgets, strict=True)):
-        windows.append(torch.full((count,), b))
-        kept.append(torch.arange(start, start + min(count, int(budget))))
-        start += count
-    window_E, kept_K = torch.cat([*windows, *kept]).to(scores_E.device).split([start, sum(map(len, kept))])
     order_E = torch.argsort(scores_E, descending=True, stable=True)
-    order_E = order_E[torch.argsort(window_E[order_E], stable=True)]
-    return torch.sort(order_E[kept_K]).values
+    order_E = order_E[torch.argsort(choice.window_E[order_E], stable=True)]
+    return torch.sort(order_E[choice.kept_K]).values
 
 
-def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> tuple[float, Tensor]:
+def keep_best(scores_E: Tensor, counts: Sequence[int], budgets: Sequence[int]) -> Tensor:
+    """`choose_best`, of a choice that is not planned."""
+    return choose_best(scores_E, to_device(plan_choice(counts, budgets), scores_E.device))
+
+
+def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> tuple[Tensor, Tensor]:
     """Summed cross-entropy over the spans whose class is known (0 or more), and its gradient by the logits, (E, L)."""
     known_E = gold_E >= 0
     log_EL = logits_EL.detach().float().log_softmax(-1)
     target_E = gold_E.clamp(min=0)
     loss = -(log_EL.gather(1, target_E[:, None]).squeeze(1) * known_E).sum()
-    return float(loss), (log_EL.exp() - F.one_hot(target_E, logits_EL.shape[1])) * known_E[:, None]
+    return loss, (log_EL.exp() - F.one_hot(target_E, logits_EL.shape[1])) * known_E[:, None]
 
 
-def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> tuple[float, Tensor]:
+def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> tuple[Tensor, Tensor]:
     """Summed binary cross-entropy of "is any mention" over the known spans, and its gradient by the logits, (E,)."""
     known_E, target_E = gold_E >= 0, (gold_E > 0).float()
     logits_E = logits_E.detach().float()
     loss = F.binary_cross_entropy_with_logits(logits_E, target_E, reduction="none")
-    return float((loss * known_E).sum()), (logits_E.sigmoid() - target_E) * known_E
+    return (loss * known_E).sum(), (logits_E.sigmoid() - target_E) * known_E
 
 
-def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> tuple[float, Tensor]:
+def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> tuple[Tensor, Tensor]:
     """Binary cross-entropy summed over units and labels, and its gradient by the logits, (U, L).
 
     focus: weighs a label that does not hold by p ** focus, its probability, so that thousands of labels that are rarely
@@ -148,4 +169,4 @@ def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: floa
             wrong_UL = wrong_UL * (focus * F.logsigmoid(logits_UL)).exp()
         loss = -(right_UL + wrong_UL).sum()
         (gradient_UL,) = torch.autograd.grad(loss, logits_UL)
-    return float(loss.detach()), gradient_UL
+    return loss.detach(), gradient_UL

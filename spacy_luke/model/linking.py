@@ -52,14 +52,12 @@ def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int) -> Tensor:
     return shifted_C - sums_M.log()[owner_C]
 
 
-def candidate_cross_entropy(scores_C: Tensor, owner_C: Tensor, gold_M: Tensor) -> tuple[float, Tensor]:
+def candidate_cross_entropy(scores_C: Tensor, owner_C: Tensor, gold_M: Tensor) -> tuple[Tensor, Tensor]:
     """Cross-entropy summed over the mentions whose gold candidate is known, and its gradient by the scores (C,).
 
     gold_M: the place of each mention's gold entity among the C candidates, -1 where it is not known.
     """
     log_C = segment_softmax(scores_C.detach().float(), owner_C, len(gold_M))
-    known_M = gold_M >= 0
-    gold = gold_M[known_M]
-    gradient_C = log_C.exp() * known_M[owner_C]
-    gradient_C[gold] -= 1
-    return float(-log_C[gold].sum()), gradient_C
+    known_M, place_M = gold_M >= 0, gold_M.clamp(min=0)
+    gradient_C = (log_C.exp() * known_M[owner_C]).index_add(0, place_M, -known_M.to(log_C.dtype))
+    return -log_C[place_M].where(known_M, log_C.new_zeros(())).sum(), gradient_C

@@ -80,6 +80,12 @@ def find_positions(lengths: Sequence[int]) -> NDArray[np.int64]:
     return np.arange(sizes_B.sum()) - np.repeat(np.cumsum(sizes_B) - sizes_B, sizes_B)
 
 
+def first_rows(lengths: Sequence[int]) -> Tensor:
+    """The packed row of each window's first piece, on the host: (B,)."""
+    sizes_B = np.array(lengths, dtype=np.int64)
+    return torch.from_numpy(np.cumsum(sizes_B) - sizes_B)
+
+
 def plan_words(lengths: Sequence[int], *, device: torch.device) -> Plan:
     """Of windows whose words see words alone, made on the host (see `to_device`). device: where it shall be."""
     return Plan(torch.from_numpy(find_positions(lengths)), pack(lengths, device=device))
@@ -88,6 +94,20 @@ def plan_words(lengths: Sequence[int], *, device: torch.device) -> Plan:
 def plan_pairs(lengths: Sequence[int], counts: Sequence[int], *, device: torch.device) -> Plan:
     """The same of windows whose words and entities see one another. counts: entities of each window."""
     return Plan(torch.from_numpy(find_positions(lengths)), pack_pairs(lengths, counts, device=device))
+
+
+def make_windows(
+    pieces_N: NDArray[np.int64],
+    lengths: Sequence[int],
+    types_N: NDArray[np.int64] | None = None,
+    *,
+    device: torch.device,
+    counts: Sequence[int] | None = None,
+) -> Windows:
+    """Windows with their plan, made on the host (see `to_device`). device: where they shall be; counts: entities of
+    each window, where words see these."""
+    plan = plan_words(lengths, device=device) if counts is None else plan_pairs(lengths, counts, device=device)
+    return Windows(torch.from_numpy(pieces_N), lengths, None if types_N is None else torch.from_numpy(types_N), plan)
 
 
 def planned(windows: Windows, make: Callable[[], Plan]) -> tuple[Windows, Packing]:

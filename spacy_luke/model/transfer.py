@@ -24,6 +24,8 @@ def to_device(tree: Tree, device: torch.device) -> Tree:
     if device.type == "cpu":
         return tree
     here = {id(x): x for x in _tensors(tree) if x.device.type == "cpu"}
+    if not here:
+        return tree
     sent = dict(zip(here, _send(list(here.values()), device), strict=True))
     return cast(Tree, _replaced(tree, sent))
 

@@ -12,6 +12,7 @@ threads.
 """
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,12 +27,13 @@ from tqdm import tqdm
 
 from ..bridge.identity import Identity
 from ..model.precision import PRECISIONS, choose_precision
+from ..model.transfer import to_device
 from ..stores.atomic import mend
 from .measures import Measures, Totals, add_measured, averages, total_counts
 from .processes import Processes
 from .saving import RESUME, load_state, save_state
 from .stepper import OptimizerSettings, clip_gradients, freeze, make_stepper
-from .stream import Position, Stream, TrainingBatch, move_batch
+from .stream import Position, Stream, TrainingBatch
 
 METRICS = "metrics.jsonl"
 
@@ -104,9 +106,11 @@ def pretrain(
     model.train()
     for step in range(state["step"], settings.max_steps):
         parts, position = _take(batches, settings.accumulate)
-        measured += learn(parts, step=step)
+        learned = learn(parts)
+        measured += [part.measured for part in learned]
+        _check(learned, clip_gradients(model, optimizer.grad_clip), step=step)
         rate = optimizer.rate(step, settings.max_steps)
-        _step(model, stepper, rate, optimizer.grad_clip, name=f"step {step + 1}, whose last batch is {parts[-1].name},")
+        _step(stepper, rate)
         due = _due(step + 1, settings, evaluates=evaluate is not None)
         if any(due):
             add_measured(state["sums"], measured, processes)
@@ -188,48 +192,64 @@ def _take(batches: Iterator[tuple[TrainingBatch, Position]], n: int) -> tuple[li
     return [batch for batch, _ in taken], taken[-1][1]
 
 
+class _Learned(NamedTuple):
+    """name: of a batch; loss: its share of the step's."""
+
+    name: str
+    loss: Tensor
+    measured: Measures
+
+
 def _learn(
-    model: nn.Module, parts: Sequence[TrainingBatch], *, step: int, dtype: torch.dtype, processes: Processes
-) -> list[Measures]:
-    """Adds the gradients of a step's batches. RETURNS: what was measured on each."""
+    model: nn.Module, parts: Sequence[TrainingBatch], *, dtype: torch.dtype, processes: Processes
+) -> list[_Learned]:
+    """Adds the gradients of a step's batches."""
     totals = processes.sum(total_counts(parts))
     device = device_of(model)
-    measured = []
+    learned = []
     for i, batch in enumerate(parts):
         with processes.accumulating(model, is_last=i == len(parts) - 1):
-            measured.append(_backward(model, move_batch(batch, device), totals, dtype, step=step, size=processes.size))
-    return measured
+            loss, measured = _backward(model, to_device(batch, device), totals, dtype, size=processes.size)
+            learned.append(_Learned(batch.name, loss, measured))
+    return learned
 
 
 def _backward(
-    model: nn.Module, batch: TrainingBatch, totals: Totals, dtype: torch.dtype, *, step: int, size: int
-) -> Measures:
-    """Adds the gradient of a batch's share of the step's loss. size: of processes. RETURNS: what was measured."""
+    model: nn.Module, batch: TrainingBatch, totals: Totals, dtype: torch.dtype, *, size: int
+) -> tuple[Tensor, Measures]:
+    """Adds the gradient of a batch's share of the step's loss. size: of processes. RETURNS: the loss, and what was
+    measured."""
     with torch.autocast(device_of(model).type, dtype=dtype, enabled=dtype != torch.float32):
         result: tuple[Tensor, Measures] = model(batch, totals)
     loss, measured = result
-    if not torch.isfinite(loss):
-        values = {name: float(total / count.clamp(min=1)) for name, (total, count) in measured.items()}
+    (loss * size).backward()  # processes average their gradients
+    return loss.detach(), measured
+
+
+def _check(learned: Sequence[_Learned], norm: Tensor, *, step: int) -> None:
+    """Raises ValueError, before the step, for a loss or a norm of the gradient that is no number. A GPU is waited for
+    once."""
+    *losses, size = torch.stack([*(part.loss.float() for part in learned), norm.float()]).tolist()
+    for part, loss in zip(learned, losses, strict=True):
+        if not math.isfinite(loss):
+            values = {name: float(total / count.clamp(min=1)) for name, (total, count) in part.measured.items()}
+            raise ValueError(
+                f"The loss of step {step + 1} is {loss} in the batch {part.name} ({_shown(values)}). Look at this part "
+                "of the data, or lower learn_rate; training can go on from the last saved state with --resume."
+            )
+    if not math.isfinite(size):
         raise ValueError(
-            f"The loss of step {step + 1} is {float(loss.detach())} in the batch {batch.name} ({_shown(values)}). "
-            "Look at this part of the data, or lower learn_rate; training can go on from the last saved state with "
+            f"The gradient of step {step + 1}, whose last batch is {learned[-1].name}, is not finite (norm {size}). "
+            "Lower learn_rate, or look at this part of the data; training can go on from the last saved state with "
             "--resume."
         )
-    (loss * size).backward()  # processes average their gradients
-    return measured
 
 
 def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def _step(model: nn.Module, stepper: torch.optim.Optimizer, rate: float, clip: float, *, name: str) -> None:
-    norm = clip_gradients(model, clip)
-    if not torch.isfinite(norm):
-        raise ValueError(
-            f"The gradient of {name} is not finite (norm {float(norm)}). Lower learn_rate, or look at this part of the "
-            "data; training can go on from the last saved state with --resume."
-        )
+def _step(stepper: torch.optim.Optimizer, rate: float) -> None:
     for group in stepper.param_groups:
         group["lr"] = rate * group["multiple"]
     stepper.step()

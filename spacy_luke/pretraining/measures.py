@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..model.transfer import to_device, to_host
 from .processes import Processes
-from .stream import TrainingBatch, move_batch
+from .stream import TrainingBatch
 
 Measures = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
 Totals = dict[str, float]  # the counts of all batches of a step
@@ -20,10 +21,9 @@ def total_counts(batches: Sequence[TrainingBatch]) -> Totals:
 def add_measured(sums: Sums, measured: Sequence[Measures], processes: Processes) -> None:
     """Exact in float64 whenever it is called, so that a saved state in between changes nothing."""
     new: dict[tuple[str, int], float] = {}
-    for part in measured:
-        for name, pair in part.items():
-            for i, value in enumerate(pair):
-                new[name, i] = new.get((name, i), 0.0) + float(value)
+    found = [((name, i), value) for part in measured for name, pair in part.items() for i, value in enumerate(pair)]
+    for (key, _), value in zip(found, to_host([value for _, value in found]), strict=True):
+        new[key] = new.get(key, 0.0) + float(value)
     for (name, i), total in processes.sum(new).items():
         sums.setdefault(name, [0.0, 0.0])[i] += total
 
@@ -39,5 +39,5 @@ def average(model: nn.Module, *, batches: Sequence[TrainingBatch]) -> dict[str, 
     device = next(model.parameters()).device
     with torch.no_grad():
         for batch in batches:
-            add_measured(sums, [model(move_batch(batch, device))[1]], Processes())
+            add_measured(sums, [model(to_device(batch, device))[1]], Processes())
     return {name: total / count for name, (total, count) in sums.items() if count}

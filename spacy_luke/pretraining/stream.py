@@ -6,11 +6,8 @@ needs to know of it.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import Field, asdict, dataclass, fields, replace
+from dataclasses import Field, asdict, dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
-
-import torch
-from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -49,13 +46,6 @@ InstanceT_co = TypeVar("InstanceT_co", covariant=True)
 InstanceT = TypeVar("InstanceT")
 
 
-class DataclassInstance(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
-DataclassT = TypeVar("DataclassT", bound=DataclassInstance)
-
-
 class Source(Protocol[InstanceT_co]):
     """Where instances come from; the same position always gives the same ones.
 
@@ -89,15 +79,3 @@ def batch_instances(
             batches += 1
             yield held[rank::world_size], replace(after, batches=batches)
             held = []
-
-
-def move_batch(batch: DataclassT, device: torch.device) -> DataclassT:
-    """A batch with all its tensors on a device, also those in dataclasses of its own."""
-    changes: dict[str, Any] = {}
-    for field in fields(batch):
-        value = getattr(batch, field.name)
-        if isinstance(value, Tensor):
-            changes[field.name] = value.to(device, non_blocking=True)
-        elif hasattr(value, "__dataclass_fields__"):
-            changes[field.name] = move_batch(value, device)
-    return replace(batch, **changes)

@@ -4,6 +4,7 @@ import spacy
 from spacy.tokens import Span
 from spacy.training import Example
 
+from spacy_luke.annotations import set_queries, set_questions
 from tests import pipelines
 from tests.components import known
 from tests.components.linker import linked
@@ -27,6 +28,8 @@ def luke_examples(nlp, windows=1):
     for text in luke_texts(windows):
         gold, given = pipelines.make_gold(nlp, text), nlp.make_doc(text)
         given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
+        set_questions(given, [pipelines.QUESTION])
+        set_queries(given, [pipelines.QUERY])
         examples.append(Example(given, gold))
     return examples
 

@@ -68,6 +68,10 @@ class GPUTensor(torch.Tensor):
     def __repr__(self):
         return f"GPUTensor({self.values_!r})"
 
+    def tolist(self):
+        """torch has none for tensors of a subclass."""
+        return self.cpu().tolist()
+
     @classmethod
     def __torch_dispatch__(cls, func, kinds, args=(), kwargs=None):
         return PretendedGPU.now.run(func, args, kwargs or {})
@@ -134,7 +138,7 @@ class PretendedGPU(TorchDispatchMode):
     def _count_copy(self, *, from_gpu, to_gpu, x):
         if from_gpu and not to_gpu:
             self.waits[f"to the CPU, {place()}"] += 1
-        if to_gpu and not from_gpu and x.dim():
+        if to_gpu and not from_gpu and x.dim() and x.numel():
             self.transfers[place()] += 1
 
     def _count_wait(self, func, args, some_here):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spacy_luke.checkpoint.configs import archive_config, luke_config
 from spacy_luke.checkpoint.names import archive_names, luke_names
-from spacy_luke.model.answers import start_end_cross_entropy
+from spacy_luke.model.answers import gold_answers, start_end_cross_entropy
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
@@ -148,12 +148,16 @@ def _error(expected: Tensor, got: Tensor) -> float:
     return float((expected - got.detach()).abs().max())
 
 
+def answer_loss(logits_N2: Tensor, lengths: list[int], places_B2: Tensor) -> tuple[Tensor, Tensor]:
+    return start_end_cross_entropy(logits_N2, gold_answers(places_B2.numpy(), lengths))
+
+
 def loss_of_answers(case: Any) -> float:
     """From the reference's own logits, padding among them as there; it ignores places beyond the end."""
     means = []
     for side in ("start", "end"):
         losses = [
-            start_end_cross_entropy(logits[:, None].expand(-1, 2), [len(logits)], torch.stack([place, place])[None])[0]
+            float(answer_loss(logits[:, None].expand(-1, 2), [len(logits)], torch.stack([place, place])[None])[0])
             for logits, place in zip(case.outputs[f"{side}_logits"], case.inputs[f"{side}_positions"])
             if place < len(logits)
         ]

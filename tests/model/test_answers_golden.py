@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.model.answers import AnswerHead, start_end_cross_entropy
+from spacy_luke.model.answers import AnswerHead
 from spacy_luke.model.heads import EntityHead, binary_cross_entropy
-from tests.model.golden import Case, loss_of_answers, read_case
+from tests.model.golden import Case, answer_loss, loss_of_answers, read_case
 
 QA = ["luke_squad", "hf_luke_question_answering"]
 
@@ -84,7 +84,7 @@ def test_loss_is_that_of_torch(lengths):
     torch.manual_seed(len(lengths))
     logits = torch.randn(sum(lengths), 2, requires_grad=True)
     gold = torch.stack([torch.tensor([torch.randint(n, ()).item() for n in lengths]) for _ in range(2)], 1)
-    loss, gradient = start_end_cross_entropy(logits, lengths, gold)
+    loss, gradient = answer_loss(logits, lengths, gold)
     expected = sum(
         F.cross_entropy(part[None, :, i], gold[b, i][None]) / 2
         for b, part in enumerate(logits.split(lengths))

@@ -172,7 +172,7 @@ def check_gradient(function, x, gradient):
         up, down = x.clone(), x.clone()
         up.view(-1)[i] += step
         down.view(-1)[i] -= step
-        wanted = (function(up) - function(down)) / (2 * step)
+        wanted = (float(function(up)) - float(function(down))) / (2 * step)
         assert float(gradient.view(-1)[i]) == pytest.approx(wanted, abs=2e-3)
 
 

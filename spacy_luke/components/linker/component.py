@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
@@ -17,11 +18,11 @@ from ...architectures.entity_linker import LinkerModel, create_candidate_head, f
 from ...batch.batches import batch_items
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
-from ...bridge.wrapper import to_tensor
 from ...checkpoint.contents import Checkpoint, LukeCheckpoint
 from ...encoders.luke import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import candidate_cross_entropy
+from ...model.transfer import to_device
 from ..factories import model_block, register
 from ..mentions import Mention, SpanGroupGetter
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, check_positives
@@ -142,8 +143,9 @@ class LukeLinker(LinkerSettings, KBComponent):
     def loss_weight(self, batch: LinkBatch) -> float:
         return float(len(batch.scored_S))
 
-    def get_loss(self, batch: LinkBatch, scores_C: Tensor) -> tuple[float, tuple[Any, ...]]:
-        owner_C, gold_S = (to_tensor(x, scores_C.device) for x in (batch.owner_C, batch.gold_C()))
+    def get_loss(self, batch: LinkBatch, scores_C: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
+        arrays = (batch.owner_C, batch.gold_C())
+        owner_C, gold_S = to_device(tuple(map(torch.from_numpy, arrays)), scores_C.device)
         loss, gradient = candidate_cross_entropy(scores_C, owner_C, gold_S)
         return loss, (gradient,)
 

@@ -21,6 +21,7 @@ from ...architectures.entity_linker import LinkerModel, encode_link_words
 from ...batch.batches import batch_items
 from ...batch.linking import MASKED, LinkItem, LinkVectors, make_link_batch
 from ...model.linking import segment_softmax
+from ...model.transfer import to_host
 
 INFERENCE = ("global", "local")
 
@@ -174,8 +175,7 @@ def _run_global(
 
 def _probabilities(model: LinkerModel, batch: Any) -> list[np.ndarray]:
     """Of each scored token of a batch the probabilities of its candidates (K,)."""
-    scores_C = model.predict(batch)
-    owner_C = torch.from_numpy(batch.owner_C).to(scores_C.device)
-    log_C = segment_softmax(scores_C, owner_C, len(batch.scored_S))
+    (scores_C,) = to_host([model.predict(batch)])
+    log_C = segment_softmax(scores_C, torch.from_numpy(batch.owner_C), len(batch.scored_S))
     ends = np.cumsum(np.bincount(batch.owner_C, minlength=len(batch.scored_S)))
-    return np.split(log_C.exp().cpu().numpy(), ends[:-1])
+    return np.split(log_C.exp().numpy(), ends[:-1])

@@ -46,20 +46,23 @@ class FoundSpans:
 
 
 def read_spans(batch: SpanBatch, scores: SpanScores, *, none_bias: float) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """For each document of the batch a row (start, end, class, logit, probability, margin) for each span found."""
+    """For each document of the batch a row (start, end, class, logit, probability, margin) for each span found.
+
+    scores: on the host.
+    """
     logits_KL = scores.logits_KL
     if none_bias:
         logits_KL = torch.cat([logits_KL[:, :1] + none_bias, logits_KL[:, 1:]], 1)
     label_K = logits_KL.argmax(-1)
     some_K = label_K > 0
-    kept = scores.kept_K[some_K].cpu().numpy()
+    kept = scores.kept_K[some_K].numpy()
     if not len(kept):
         return
     best = label_K[some_K, None]
-    logit = logits_KL[some_K].gather(1, best)[:, 0].cpu().numpy()
-    probability = logits_KL[some_K].softmax(-1).gather(1, best)[:, 0].cpu().numpy()
-    margin = logit - (logits_KL[some_K, 0].cpu().numpy() - none_bias)
-    label = best[:, 0].cpu().numpy()
+    logit = logits_KL[some_K].gather(1, best)[:, 0].numpy()
+    probability = logits_KL[some_K].softmax(-1).gather(1, best)[:, 0].numpy()
+    margin = logit - (logits_KL[some_K, 0].numpy() - none_bias)
+    label = best[:, 0].numpy()
     rows = np.stack([batch.start_E[kept], batch.end_E[kept], label, logit, probability, margin], 1)
     owner = batch.owner_E()[kept]
     for i in np.unique(owner).tolist():

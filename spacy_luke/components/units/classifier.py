@@ -21,6 +21,7 @@ from ...batch.entities import EntityBatch, EntityItem, batch_entities
 from ...batch.windows import CONTEXTS
 from ...bridge.finite import check_scores
 from ...checkpoint.contents import Checkpoint
+from ...model.transfer import to_host
 from ..base import LukeComponent
 from ..extents import WindowSettings
 from ..factories import Function, Setting
@@ -167,8 +168,8 @@ class UnitClassifier(WindowSettings, LukeComponent):
     def scored(
         self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]
     ) -> Iterator[tuple[EntityBatch, Tensor]]:
-        """Batches of the units of all Docs, and their logits (U, L). lost: gets of each Doc the units that cannot be
-        encoded."""
+        """Batches of the units of all Docs, and their logits (U, L), on the host. lost: gets of each Doc the units
+        that cannot be encoded."""
         task = self.input()
         with self.predicting():
             items = (
@@ -177,7 +178,7 @@ class UnitClassifier(WindowSettings, LukeComponent):
                 for item in self.items(doc, units, owner=i, task=task, lost=lost[i])
             )
             for batch in batch_entities(items, size=self.batch_size):
-                logits_UL = self.model.predict(batch)
+                (logits_UL,) = to_host([self.model.predict(batch)])
                 check_scores(logits_UL, batch.owner_U, docs, name=self.name)
                 yield batch, logits_UL
 
@@ -294,7 +295,7 @@ class UnitClassifier(WindowSettings, LukeComponent):
         """Of each unit and class (U, L), -inf of a unit that cannot be encoded."""
         logits_UL = np.full((len(asked), len(self.classes)), -np.inf, dtype=np.float32)
         for batch, rows_UL in self.scored([doc], [asked], [[]]):
-            logits_UL[batch.number_U()] = rows_UL.cpu().numpy()
+            logits_UL[batch.number_U()] = rows_UL.numpy()
         return logits_UL
 
     def probabilities(self, doc: Doc, asked: Units) -> NDArray[np.float32]:

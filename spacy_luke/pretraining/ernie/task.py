@@ -63,7 +63,7 @@ def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tenso
         measured[name] = (hits.sum(), one * len(right))
     for kind, name in enumerate(KINDS):
         chosen = batch.kinds_A == kind
-        measured[f"dea_acc_{name}"] = (hits[chosen].sum(), chosen.sum())
+        measured[f"dea_acc_{name}"] = ((hits * chosen).sum(), chosen.sum())
     if batch.allowed_AC is None:
         chance = one * len(batch.gold_A) / max(1, len(batch.candidates_CH) - 1)
     else:

@@ -22,8 +22,9 @@ from ...checkpoint.contents import LukeCheckpoint
 from ...checkpoint.special import add_special_entities
 from ...entity_vocab import EntityVocab
 from ...model.config import LukeConfig
-from ...model.luke import LukeEncoder, initialize
+from ...model.luke import LukeEncoder, first_rows, initialize
 from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead, summed_cross_entropy
+from ...model.transfer import to_device
 from ...vectors.store import EntityVectors
 from ..measures import Measures, Totals
 from .windows import LukeBatch
@@ -86,7 +87,7 @@ class LukePretraining(nn.Module):
             logits_AR, gold_A = self._entity_logits(entities_ED[batch.asked_A], table_RE, batch)
             sums["entities"] = _measure("entity", logits_AR, gold_A, measured)
         if self.page_head is not None:
-            guessed_BE = self.page_head(words_ND[_starts(batch.windows.lengths, device=self.device)]).float()
+            guessed_BE = self.page_head(words_ND[to_device(first_rows(batch.windows.lengths), self.device)]).float()
             errors_B = (guessed_BE - F.embedding(batch.pages_B, table_RE, sparse=self.sparse).float()).pow(2).mean(1)
             sums["pages"] = errors_B.sum()
             measured["page"] = (sums["pages"].detach(), _number(len(errors_B), errors_B))
@@ -118,11 +119,6 @@ def _measure(name: str, logits_KC: Tensor, gold_K: Tensor, measured: Measures) -
 
 def _number(n: int, like: Tensor) -> Tensor:
     return torch.full((), float(n), device=like.device)
-
-
-def _starts(lengths: object, *, device: torch.device) -> Tensor:
-    sizes = torch.tensor(lengths)
-    return (sizes.cumsum(0) - sizes).to(device)
 
 
 def load_luke_pretraining(

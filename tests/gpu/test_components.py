@@ -1,0 +1,137 @@
+"""Each component on a pretended GPU: what it finds and learns is what it does on the CPU, and how often it waits."""
+
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from spacy_luke.bridge.optimizer import make_adamw
+from tests.components.every import facts
+from tests.gpu.components import ERNIE, LUKE, make_known, make_luke, make_shared
+from tests.gpu.pretended import PretendedGPU, to_gpu
+
+CASES = [*((name, attention) for name in LUKE for attention in ("one_way", "full")), *((name, "") for name in ERNIE)]
+CASES.append(("shared", "one_way"))
+PREDICTION = {"luke_encoder": 2, "ernie_encoder": 2}  # waits of a batch, 1 of others: scores that are checked, vectors
+UPDATE = {("luke_ner", "one_way"): 2}  # 1 of others: a batch of the first waits for what its proposer has chosen
+SPACYS = ("tagger", "textcat", "soft_textcat", "sentencizer")  # their waits are spaCy's
+
+
+@pytest.fixture
+def make(request, store, vectors):
+    def build(name, attention, layers):
+        if name == "shared":
+            return make_shared(layers=layers)
+        if name in ERNIE:
+            return make_known(name, vectors, layers=layers + 1)
+        return make_luke(name, attention, store, layers=layers)
+
+    return build
+
+
+@contextmanager
+def counted(component):
+    """Counts the passes of a component's model: batches, and of decisions one after another each step."""
+    model, passes = component.model, []
+    plain = model._func
+
+    def run(model, batch, is_train):
+        passes.append(is_train)
+        return plain(model, batch, is_train)
+
+    model._func = run
+    yield passes
+    model._func = plain
+
+
+def docs_of(examples):
+    return [x.predicted for x in examples]
+
+
+def learned(nlp, examples, steps=2):
+    """Losses of some steps, and the parameters after them, on the host."""
+    optimizer, found = make_adamw(learn_rate=1e-3, grad_clip=1.0), []
+    for _ in range(steps):
+        losses = nlp.update(examples(nlp, 3), sgd=False, drop=0.0)
+        for _, component in nlp.pipeline:
+            if hasattr(component, "finish_update"):
+                component.finish_update(optimizer)
+        found.append(losses)
+    assert all(type(loss) in (int, float) for losses in found for loss in losses.values())
+    shims = {shim for _, x in nlp.pipeline if hasattr(x, "own_shims") for shim in x.own_shims.values()}
+    parameters = [sorted((n, p.detach().cpu()) for n, p in shim.module.named_parameters()) for shim in shims]
+    return found, sorted(parameters, key=lambda x: [n for n, _ in x])
+
+
+@pytest.mark.parametrize(("name", "attention"), CASES)
+def test_results_are_those_of_the_cpu(name, attention, make):
+    (here, examples), (there, _) = (make(name, attention, 2) for _ in range(2))
+    expected = [facts(doc) for doc in here.pipe(docs_of(examples(here, 7)))]
+    assert any(expected)
+    with PretendedGPU() as gpu:
+        to_gpu(there)
+        found = [facts(doc) for doc in there.pipe(docs_of(examples(there, 7)))]
+        assert gpu.transfers
+        losses, parameters = learned(there, examples)
+    assert [set(x) for x in found] == [set(x) for x in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
+    expected_losses, expected_parameters = learned(here, examples)
+    for one, other in zip(losses, expected_losses, strict=True):
+        assert one == pytest.approx(other, rel=1e-3, abs=1e-4)
+    for one, other in zip(parameters, expected_parameters, strict=True):
+        for (x_name, x), (y_name, y) in zip(one, other, strict=True):
+            assert x_name == y_name
+            # Of gradients that are nothing but error AdamW makes whole steps.
+            assert float((x - y).abs().mean()) < 2e-4, x_name
+    assert any(not torch.equal(x, y) for (_, x), (_, y) in zip(parameters[0], fresh(make, name, attention)))
+
+
+def fresh(make, name, attention):
+    nlp, _ = make(name, attention, 2)
+    shims = {shim for _, x in nlp.pipeline if hasattr(x, "own_shims") for shim in x.own_shims.values()}
+    return sorted((sorted(shim.module.named_parameters()) for shim in shims), key=lambda x: [n for n, _ in x])[0]
+
+
+@pytest.mark.parametrize(("layers", "windows"), [(2, 1), (5, 7)])
+@pytest.mark.parametrize(("name", "attention"), CASES)
+def test_waits_and_transfers(name, attention, layers, windows, make):
+    """They are the same however many layers and windows there are."""
+    nlp, examples = make(name, attention, layers)
+    with PretendedGPU() as gpu:
+        to_gpu(nlp)
+        docs = docs_of(examples(nlp, windows))
+        for component_name, component in nlp.pipeline:
+            gpu.forget()
+            with counted(component) if component_name not in SPACYS else contextmanager(lambda: iter([[]]))() as passes:
+                docs = list(component.pipe(docs))
+            if component_name in SPACYS:
+                continue
+            n = 1 if component_name in PREDICTION else len(passes)
+            assert n
+            assert gpu.waits.total() == n * PREDICTION.get(component_name, 1), gpu.waits
+            assert gpu.transfers.total() <= 3 * n, gpu.transfers
+        given = examples(nlp, windows)
+        for component_name, component in nlp.pipeline:
+            gpu.forget()
+            if component_name in SPACYS:
+                continue
+            with counted(component) as passes:
+                component.update(given, drop=0.0)
+            n = 1 if component_name in PREDICTION else len(passes)
+            assert n
+            most = UPDATE.get((component_name, attention), 1)
+            assert gpu.waits.total() == most + (n - 1) * (most - 1), gpu.waits  # losses of all batches come at once
+            assert gpu.transfers.total() <= 3 * n, gpu.transfers
+
+
+@pytest.mark.parametrize("grad_clip", [0.0, 1.0])
+def test_waits_of_a_step(grad_clip, make):
+    """The norm of the gradient, where it is clipped."""
+    nlp, examples = make("luke_ner", "one_way", 2)
+    with PretendedGPU() as gpu:
+        to_gpu(nlp)
+        nlp.update(examples(nlp, 1), sgd=False)
+        gpu.forget()
+        nlp.get_pipe("luke_ner").finish_update(make_adamw(learn_rate=1e-3, grad_clip=grad_clip))
+        assert (gpu.waits.total(), gpu.transfers.total()) == (int(grad_clip > 0), 0)
