@@ -131,6 +131,8 @@ def test_losses(name, part, luke, ernie):
                 ValueError, match=rf"^'{name}': expected a number as the loss, but it is (nan|inf) after 0 step"
             ):
                 component.update(examples)
+        assert all(p.grad is None for _, p in component.named_parameters())  # nothing is left for the next step
+        assert component.encoder.sharing is None or name not in component.encoder.sharing.shares
 
 
 @pytest.mark.parametrize("name", [*NAMES, *ERNIE])

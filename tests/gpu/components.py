@@ -85,10 +85,11 @@ def make_known(name, vectors, *, layers=3):
     """The same for ERNIE's components."""
     weights = lambda: make_ernie(vectors, num_layers=layers)  # noqa: E731
     if name != "soft_textcat":
-        nlp, _ = known.make([name], vectors, weights=weights, **{name: {"batch_size": AT_ONCE, **known.ALWAYS[name]}})
+        config = {"batch_size": AT_ONCE, "model": {"encoder": PRECISION}, **known.ALWAYS[name]}
+        nlp, _ = known.make([name], vectors, weights=weights, **{name: config})
         return nlp, known_examples
     nlp = spacy.blank("en")
-    nlp.add_pipe("ernie_encoder", config={"overlap": 8, "batch_size": AT_ONCE})
+    nlp.add_pipe("ernie_encoder", config={"overlap": 8, "batch_size": AT_ONCE, "model": PRECISION})
     nlp.add_pipe(name, config={"model": textcat_model("words")})
     examples = known_examples(nlp)
     nlp.get_pipe("ernie_encoder").initialize(lambda: examples, nlp=nlp, weights=weights)
