@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.pipeline.spancat import Suggester
@@ -20,16 +19,14 @@ from ..batch.batches import Item, SpanBatch, batch_items, make_batch, split_span
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
-from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.heads import binary_cross_entropy, cross_entropy
-from ..model.transfer import to_host
 from .base import LukeComponent, need_gold
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
-from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, read_spans
+from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, on_host, read_spans
 from .spans.gold import (
     SpanSurvey,
     crossing_message,
@@ -173,21 +170,10 @@ class LukeNER(WindowSettings, LukeComponent):
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
             for batch in batch_items(items, size=self.batch_size, make=make_batch):
-                scores = self._on_host(batch, self.model.predict(batch), docs)
+                scores = on_host(batch, self.model.predict(batch), docs, name=self.name)
                 for owner, rows in read_spans(batch, scores, none_bias=none_bias):
                     found[owner].append(rows)
         return [FoundSpans.joined(parts) for parts in found]
-
-    def _on_host(self, batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc]) -> SpanScores:
-        """Without the proposals, of which it is asked only whether they are numbers: a GPU is waited for once."""
-        proposals_E, asked = scores.proposals_E, [scores.kept_K, scores.logits_KL]
-        if proposals_E is not None:
-            asked.append(torch.isfinite(proposals_E).all())
-        kept_K, logits_KL, *are_numbers = to_host(asked)
-        if proposals_E is not None and not all(are_numbers):
-            check_scores(proposals_E, batch.owner_E, docs, name=self.name)
-        check_scores(logits_KL, lambda: batch.owner_E()[kept_K.numpy()], docs, name=self.name)
-        return SpanScores(kept_K, logits_KL, None)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
         key = self.spans_key

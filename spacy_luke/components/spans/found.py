@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from spacy.tokens import Doc
 
 from ...architectures.span_classifier import SpanScores
 from ...batch.batches import SpanBatch
 from ...batch.decode import greedy_flat
+from ...bridge.finite import check_scores
+from ...model.transfer import to_host
 
 BIAS_LIMIT = 6.0  # of the biases that `best_bias` tries, in steps of a quarter
 
@@ -43,6 +46,19 @@ class FoundSpans:
         if flat:
             chosen = chosen[greedy_flat(self.start_E[chosen], self.end_E[chosen], self.logit_E[chosen])]
         return list(zip(*(x[chosen].tolist() for x in (self.start_E, self.end_E, self.label_E)), strict=True))
+
+
+def on_host(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: str) -> SpanScores:
+    """The scores of a batch without the proposals, of which it is asked only whether they are numbers: a GPU is waited
+    for once. Raises ValueError, naming the component `name`, where one is none."""
+    proposals_E, asked = scores.proposals_E, [scores.kept_K, scores.logits_KL]
+    if proposals_E is not None:
+        asked.append(torch.isfinite(proposals_E).all())
+    kept_K, logits_KL, *are_numbers = to_host(asked)
+    if proposals_E is not None and not all(are_numbers):
+        check_scores(proposals_E, batch.owner_E, docs, name=name)
+    check_scores(logits_KL, lambda: batch.owner_E()[kept_K.numpy()], docs, name=name)
+    return SpanScores(kept_K, logits_KL, None)
 
 
 def read_spans(batch: SpanBatch, scores: SpanScores, *, none_bias: float) -> Iterator[tuple[int, NDArray[np.float64]]]:
