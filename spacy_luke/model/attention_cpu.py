@@ -116,8 +116,10 @@ def join(one: AttentionPart, other: AttentionPart) -> Tensor:
 
 
 def has_log_sums(x: Tensor) -> bool:
-    """Whether the fused kernel that gives log-sums may be used for such a tensor."""
-    return x.device.type == "cpu" and not torch.is_grad_enabled() and is_kernel_right()
+    """Whether the fused kernel that gives log-sums may be used for such a tensor. A compiled graph cannot ask whether
+    it is right."""
+    here = x.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return here and is_kernel_right()
 
 
 @cache

@@ -1,0 +1,64 @@
+"""The encoder's passes are one graph each: nothing in them asks a tensor for its values."""
+
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_luke.model.luke import LukeEncoder, Mentions, make_windows
+from spacy_luke.model.packing import entity_rows
+from tests.tiny import make_checkpoint
+
+CPU = torch.device("cpu")
+LENGTHS, COUNTS = [5, 7, 7, 6], [2, 0, 3, 1]
+NEEDED = pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler of C++")
+CASES = list(itertools.product(["eager", "aot_eager"], [False, True], [False, True], [0.0, 9.0]))
+CASES += [pytest.param("inductor", training, False, 9.0, marks=NEEDED) for training in (False, True)]  # minutes each
+
+
+def make_encoder(*, training):
+    checkpoint = make_checkpoint(dropout=0.0, attention_dropout=0.0)
+    encoder = LukeEncoder(checkpoint.config)
+    encoder.load_state_dict({name: checkpoint.tensors[f"encoder.{name}"] for name in encoder.state_dict()})
+    return encoder.train(training)
+
+
+def make_mentions(rows):
+    counts = sum(COUNTS)
+    return Mentions(
+        torch.full((counts,), 3), torch.tensor([1, 2, 1, 2, 3, 1]), torch.full((counts,), 3), COUNTS, rows=rows
+    )
+
+
+def passes(encoder, run, *, full):
+    """States of words and entities, by passes that `run` may compile."""
+    windows = make_windows(np.arange(sum(LENGTHS)), LENGTHS, device=CPU, counts=COUNTS if full else None)
+    if full:
+        return run(encoder.forward)(windows, make_mentions(None))
+    words = run(encoder.encode_words)(windows)
+    rows = entity_rows(windows.plan.packing, COUNTS)
+    return words.states_ND, run(encoder.encode_entities)(words, make_mentions(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(("backend", "training", "full", "waste"), CASES)
+def test_passes_compile_as_one_graph(backend, training, full, waste, monkeypatch):
+    """waste: 9.0 pads all windows to one group, as a GPU has them; equal states, and equal gradients in training."""
+    monkeypatch.setattr("spacy_luke.model.packing.tolerated_waste", lambda device: waste)
+    torch._dynamo.reset()
+    found = []
+    for run in (lambda f: f, lambda f: torch.compile(f, fullgraph=True, backend=backend)):
+        encoder = make_encoder(training=training)
+        with torch.set_grad_enabled(training):
+            states = passes(encoder, run, full=full)
+        if training:
+            sum(x.pow(2).sum() for x in states).backward()
+        found.append([*states, *(p.grad for p in encoder.parameters() if p.grad is not None)])
+    plain, compiled = found
+    assert len(plain) == len(compiled)
+    assert not training or len(plain) > 2 + 2 * len(encoder.layers)
+    for one, other in zip(compiled, plain, strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-4)
