@@ -24,11 +24,11 @@ from products import Products, Shapes
 from spacy_luke.corpus.shards import Example
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import initialize
+from spacy_luke.model.transfer import to_device
 from spacy_luke.pretraining.luke.masking import MaskingSettings
 from spacy_luke.pretraining.luke.task import LukePretraining
 from spacy_luke.pretraining.luke.windows import Drawn, LukeWindows
 from spacy_luke.pretraining.stepper import OptimizerSettings, make_stepper
-from spacy_luke.pretraining.stream import move_batch
 from spacy_luke.text.tokenizer import PieceTokenizer
 
 RESULTS = Path(__file__).parent / "results"
@@ -191,7 +191,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {"step": [], "products": []}
 
     def step(drawn: Sequence[Drawn]) -> float:
-        batch = move_batch(windows.collate(drawn), device)
+        batch = to_device(windows.collate(drawn), device)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=half):
             loss, _ = model(batch)
         loss.backward()
