@@ -237,11 +237,6 @@ def to_tensor(array: np.ndarray, device: torch.device) -> Tensor:
     return to_device(torch.from_numpy(array), device)
 
 
-def optional_tensor(array: np.ndarray | None, device: torch.device) -> Tensor | None:
-    """For what an input may lack, such as token types."""
-    return None if array is None else to_tensor(array, device)
-
-
 def to_floats(x: Tensor) -> FloatsXd:
     """For Thinc. A cast, as `torch2xp` does not say of which type the numbers are."""
     return cast(FloatsXd, torch2xp(x))

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .dropout import Dropout
-from .transfer import to_device
 
 FEATURES = {"all": 3, "words": 2, "entity": 1}  # how many states a span's features join
 
@@ -130,11 +129,6 @@ def choose_best(scores_E: Tensor, choice: Choice) -> Tensor:
     order_E = torch.argsort(scores_E, descending=True, stable=True)
     order_E = order_E[torch.argsort(choice.window_E[order_E], stable=True)]
     return torch.sort(order_E[choice.kept_K]).values
-
-
-def keep_best(scores_E: Tensor, counts: Sequence[int], budgets: Sequence[int]) -> Tensor:
-    """`choose_best`, of a choice that is not planned."""
-    return choose_best(scores_E, to_device(plan_choice(counts, budgets), scores_E.device))
 
 
 def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from spacy_luke.batch.windows import Spans
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.luke import build_luke_encoder
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.heads import cross_entropy, keep_best
+from spacy_luke.model.heads import choose_best, cross_entropy, plan_choice
 from spacy_luke.model.luke import Mentions, Windows
 from tests.model.noise import add_noise
 
@@ -85,7 +85,7 @@ def test_prediction_equals_the_modules(mode):
     if mode == "proposed":
         proposals = torch.cat([x for _, x in by_hand])
         torch.testing.assert_close(scores.proposals_E, proposals, atol=1e-6, rtol=1e-5)
-        kept = keep_best(proposals, COUNTS, [2, 2, 2])
+        kept = choose_best(proposals, plan_choice(COUNTS, [2, 2, 2]))
         assert len(kept) == 5
     else:
         assert scores.proposals_E is None
@@ -110,7 +110,7 @@ def test_gradients_equal_autograd_and_one_by_one(mode):
                     known = gold >= 0
                     target = (gold > 0).float()
                     loss = loss + F.binary_cross_entropy_with_logits(proposals[known], target[known], reduction="sum")
-                    best = keep_best(proposals.detach(), [len(gold)], [2])
+                    best = choose_best(proposals.detach(), plan_choice([len(gold)], [2]))
                     kept = sorted({*best.tolist(), *torch.nonzero(gold > 0).flatten().tolist()})
                     logits, gold = logits[kept], gold[kept]
                 loss = loss + F.cross_entropy(logits, gold, ignore_index=-1, reduction="sum")

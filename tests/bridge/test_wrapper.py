@@ -14,7 +14,7 @@ from safetensors.torch import load, save
 from thinc.api import Adam, Model, chain
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.bridge.wrapper import TorchShim, optional_tensor, shims_of, to_tensor
+from spacy_luke.bridge.wrapper import TorchShim, shims_of, to_tensor
 from tests.bridge.nets import make_shim, run
 
 # ---- building
@@ -177,8 +177,6 @@ def test_inside_a_thinc_model():
 
 
 def test_to_tensor():
-    assert optional_tensor(None, torch.device("cpu")) is None
-    assert optional_tensor(np.array([3]), torch.device("cpu")).tolist() == [3]
     got = to_tensor(np.array([1, 2], dtype=np.int64), torch.device("cpu"))
     assert got.dtype == torch.int64
     assert got.tolist() == [1, 2]

@@ -1,5 +1,6 @@
 """The share of the harness that runs with the tests, and what the harness does with cases that fail, die and hang."""
 
+import multiprocessing
 import os
 import random
 import signal
@@ -82,7 +83,7 @@ def test_the_command_goes_on(tmp_path, monkeypatch, capsys):
         main(["--kinds", "nothing"])
 
 
-def share(name, folder, *, wanted, seed):
+def share(name: str, folder: Path, wanted: int, seed: int) -> None:
     kind = KINDS[name]()
     (folder / "made").mkdir()
     kind.shorten()
@@ -93,12 +94,25 @@ def share(name, folder, *, wanted, seed):
     assert run.tried >= wanted
 
 
+def share_alone(name: str, folder: Path, wanted: int, seed: int) -> None:
+    """In a process of its own, as the command: what other tests left here (threads of autograd) is not to be forked."""
+    process = multiprocessing.get_context("spawn").Process(target=share, args=(name, folder, wanted, seed))
+    process.start()
+    process.join()
+    assert process.exitcode == 0, f"{name}: exit {process.exitcode}, the reason stands above"
+
+
 @pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].quick])
 def test_share(name, tmp_path):
-    share(name, tmp_path, wanted=KINDS[name].quick, seed=1)
+    share_alone(name, tmp_path, KINDS[name].quick, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].slow])
 def test_larger_share(name, tmp_path):
-    share(name, tmp_path, wanted=KINDS[name].slow, seed=2)
+    share_alone(name, tmp_path, KINDS[name].slow, seed=2)
+
+
+def test_a_share_that_fails_is_told(tmp_path):
+    with pytest.raises(AssertionError, match="nothing: exit 1"):
+        share_alone("nothing", tmp_path, 1, seed=1)

@@ -14,9 +14,10 @@ from spacy_luke.model.heads import (
     SpanHead,
     SpanProposer,
     binary_cross_entropy,
+    choose_best,
     cross_entropy,
-    keep_best,
     multi_label_cross_entropy,
+    plan_choice,
 )
 from tests.model.noise import add_noise
 
@@ -82,7 +83,7 @@ def test_proposer_equals_plain_sum():
     st.lists(st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 3.0]), max_size=7), min_size=1, max_size=5),
     st.lists(st.sampled_from([0, 1, 2, 3, 100, 2**63 - 1]), min_size=5, max_size=5),
 )
-def test_keep_best_equals_sorting(scores, budgets):
+def test_choose_best_equals_sorting(scores, budgets):
     """Many equal scores; windows without spans; budgets of none, some and more than there are."""
     budgets = budgets[: len(scores)]
     expected, start = [], 0
@@ -91,7 +92,7 @@ def test_keep_best_equals_sorting(scores, budgets):
         expected += [start + i for i in sorted(best)]
         start += len(own)
     flat = torch.tensor([x for own in scores for x in own])
-    assert keep_best(flat, [len(own) for own in scores], budgets).tolist() == expected
+    assert choose_best(flat, plan_choice([len(own) for own in scores], budgets)).tolist() == expected
 
 
 def logits_and_gold(seed, shape, classes):
