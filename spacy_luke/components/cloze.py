@@ -18,7 +18,7 @@ from ..bridge.finite import check_scores
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
-from ..model.heads import binary_cross_entropy
+from ..model.losses import binary_cross_entropy
 from .base import LukeComponent, need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import MentionGetter

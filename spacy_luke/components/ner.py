@@ -21,7 +21,7 @@ from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enum
 from ..bridge.documents import read_document
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
-from ..model.heads import binary_cross_entropy, cross_entropy
+from ..model.losses import binary_cross_entropy, cross_entropy
 from .base import LukeComponent, need_gold
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register

@@ -28,7 +28,7 @@ from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spa
 from ..bridge.finite import check_scores
 from ..checkpoint.contents import Checkpoint
 from ..entity_vocab import EntityVocab
-from ..model.answers import gold_answers, start_end_cross_entropy
+from ..model.losses import gold_answers, start_end_cross_entropy
 from ..model.transfer import to_device
 from .base import LukeComponent, need_gold
 from .factories import Function, Scorer, Setting, model_block, register

@@ -17,7 +17,7 @@ from ..annotations import RelationRow, get_pair_rows, get_relation_rows, set_rel
 from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
-from ..model.heads import cross_entropy, multi_label_cross_entropy
+from ..model.losses import cross_entropy, multi_label_cross_entropy
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..annotations import TYPES
 from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
-from ..model.heads import multi_label_cross_entropy
+from ..model.losses import multi_label_cross_entropy
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import Mention, SpanGroupGetter, align_mention

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .dropout import Dropout
 from .ernie import ErnieConfig
 from .luke import activate
-from .masked import MaskedWordHead, mean_cross_entropy
+from .masked import MaskedWordHead
 
 
 class PooledHead(nn.Module):
@@ -77,15 +77,3 @@ class PretrainingHeads(nn.Module):
             self.nsp_head(pooled_BD),
             self.entity_head(words_ND[linked_K], candidates_CH),
         )
-
-
-def pretraining_losses(
-    logits: tuple[Tensor, Tensor, Tensor], gold: tuple[Tensor, Tensor, Tensor]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean cross-entropy of each head of `PretrainingHeads` (scalars); the original's loss is their sum.
-
-    gold: classes of each head's rows. Labels of -1 do not count; a loss is 0 where none counts (in the original it is
-    not a number).
-    """
-    words, sentences, entities = (mean_cross_entropy(x, y) for x, y in zip(logits, gold, strict=True))
-    return words, sentences, entities

@@ -129,38 +129,3 @@ def choose_best(scores_E: Tensor, choice: Choice) -> Tensor:
     order_E = torch.argsort(scores_E, descending=True, stable=True)
     order_E = order_E[torch.argsort(choice.window_E[order_E], stable=True)]
     return torch.sort(order_E[choice.kept_K]).values
-
-
-def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> tuple[Tensor, Tensor]:
-    """Summed cross-entropy over the spans whose class is known (0 or more), and its gradient by the logits, (E, L)."""
-    known_E = gold_E >= 0
-    log_EL = logits_EL.detach().float().log_softmax(-1)
-    target_E = gold_E.clamp(min=0)
-    loss = -(log_EL.gather(1, target_E[:, None]).squeeze(1) * known_E).sum()
-    return loss, (log_EL.exp() - F.one_hot(target_E, logits_EL.shape[1])) * known_E[:, None]
-
-
-def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> tuple[Tensor, Tensor]:
-    """Summed binary cross-entropy of "is any mention" over the known spans, and its gradient by the logits, (E,)."""
-    known_E, target_E = gold_E >= 0, (gold_E > 0).float()
-    logits_E = logits_E.detach().float()
-    loss = F.binary_cross_entropy_with_logits(logits_E, target_E, reduction="none")
-    return (loss * known_E).sum(), (logits_E.sigmoid() - target_E) * known_E
-
-
-def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Binary cross-entropy summed over units and labels, and its gradient by the logits, (U, L).
-
-    focus: weighs a label that does not hold by p ** focus, its probability, so that thousands of labels that are rarely
-    right do not drown the few that are (the asymmetric loss of Ben-Baruch et al., ICCV 2021, with gamma+ = 0 and no
-    margin); 0: the papers' loss.
-    """
-    logits_UL = logits_UL.detach().float().requires_grad_()
-    with torch.enable_grad():
-        right_UL = gold_UL * F.logsigmoid(logits_UL)
-        wrong_UL = (1 - gold_UL) * F.logsigmoid(-logits_UL)
-        if focus:
-            wrong_UL = wrong_UL * (focus * F.logsigmoid(logits_UL)).exp()
-        loss = -(right_UL + wrong_UL).sum()
-        (gradient_UL,) = torch.autograd.grad(loss, logits_UL)
-    return loss.detach(), gradient_UL

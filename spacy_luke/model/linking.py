@@ -50,14 +50,3 @@ def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int) -> Tensor:
     shifted_C = scores_C - highest_M[owner_C]
     sums_M = scores_C.new_zeros(n).index_add(0, owner_C, shifted_C.exp())
     return shifted_C - sums_M.log()[owner_C]
-
-
-def candidate_cross_entropy(scores_C: Tensor, owner_C: Tensor, gold_M: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy summed over the mentions whose gold candidate is known, and its gradient by the scores (C,).
-
-    gold_M: the place of each mention's gold entity among the C candidates, -1 where it is not known.
-    """
-    log_C = segment_softmax(scores_C.detach().float(), owner_C, len(gold_M))
-    known_M, place_M = gold_M >= 0, gold_M.clamp(min=0)
-    gradient_C = (log_C.exp() * known_M[owner_C]).index_add(0, place_M, -known_M.to(log_C.dtype))
-    return -log_C[place_M].where(known_M, log_C.new_zeros(())).sum(), gradient_C

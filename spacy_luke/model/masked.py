@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from .config import LukeConfig, TransformerConfig
 from .luke import activate
 
-IGNORED = -1  # the label of what is not predicted, as in the originals
-
 
 class MaskedWordHead(nn.Module):
     """BERT's and RoBERTa's: a transformed state times the word table, which is the encoder's own."""
@@ -83,15 +81,3 @@ class PageEntityHead(nn.Module):
         """RETURNS: (K, E)."""
         x_KE: Tensor = self.decoder(states_KD)
         return x_KE
-
-
-def mean_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tensor:
-    """Mean over the labels that are not -1; 0 where there are none."""
-    total, count = summed_cross_entropy(logits_KC, gold_K)
-    return total / count.clamp(min=1)
-
-
-def summed_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum over the labels that are not -1, and how many they are."""
-    total = F.cross_entropy(logits_KC.float(), gold_K, ignore_index=IGNORED, reduction="sum")
-    return total, (gold_K != IGNORED).sum()

@@ -12,7 +12,8 @@ from spacy_luke.batch.windows import Spans
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.luke import build_luke_encoder
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.heads import choose_best, cross_entropy, plan_choice
+from spacy_luke.model.heads import choose_best, plan_choice
+from spacy_luke.model.losses import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows
 from tests.model.noise import add_noise
 

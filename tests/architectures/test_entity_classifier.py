@@ -13,7 +13,7 @@ from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.luke import build_luke_encoder
 from spacy_luke.encoders.sharing import SharedEncoder
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.heads import cross_entropy
+from spacy_luke.model.losses import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows
 
 CONFIG = LukeConfig(

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from spacy_luke.checkpoint.configs import archive_config, luke_config
 from spacy_luke.checkpoint.names import archive_names, luke_names
-from spacy_luke.model.answers import gold_answers, start_end_cross_entropy
 from spacy_luke.model.config import LukeConfig
+from spacy_luke.model.losses import gold_answers, start_end_cross_entropy
 from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
 # Pairs of parameters that are easily taken for one another; of the last layer too.

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 
 from spacy_luke.model.answers import AnswerHead
 from spacy_luke.model.ernie import ErnieEncoder, place_slots, run_layer
-from spacy_luke.model.ernie_heads import PooledHead, PretrainingHeads, pretraining_losses
-from spacy_luke.model.heads import cross_entropy, multi_label_cross_entropy
+from spacy_luke.model.ernie_heads import PooledHead, PretrainingHeads
+from spacy_luke.model.losses import cross_entropy, multi_label_cross_entropy, pretraining_losses
 from spacy_luke.model.packing import pack
 from tests.model.ernie_golden import ErnieCase, difference, read_ernie_case, rolled, swapped
 from tests.model.golden import loss_of_answers

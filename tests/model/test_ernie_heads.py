@@ -4,7 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.model.ernie_heads import EntityDenoiser, PooledHead, mean_cross_entropy, pretraining_losses
+from spacy_luke.model.ernie_heads import EntityDenoiser, PooledHead
+from spacy_luke.model.losses import mean_cross_entropy, pretraining_losses
 from tests.model.ernies import SIZE, assert_close, make_ernie
 from tests.model.noise import add_noise
 

@@ -6,7 +6,8 @@ from itertools import combinations, permutations
 import pytest
 import torch
 
-from spacy_luke.model.heads import SpanHead, cross_entropy
+from spacy_luke.model.heads import SpanHead
+from spacy_luke.model.losses import cross_entropy
 from spacy_luke.model.packing import pack, pack_pairs
 from tests.model.golden import Case, padded_loss, read_case
 

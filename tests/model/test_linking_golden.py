@@ -7,7 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from spacy_luke.model.linking import CandidateHead, candidate_cross_entropy, segment_softmax
+from spacy_luke.model.linking import CandidateHead, segment_softmax
+from spacy_luke.model.losses import candidate_cross_entropy
 from spacy_luke.model.luke import Mentions
 from tests.model.golden import padded_loss, read_case
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from spacy_luke.model.masked import mean_cross_entropy
+from spacy_luke.model.losses import mean_cross_entropy
 from spacy_luke.pretraining.luke.task import LukePretraining, idle_patterns
 from spacy_luke.pretraining.luke.windows import LukeBatch
 from tests.model.golden import Case, read_case

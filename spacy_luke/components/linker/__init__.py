@@ -17,7 +17,7 @@ The way of a mention, from a Doc to its entity:
                      doc.ents or a span group, and all of them to what `span._.luke_candidates` reads (`annotations`).
 
 In training `gold` takes the mentions whose entity is among their candidates, `inputs.training_items` makes the same
-windows with some mentions masked, and `model.linking.candidate_cross_entropy` is the loss. `checkpoint_table` turns the
+windows with some mentions masked, and `model.losses.candidate_cross_entropy` is the loss. `checkpoint_table` turns the
 entity table of a checkpoint into a store of vectors and back, `stores` opens knowledge bases for configs and saves them
 with the component, `settings` has the settings.
 

@@ -21,7 +21,7 @@ from ...bridge.documents import read_document
 from ...checkpoint.contents import Checkpoint, LukeCheckpoint
 from ...encoders.luke import Luke
 from ...kb.knowledge_base import EntityKB
-from ...model.linking import candidate_cross_entropy
+from ...model.losses import candidate_cross_entropy
 from ...model.transfer import to_device
 from ..factories import model_block, register
 from ..mentions import Mention, SpanGroupGetter

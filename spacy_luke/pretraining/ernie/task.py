@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from ...checkpoint.contents import ErnieCheckpoint
 from ...checkpoint.ernie import fresh_tensors
 from ...model.ernie import ErnieConfig, ErnieEncoder
-from ...model.ernie_heads import PretrainingHeads, pretraining_losses
+from ...model.ernie_heads import PretrainingHeads
+from ...model.losses import pretraining_losses
 from ..measures import Measures, Totals
 from .corruption import KINDS, ErnieBatch
 

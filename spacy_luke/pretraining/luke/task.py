@@ -22,8 +22,9 @@ from ...checkpoint.contents import LukeCheckpoint
 from ...checkpoint.special import add_special_entities
 from ...entity_vocab import EntityVocab
 from ...model.config import LukeConfig
+from ...model.losses import summed_cross_entropy
 from ...model.luke import LukeEncoder, first_rows, initialize
-from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead, summed_cross_entropy
+from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead
 from ...model.transfer import to_device
 from ...vectors.store import EntityVectors
 from ..measures import Measures, Totals

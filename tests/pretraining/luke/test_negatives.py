@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.masked import MaskedEntityHead, summed_cross_entropy
+from spacy_luke.model.losses import summed_cross_entropy
+from spacy_luke.model.masked import MaskedEntityHead
 from spacy_luke.pretraining.luke.negatives import DISTRIBUTIONS, EntitySampler, SamplingSettings
 
 ROWS = 60
