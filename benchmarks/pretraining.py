@@ -28,7 +28,7 @@ from spacy_luke.model.transfer import to_device
 from spacy_luke.pretraining.luke.masking import MaskingSettings
 from spacy_luke.pretraining.luke.task import LukePretraining
 from spacy_luke.pretraining.luke.windows import Drawn, LukeWindows
-from spacy_luke.pretraining.stepper import OptimizerSettings, make_stepper
+from spacy_luke.pretraining.optimizer import OptimizerSettings, make_stepper
 from spacy_luke.text.tokenizer import PieceTokenizer
 
 RESULTS = Path(__file__).parent / "results"

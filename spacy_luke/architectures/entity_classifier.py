@@ -17,11 +17,11 @@ from ..batch.entities import EntityBatch
 from ..encoders.kind import EncoderShim
 from ..encoders.luke import encode_sent
 from ..encoders.nodes import EncoderModel
-from ..model.heads import FEATURES, EntityHead
 from ..model.luke import LukeEncoder, Mentions, Windows, make_windows
 from ..model.packing import Packing, entity_rows
+from ..model.span_heads import FEATURES, EntityHead
 from ..model.transfer import to_device
-from .heads import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
+from .run_head import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
 
 EntityModel = Model[EntityBatch, Tensor]
 

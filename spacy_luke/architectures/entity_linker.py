@@ -21,7 +21,7 @@ from ..encoders.nodes import EncoderModel, number_format
 from ..model.linking import FEATURES, CandidateHead
 from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
 from ..model.transfer import to_device
-from .heads import backprop_into, check_attention, create_head, encoder_under, make_head, read_mentions, run_head
+from .run_head import backprop_into, check_attention, create_head, encoder_under, make_head, read_mentions, run_head
 
 LinkerModel = Model[LinkBatch, Tensor]
 

@@ -17,7 +17,7 @@ from ..encoders.nodes import EncoderModel
 from ..model.answers import AnswerHead
 from ..model.luke import LukeEncoder, make_windows
 from ..model.transfer import to_device
-from .heads import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
+from .run_head import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
 
 QAModel = Model[PassageBatch, Tensor]
 

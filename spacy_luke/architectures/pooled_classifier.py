@@ -18,7 +18,7 @@ from ..model.ernie import ErnieEncoder
 from ..model.ernie_heads import PooledHead
 from ..model.luke import first_rows
 from ..model.transfer import to_device
-from .heads import backprop_into, make_head, run_head
+from .run_head import backprop_into, make_head, run_head
 
 PooledModel = Model[EntityBatch, Tensor]
 

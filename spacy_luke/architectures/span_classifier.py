@@ -18,11 +18,11 @@ from ..batch.batches import SpanBatch
 from ..encoders.kind import EncoderShim
 from ..encoders.luke import encode_sent
 from ..encoders.nodes import EncoderModel
-from ..model.heads import FEATURES, Choice, SpanHead, choose_best, plan_choice
 from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
 from ..model.packing import entity_rows
+from ..model.span_heads import FEATURES, Choice, SpanHead, choose_best, plan_choice
 from ..model.transfer import to_device
-from .heads import backprop_into, check_attention, create_head, make_head, run_head
+from .run_head import backprop_into, check_attention, create_head, make_head, run_head
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ from ..model.precision import PRECISIONS, choose_precision
 from ..model.transfer import to_device
 from ..stores.atomic import mend
 from .measures import Measures, Totals, add_measured, averages, total_counts
+from .optimizer import OptimizerSettings, clip_gradients, freeze, make_stepper
 from .processes import Processes
 from .saving import RESUME, load_state, save_state
-from .stepper import OptimizerSettings, clip_gradients, freeze, make_stepper
 from .stream import Position, Stream, TrainingBatch
 
 METRICS = "metrics.jsonl"

@@ -12,9 +12,9 @@ from spacy_luke.batch.windows import Spans
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.luke import build_luke_encoder
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.heads import choose_best, plan_choice
 from spacy_luke.model.losses import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows
+from spacy_luke.model.span_heads import choose_best, plan_choice
 from tests.model.noise import add_noise
 
 CONFIG = LukeConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)

@@ -7,7 +7,7 @@ from spacy.util import registry
 
 from spacy_luke.architectures import entity_classifier as entities
 from spacy_luke.architectures.entity_classifier import build_entity_classifier, create_entity_head
-from spacy_luke.architectures.heads import MAX_MENTION
+from spacy_luke.architectures.run_head import MAX_MENTION
 from spacy_luke.batch.entities import EntityItem, make_entity_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.luke import build_luke_encoder

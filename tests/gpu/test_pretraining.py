@@ -14,7 +14,7 @@ from spacy_luke.pretraining.ernie.task import load_pretraining
 from spacy_luke.pretraining.loop import LoopSettings, pretrain
 from spacy_luke.pretraining.luke.task import load_luke_pretraining
 from spacy_luke.pretraining.luke.windows import Drawn
-from spacy_luke.pretraining.stepper import OptimizerSettings
+from spacy_luke.pretraining.optimizer import OptimizerSettings
 from spacy_luke.pretraining.stream import Position
 from spacy_luke.vectors.store import EntityVectors
 from tests.gpu.pretended import PretendedGPU, module_to_gpu

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from spacy_luke.model.answers import AnswerHead
-from spacy_luke.model.heads import EntityHead
 from spacy_luke.model.losses import binary_cross_entropy
+from spacy_luke.model.span_heads import EntityHead
 from tests.model.golden import Case, answer_loss, loss_of_answers, read_case
 
 QA = ["luke_squad", "hf_luke_question_answering"]

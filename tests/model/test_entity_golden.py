@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from spacy_luke.model.heads import EntityHead
 from spacy_luke.model.losses import cross_entropy, multi_label_cross_entropy
+from spacy_luke.model.span_heads import EntityHead
 from tests.model.golden import Case, read_case
 
 STATES = {  # entity tokens that each logit reads

@@ -6,9 +6,9 @@ from itertools import combinations, permutations
 import pytest
 import torch
 
-from spacy_luke.model.heads import SpanHead
 from spacy_luke.model.losses import cross_entropy
 from spacy_luke.model.packing import pack, pack_pairs
+from spacy_luke.model.span_heads import SpanHead
 from tests.model.golden import Case, padded_loss, read_case
 
 ENCODERS = {  # the names of the last states in each case

@@ -17,9 +17,9 @@ from ...text.tokenizer import PieceTokenizer
 from ...vectors.store import EntityVectors
 from ..loop import Evaluate, LoopSettings, pretrain
 from ..measures import average
+from ..optimizer import OptimizerSettings
 from ..registry import make_parts
 from ..sections import check_count, check_sections, check_settings, make_settings
-from ..stepper import OptimizerSettings
 from ..stream import Source
 from .corruption import ernie_stream, held_out_batches
 from .instances import Instance

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..loop import LoopSettings
+from ..optimizer import OptimizerSettings
 from ..sections import check_count, check_sections, check_settings, check_switch, make_settings
-from ..stepper import OptimizerSettings
 from .masking import MaskingSettings
 from .negatives import SamplingSettings
 from .task import idle_patterns

@@ -7,7 +7,7 @@ from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.pretraining.luke.task import TABLE, idle_patterns, load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.pretraining.luke.windows import Drawn
-from spacy_luke.pretraining.stepper import OptimizerSettings, make_stepper
+from spacy_luke.pretraining.optimizer import OptimizerSettings, make_stepper
 from tests.pretraining.luke.shards import NAMES, make_shards, make_vocab, make_windows
 from tests.tiny import ENTITIES, make_checkpoint
 

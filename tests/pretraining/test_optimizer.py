@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_luke.pretraining.stepper import BertAdam, OptimizerSettings, clip_gradients, make_stepper
+from spacy_luke.pretraining.optimizer import BertAdam, OptimizerSettings, clip_gradients, make_stepper
 
 
 def make_model(seed=0):

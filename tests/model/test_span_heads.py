@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.model.heads import LENGTHS, EntityHead, SpanHead, SpanProposer, choose_best, plan_choice
+from spacy_luke.model.span_heads import LENGTHS, EntityHead, SpanHead, SpanProposer, choose_best, plan_choice
 from tests.model.noise import add_noise
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=150)

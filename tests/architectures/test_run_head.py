@@ -4,8 +4,8 @@ import pytest
 
 from spacy_luke.architectures.entity_classifier import create_entity_head
 from spacy_luke.architectures.extractive_qa import build_extractive_qa, create_answer_head
-from spacy_luke.architectures.heads import encoder_under
 from spacy_luke.architectures.pooled_classifier import build_pooled_classifier
+from spacy_luke.architectures.run_head import encoder_under
 from spacy_luke.architectures.span_classifier import build_span_classifier, create_span_head
 from spacy_luke.encoders.ernie import build_ernie_encoder
 from spacy_luke.encoders.kind import Needs
