@@ -13,7 +13,7 @@ from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-Mention = tuple[int, int]  # words [start, end) of a Doc
+WordRange = tuple[int, int]  # words [start, end) of a Doc
 
 
 @runtime_checkable
@@ -106,7 +106,7 @@ def make_pairs(
     return Pairs(same_sentence, max_words, types)
 
 
-def align_mention(doc: Doc, start_char: int, end_char: int) -> Mention | None:
+def align_mention(doc: Doc, start_char: int, end_char: int) -> WordRange | None:
     """Words [start, end) of a Doc with exactly these characters; None where there are none."""
     span = doc.char_span(start_char, end_char)
     return None if span is None else (span.start, span.end)

@@ -16,7 +16,7 @@ from ..bridge.wrapper import to_tensor
 from ..model.losses import multi_label_cross_entropy
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
-from .mentions import Mention, SpanGroupGetter, align_mention
+from .mentions import SpanGroupGetter, WordRange, align_mention
 from .units.asked import Gold, Units, UnitSurvey
 from .units.classifier import UnitClassifier, sigmoid
 
@@ -84,7 +84,7 @@ class LukeTyper(UnitClassifier):
 
     def read_gold(self, example: Example, asked: Units | None = None) -> Gold:
         reference, doc = example.reference, example.predicted
-        types: dict[Mention, list[str]] = {}
+        types: dict[WordRange, list[str]] = {}
         lost = set()
         for span in reference.spans[TYPES] if TYPES in reference.spans else []:
             place = align_mention(doc, span.start_char, span.end_char)
@@ -121,7 +121,7 @@ class LukeTyper(UnitClassifier):
 
     # ---- predictions
 
-    def predict(self, docs: Iterable[Doc]) -> list[tuple[list[Mention], NDArray[np.float32]]]:
+    def predict(self, docs: Iterable[Doc]) -> list[tuple[list[WordRange], NDArray[np.float32]]]:
         """For each Doc its mentions as words [start, end), and their logits (M, L), NaN where one cannot be encoded."""
         docs = list(docs)
         asked = [self.asked(doc) for doc in docs]
@@ -134,12 +134,12 @@ class LukeTyper(UnitClassifier):
         return [(units.mentions, rows_ML) for units, rows_ML in zip(asked, logits)]
 
     def set_annotations(
-        self, docs: Iterable[Doc], predictions: Sequence[tuple[list[Mention], NDArray[np.float32]]]
+        self, docs: Iterable[Doc], predictions: Sequence[tuple[list[WordRange], NDArray[np.float32]]]
     ) -> None:
         for doc, (mentions, logits) in zip(docs, predictions):
             with np.errstate(over="ignore"):
                 probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
-            labels: dict[Mention, str] = {}
+            labels: dict[WordRange, str] = {}
             for (start, end), row in zip(mentions, probabilities):
                 chosen = row > self.threshold
                 if self.always_best:
@@ -175,7 +175,7 @@ class LukeTyper(UnitClassifier):
 make_luke_typer = register("luke_typer", LukeTyper, model=MODEL, assigns=["span._.luke_types"], scores=SCORES)
 
 
-def _relabel(doc: Doc, labels: dict[Mention, str], *, key: str | None) -> None:
+def _relabel(doc: Doc, labels: dict[WordRange, str], *, key: str | None) -> None:
     """New Spans with these labels in doc.spans[key], or in doc.ents where there is no key."""
     before = doc.ents if key is None else doc.spans.get(key, [])
     spans = [

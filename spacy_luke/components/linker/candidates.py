@@ -9,12 +9,12 @@ from ...aliases.store import Candidate
 from ...annotations import get_candidates_given
 from ...kb.knowledge_base import EntityKB
 from ...kb.persons import share_person_names
-from ..mentions import Mention
+from ..mentions import WordRange
 
 Named = list[tuple[str, float]]  # candidates of a mention: ids with their priors
 
 
-def given_candidates(doc: Doc) -> dict[Mention, Named] | None:
+def given_candidates(doc: Doc) -> dict[WordRange, Named] | None:
     """Given candidates by the characters of their mentions; None where the Doc has none. Their order has no meaning."""
     mentions = get_candidates_given(doc)
     if mentions is None:
@@ -33,7 +33,7 @@ def best_candidates(named: Named, *, most: int) -> Named:
 
 
 def find_candidates(
-    doc: Doc, mentions: Sequence[Mention], *, kb: EntityKB | None, most: int, use_given: bool, share_names: bool
+    doc: Doc, mentions: Sequence[WordRange], *, kb: EntityKB | None, most: int, use_given: bool, share_names: bool
 ) -> list[Named]:
     """Of each mention, words [start, end), the candidates that are scored: at most `most`; none without a knowledge
     base where they are not given. share_names: see `LukeLinker`; needs a knowledge base."""

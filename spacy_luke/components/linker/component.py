@@ -24,7 +24,7 @@ from ...kb.knowledge_base import EntityKB
 from ...model.losses import candidate_cross_entropy
 from ...model.transfer import to_device
 from ..factories import model_block, register
-from ..mentions import Mention, SpanGroupGetter
+from ..mentions import SpanGroupGetter, WordRange
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, check_positives
 from .candidates import Named, find_candidates
 from .checkpoint_table import table_vectors, with_table, without_table
@@ -71,7 +71,7 @@ class LukeLinker(LinkerSettings, KBComponent):
     def table(self) -> EntityTable:
         return EntityTable(self.vectors, size=self.encoder.module.config.entity_size, kb=self.kb)
 
-    def candidates(self, doc: Doc, mentions: Sequence[Mention]) -> list[Named]:
+    def candidates(self, doc: Doc, mentions: Sequence[WordRange]) -> list[Named]:
         """Of each mention, words [start, end), the candidates that are scored."""
         if self.share_names and self.kb is None:
             raise ValueError(
@@ -96,10 +96,10 @@ class LukeLinker(LinkerSettings, KBComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[list[tuple[Mention, Linked]]]:
+    def predict(self, docs: Iterable[Doc]) -> list[list[tuple[WordRange, Linked]]]:
         """For each Doc its mentions as words [start, end), and their candidates as (id, prior, score), the best
         first."""
-        results: list[list[tuple[Mention, Linked]]] = []
+        results: list[list[tuple[WordRange, Linked]]] = []
         with self.predicting():
             for chunk in chunk_docs(map(self._ask, docs)):
                 for one, linked in zip(chunk, self._link(chunk), strict=True):
@@ -122,7 +122,7 @@ class LukeLinker(LinkerSettings, KBComponent):
         size, sure, counts = self.batch_size, self.sure, self.counts
         decide(self.model, tasks, vectors, inference=how, size=size, sure=sure, counts=counts)
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[Mention, Linked]]]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[WordRange, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
         for doc, found in zip(docs, predictions):
             write_links(doc, found, threshold=self.threshold, key=key)
@@ -243,7 +243,7 @@ class LukeLinker(LinkerSettings, KBComponent):
             )
         return best_by_score(self, "threshold", LINK_THRESHOLDS, examples, found, metric="links_strict_f")
 
-    def _link_mentions(self, doc: Doc, mentions: list[Mention]) -> list[Linked]:
+    def _link_mentions(self, doc: Doc, mentions: list[WordRange]) -> list[Linked]:
         asked = AskedDoc(doc, mentions, self.candidates(doc, mentions))
         with self.predicting():
             return next(iter(self._link([asked])))

@@ -8,28 +8,28 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from ...annotations import LINKS, NIL
-from ..mentions import Mention, align_mention
+from ..mentions import WordRange, align_mention
 from .candidates import Named
 from .entity_table import Candidates, EntityTable
 from .outputs import Linked
 
-FindCandidates = Callable[[Doc, Sequence[Mention]], list[Named]]
-LinkMentions = Callable[[Doc, list[Mention]], list[Linked]]
+FindCandidates = Callable[[Doc, Sequence[WordRange]], list[Named]]
+LinkMentions = Callable[[Doc, list[WordRange]], list[Linked]]
 
 
 class GoldLink(NamedTuple):
     """A mention that can be learned: its candidates, and the number of its entity, which is among them."""
 
-    mention: Mention
+    mention: WordRange
     candidates: Candidates
     number: int
 
 
-def gold_links(example: Example) -> tuple[list[Mention], list[str], Counter[str]]:
+def gold_links(example: Example) -> tuple[list[WordRange], list[str], Counter[str]]:
     """Mentions of the predicted Doc that have gold entities, these ("NIL" among them), and why others are missing."""
     reference = example.reference
     spans = reference.spans[LINKS] if LINKS in reference.spans else reference.ents
-    places: dict[Mention, str] = {}
+    places: dict[WordRange, str] = {}
     missing: Counter[str] = Counter()
     for span in spans:
         if not span.kb_id_:

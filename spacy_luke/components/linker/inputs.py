@@ -11,7 +11,7 @@ import numpy as np
 from ...batch.linking import MASKED, LinkItem, LinkWindow, plan_link_windows
 from ...batch.windows import Document
 from ...text.tokenizer import PieceTokenizer
-from ..mentions import Mention
+from ..mentions import WordRange
 from .decisions import LinkTask
 from .entity_table import Candidates, EntityTable
 from .gold import GoldLink
@@ -33,7 +33,7 @@ class LinkInput:
     masked_share: float
 
 
-def place_mentions(document: Document, mentions: Sequence[Mention]) -> tuple[np.ndarray, np.ndarray]:
+def place_mentions(document: Document, mentions: Sequence[WordRange]) -> tuple[np.ndarray, np.ndarray]:
     """Pieces [first, last) of mentions, words [start, end)."""
     places_M2 = np.array(mentions, dtype=np.int64).reshape(-1, 2)
     return document.pieces.first_W[places_M2[:, 0]], document.pieces.last_W[places_M2[:, 1] - 1]
@@ -42,7 +42,7 @@ def place_mentions(document: Document, mentions: Sequence[Mention]) -> tuple[np.
 def link_tasks(
     settings: LinkInput,
     document: Document,
-    mentions: Sequence[Mention],
+    mentions: Sequence[WordRange],
     found: Sequence[Candidates],
     table: EntityTable,
 ) -> Iterator[tuple[LinkTask, np.ndarray]]:

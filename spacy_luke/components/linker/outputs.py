@@ -7,7 +7,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from ...annotations import NIL, LinkCandidate, LinkedMention, set_linked
-from ..mentions import Mention
+from ..mentions import WordRange
 from .entity_table import Candidates
 
 Linked = list[tuple[str, float, float]]  # id, prior, score, the best first
@@ -22,10 +22,12 @@ def rank(candidates: Candidates, probabilities: np.ndarray | None) -> Linked:
     return [(*candidates.named[i], float(score_of[i])) for i in order]
 
 
-def write_links(doc: Doc, found: Sequence[tuple[Mention, Linked]], *, threshold: float, key: str | None = None) -> None:
+def write_links(
+    doc: Doc, found: Sequence[tuple[WordRange, Linked]], *, threshold: float, key: str | None = None
+) -> None:
     """Ids in doc.ents, or in doc.spans[key]: the best candidate's, NIL where its score is below the threshold.
     Candidates go to its rows by the characters of their mention."""
-    ids: dict[Mention, str] = {}
+    ids: dict[WordRange, str] = {}
     mentions = []
     for (start, end), linked in found:
         ids[start, end] = linked[0][0] if linked and linked[0][2] >= threshold else NIL
@@ -35,7 +37,7 @@ def write_links(doc: Doc, found: Sequence[tuple[Mention, Linked]], *, threshold:
     _set_ids(doc, ids, key=key)
 
 
-def warn_unreached(name: str, doc: Doc, mentions: Sequence[Mention], seen_M: np.ndarray, *, room: int) -> None:
+def warn_unreached(name: str, doc: Doc, mentions: Sequence[WordRange], seen_M: np.ndarray, *, room: int) -> None:
     """Warns of mentions that no window decided. room: pieces of a window."""
     a, b = mentions[int(np.flatnonzero(~seen_M)[0])]
     warnings.warn(
@@ -45,7 +47,7 @@ def warn_unreached(name: str, doc: Doc, mentions: Sequence[Mention], seen_M: np.
     )
 
 
-def _set_ids(doc: Doc, ids: dict[Mention, str], *, key: str | None) -> None:
+def _set_ids(doc: Doc, ids: dict[WordRange, str], *, key: str | None) -> None:
     """New Spans with these ids in doc.spans[key], or in doc.ents where there is no key."""
     before = doc.ents if key is None else doc.spans.get(key, [])
     spans = [

@@ -10,7 +10,7 @@ from ...batch.linking import LinkVectors
 from ...bridge.documents import read_document
 from ...bridge.finite import check_scores
 from ...text.tokenizer import PieceTokenizer
-from ..mentions import Mention
+from ..mentions import WordRange
 from .candidates import Named
 from .decisions import LinkTask
 from .entity_table import EntityTable
@@ -26,7 +26,7 @@ class AskedDoc(NamedTuple):
     """A Doc, its mentions as words [start, end), and the candidates of each."""
 
     doc: Doc
-    mentions: list[Mention]
+    mentions: list[WordRange]
     named: list[Named]
 
 

@@ -10,27 +10,27 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mentions import Mention
+from ..mentions import WordRange
 
 
 @dataclass(frozen=True)
 class Units:
     """mentions: words [start, end); units_UK: numbers of the mentions of each unit, of a pair (head, tail)."""
 
-    mentions: list[Mention]
+    mentions: list[WordRange]
     units_UK: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.units_UK)
 
     @classmethod
-    def alone(cls, mentions: Iterable[Mention]) -> "Units":
+    def alone(cls, mentions: Iterable[WordRange]) -> "Units":
         """Each mention once, a unit of its own."""
         own = list(dict.fromkeys(mentions))
         return cls(own, np.arange(len(own))[:, None])
 
     @classmethod
-    def given(cls, pairs: Sequence[tuple[Mention, Mention]]) -> "Units":
+    def given(cls, pairs: Sequence[tuple[WordRange, WordRange]]) -> "Units":
         """Pairs that are given, each once and without those of a mention with itself."""
         mentions = list(dict.fromkeys(mention for pair in pairs for mention in pair))
         number = {mention: m for m, mention in enumerate(mentions)}
@@ -38,11 +38,11 @@ class Units:
         pairs_P2 = np.array([[number[head], number[tail]] for head, tail in pairs], dtype=np.int64).reshape(-1, 2)
         return cls(mentions, pairs_P2)
 
-    def places(self, unit: int) -> tuple[Mention, ...]:
+    def places(self, unit: int) -> tuple[WordRange, ...]:
         """The mentions of a unit."""
         return tuple(self.mentions[m] for m in self.units_UK[unit].tolist())
 
-    def numbers(self) -> dict[tuple[Mention, ...], int]:
+    def numbers(self) -> dict[tuple[WordRange, ...], int]:
         """The number of each unit, by its mentions."""
         return {tuple(self.mentions[m] for m in unit): u for u, unit in enumerate(self.units_UK.tolist())}
 

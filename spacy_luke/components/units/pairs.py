@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ...annotations import get_pair_rows, get_relation_rows
-from ..mentions import Mention, MentionGetter, PairSuggester, align_mention
+from ..mentions import MentionGetter, PairSuggester, WordRange, align_mention
 from .asked import Gold, Units
 
 
@@ -36,7 +36,7 @@ def training_pairs(example: Example, getter: MentionGetter, suggester: PairSugge
     if (given := get_pair_rows(reference)) is not None:
         places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
         return Units.given([(head, tail) for head, tail in places if head and tail])
-    spans: dict[Mention, Span] = {}
+    spans: dict[WordRange, Span] = {}
     for span in getter(reference):
         if (place := align_mention(doc, span.start_char, span.end_char)) is not None:
             spans.setdefault(place, Span(doc, *place, label=span.label_))
@@ -71,7 +71,7 @@ def gold_relations(example: Example, asked: Units, *, none: str | None, multi_la
     return Gold(asked, relations, missing)
 
 
-def _absence(head: Mention, tail: Mention, asked: Units, *, given: bool) -> str:
+def _absence(head: WordRange, tail: WordRange, asked: Units, *, given: bool) -> str:
     if given:
         return "are not among the given pairs"
     if head in asked.mentions and tail in asked.mentions:
