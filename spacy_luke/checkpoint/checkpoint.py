@@ -12,6 +12,7 @@ from .configs import PLAIN_TYPES, check_labels
 from .contents import Checkpoint, LukeCheckpoint
 from .export import write_huggingface
 from .files import WEIGHT_FILES, open_archive, read_model_config
+from .layers import check_layers, keep_layers
 from .luke import read_luke
 from .original import ADDED_PIECES, read_original
 from .plain import read_plain
@@ -34,6 +35,7 @@ def read_checkpoint(
     entity_size: int = 256,
     entity_start: str = "fresh",
     seed: int = 0,
+    layers: int | None = None,
 ) -> LukeCheckpoint:
     """Read a checkpoint.
 
@@ -54,6 +56,7 @@ def read_checkpoint(
         not say. Where the extra queries are missing they are copied from the ordinary one.
     entity_start, entity_size, seed: for plain models only. "fresh" entity parameters, as in the paper, with the width
         of their table and their seed; or, for small data, copies of the "words" parameters.
+    layers: so many of the encoder's layers are kept, the first ones; None: all.
 
     Raises ValueError where a file is damaged, or a tensor is missing, unknown, of a wrong shape, or not finite.
     """
@@ -61,6 +64,7 @@ def read_checkpoint(
         raise ValueError(f"entities must be 'all' or 'special', but it is {entities!r}.")
     if entity_start not in ("fresh", "words"):
         raise ValueError(f"entity_start must be 'fresh' or 'words', but it is {entity_start!r}.")
+    check_layers(layers)
     plain = {"entity_size": entity_size, "entity_start": entity_start, "seed": seed}
     with ExitStack() as stack:
         folder, weights = _open(Path(source), stack)
@@ -83,7 +87,7 @@ def read_checkpoint(
             raise ValueError(f"Labels are given, but {source} has no classifier of labels (task {checkpoint.task!r}).")
         checkpoint.labels = check_labels(labels, len(matrix))
     put_none_first(checkpoint, task=checkpoint.task)
-    return checkpoint
+    return checkpoint if layers is None else keep_layers(checkpoint, layers)
 
 
 def _read(

@@ -34,6 +34,7 @@ from .files import (
     read_tensors,
     write_folder_atomically,
 )
+from .layers import check_layers, keep_layers
 from .names import PLAIN_DROPPED, find_root, sort_names
 
 CONFIG = "ernie_config.json"
@@ -52,6 +53,7 @@ def read_ernie(
     entity_heads: int = 4,
     labels: Sequence[str] | None = None,
     seed: int = 0,
+    layers: int | None = None,
 ) -> ErnieCheckpoint:
     """Read a checkpoint.
 
@@ -66,15 +68,19 @@ def read_ernie(
         them.
     seed: of fresh parameters: matrices are normal with standard deviation initializer_range, biases 0, LayerNorms 1 and
         0.
+    layers: so many layers are kept, the first ones; None: all. Of a BERT, the kinds are those of this depth.
 
     Raises ValueError where a file is damaged, or a tensor is missing, unknown, of a wrong shape, or not finite.
     """
+    check_layers(layers)
     with ExitStack() as stack:
         folder = _open(Path(source), stack)
         if (folder / CONFIG).is_file():
             checkpoint = _read_original(folder, layer_kinds=layer_kinds, size=entity_size, heads=entity_heads)
         else:
-            checkpoint = _read_bert(folder, layer_kinds=layer_kinds, size=entity_size, heads=entity_heads, seed=seed)
+            checkpoint = _read_bert(
+                folder, layer_kinds=layer_kinds, size=entity_size, heads=entity_heads, seed=seed, layers=layers
+            )
     if checkpoint.tokenizer is None:
         checkpoint.report.append(NO_TOKENIZER)
     matrix = checkpoint.tensors.get("head.classifier.weight")
@@ -84,7 +90,7 @@ def read_ernie(
         checkpoint.labels = check_labels(labels, len(matrix))
     elif matrix is not None and checkpoint.source.get("id2label") is not None:
         checkpoint.labels = find_labels(checkpoint.source, len(matrix))
-    return checkpoint
+    return checkpoint if layers is None else keep_layers(checkpoint, layers)
 
 
 def is_ernie(source: str | Path) -> bool:
@@ -180,7 +186,9 @@ def _pretraining_shapes(config: ErnieConfig, names: Collection[str]) -> Shapes:
     return shapes
 
 
-def _read_bert(folder: Path, *, layer_kinds: Sequence[str] | None, size: int, heads: int, seed: int) -> ErnieCheckpoint:
+def _read_bert(
+    folder: Path, *, layer_kinds: Sequence[str] | None, size: int, heads: int, seed: int, layers: int | None
+) -> ErnieCheckpoint:
     if not (folder / "config.json").is_file():
         there = sorted(file.name for file in folder.iterdir())
         raise ValueError(f"{folder} must hold {CONFIG} or a BERT's config.json; it holds {there}.")
@@ -192,7 +200,8 @@ def _read_bert(folder: Path, *, layer_kinds: Sequence[str] | None, size: int, he
             f"with {CONFIG}.{hint}"
         )
     shape = ernie_config(data, layer_kinds=(), entity_size=size, entity_heads=heads)
-    kinds = default_layer_kinds(shape.num_layers) if layer_kinds is None else tuple(layer_kinds)
+    depth = min(shape.num_layers, layers or shape.num_layers)
+    kinds = default_layer_kinds(depth) if layer_kinds is None else tuple(layer_kinds)
     config = ernie_config(data, layer_kinds=kinds, entity_size=size, entity_heads=heads)
     raw = read_tensors(find_weights(folder))
     table = bert_names(config, root=find_root(raw, ROOTS))

@@ -46,6 +46,7 @@ def make_checkpoint_loader(
     entity_size: int = 256,
     entity_start: str = "fresh",
     seed: int = 0,
+    layers: int | None = None,
 ) -> Callable[[], LukeCheckpoint]:
     """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
 
@@ -64,6 +65,7 @@ def make_checkpoint_loader(
             entity_size=entity_size,
             entity_start=entity_start,
             seed=seed,
+            layers=layers,
         )
 
     return load_checkpoint
@@ -78,6 +80,7 @@ def make_ernie_loader(
     entity_heads: int = 4,
     labels: list[str] | None = None,
     seed: int = 0,
+    layers: int | None = None,
 ) -> Callable[[], ErnieCheckpoint]:
     """A function that reads an ERNIE checkpoint, or a BERT to begin one from; nothing is read, or asked of the hub,
     before it is called.
@@ -98,6 +101,7 @@ def make_ernie_loader(
             entity_heads=entity_heads,
             labels=labels,
             seed=seed,
+            layers=layers,
         )
         checkpoint.vectors = folder
         return checkpoint

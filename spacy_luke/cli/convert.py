@@ -21,6 +21,7 @@ def convert_cli(
     ),
     tokenizer: str | None = typer.Option(None, help="Folder or hub name of the tokenizer, where there is none"),
     vectors: Path | None = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
+    layers: int | None = typer.Option(None, help="Layers to keep, the first ones, to train the pipeline further"),
 ) -> None:
     """Turn a fine-tuned LUKE or ERNIE checkpoint into a spaCy pipeline that predicts the same."""
     msg.text(f"Reading {source} ...")  # msg.loading would start a process, which outlives a killed one
@@ -34,6 +35,7 @@ def convert_cli(
         base=base,
         tokenizer=tokenizer,
         vectors=vectors,
+        layers=layers,
     )
     for line in checkpoint.report:
         msg.info(line)

@@ -176,19 +176,20 @@ def convert(
     base: str | None = None,
     tokenizer: str | None = None,
     vectors: Path | None = None,
+    layers: int | None = None,
 ) -> Converted:
     """Read a fine-tuned checkpoint and save its pipeline in the folder `output`, which is replaced as a whole.
 
     source, base, tokenizer: folders, archives or hub names, see `read_checkpoint`. language: of the pipeline's
     tokenizer. entities: rows of the entity table to keep, "all" or "special". context: "document" or "sentence", None:
-    as in the paper. labels: see `read_label_list`. vectors: folder of entity vectors, of an ERNIE. Raises ValueError
-    before anything is written.
+    as in the paper. labels: see `read_label_list`. vectors: folder of entity vectors, of an ERNIE.
+    layers: of the encoder to keep, the first ones, for training further. Raises ValueError before anything is written.
     """
     check_replaceable(output)
     found = find_source(source)
     names = None if labels is None else read_label_list(labels)
     if is_ernie(found):
-        checkpoint: Checkpoint = replace(read_ernie(found, labels=names), vectors=vectors)
+        checkpoint: Checkpoint = replace(read_ernie(found, labels=names, layers=layers), vectors=vectors)
         put_none_first(checkpoint, task="entity_pair_classification")
     elif vectors is not None:
         raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
@@ -199,6 +200,7 @@ def convert(
             labels=names,
             base=None if base is None else find_source(base, weights=False),
             tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
+            layers=layers,
         )
     nlp = build_pipeline(checkpoint, language=language, config={} if context is None else {"context": context})
     save(nlp, output)

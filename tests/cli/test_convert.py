@@ -52,6 +52,19 @@ def fine_tuned(tmp_path):
     return tmp_path / "fine_tuned"
 
 
+def test_first_layers(tmp_path, fine_tuned):
+    """The pipeline has them, says that it must be trained, and exports a checkpoint of so many layers."""
+    code, text = run("convert", fine_tuned, tmp_path / "pipeline", "--layers", 1)
+    assert code == 0, text
+    assert "kept the first 1 of 2 layers; the head was trained on all of them: train it further" in text
+    code, text = run("export", tmp_path / "pipeline", tmp_path / "exported")
+    assert code == 0, text
+    exported, source = read_checkpoint(tmp_path / "exported"), read_checkpoint(fine_tuned, layers=1)
+    assert exported.config == source.config
+    assert exported.tensors.keys() == source.tensors.keys()
+    assert all(torch.equal(x, exported.tensors[name]) for name, x in source.tensors.items())
+
+
 @pytest.mark.parametrize("entity_aware", [True, False])
 def test_there_and_back(tmp_path, entity_aware):
     source = tmp_path / "source"
