@@ -43,10 +43,13 @@ def corpus_command(
     mention_pairs: str | None = typer.Option(
         None, help="docred: all pairs of mentions carry a relation, or the first."
     ),
+    pronouns: str | None = typer.Option(None, help="knowledge_net: leave out facts of he, she and the like, or keep."),
     task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
     damaged: str | None = typer.Option(None, help="glue: lines that are no lines: error, or skip with a warning."),
     part: str | None = typer.Option(
-        None, help=f"Of relations without parts of their own: {', '.join(PARTS)}, the same shares of each relation."
+        None,
+        help=f"{', '.join(PARTS)}, of data without parts of their own: the same shares of each relation; docred and "
+        "knowledge_net: by the documents' titles.",
     ),
     seed: int | None = typer.Option(None, help="What --part shuffles by, 0."),
     shares: str | None = typer.Option(None, help="Of the three parts, 0.8,0.1,0.1."),
@@ -71,6 +74,7 @@ def corpus_command(
         "spans_field": spans_field,
         "text": text,
         "mention_pairs": mention_pairs,
+        "pronouns": pronouns,
         "task": task,
         "damaged": damaged,
         "links": links,

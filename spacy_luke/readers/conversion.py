@@ -29,7 +29,7 @@ from .datasets.table import DATASETS, read_dataset
 from .docbin import write_docbin
 from .jsonl import JsonlCorpus
 from .records import Record, make_doc
-from .splits import SHARES, divide_records, write_pair_ids
+from .splits import SHARES, choose_by_title, divide_records, write_pair_ids
 
 FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
 DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
@@ -90,10 +90,12 @@ def _used_settings(format: str, layout: Mapping[str, Any], other: Mapping[str, A
         useful = {"align", "overlaps", "spans_field"}
     else:
         useful = {"overlaps", *DATASETS[format].settings, *(["align"] if DATASETS[format].has_text else [])}
-        useful |= {"part", "pair_ids"} | ({"seed", "shares"} if other.get("part") else set())
+        by_seed = other.get("part") and not DATASETS[format].titled
+        useful |= {"part", "pair_ids"} | ({"seed", "shares"} if by_seed else set())
     given = {name: value for name, value in {**layout, **other}.items() if value is not None}
     if useless := [name for name in given if name not in useful]:
-        without = " without part" if {"seed", "shares"} & set(useless) and "part" in useful else ""
+        divided = {"seed", "shares"} & set(useless) and "part" in useful
+        without = " without part" if divided and not DATASETS[format].titled else ""
         raise ValueError(f"The format {format} has no use for {', '.join(useless)}{without}.")
     return given
 
@@ -132,6 +134,8 @@ def _records(inputs: Sequence[Path], format: str, settings: dict[str, Any], coun
     records = chain.from_iterable(read_dataset(path, format=format, **own) for path in inputs)
     if "part" not in settings:
         return records
+    if DATASETS[format].titled:
+        return choose_by_title(records, part=settings["part"])
     return divide_records(
         records,
         part=settings["part"],

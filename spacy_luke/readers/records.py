@@ -53,6 +53,7 @@ class Record:
     """One document. Exactly one of text and words is set."""
 
     where: str  # file and line or number, for errors
+    title: str = field(default="", kw_only=True)  # of the document, where the data set says it
     text: str | None = None
     words: list[str] | None = None
     spaces: list[bool] | None = None  # with words: whether a blank follows each; None: unknown

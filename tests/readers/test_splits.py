@@ -7,7 +7,7 @@ import pytest
 
 from spacy_luke.readers.datasets.table import read_dataset
 from spacy_luke.readers.records import Mention, Record
-from spacy_luke.readers.splits import PARTS, divide_records, write_pair_ids
+from spacy_luke.readers.splits import PARTS, choose_by_title, divide_records, part_of_title, write_pair_ids
 
 FEWREL = ["val_wiki", "resplit_mgfte/val", "resplit_mgfte/test"]
 
@@ -93,3 +93,18 @@ def test_fewrel(shared, tmp_path):
     first = json.dumps([record.words for record in parts["test"][:3]])
     assert first == json.dumps([record.words for record in divide_records(records[::-1], part="test")[:3]])
     assert all(len(record.knowledge) == 2 for record in records)
+
+
+def test_parts_by_title():
+    titles = [f"Title {i}" for i in range(500)]
+    parts = Counter(map(part_of_title, titles))
+    assert set(parts) == set(PARTS) and parts["train"] > 250 and min(parts["dev"], parts["test"]) > 70
+    assert [part_of_title(x) for x in ("Göteborg", "Berlin", "Paris")] == ["train", "dev", "test"]  # for all time
+    records = [Record(f"line {i}", title=title, words=["a"]) for i, title in enumerate(titles)]
+    found = {part: choose_by_title(records, part=part) for part in PARTS}
+    assert sum(map(len, found.values())) == 500
+    assert all(part_of_title(record.title) == part for part in PARTS for record in found[part])
+    with pytest.raises(ValueError, match="line 7: expected a title"):
+        choose_by_title([Record("line 7", words=["a"])], part="dev")
+    with pytest.raises(ValueError, match="part must be one of"):
+        choose_by_title(records, part="held out")

@@ -14,7 +14,8 @@ MENTION_PAIRS = ("all", "first")
 def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "all") -> Iterator[Record]:
     """DocRED (Yao et al., ACL 2019) and Re-DocRED: a JSON list of documents with "sents" (lists of words), "vertexSet"
     (the mentions of each entity, with "sent_id", the sentence's words "pos" [start, end) and "type"), and "labels" with
-    the numbers "h" and "t" of entities and the relation "r"; without "labels" nothing is said about relations.
+    the numbers "h" and "t" of entities and the relation "r"; without "labels" nothing is said about relations. By the
+    "title" documents are divided into parts.
 
     mention_pairs: a relation holds between entities, a Doc's between mentions: "all" pairs of their mentions, or the
     "first" of each. A pair of mentions with the same words is not one; a relation without any other pair is an error.
@@ -44,7 +45,8 @@ def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "a
                     )
                 relation = take(at, label, "r", str)
                 relations += [(*pair, relation) for pair in (pairs if mention_pairs == "all" else pairs[:1])]
-        yield document_record(where, words, starts, mentions, relations, text=text)
+        title = take(where, item, "title", str) if "title" in item else ""
+        yield document_record(where, words, starts, mentions, relations, text=text, title=title)
 
 
 def _docred_mention(where: str, mention: Any, starts: list[int], ends: list[int]) -> Mention:

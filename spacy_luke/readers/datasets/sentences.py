@@ -28,10 +28,12 @@ def document_record(
     relations: list[tuple[int, int, str]] | None,
     *,
     text: str,
+    title: str = "",
 ) -> Record:
     """starts: the first word of each sentence. text: see `blanks_between`."""
     return Record(
         where,
+        title=title,
         words=words,
         spaces=blanks_between(words, text=text),
         sentence_starts=starts,

@@ -18,6 +18,7 @@ from .ernie import read_ernie_fewrel, read_ernie_tacred
 from .fewrel import read_fewrel
 from .glue import read_glue
 from .kilt import read_kilt
+from .knowledge_net import read_knowledge_net
 from .nif import read_nif
 from .open_entity import read_open_entity
 from .record_cloze import read_record
@@ -37,12 +38,13 @@ class Dataset:
     read: Callable[..., Iterator[Record]]
     settings: tuple[str, ...] = ()
     has_text: bool = False  # real text, so that mentions may fall between words (align)
+    titled: bool = False  # documents with titles, by which they are divided into parts
 
 
 DATASETS = {
     "aida": Dataset(read_aida, ("links", "candidates")),
     "conll04": Dataset(read_conll04, ("text",)),
-    "docred": Dataset(read_docred, ("text", "mention_pairs")),
+    "docred": Dataset(read_docred, ("text", "mention_pairs"), titled=True),
     "elevant": Dataset(read_elevant, has_text=True),
     "ernie_fewrel": Dataset(read_ernie_fewrel, ("text",), has_text=True),
     "ernie_tacred": Dataset(read_ernie_tacred, ("text",), has_text=True),
@@ -51,6 +53,7 @@ DATASETS = {
     "glue": Dataset(read_glue, ("task", "damaged")),
     "kbp37": Dataset(read_kbp37, ("text",), has_text=True),
     "kilt": Dataset(read_kilt, has_text=True),
+    "knowledge_net": Dataset(read_knowledge_net, ("pronouns",), has_text=True, titled=True),
     "nif": Dataset(read_nif, has_text=True),
     "open_entity": Dataset(read_open_entity, ("text",), has_text=True),
     "record": Dataset(read_record, has_text=True),

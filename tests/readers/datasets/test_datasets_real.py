@@ -8,8 +8,9 @@ import pytest
 import spacy
 
 from spacy_luke.annotations import get_rows, register_extensions
-from spacy_luke.readers.datasets.table import dataset_docs
+from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
 from spacy_luke.readers.jsonl import JsonlCorpus
+from spacy_luke.readers.splits import PARTS, choose_by_title
 
 NLP = spacy.blank("en")
 SAMPLE = Path(__file__).parents[3] / "assets" / "sample" / "dev.jsonl"
@@ -119,6 +120,20 @@ def test_docred(shared):
     for doc, first in zip(docs, firsts, strict=True):
         rows = {tuple(row) for row in get_rows(doc, "luke_relations")}
         assert {tuple(row) for row in get_rows(first, "luke_relations")} <= rows
+
+
+def test_docred_parts(shared):
+    path = shared("data/redocred/dev_revised.json")
+    records = list(read_dataset(path, format="docred"))
+    assert [len(choose_by_title(records, part=part)) for part in PARTS] == [307, 85, 108]
+
+
+def test_knowledge_net(shared):
+    path = shared("data/knowledge_net/human_readable-v10-notest.zip")
+    docs, counts = read(path, "knowledge_net", pronouns="keep")
+    assert (len(docs), len(labels(docs))) == (5728, 15)
+    assert labels(docs).total() + counts["equal relations"] == 10895
+    assert counts["notes: properties of which a passage states nothing"] == 2504
 
 
 @pytest.mark.parametrize(
