@@ -1,5 +1,5 @@
-"""KnowledgeNet (Mesquita et al., EMNLP 2019): sentences with facts of 15 properties of Wikidata, as the page on which its
-authors show them."""
+"""KnowledgeNet (Mesquita et al., EMNLP 2019): sentences with facts of 15 properties of Wikidata, as the page on which
+its authors show them."""
 
 import re
 import zipfile
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..records import Mention, Record
+from ...stores.plain_text import not_utf8, read_text
+from ..records import Mention, Record, check_choice
 
 COLUMNS = 10  # fold, document, first and last character of passage, subject and object, property, passage
 ROW = re.compile(r"<tr><td.*?</tr>", re.DOTALL)
@@ -59,8 +60,7 @@ def read_knowledge_net(path: str | Path, *, pronouns: str = "leave out") -> Iter
     was read for some properties alone: `Record.notes` counts those without a fact. pronouns: "leave out" facts of "he"
     and the like, or "keep" them.
     """
-    if pronouns not in ("leave out", "keep"):
-        raise ValueError(f"pronouns must be 'leave out' or 'keep', but it is {pronouns!r}.")
+    check_choice("pronouns", pronouns, ("leave out", "keep"))
     passages: dict[tuple[str, Place], list[_Row]] = {}
     for row in _read_rows(Path(path)):
         passages.setdefault((row.document, row.place), []).append(row)
@@ -74,21 +74,21 @@ def _passage(rows: list[_Row], *, keep: bool) -> Record:
         raise ValueError(f"{other[0].where}: its passage is not that of {first.where}, which has the same place.")
     numbers: dict[tuple[int, int, str], int] = {}
     mentions: list[Mention] = []
-    relations, left_out = [], 0
+    relations: list[tuple[int, int, str]] = []
+    left_out = 0
     for row in rows:
         if row.ends is None:
             continue
         if not keep and any(first.text[a:b].lower() in PRONOUNS for a, b in row.ends):
             left_out += 1
             continue
-        found = []
         for (start, end), label, side in zip(row.ends, PROPERTIES[row.property], ("subject", "object")):
             if (start, end, label) not in numbers:
                 numbers[start, end, label] = len(mentions)
                 mentions.append(Mention(start, end, label, kb_id=row.ids.get(side, "")))
-            found.append(numbers[start, end, label])
-        relations.append((*found, row.property))
-    relations = [x for x in relations if _place(mentions[x[0]]) != _place(mentions[x[1]])]
+        head, tail = (numbers[*end, label] for end, label in zip(row.ends, PROPERTIES[row.property]))
+        if row.ends[0] != row.ends[1]:
+            relations.append((head, tail, row.property))
     return Record(
         first.where,
         title=first.document,
@@ -103,10 +103,6 @@ def _passage(rows: list[_Row], *, keep: bool) -> Record:
             "facts of pronouns, left out": left_out,
         },
     )
-
-
-def _place(mention: Mention) -> Place:
-    return mention.start, mention.end
 
 
 def _read_rows(path: Path) -> Iterator[_Row]:
@@ -140,10 +136,13 @@ def _read_row(where: str, cells: list[str]) -> _Row:
 
 
 def _read_page(path: Path) -> str:
-    if path.suffix != ".zip":
-        return path.read_text(encoding="utf8")
+    if not zipfile.is_zipfile(path):
+        return read_text(path)
     with zipfile.ZipFile(path) as archive:
         pages = [name for name in archive.namelist() if name.endswith(".html") and not name.startswith("__MACOSX")]
         if len(pages) != 1:
             raise ValueError(f"{path}: expected one page (.html) in it, but there are {len(pages)}.")
-        return archive.read(pages[0]).decode("utf8")
+        try:
+            return archive.read(pages[0]).decode("utf8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: {not_utf8(error, path)}") from None
