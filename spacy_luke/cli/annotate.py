@@ -7,10 +7,14 @@ import spacy
 import typer
 from wasabi import msg
 
-from ..pages.findings import Findings, type_list
+from ..pages.answer_key import Judgement, read_answer_key
+from ..pages.findings import Findings, Link
 from ..pages.page import render_page
+from ..pages.rows import entity_rows, relation_rows
 from ..pages.style import one_line, probability, save_page
+from ..pages.terminal import draw_table, terminal_width
 from ..pipelines.annotation import annotate_file
+from ..stores.plain_text import read_text
 
 
 def annotate_cli(
@@ -21,32 +25,61 @@ def annotate_cli(
     query: list[str] = typer.Option([], "--query", help="A sentence with @placeholder for luke_cloze; may be repeated"),
     rows: int = typer.Option(30, min=0, help="Rows of a table here; the page has all"),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
+    key: Path | None = typer.Option(None, exists=True, dir_okay=False, help="JSON file with what is true of the text"),
 ) -> None:
-    """List the entities of a text with their types, its relations, and the answers to questions about it, each with its
-    probability, and show them in a page for the browser."""
+    """List the entities of a text with their types and links, its relations, and the answers to questions about it,
+    each with its probability, and show them in a page for the browser. With a key, say how many are right."""
+    answers = None if key is None else read_answer_key(key, read_text(text))
     found = annotate_file(spacy.load(pipeline), text, questions=question, queries=query, component=component)
+    judged = None if answers is None else answers.judge(found)
     msg.divider(f"{text}: {', '.join(found.counts())}")
-    _print_tables(found, rows)
+    _print_tables(found, judged, rows)
+    if judged is not None:
+        msg.text(f"\nBy what is true of it ({key}):")
+        for name, verdict in judged.verdict():
+            msg.text(f"  {name:<9}  {verdict}")
     if output is not None:
-        save_page(render_page(found, title=text.name), output)
+        save_page(render_page(found, title=text.name, judged=judged), output)
         msg.good(f"Open {output} in a browser to see them in the text")
 
 
-def _print_tables(found: Findings, rows: int) -> None:
-    entities = [(one_line(x.text), x.label_, probability(score), type_list(x)) for x, score in found.mentions]
-    width = 4 if any(row[3] for row in entities) else 3
-    _print_table([row[:width] for row in entities], ("entity", "label", "score", "types")[:width], rows, "llrl"[:width])
-    relations = [(one_line(r.head.text), r.label, one_line(r.tail.text), probability(r.score)) for r in found.relations]
-    _print_table(relations, ("head", "relation", "tail", "score"), rows, "lllr")
+def _print_tables(found: Findings, judged: Judgement | None, rows: int) -> None:
+    entities = [
+        (x.name, x.label, _times(x.count), probability(x.score), x.types, *_link(x.link), _right(x.right))
+        for x in entity_rows(found, judged)
+    ]
+    header = ("entity", "label", "times", "score", "types", "link", "of it", "what it is", "")
+    _print_table(entities, header, rows)
+    relations = [
+        (x.head, x.label, x.tail, _times(x.count), probability(x.score), _right(x.right))
+        for x in relation_rows(found, judged)
+    ]
+    _print_table(relations, ("head", "relation", "tail", "times", "score", ""), rows)
     answers = [
         (one_line(x.question), one_line(x.text) or ("no answer" if x.spans else ""), probability(x.score))
         for x in found.answers
     ]
-    _print_table(answers, ("question", "answer", "score"), rows, "llr")
+    _print_table(answers, ("question", "answer", "score"), rows)
 
 
-def _print_table(data: Sequence[tuple[str, ...]], header: tuple[str, ...], rows: int, aligns: str) -> None:
+def _link(link: Link | None) -> tuple[str, str, str]:
+    if link is None:
+        return "", "", ""
+    title = link.title if link.title != link.id else ""
+    return link.id, probability(link.score), one_line(": ".join(filter(None, [title, link.description])))
+
+
+def _times(count: int) -> str:
+    return f"{count:,}" if count > 1 else ""
+
+
+def _right(right: bool | None) -> str:
+    return "wrong" if right is False else ""
+
+
+def _print_table(data: Sequence[Sequence[str]], header: Sequence[str], rows: int) -> None:
     if data[:rows]:
-        msg.table(data[:rows], header=header, aligns=tuple(aligns), divider=True, max_col=50)
+        typer.echo()
+        typer.echo(draw_table(header, data[:rows], width=terminal_width(), numbers=("times", "score", "of it")))
     if len(data) > rows:
         msg.text(f"... and {len(data) - rows:,} more")

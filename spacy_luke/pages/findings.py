@@ -1,21 +1,44 @@
 """What a pipeline found in a Doc, as the page and the tables of `spacy luke annotate` show it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from spacy.tokens import Doc, Span
 
-from ..annotations import Answer, Relation, get_answers, get_fillers, get_relations
+from ..annotations import UNLINKED, Answer, Relation, get_answers, get_candidates, get_fillers, get_relations
+
+
+@dataclass(frozen=True)
+class Link:
+    """The entity that a mention was linked to. score: the linker's, None where it did not tell; title, description,
+    url: what its knowledge base says, "" where that says nothing."""
+
+    id: str
+    score: float | None = None
+    title: str = ""
+    description: str = ""
+    url: str = ""
+
+
+Describe = Callable[[str], Link]  # what is known of an entity, by its id
+
+
+@dataclass(frozen=True)
+class Mention:
+    """An entity of the text, or a typed mention. score: the probability of its label, None where nobody told."""
+
+    span: Span
+    score: float | None
+    link: Link | None = None
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a pipeline found in a Doc. mentions: entities and typed mentions, with the probability of their label or
-    None;
-    spans_key: the group where the entities are, None: doc.ents; labels: of entities, in the order of their colors."""
+    """What a pipeline found in a Doc. mentions: in the order of the text; spans_key: the group where the entities are,
+    None: doc.ents; labels: of entities, in the order of their colors."""
 
     doc: Doc
-    mentions: Sequence[tuple[Span, float | None]]
+    mentions: Sequence[Mention]
     relations: Sequence[Relation]
     answers: Sequence[Answer]
     spans_key: str | None
@@ -23,11 +46,12 @@ class Findings:
 
     def counts(self) -> list[str]:
         """What there is, such as "3 entities"; words and entities always."""
-        typed = sum(bool(span._.luke_types) for span, _ in self.mentions)
+        typed = sum(bool(mention.span._.luke_types) for mention in self.mentions)
         numbers = {
             "word": len(self.doc),
             "entity": len(self.mentions),
             "entity with types": typed,
+            "link": sum(mention.link is not None for mention in self.mentions),
             "relation": len(self.relations),
             "question": len(self.answers),
         }
@@ -41,10 +65,15 @@ class Findings:
 
 
 def read_findings(
-    doc: Doc, *, spans_key: str | None = None, typed: Iterable[Span] = (), labels: Sequence[str] = ()
+    doc: Doc,
+    *,
+    spans_key: str | None = None,
+    typed: Iterable[Span] = (),
+    labels: Sequence[str] = (),
+    describe: Describe = Link,
 ) -> Findings:
     """spans_key: of the entities; typed: other mentions that have types; labels: that the entities may have, in
-    order."""
+    order; describe: what is known of the entities that mentions are linked to."""
     if spans_key is None:
         found = [(span, span._.luke_score) for span in doc.ents]
     else:
@@ -53,8 +82,18 @@ def read_findings(
     places = {(span.start, span.end) for span, _ in found}
     found += [(span, None) for span in typed if (span.start, span.end) not in places and span._.luke_types]
     found.sort(key=lambda x: (x[0].start, -x[0].end))
+    mentions = [Mention(span, score, _read_link(span, describe)) for span, score in found]
     names = list(dict.fromkeys([*labels, *(span.label_ for span, _ in found)]))
-    return Findings(doc, found, get_relations(doc), [*get_answers(doc), *get_fillers(doc)], spans_key, names)
+    return Findings(doc, mentions, get_relations(doc), [*get_answers(doc), *get_fillers(doc)], spans_key, names)
+
+
+def _read_link(span: Span, describe: Describe) -> Link | None:
+    entity = span.kb_id_
+    if entity in UNLINKED:
+        return None
+    known = describe(entity)
+    score = next((one.score for one in get_candidates(span) if one.id == entity), None)
+    return Link(entity, score, known.title, known.description, known.url)
 
 
 def type_list(span: Span) -> str:

@@ -3,13 +3,16 @@ network."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from urllib.parse import urlsplit
 
 from spacy.displacy.render import EntityRenderer, SpanRenderer
 from spacy.tokens import Doc, Span
 
 from ..annotations import Answer
+from .answer_key import Judgement
 from .drawing import draw_relations
-from .findings import Findings, type_list
+from .findings import Findings, Link, Mention, type_list
+from .rows import entity_rows, relation_rows
 from .style import COLORS, PAGE, one_line, probability
 
 OTHERS = 3  # answers that are listed beside the best
@@ -17,15 +20,16 @@ CONTEXT = 30  # words around an answer where the Doc has no sentences
 
 
 ENTITY = (
-    '<mark class="entity" style="background: {bg}" title="{title}">{text}<span class="label">{label}{kb_link}</span>'
-    "{types}</mark>"
+    '<mark class="entity" id="m{number}" style="background: {bg}" title="{title}">{text}<span class="label">{label}'
+    "</span>{types}</mark>"
 )
 
 
-def render_page(found: Findings, *, title: str) -> str:
-    """A whole HTML page."""
+def render_page(found: Findings, *, title: str, judged: Judgement | None = None) -> str:
+    """A whole HTML page. judged: which findings are right, where a key of the text told."""
     doc = found.doc
-    parts = [*_answers(found), _text(found), *_relations(found), *_tables(found)]
+    parts = [*_verdict(judged), *_answers(found), *_legend(found), _text(found), *_tables(found, judged)]
+    parts += _drawings(found)
     return PAGE.format(
         lang=escape(doc.lang_ or "xx"),
         direction=_direction(doc),
@@ -35,15 +39,37 @@ def render_page(found: Findings, *, title: str) -> str:
     )
 
 
+def _verdict(judged: Judgement | None) -> Iterator[str]:
+    if judged is not None:
+        lines = [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in judged.verdict()]
+        yield f'<dl class="verdict">{"".join(lines)}</dl>'
+
+
+def _color(found: Findings, label: str) -> str:
+    return COLORS[found.labels.index(label) % len(COLORS)]
+
+
+def _legend(found: Findings) -> Iterator[str]:
+    """The labels that there are, in their colors, and how often."""
+    counts = {label: sum(x.span.label_ == label for x in found.mentions) for label in found.labels}
+    marks = [
+        f'<li><mark class="entity" style="background: {_color(found, label)}">{escape(label)}</mark> {count:,}</li>'
+        for label, count in counts.items()
+        if count and label
+    ]
+    if marks:
+        yield f'<ul class="legend">{"".join(marks)}</ul>'
+
+
 def _direction(doc: Doc) -> str:
     return str(doc.vocab.writing_system.get("direction", "ltr"))
 
 
 def _text(found: Findings) -> str:
     """The text with its entities marked: displaCy's ent style, or its span style where they may overlap."""
-    colors = {label.upper(): COLORS[i % len(COLORS)] for i, label in enumerate(found.labels)}
+    colors = {label.upper(): _color(found, label) for label in found.labels}
     settings = {"settings": {"lang": found.doc.lang_, "direction": _direction(found.doc)}}
-    spans = [span for span, _ in found.mentions]
+    spans = [mention.span for mention in found.mentions]
     if any(a.end > b.start for a, b in zip(spans, spans[1:])):
         data = {
             "text": found.doc.text,
@@ -56,8 +82,8 @@ def _text(found: Findings) -> str:
         names = {escape(_label(span)): colors[span.label_.upper()] for span in spans}
         return "<h2>Text</h2>\n" + SpanRenderer({"colors": names}).render([data])
     ents = [
-        {"start": span.start_char, "end": span.end_char, "label": span.label_, "params": _mark(span, score)}
-        for span, score in found.mentions
+        {"start": x.span.start_char, "end": x.span.end_char, "label": x.span.label_, "params": _mark(x, number)}
+        for number, x in enumerate(found.mentions)
     ]
     renderer = EntityRenderer({"colors": colors, "template": ENTITY})
     return "<h2>Text</h2>\n" + renderer.render([{"text": found.doc.text, "ents": ents, **settings}])
@@ -67,12 +93,15 @@ def _label(span: Span) -> str:
     return " ".join(filter(None, [span.label_, ", ".join(span._.luke_types or {})]))
 
 
-def _mark(span: Span, score: float | None) -> dict[str, str]:
+def _mark(mention: Mention, number: int) -> dict[str, str]:
+    span, link = mention.span, mention.link
     types = ", ".join(span._.luke_types or {})
-    title = "; ".join(filter(None, [f"{span.label_} {probability(score)}".strip(), type_list(span)]))
+    known = "" if link is None else " ".join(filter(None, [link.id, link.title, probability(link.score)]))
+    own = f"{span.label_} {probability(mention.score)}".strip()
     return {
+        "number": str(number),
         "label": escape(span.label_),
-        "title": escape(title),
+        "title": escape("; ".join(filter(None, [own, type_list(span), known]))),
         "types": f'<span class="types">{escape(types)}</span>' if types else "",
     }
 
@@ -107,28 +136,65 @@ def _answer_in_text(answer: Answer) -> str:
     )
 
 
-def _relations(found: Findings) -> Iterator[str]:
-    if found.relations:
+def _tables(found: Findings, judged: Judgement | None) -> Iterator[str]:
+    relations = [
+        (escape(x.head), escape(x.label), escape(x.tail), _number(x.score), _right(x.right))
+        for x in relation_rows(found, judged)
+    ]
+    if relations:
         yield "<h2>Relations</h2>"
-        yield from (f"<figure>{drawing}</figure>" for drawing in draw_relations(found.doc, found.relations))
+        yield _table(("head", "relation", "tail", "probability", "right"), relations)
+    entities = [
+        (
+            f'<a href="#m{x.first}">{escape(x.name)}</a>' if _has_marks(found) else escape(x.name),
+            escape(x.label),
+            f"{x.count}",
+            _number(x.score),
+            escape(x.types),
+            _link(x.link),
+            "" if x.link is None else _number(x.link.score),
+            _right(x.right),
+        )
+        for x in entity_rows(found, judged)
+    ]
+    if entities:
+        yield "<h2>Entities</h2>"
+        yield _table(("entity", "label", "times", "probability", "types", "link", "of the link", "right"), entities)
 
 
-def _tables(found: Findings) -> Iterator[str]:
+def _has_marks(found: Findings) -> bool:
+    """Whether the text has a place for each mention that a table can lead to."""
+    return not any(a.span.end > b.span.start for a, b in zip(found.mentions, found.mentions[1:]))
+
+
+def _link(link: Link | None) -> str:
+    if link is None:
+        return ""
+    name = escape(link.id)
+    if urlsplit(link.url).scheme in ("http", "https"):
+        name = f'<a href="{escape(link.url)}">{name}</a>'
+    title = escape(link.title) if link.title != link.id else ""
+    about = f'<span class="about">{escape(link.description)}</span>' if link.description else ""
+    return " ".join(filter(None, [name, title, about]))
+
+
+def _number(score: float | None) -> str:
+    return f'<span class="number">{probability(score)}</span>'
+
+
+def _right(right: bool | None) -> str:
+    return "" if right is None else "yes" if right else '<strong class="wrong">no</strong>'
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """rows: of HTML; a column without any is left out."""
+    columns = [i for i in range(len(header)) if any(row[i] for row in rows)]
+    head = "".join(f'<th scope="col">{escape(header[i])}</th>' for i in columns)
+    lines = ["<tr>" + "".join(f"<td>{row[i]}</td>" for i in columns) + "</tr>" for row in rows]
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n" + "\n".join(lines) + "</tbody></table>"
+
+
+def _drawings(found: Findings) -> Iterator[str]:
     if found.relations:
-        rows = [(one_line(r.head.text), r.label, one_line(r.tail.text), probability(r.score)) for r in found.relations]
-        yield _table(f"All {len(rows):,} relations", ("head", "relation", "tail", "probability"), rows)
-    if found.mentions:
-        mentions = [(one_line(x.text), x.label_, probability(score), type_list(x)) for x, score in found.mentions]
-        width = 4 if any(types for *_, types in mentions) else 3
-        header = ("entity", "label", "probability", "types")[:width]
-        yield _table(f"All {len(mentions):,} entities", header, [row[:width] for row in mentions])
-
-
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    numbers = header.index("probability")
-    lines = []
-    for row in rows:
-        cells = [f'<td class="number">{x}</td>' if i == numbers else f"<td>{escape(x)}</td>" for i, x in enumerate(row)]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in header)
-    return f"<details><summary>{title}</summary><table><tr>{head}</tr>\n" + "\n".join(lines) + "</table></details>"
+        figures = "\n".join(f"<figure>{drawing}</figure>" for drawing in draw_relations(found.doc, found.relations))
+        yield f"<details><summary>Relations in their sentences</summary>\n{figures}</details>"

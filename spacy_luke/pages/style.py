@@ -12,42 +12,64 @@ PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.5 -apple-system, "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; color: #1c2430;
-  background: #fff; max-width: 62rem; margin: 2.5rem auto; padding: 0 1.5rem; }}
+:root {{ color-scheme: light dark; --text: #1c2430; --soft: #5a6675; --line: #d9dee6; --page: #fff; --link: #2059a8;
+  --wrong: #b3261e; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --text: #e4e8ee; --soft: #a0abba; --line: #38424f; --page: #14181d; --link: #8ab4f8; --wrong: #f2a09a; }}
+  figure {{ background: #e9edf2; }}
+}}
+body {{ font: 16px/1.5 -apple-system, "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; color: var(--text);
+  background: var(--page); max-width: 62rem; margin: 2.5rem auto; padding: 0 1.5rem; overflow-wrap: anywhere; }}
 h1 {{ font-size: 1.5rem; margin: 0; }}
-h2 {{ font-size: 1.15rem; margin: 2.6rem 0 .8rem; border-bottom: 1px solid #d9dee6; padding-bottom: .3rem; }}
-.counts, .others, .types, .score {{ color: #5a6675; }}
+h2 {{ font-size: 1.15rem; margin: 2.2rem 0 .8rem; border-bottom: 1px solid var(--line); padding-bottom: .3rem; }}
+a {{ color: var(--link); text-decoration: none; }}
+a:hover, a:focus {{ text-decoration: underline; }}
+.counts, .others, .score, .about {{ color: var(--soft); }}
 .counts {{ margin: .2rem 0 0; }}
-.entities {{ line-height: 2.35 !important; }}
-mark {{ color: inherit; border-radius: .3em; }}
-mark.entity {{ padding: .22em .4em; margin: 0 .12em; -webkit-box-decoration-break: clone;
-                 box-decoration-break: clone; }}
-.label {{ font-size: .68em; font-weight: 700; margin-inline-start: .5em; letter-spacing: .03em; }}
+.verdict {{ margin: 1rem 0; display: grid; grid-template-columns: max-content auto; gap: 0 1rem; }}
+.verdict dt {{ font-weight: 600; }}
+.verdict dd {{ margin: 0; }}
+.legend {{ list-style: none; padding: 0; margin: 1.2rem 0 0; display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; }}
+.entities {{ line-height: 2 !important; }}
+mark {{ color: #1c2430; border-radius: .3em; }}
+mark.entity {{ padding: .12em .35em; -webkit-box-decoration-break: clone; box-decoration-break: clone; }}
+mark.entity:target {{ outline: .15em solid var(--link); }}
+.label {{ font-size: .68em; font-weight: 700; margin-inline-start: .4em; letter-spacing: .03em; }}
 .types {{ font-size: .72em; margin-inline-start: .45em; color: #33404f; }}
 .answer {{ margin: 0 0 1.3rem; }}
 .answer p {{ margin: .15rem 0; }}
 .question {{ font-weight: 600; }}
 .answer mark {{ background: #ffe27a; padding: .12em .25em; }}
 .others, .score {{ font-size: .85em; }}
-figure {{ margin: 0 0 1.2rem; padding: .9rem .6rem 0; border: 1px solid #e4e8ee;
-          border-radius: .5rem; overflow-x: auto; }}
-figure svg {{ display: block; margin-bottom: -1.9rem; }}
+.wrong {{ color: var(--wrong); }}
+figure {{ margin: .8rem 0; padding: .6rem; border: 1px solid var(--line); border-radius: .5rem; }}
+figure svg {{ display: block; max-width: 100%; height: auto !important; }}
 .displacy-word {{ font-size: 14px; }}
 .displacy-tag {{ font-size: 11px; font-weight: 700; fill: #5a6675; }}
 .displacy-arrow {{ color: #2d6cb5; }}
 .displacy-label {{ font-weight: 600; }}
-table {{ border-collapse: collapse; font-size: .92em; }}
-th, td {{ text-align: start; padding: .25rem 1.4rem .25rem 0; border-bottom: 1px solid #eceff3; vertical-align: top; }}
+table {{ border-collapse: collapse; font-size: .92em; width: 100%; }}
+th, td {{ text-align: start; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }}
 th {{ font-weight: 600; }}
-td.number {{ text-align: end; font-variant-numeric: tabular-nums; }}
-details {{ margin-top: 1rem; }}
-summary {{ cursor: pointer; color: #2d6cb5; }}
+td {{ overflow-wrap: anywhere; }}
+.number {{ font-variant-numeric: tabular-nums; }}
+details {{ margin-top: 2rem; }}
+summary {{ cursor: pointer; color: var(--link); }}
+@media (max-width: 40rem) {{
+  body {{ margin: 1rem auto; padding: 0 .8rem; }}
+  table {{ font-size: .8em; }}
+  th, td {{ padding-inline-end: .5rem; }}
+}}
+@media print {{ body {{ max-width: none; margin: 0; }} mark {{ print-color-adjust: exact; }} }}
 </style>
 </head>
 <body>
+<main>
 <h1>{title}</h1>
 <p class="counts">{counts}</p>
 {content}
+</main>
 </body>
 </html>
 """

@@ -10,10 +10,12 @@ from spacy.tokens import Doc
 from ..annotations import register_extensions, set_queries, set_questions
 from ..components.base import LukeComponent, find_component
 from ..components.cloze import LukeCloze
+from ..components.linker.component import LukeLinker
 from ..components.ner import LukeNER
 from ..components.qa import LukeQA
 from ..components.typer import LukeTyper
-from ..pages.findings import Findings, read_findings
+from ..kb.knowledge_base import EntityKB
+from ..pages.findings import Describe, Findings, Link, read_findings
 from ..stores.plain_text import read_text
 
 ComponentT = TypeVar("ComponentT", bound=LukeComponent)
@@ -41,7 +43,20 @@ def annotate_file(
         spans_key=None if ner is None else ner.cfg["spans_key"],
         typed=typed,
         labels=[] if ner is None else ner.labels,
+        describe=_describe_by([linker.kb for linker in _of_kind(nlp, LukeLinker) if linker.kb is not None]),
     )
+
+
+def _describe_by(kbs: Sequence[EntityKB]) -> Describe:
+    """What the first knowledge base that has an entity says of it."""
+
+    def describe(entity: str) -> Link:
+        for kb in kbs:
+            if (row := kb.row(entity)) >= 0:
+                return Link(entity, description=kb.description(row))
+        return Link(entity)
+
+    return describe
 
 
 def _find_ner(nlp: Language, name: str | None) -> LukeNER | None:

@@ -1,5 +1,6 @@
 """`spacy luke annotate`: tables in the terminal, and the page."""
 
+import json
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -11,9 +12,9 @@ from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.annotations import Relation, register_extensions
+from spacy_luke.annotations import LinkCandidate, LinkedMention, Relation, register_extensions, set_linked
 from spacy_luke.pages.drawing import SLOT, draw
-from spacy_luke.pages.findings import read_findings
+from spacy_luke.pages.findings import Link, read_findings
 from spacy_luke.pages.page import render_page
 from spacy_luke.pipelines.conversion import build_pipeline
 from tests.pipelines import QUERY, QUESTION, make_pipeline
@@ -125,6 +126,44 @@ def test_everything(everything, tmp_path):
     assert page.read_text(encoding="utf8") == html  # the same page for the same text
 
 
+def test_a_key_says_what_is_right(everything, tmp_path):
+    key = tmp_path / "key.json"
+    name = SENTENCES[0].split()[0]
+    entities = [{"name": name, "label": "PER", "mentions": [[0, len(name)]]}]
+    key.write_text(json.dumps({"entities": entities, "relations": [], "properties": {}}), encoding="utf8")
+    page = tmp_path / "page.html"
+    result, text = run(everything / "pipeline", everything / "text.txt", "--key", key, "--output", page)
+    assert result.exit_code == 0, result.output
+    (verdict,) = re.findall(r"entities (\d+ of \d+ that are shown are right \(\d+%\); \d of the 1 in the text)", text)
+    assert verdict in page.read_text(encoding="utf8")
+    (tmp_path / "other.txt").write_text("Nobody", encoding="utf8")
+    result, text = run(everything / "pipeline", tmp_path / "other.txt", "--key", key)
+    assert result.exit_code == 1
+    assert "key of another text" in text
+
+
+def test_links(relation_doc):
+    """In tables and page: id, title, description, score; NIL is none."""
+    company, accra, nadia, london = relation_doc.ents
+    relation_doc.set_ents([company, accra, Span(relation_doc, 7, 9, "PER", kb_id="NIL"), _linked(london, "Q<84>")])
+    set_linked(relation_doc, [LinkedMention(london.start_char, london.end_char, [LinkCandidate("Q<84>", 0.5, 0.875)])])
+    about = Link("Q<84>", title="London & all", description="capital <b>", url="https://a.org/Q84?x=1&y")
+    found = read_findings(relation_doc, describe=lambda name: about)
+    assert [x.link and x.link.score for x in found.mentions] == [None, None, None, 0.875]
+    assert "1 link" in found.counts()
+    html = render_page(found, title="text")
+    Tags().feed(html)
+    assert '<a href="https://a.org/Q84?x=1&amp;y">Q&lt;84&gt;</a> London &amp; all' in html
+    assert "capital &lt;b&gt;" in html
+    assert "0.875" in html
+    unsafe = read_findings(relation_doc, describe=lambda name: Link(name, url="javascript:alert(1)"))
+    assert "javascript" not in render_page(unsafe, title="text")
+
+
+def _linked(span, entity):
+    return Span(span.doc, span.start, span.end, span.label_, kb_id=entity)
+
+
 def test_no_luke_component(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "blank")
     (tmp_path / "text.txt").write_text("Ada")
@@ -184,7 +223,7 @@ def test_page_of_overlapping_entities(relation_doc):
     relation_doc.spans["sc"] = [Span(relation_doc, 0, 3, "ORG"), Span(relation_doc, 0, 1, "<b>")]
     relation_doc.spans["sc"].attrs["scores"] = [0.5, 0.25]
     found = read_findings(relation_doc, spans_key="sc", labels=["PER"])
-    assert [(span.label_, score) for span, score in found.mentions] == [("ORG", 0.5), ("<b>", 0.25)]
+    assert [(x.span.label_, x.score) for x in found.mentions] == [("ORG", 0.5), ("<b>", 0.25)]
     assert found.labels == ["PER", "ORG", "<b>"]
     html = render_page(found, title="text")
     check_page(html)
@@ -195,7 +234,7 @@ def test_typed_mentions_that_are_no_entities(relation_doc):
     span = relation_doc[6:7]
     span._.luke_types = {"action": 0.75}
     found = read_findings(relation_doc, typed=[span, relation_doc[9:10], relation_doc[4:5]])
-    assert (span.text, None) in [(x.text, score) for x, score in found.mentions]
+    assert (span.text, None) in [(x.span.text, x.score) for x in found.mentions]
     assert len(found.mentions) == 5
     assert found.counts() == ["27 words", "5 entities", "2 with types", "4 relations"]
 

@@ -1,0 +1,79 @@
+"""Rows of the tables that show findings: what is found several times is one row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .answer_key import Judgement
+from .findings import Findings, Link, Mention, type_list
+from .style import one_line
+
+
+@dataclass(frozen=True)
+class EntityRow:
+    """Mentions with the same words, label and link. first: number of the first one; count: how many; score: the
+    highest; types: of the first; right: whether all of them are, None where nobody knows."""
+
+    name: str
+    label: str
+    first: int
+    count: int
+    score: float | None
+    types: str
+    link: Link | None
+    right: bool | None
+
+
+@dataclass(frozen=True)
+class RelationRow:
+    """Relations with the same words and label."""
+
+    head: str
+    label: str
+    tail: str
+    count: int
+    score: float
+    right: bool | None
+
+
+def entity_rows(found: Findings, judged: Judgement | None = None) -> list[EntityRow]:
+    """In the order of the text. A mention without a link is in the row of those that have its words, label and one
+    link."""
+    words = [(one_line(mention.span.text), mention.span.label_) for mention in found.mentions]
+    links: dict[tuple[str, str], set[str]] = {}
+    for key, mention in zip(words, found.mentions, strict=True):
+        links.setdefault(key, set()).update([] if mention.link is None else [mention.link.id])
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for i, (key, mention) in enumerate(zip(words, found.mentions, strict=True)):
+        entity = next(iter(links[key]), "") if len(links[key]) < 2 else "" if mention.link is None else mention.link.id
+        groups.setdefault((*key, entity), []).append(i)
+    rows = []
+    for (name, label, _), numbers in groups.items():
+        some = [found.mentions[i] for i in numbers]
+        right = None if judged is None else all(judged.mentions[i] and judged.links[i] is not False for i in numbers)
+        types = next((types for types in (type_list(x.span) for x in some) if types), "")
+        rows.append(EntityRow(name, label, numbers[0], len(some), _best(some), types, _best_link(some), right))
+    return rows
+
+
+def relation_rows(found: Findings, judged: Judgement | None = None) -> list[RelationRow]:
+    """The most probable first."""
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for i, relation in enumerate(found.relations):
+        key = (one_line(relation.head.text), relation.label, one_line(relation.tail.text))
+        groups.setdefault(key, []).append(i)
+    rows = []
+    for (head, label, tail), numbers in groups.items():
+        score = max(found.relations[i].score for i in numbers)
+        right = None if judged is None else all(judged.relations[i] for i in numbers)
+        rows.append(RelationRow(head, label, tail, len(numbers), score, right))
+    return sorted(rows, key=lambda row: -row.score)
+
+
+def _best(mentions: Sequence[Mention]) -> float | None:
+    scores = [x.score for x in mentions if x.score is not None]
+    return max(scores) if scores else None
+
+
+def _best_link(mentions: Sequence[Mention]) -> Link | None:
+    links = [x.link for x in mentions if x.link is not None]
+    return max(links, key=lambda link: link.score or 0.0) if links else None
