@@ -2,8 +2,8 @@
 
 `keys`: the keys of `doc.user_data` and `doc.spans`, NIL. `rows`: how it lies in `doc.user_data`, so that it survives
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
-each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `extensions`: `doc._.luke_...`
-and `span._.luke_...`.
+each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `scope`: what gold says, and
+what it leaves open. `extensions`: `doc._.luke_...` and `span._.luke_...`.
 """
 
 from .entities import (
@@ -37,6 +37,7 @@ from .keys import (
     QUERIES,
     QUESTIONS,
     RELATIONS,
+    SCOPE,
     SCORE,
     SECOND,
     SPAN_TYPES,
@@ -84,10 +85,28 @@ from .rows import (
     set_second,
     settle,
 )
+from .scope import (
+    ENTITIES,
+    EVERYTHING,
+    NOTHING,
+    OTHERS,
+    RELATIONS_TASK,
+    TASKS,
+    TYPES_TASK,
+    LabelledSpan,
+    Scope,
+    get_scope,
+    get_scopes,
+    read_scope,
+    scored_spans,
+    set_scopes,
+)
 
 __all__ = [
     "ANSWERS",
     "CANDIDATES",
+    "ENTITIES",
+    "EVERYTHING",
     "FILLERS",
     "GIVEN_CANDIDATES",
     "KINDS",
@@ -96,20 +115,27 @@ __all__ = [
     "LINKS",
     "MENTIONS",
     "NIL",
+    "NOTHING",
+    "OTHERS",
     "PAIRS",
     "PLACEHOLDER",
     "QUERIES",
     "QUESTIONS",
     "RELATIONS",
+    "RELATIONS_TASK",
+    "SCOPE",
     "SCORE",
     "SECOND",
     "SPAN_TYPES",
+    "TASKS",
     "TYPES",
+    "TYPES_TASK",
     "UNLINKED",
     "Answer",
     "GivenCandidate",
     "GivenMention",
     "KnownEntity",
+    "LabelledSpan",
     "LinkCandidate",
     "LinkedMention",
     "PairRow",
@@ -117,6 +143,7 @@ __all__ = [
     "Question",
     "Relation",
     "RelationRow",
+    "Scope",
     "ScoredPlace",
     "ScoredSpan",
     "find_row",
@@ -136,10 +163,14 @@ __all__ = [
     "get_relation_rows",
     "get_relations",
     "get_rows",
+    "get_scope",
+    "get_scopes",
     "get_second",
     "has_rows",
     "names_of",
+    "read_scope",
     "register_extensions",
+    "scored_spans",
     "set_all_rows",
     "set_candidates_given",
     "set_found",
@@ -152,6 +183,7 @@ __all__ = [
     "set_relation_rows",
     "set_relations",
     "set_rows",
+    "set_scopes",
     "set_second",
     "settle",
 ]

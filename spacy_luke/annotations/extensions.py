@@ -19,6 +19,7 @@ from .keys import (
     QUERIES,
     QUESTIONS,
     RELATIONS,
+    SCOPE,
     SCORE,
     SECOND,
     SPAN_TYPES,
@@ -26,12 +27,14 @@ from .keys import (
 from .questions import get_answers, get_fillers, get_queries, get_questions, set_queries, set_questions
 from .relations import get_pairs, get_relations, set_pairs, set_relations
 from .rows import get_all_rows, get_rows, get_second, set_all_rows, set_second
+from .scope import get_scope_table, set_scope_table
 
 
 def register_extensions() -> None:
     """Make `doc._.luke_relations`, `luke_pairs`, `luke_questions`, `luke_queries`, `luke_knowledge`,
-    `luke_candidates_given`, `luke_second`, `luke_answers`, `luke_fillers`, `luke_rows` and `span._.luke_score`,
-    `span._.luke_types`, `span._.luke_candidates` known to spaCy; those that others have set under these names stay."""
+    `luke_candidates_given`, `luke_second`, `luke_scope`, `luke_answers`, `luke_fillers`, `luke_rows` and
+    `span._.luke_score`, `span._.luke_types`, `span._.luke_candidates` known to spaCy; those that others have set under
+    these names stay."""
     for name, (getter, setter) in EXTENSIONS.items():
         if not Doc.has_extension(name):
             Doc.set_extension(name, getter=getter, setter=setter)
@@ -60,6 +63,7 @@ EXTENSIONS: dict[str, tuple[Callable[[Doc], Any], Callable[[Doc, Any], None] | N
     KNOWLEDGE: (_knowledge, set_knowledge),
     "luke_candidates_given": (_candidates_given, set_candidates_given),
     SECOND: (get_second, set_second),
+    SCOPE: (get_scope_table, set_scope_table),
     ANSWERS: (get_answers, None),
     FILLERS: (get_fillers, None),
     "luke_rows": (get_all_rows, set_all_rows),

@@ -18,6 +18,7 @@ from .keys import (
     QUERIES,
     QUESTIONS,
     RELATIONS,
+    SCOPE,
     SECOND,
 )
 
@@ -145,6 +146,27 @@ def _move_second(row: int, part: TextPart, size: int) -> int:
     return row + part[0]
 
 
+def _read_scope(row: Any, size: int) -> dict[str, Any]:
+    if not isinstance(row, dict) or set(row) != {"task", "annotates", "labels", "nested"}:
+        raise ValueError("it is no such dict")
+    annotates, labels, nested = row["annotates"], row["labels"], row["nested"]
+    if not isinstance(labels, dict) or not isinstance(nested, bool):
+        raise TypeError("'labels' must be a dict, and 'nested' true or false")
+    return {
+        "task": _name(row["task"], "'task'"),
+        "annotates": None if annotates is None else [_name(label, "a label") for label in annotates],
+        "labels": {
+            _name(label, "a label"): None if some is None else [_name(one, "a label") for one in some]
+            for label, some in labels.items()
+        },
+        "nested": nested,
+    }
+
+
+def _move_scope(row: dict[str, Any], part: TextPart, size: int) -> dict[str, Any]:
+    return row
+
+
 KINDS = {
     RELATIONS: RowKind("[head_start, head_end, tail_start, tail_end, label, score]", _read_relation, _move_pair),
     PAIRS: RowKind("[head_start, head_end, tail_start, tail_end]", _read_pair, _move_pair),
@@ -159,5 +181,10 @@ KINDS = {
     KNOWLEDGE: RowKind("[start, end, id, score]", _read_known, _move_mention),
     GIVEN_CANDIDATES: RowKind("[start, end, [[id, prior], ...]]", _read_named(1), _move_mention),
     LINKED_CANDIDATES: RowKind("[start, end, [[id, prior, score], ...]]", _read_named(2), _move_mention),
+    SCOPE: RowKind(
+        '{"task": "entities", "annotates": labels or None, "labels": {label: labels or None}, "nested": true or false}',
+        _read_scope,
+        _move_scope,
+    ),
     SECOND: RowKind("a number of a character", _read_second, _move_second),
 }

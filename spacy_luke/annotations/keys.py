@@ -20,6 +20,7 @@ KNOWLEDGE = "luke_knowledge"
 GIVEN_CANDIDATES = "luke_candidates"
 LINKED_CANDIDATES = "luke_linked"
 SECOND = "luke_second"
+SCOPE = "luke_scope"  # what gold says, and what it leaves open
 
 # doc.spans
 LINKS = "luke_links"  # mentions with their `kb_id_`, where they overlap, which doc.ents cannot hold

@@ -23,6 +23,7 @@ its places count from the Doc's first character, whatever became of the Doc sinc
                     in an order that says nothing
     luke_linked     [start, end, [[id, prior, score], ...]]: what a linker considered, best first
     luke_second     the character where the second of two texts begins that one Doc holds, as in GLUE's pairs; a number
+    luke_scope      {"task", "annotates", "labels", "nested"}: what gold says and leaves open, of the whole text
 """
 
 from collections.abc import Iterable

@@ -170,8 +170,7 @@ def _run_one_way(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatc
 
 def _with_gold(kept_K: Tensor, batch: SpanBatch, words: WordStates, mentions: Mentions) -> tuple[Tensor, Mentions]:
     """In training the gold spans are always among those that are kept; how many these are is only known then."""
-    assert batch.gold_E is not None
-    kept = np.union1d(kept_K.cpu().numpy(), np.flatnonzero(batch.gold_E > 0))
+    kept = np.union1d(kept_K.cpu().numpy(), np.flatnonzero(batch.gold_mentions_E()))
     counts = np.bincount(batch.window_E()[kept], minlength=len(batch.counts)).tolist()
     rows = entity_rows(words.packing, counts)
     kept_K, rows = to_device((torch.from_numpy(kept), rows), kept_K.device)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .allowed import AllowedClasses, is_surely
 from .windows import Spans
 
 
@@ -27,6 +29,7 @@ class Item:
     last: int
     budget: int
     gold_E: np.ndarray | None = None  # class of each of its spans, 0 for none, -1 for not known; only in training
+    allowed: AllowedClasses | None = None  # what numbers below -1 in gold_E stand for
 
     @property
     def cost(self) -> int:
@@ -47,10 +50,16 @@ class SpanBatch:
     budget_B: np.ndarray  # spans a window may keep
     gold_E: np.ndarray | None
     items: Sequence[Item]
+    allowed_SL: NDArray[np.bool_] | None = None  # the classes that a span may have whose gold_E is -2 - s
 
     def __post_init__(self) -> None:
         assert len(self.pieces_N) == sum(self.lengths), (len(self.pieces_N), sum(self.lengths))
         assert len(self.first_E) == sum(self.counts), (len(self.first_E), sum(self.counts))
+
+    def gold_mentions_E(self) -> NDArray[np.bool_]:
+        """Which spans are mentions by gold, of whatever label."""
+        assert self.gold_E is not None, "a batch without gold"
+        return is_surely(self.gold_E, self.allowed_SL)
 
     def window_E(self) -> np.ndarray:
         return np.repeat(np.arange(len(self.counts)), self.counts)
@@ -70,7 +79,8 @@ def make_batch(items: Sequence[Item]) -> SpanBatch:
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(item.spans, name)[item.first : item.last] for item in items])
 
-    has_gold = items[0].gold_E is not None
+    has_gold, allowed = items[0].gold_E is not None, items[0].allowed
+    assert all(item.allowed is allowed for item in items), "numbers of several tables"
     return SpanBatch(
         pieces_N=np.concatenate([item.pieces for item in items]),
         lengths=[len(item.pieces) for item in items],
@@ -82,6 +92,7 @@ def make_batch(items: Sequence[Item]) -> SpanBatch:
         budget_B=np.array([item.budget for item in items], dtype=np.int64),
         gold_E=np.concatenate([item.gold_E for item in items]) if has_gold else None,
         items=tuple(items),
+        allowed_SL=None if allowed is None else allowed.table(),
     )
 
 

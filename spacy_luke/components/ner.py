@@ -15,25 +15,26 @@ from thinc.types import Ragged
 from torch import Tensor
 
 from ..architectures.span_classifier import SpanScores, create_span_head
+from ..batch.allowed import ANY, AllowedClasses
 from ..batch.batches import Item, SpanBatch, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
-from ..model.losses import binary_cross_entropy, cross_entropy
+from ..model.marginal import span_loss
 from .base import LukeComponent, need_gold
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
 from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, on_host, read_spans
 from .spans.gold import (
+    SpanGold,
     SpanSurvey,
     crossing_message,
     gold_classes,
     obstacles,
     read_gold_spans,
-    unknown_words,
     with_default_names,
 )
 from .thresholds import check_positives
@@ -100,21 +101,21 @@ class LukeNER(WindowSettings, LukeComponent):
 
     # ---- from Docs to batches
 
-    def items(self, owner: int, doc: Doc, gold: dict[tuple[int, int], int] | None = None) -> Iterator[Item]:
-        """The windows of one Doc with their candidate spans. gold: class of each gold span; only in training."""
+    def items(self, owner: int, doc: Doc, gold: SpanGold | None = None) -> Iterator[Item]:
+        """The windows of one Doc with their candidate spans. gold: only in training."""
         document = read_document(doc, self.tokenizer)
         windows = self.plan(document, learning=gold is not None)
         attrs = self.model.attrs
         rate = attrs["spans_per_word"]
         unlimited = np.full(len(windows), np.iinfo(np.int64).max)
         budget_B = unlimited if rate is None else budgets(document, windows, spans_per_word=rate)
-        unknown_W = None if gold is None else unknown_words(gold, len(doc))
+        allowed = None if gold is None else gold.allowed
         if gold is not None:
             self._check_sentences(doc, document, gold)
         for first in range(0, len(windows), WINDOWS_AT_ONCE) if self.suggester is None else [0]:
             last = min(first + WINDOWS_AT_ONCE, len(windows)) if self.suggester is None else len(windows)
             spans = self.candidates(doc, document, windows, first, last)
-            classes = None if gold is None else gold_classes(spans, gold, unknown_W)
+            classes = None if gold is None else gold_classes(spans, gold)
             edges = np.searchsorted(spans.window_E, np.arange(first, last + 1)).tolist()
             for window, a, b in zip(range(first, last), edges, edges[1:]):
                 if a == b:
@@ -122,11 +123,11 @@ class LukeNER(WindowSettings, LukeComponent):
                 pieces = self.tokenizer.window(document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]])
                 for run in split_spans(a, b, most=attrs["spans_per_pass"]):
                     part = None if classes is None else classes[run.start : run.stop]
-                    yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part)
+                    yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part, allowed)
 
-    def _check_sentences(self, doc: Doc, document: Document, gold: dict[tuple[int, int], int]) -> None:
+    def _check_sentences(self, doc: Doc, document: Document, gold: SpanGold) -> None:
         """In training: say once where gold spans lie in two sentences."""
-        if not self._warned_of_sentences and (said := crossing_message(doc, document, gold)):
+        if not self._warned_of_sentences and (said := crossing_message(doc, document, gold.classes)):
             self._warned_of_sentences = True
             warnings.warn(f"'{self.name}': {said} This is said of the first such Doc.", stacklevel=2)
 
@@ -207,7 +208,8 @@ class LukeNER(WindowSettings, LukeComponent):
     # ---- training
 
     def batches(self, examples: list[Example]) -> Iterator[SpanBatch]:
-        golds = [self.gold(example) for example in examples]
+        allowed = AllowedClasses(len(self.labels) + 1)
+        golds = [self.gold(example, allowed) for example in examples]
         items = (
             item
             for i, (example, gold) in enumerate(zip(examples, golds))
@@ -217,26 +219,25 @@ class LukeNER(WindowSettings, LukeComponent):
         return batch_items(items, size=self.batch_size, make=make_batch)
 
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[Tensor, tuple[Any, Any]]:
-        """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed."""
-        gold_E = to_tensor(need_gold(batch.gold_E), scores.logits_KL.device)
-        loss, d_logits = cross_entropy(scores.logits_KL, gold_E[scores.kept_K])
-        if scores.proposals_E is None:
-            return loss, (d_logits, None)
-        extra, d_proposals = binary_cross_entropy(scores.proposals_E, gold_E)
-        return loss + extra, (d_logits, d_proposals)
+        """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed; marginal
+        ones where gold leaves labels open."""
+        device, allowed_SL = scores.logits_KL.device, batch.allowed_SL
+        gold_E = to_tensor(need_gold(batch.gold_E), device)
+        table_SL = None if allowed_SL is None else to_tensor(allowed_SL, device)
+        return span_loss(scores.logits_KL, scores.proposals_E, scores.kept_K, gold_E, table_SL)
 
     def loss_weight(self, batch: SpanBatch) -> float:
         """What the summed loss is divided by: the known spans, or with proposals their words (first words of spans)."""
-        known = need_gold(batch.gold_E) >= 0
+        known = need_gold(batch.gold_E) != ANY
         if self.model.attrs["spans_per_word"] is None:
             return float(known.sum())
         return float(len(np.unique(np.stack([batch.owner_E()[known], batch.start_E[known]]), axis=1).T))
 
-    def gold(self, example: Example) -> dict[tuple[int, int], int] | None:
-        """Class of each gold span in the words of the predicted Doc, -1 for words without annotation; None where the
-        whole Doc has none."""
-        classes = {label: i + 1 for i, label in enumerate(self.cfg["labels"])}
-        return read_gold_spans(example, classes, spans_key=self.spans_key, name=self.name)
+    def gold(self, example: Example, allowed: AllowedClasses | None = None) -> SpanGold | None:
+        """What spans may be in the words of the predicted Doc, by numbers of `allowed`; None where the whole Doc has no
+        annotation."""
+        allowed = AllowedClasses(len(self.labels) + 1) if allowed is None else allowed
+        return read_gold_spans(example, self.labels, allowed, spans_key=self.spans_key, name=self.name)
 
     def initialize(
         self,
@@ -317,13 +318,13 @@ class LukeNER(WindowSettings, LukeComponent):
         Raises ValueError for fewer than `least` gold entities.
         """
         known = [(example, gold) for example in examples if (gold := self.gold(example)) is not None]
-        golds = [{(*place, label) for place, label in gold.items() if label > 0} for _, gold in known]
-        total = sum(len({(x.start, x.end, x.label) for x in self.gold_spans(one.reference)}) for one, _ in known)
+        spans = [(gold.scope, self.gold_spans(example.reference)) for example, gold in known]
+        total = sum(len({(x.start, x.end, x.label) for x in xs if s.is_scored(x.label_)}) for s, xs in spans)
         if not total:  # which has those, too, that cannot be predicted
             raise ValueError("Expected examples with gold entities to tune on, but found none.")
         check_positives(total, least, name=self.name, what="gold entities")
         found = self._predict([example.predicted for example, _ in known], -BIAS_LIMIT)
-        bias, f1 = best_bias(found, golds, total=total, flat=self.spans_key is None)
+        bias, f1 = best_bias(found, [gold for _, gold in known], self.labels, total=total, flat=self.spans_key is None)
         self.settle(nlp, none_bias=bias)
         return {"none_bias": bias, "ents_f": f1}
 

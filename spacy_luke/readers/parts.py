@@ -5,6 +5,7 @@ candidates of a question. A Doc is cut only where no annotation is cut, and join
 alike.
 """
 
+import json
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..annotations import (
     QUERIES,
     QUESTIONS,
     RELATIONS,
+    SCOPE,
     get_all_rows,
     names_of,
     set_rows,
@@ -29,6 +31,7 @@ PLACES = {  # columns of rows (see `annotations.rows`) that are places, characte
     KNOWLEDGE: ((0, 1),),
     GIVEN_CANDIDATES: ((0, 1),),
 }
+WHOLE = (SCOPE,)  # rows that say something of the whole text
 ASKED = (QUESTIONS, QUERIES)  # lists of dicts with lists of places under these names
 ASKED_PLACES = ("answers", "candidates")
 BLANK_LINE = "\n\n"
@@ -39,13 +42,15 @@ Place = tuple[int, int]
 def is_carried(doc: Doc) -> bool:
     """Whether all that is annotated can be carried into parts and joined Docs: not the categories of a whole text, the
     pairs of GLUE, and what others keep in user_data."""
-    return not doc.cats and all(name in PLACES or name in ASKED for name in names_of(doc))
+    return not doc.cats and all(name in PLACES or name in ASKED or name in WHOLE for name in names_of(doc))
 
 
 def kind_of(doc: Doc) -> Hashable:
     """Docs of equal kinds may be joined: what is annotated in one is annotated in the other."""
     annotated = tuple(doc.has_annotation(name) for name in ("ENT_IOB", "SENT_START", "TAG", "DEP"))
-    return doc.has_unknown_spaces, annotated, tuple(sorted(doc.spans)), tuple(sorted(get_all_rows(doc)))
+    rows = get_all_rows(doc)
+    whole = json.dumps({name: rows.get(name) for name in WHOLE}, sort_keys=True)
+    return doc.has_unknown_spaces, annotated, tuple(sorted(doc.spans)), tuple(sorted(rows)), whole
 
 
 def free_starts(doc: Doc, starts: Sequence[int]) -> list[int]:
@@ -132,7 +137,7 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
             groups[name] += [(x, x.start + first, x.end + first) for x in group]
         whole = (0, len(part.text) + 1)
         for name, some in _moved(get_all_rows(part), by=joined[first].idx, within=whole, size=len(part.text)).items():
-            rows.setdefault(name, []).extend(some)
+            rows[name] = some if name in WHOLE else [*rows.get(name, []), *some]
         first += len(part)
     if not joined.has_annotation("DEP"):  # a tree has its sentences
         for start in starts:
@@ -164,7 +169,7 @@ def _moved(rows: dict[str, list[Any]], *, by: int, within: Place, size: int) -> 
     def inside(hull: Place) -> bool:
         return within[0] <= hull[0] and hull[1] < within[1]
 
-    moved: dict[str, list[Any]] = {}
+    moved: dict[str, list[Any]] = {name: rows[name] for name in WHOLE if name in rows}
     for name, pairs in PLACES.items():
         if name in rows:
             columns = [column for pair in pairs for column in pair]

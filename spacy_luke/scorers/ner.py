@@ -8,6 +8,7 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 from spacy.util import registry
 
+from ..annotations import ENTITIES, get_scope, scored_spans
 from .counts import get_spans, per_type, prf, total_of
 from .places import solid_edges
 
@@ -31,7 +32,9 @@ def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None)
     A prediction is right where a gold mention has the same words and the same label; each counts once, however often
     it is given. Where the words of prediction and gold differ, a prediction that does not begin and end with gold
     words is wrong. As in spaCy, gold docs without annotation are left out, and so are predictions that touch words
-    whose gold annotation is missing (ent_iob 0).
+    whose gold annotation is missing (ent_iob 0). Where the gold doc
+    says that labels are not annotated in it (`doc._.luke_scope`), only the others count; gold that means one of several
+    labels is found where one of them is predicted, and missed under its own name.
 
     Returns ents_p, ents_r, ents_f and ents_per_type ({label: {"p", "r", "f"}}), or the same with spans_{key}_;
     all None where there is nothing to score.
@@ -45,8 +48,10 @@ def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None)
             continue
         gold = {(span.start, span.end, span.label_) for span in get_spans(gold_doc, spans_key)}
         known, unaligned = _predictions_in_gold_words(example, spans_key)
+        scope = get_scope(gold_doc, ENTITIES)
+        gold, known = scored_spans(scope, gold, known, nested=spans_key is not None)
         for _, _, label in unaligned:
-            score_per_label[label].fp += 1
+            score_per_label[label].fp += scope.is_annotated(label)
         for key in known:
             score_per_label[key[2]].tp += key in gold
             score_per_label[key[2]].fp += key not in gold

@@ -11,11 +11,13 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
+from ...annotations import scored_spans
 from ...architectures.span_classifier import SpanScores
 from ...batch.batches import SpanBatch
 from ...batch.decode import greedy_flat
 from ...bridge.finite import check_scores
 from ...model.transfer import to_host
+from .gold import SpanGold
 
 BIAS_LIMIT = 6.0  # of the biases that `best_bias` tries, in steps of a quarter
 
@@ -86,15 +88,17 @@ def read_spans(batch: SpanBatch, scores: SpanScores, *, none_bias: float) -> Ite
 
 
 def best_bias(
-    found: Sequence[FoundSpans], golds: Sequence[set[tuple[int, int, int]]], *, total: int, flat: bool
+    found: Sequence[FoundSpans], golds: Sequence[SpanGold], labels: Sequence[str], *, total: int, flat: bool
 ) -> tuple[float, float]:
     """The bias of "none" with the best F1, and that F1; of equal ones the nearest to 0.
 
-    golds: words and class of the gold spans; total: how many there are, also those that cannot be predicted.
+    labels: of the classes from 1; total: how many gold spans count, also of those that cannot be predicted.
     """
     best = (-1.0, 0.0, 0.0)
     for bias in np.arange(-BIAS_LIMIT, BIAS_LIMIT + 0.1, 0.25).round(2).tolist():
         chosen = [one.above(bias, flat=flat) for one in found]
-        right = sum(span in gold for spans, gold in zip(chosen, golds) for span in spans)
-        best = max(best, (2 * right / (sum(map(len, chosen)) + total), -abs(bias), bias))
+        said = [{(start, end, labels[number - 1]) for start, end, number in spans} for spans in chosen]
+        scored = [scored_spans(one.scope, one.spans, spans, nested=not flat) for one, spans in zip(golds, said)]
+        right = sum(len(gold & spans) for gold, spans in scored)
+        best = max(best, (2 * right / (sum(len(spans) for _, spans in scored) + total), -abs(bias), bias))
     return best[2], best[0]

@@ -1,30 +1,58 @@
 """Gold spans of examples: as classes of candidate spans, why some can never be predicted, and names of their scores."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from ...annotations import ENTITIES, LabelledSpan, Scope, get_scope
+from ...batch.allowed import ANY, AllowedClasses
 from ...batch.windows import Document, Spans, WindowPlan, place_spans
+
+Place = tuple[int, int]  # words [start, end)
+
+
+@dataclass(frozen=True)
+class SpanGold:
+    """What the spans of an example may be, in words of the predicted Doc, by numbers of `allowed`: a class, from 0 for
+    none; -1 for any; below that one of some.
+
+    spans: the gold spans with the labels that the Doc has; scope: what these mean. classes: of the gold spans; rest: of
+    all others. nested: whether spans that share words with gold spans are as the rest; otherwise they may be anything
+    but what these gold spans may be. unknown_W: prefix sums (W + 1,) of words without annotation, whose spans may be
+    anything; None where there are none.
+    """
+
+    allowed: AllowedClasses
+    spans: frozenset[LabelledSpan]
+    scope: Scope
+    classes: dict[Place, int]
+    rest: int = 0
+    nested: bool = True
+    unknown_W: NDArray[np.int64] | None = None
 
 
 @dataclass
 class SpanSurvey:
-    """What the training data hold: gold spans by label, those that can never be predicted by the reason, and how many
-    spans are candidates and how many of them are encoded."""
+    """What the training data hold: gold spans by label, of which one may have several that it may be; those that can
+    never be predicted by the reason; and how many spans are candidates, are encoded, and are gold."""
 
     labels: Counter[str] = field(default_factory=Counter)
     unreachable: Counter[str] = field(default_factory=Counter)
     candidates: int = 0
     encoded: int = 0
+    gold: int = 0
 
     def count_gold(self, example: Example, spans: Sequence[Span]) -> list[Span]:
         """Count the gold spans of an example. RETURNS: those that are spans of the predicted Doc, too."""
-        self.labels.update(span.label_ for span in spans)
+        scope = get_scope(example.reference, ENTITIES)
+        self.labels.update(label for span in spans for label in sorted(scope.named(span.label_)))
+        self.gold += len(spans)
         aligned: list[Span] = example.get_aligned_spans_y2x(spans, allow_overlap=True)
         if len(aligned) < len(spans):
             self.unreachable["do not fall on word boundaries"] += len(spans) - len(aligned)
@@ -35,62 +63,80 @@ class SpanSurvey:
 
     def shares(self) -> tuple[float, float]:
         """Shares of gold spans among the encoded spans and among the candidates, within (0, 1)."""
-        gold = self.labels.total() + 1
+        gold = self.gold + 1
         return gold / (max(self.encoded, gold) + gold), gold / (max(self.candidates, gold) + gold)
 
 
 def read_gold_spans(
-    example: Example, classes: dict[str, int], *, spans_key: str | None, name: str
-) -> dict[tuple[int, int], int] | None:
-    """Class of each gold span in the words of the predicted Doc, and (i, i): -1 for each word i without annotation;
-    None where the whole Doc has none. Raises ValueError for a label that is not in `classes`; name: the component's."""
+    example: Example, labels: Sequence[str], allowed: AllowedClasses, *, spans_key: str | None, name: str
+) -> SpanGold | None:
+    """What is gold of an example; None where nothing is. Raises ValueError for a label that is not among `labels`, the
+    classes from 1; name: the component's."""
     reference = example.reference
-    if spans_key is None:
-        if not reference.has_annotation("ENT_IOB"):
-            return None
-        spans = list(reference.ents)
-    else:
-        if spans_key not in reference.spans:
-            return None
-        spans = list(reference.spans[spans_key])
-    gold: dict[tuple[int, int], int] = {}
-    for span in example.get_aligned_spans_y2x(spans, allow_overlap=True):
-        if span.label_ not in classes:
+    key = spans_key
+    if not (reference.has_annotation("ENT_IOB") if key is None else key in reference.spans):
+        return None
+    scope = get_scope(reference, ENTITIES)
+    if scope.is_empty:
+        return None
+    spans = list(reference.ents if key is None else reference.spans[key])
+    number = {label: i + 1 for i, label in enumerate(labels)}
+    gold: dict[Place, int] = {}
+    aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+    for span in aligned:
+        if unknown := sorted(scope.named(span.label_) - set(labels)):
             raise ValueError(
-                f"'{name}' does not know the label {span.label_!r} of {span.text!r}; it was initialised with "
-                f"{sorted(classes)}. Add it to [initialize.components.{name}.labels], call add_label, or "
+                f"'{name}' does not know the label {unknown[0]!r} of {span.text!r}; it was initialised with "
+                f"{sorted(labels)}. Add it to [initialize.components.{name}.labels], call add_label, or "
                 "initialise with data that holds it."
             )
-        gold[span.start, span.end] = classes[span.label_]
-    if spans_key is None:
-        for i, value in enumerate(example.get_aligned("ENT_IOB")):
-            if value in (None, 0):
-                gold[i, i] = -1
-    return gold
+        meaning = scope.meaning(span.label_)
+        gold[span.start, span.end] = (
+            ANY if meaning is None else allowed.number(number[label] if label else 0 for label in meaning)
+        )
+    rest = {0, *(number[label] for label in labels if not scope.is_annotated(label))}
+    unknown_W = _unknown_words(example) if key is None else None
+    nested = key is None or scope.nested  # what doc.ents holds is never nested
+    own = frozenset((span.start, span.end, span.label_) for span in aligned)
+    return SpanGold(allowed, own, scope, gold, allowed.number(rest), nested, unknown_W)
 
 
-def unknown_words(gold: dict[tuple[int, int], int], n_words: int) -> np.ndarray | None:
-    """Prefix sums of words without annotation, (W + 1,), or None where there is none."""
-    unknown = [start for (start, end), label in gold.items() if start == end and label == -1]
-    if not unknown:
-        return None
-    marks = np.zeros(n_words + 1, dtype=np.int64)
-    marks[np.array(unknown) + 1] = 1
-    return np.cumsum(marks)
+def _unknown_words(example: Example) -> NDArray[np.int64] | None:
+    """Prefix sums of words without annotation, (W + 1,); None where there is none."""
+    unknown_W = [value in (None, 0) for value in example.get_aligned("ENT_IOB")]
+    return np.cumsum([False, *unknown_W]) if any(unknown_W) else None
 
 
-def gold_classes(spans: Spans, gold: dict[tuple[int, int], int], unknown_W: np.ndarray | None) -> np.ndarray:
-    """Class of each candidate: the gold span's, 0 for none, -1 where a word of it has no annotation."""
-    classes = np.zeros(len(spans), dtype=np.int64)
-    if unknown_W is not None:
-        classes[unknown_W[spans.end_E] > unknown_W[spans.start_E]] = -1
-    width = int(max(spans.end_E.max(initial=0), max((end for _, end in gold), default=0))) + 1
+def gold_classes(spans: Spans, gold: SpanGold) -> NDArray[np.int64]:
+    """What each candidate may be, (E,), by the numbers of `gold`."""
+    classes = np.full(len(spans), gold.rest, dtype=np.int64)
+    if not gold.nested:
+        _open_overlapping(spans, gold, classes)
+    if gold.unknown_W is not None:
+        classes[gold.unknown_W[spans.end_E] > gold.unknown_W[spans.start_E]] = ANY
+    width = int(max(spans.end_E.max(initial=0), max((end for _, end in gold.classes), default=0))) + 1
     keys = spans.start_E * width + spans.end_E  # ascending: spans are ordered by first and last word
-    for (start, end), label in gold.items():
+    for (start, end), value in gold.classes.items():
         i = int(np.searchsorted(keys, start * width + end))
         if start < end and i < len(keys) and keys[i] == start * width + end:
-            classes[i] = label
+            classes[i] = value
     return classes
+
+
+def _open_overlapping(spans: Spans, gold: SpanGold, classes: NDArray[np.int64]) -> None:
+    """Spans that share words with gold ones may be anything but what these may be, none apart."""
+    allowed = gold.allowed
+    possible_EL = np.ones((len(spans), allowed.n_classes), dtype=bool)
+    shared_E = np.zeros(len(spans), dtype=bool)
+    for (start, end), value in gold.classes.items():
+        own = np.flatnonzero((spans.start_E < end) & (spans.end_E > start))
+        shared_E[own] = True
+        for label in sorted(allowed.classes(value) - {0}) if value != ANY else ():
+            possible_EL[own, label] = False
+    if shared_E.any():
+        rows_SL, row_E = np.unique(possible_EL[shared_E], axis=0, return_inverse=True)
+        numbers = np.array([allowed.number(np.flatnonzero(row_L).tolist()) for row_L in rows_SL])
+        classes[shared_E] = numbers[row_E.reshape(-1)]
 
 
 def obstacles(
@@ -112,9 +158,8 @@ def obstacles(
             yield "do not fit into a window"
 
 
-def crossing_message(doc: Doc, document: Document, gold: dict[tuple[int, int], int]) -> str | None:
+def crossing_message(doc: Doc, document: Document, spans: Collection[Place]) -> str | None:
     """What is said of gold spans in two sentences, which a component before has found since the gold was counted."""
-    spans = [place for place, label in gold.items() if label > 0]
     crossing = [(a, b) for a, b in spans if document.sentence_W[a] != document.sentence_W[b - 1]]
     if not crossing:
         return None
