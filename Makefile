@@ -1,7 +1,8 @@
 # make run [TEXT=file.txt]   train the small pipeline, score it, package it, annotate a text
 # make test                  style, types and the quick tests, in two processes (WORKERS=8 for more)
 # make style types           ruff and its format; mypy, which takes a minute the first time and seconds after
-# make docs                  the map in docs/ and the tables of settings in README.md, drawn anew from the code
+# make docs                  the map of the package, the settings and the commands in docs/, drawn anew from the code
+# make site                  docs/ as a site in output/site, checked strictly; its environment .venv-docs is built once
 # make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
@@ -23,6 +24,8 @@ ASK ?=
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
 # Old pips build packages that have no wheel (seqeval) with tools that no longer work: --use-pep517 is the new way.
 DEV := pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
+DOCS := mkdocs-material "mkdocstrings[python]" ruff
+SITE := output/site
 # The tests of a file stay in one process; each process computes with one thread.
 WORKERS ?= 2
 PYTEST := -m pytest -n $(WORKERS) --dist loadfile
@@ -41,7 +44,7 @@ What to try next:
 endef
 export NEXT
 
-.PHONY: run test style types docs test-slow harness test-matrix lock clean
+.PHONY: run test style types docs site test-slow harness test-matrix lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.run
@@ -64,6 +67,12 @@ types: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture
 	$(BIN)/python -m tests.setting_tables
+	$(BIN)/python -m tests.command_tables
+
+site: export NO_MKDOCS_2_WARNING = 1
+site: docs .venv-docs/.done
+	.venv-docs/bin/mkdocs build --quiet --strict
+	@echo "Open $(SITE)/index.html in a browser"
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python $(PYTEST) -m slow
@@ -98,6 +107,12 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	$(@D)/bin/python -m pip install --no-deps --no-build-isolation -e .
 	touch $@
 
+# MkDocs alone: it reads the code, but does not import it.
+.venv-docs/.done: requirements-docs.lock
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -r requirements-docs.lock
+	touch $@
+
 lock:
 	rm -rf .venv-lock build && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install setuptools wheel ".[annotator]"
@@ -107,7 +122,11 @@ lock:
 	.venv-lock/bin/python -m pip install --use-pep517 $(DEV)
 	( echo "# What testing needs besides, pinned. Written by \`make lock\`."; echo "-r requirements.lock"; \
 	  .venv-lock/bin/python -m pip freeze --all | $(PINS) | grep -vxFf requirements.lock ) > requirements-dev.lock
-	rm -rf .venv-lock build
+	rm -rf .venv-lock build && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install $(DOCS)
+	( echo "# What the documentation's site needs, pinned. Written by \`make lock\`."; \
+	  .venv-lock/bin/python -m pip freeze | $(PINS) ) > requirements-docs.lock
+	rm -rf .venv-lock
 
 clean:
 	rm -rf .venv .venv-* build dist corpus training metrics output packages project.lock

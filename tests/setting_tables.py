@@ -1,70 +1,173 @@
-"""The tables of settings in README.md, drawn from the classes of the components: defaults, and what settings mean.
+"""The reference pages in docs/reference, drawn from the code: components with their settings, and the other functions
+that configs name, with theirs.
 
-`python -m tests.setting_tables` draws them anew; tests/test_readme.py says when they are old. Which rows there
-are, their order, and what stands in the row of `model` are the README's own.
+`python -m tests.setting_tables` draws them anew; tests/test_docs.py says when they are old. What a setting means stands
+in the line of its `Setting`, or in the docstring of its function, as `name: what it means`.
 """
 
+import inspect
 import json
 import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from spacy.language import Language
 
-from spacy_luke.components.cloze import LukeCloze
-from spacy_luke.components.encoder import LukeEncoderOwner
-from spacy_luke.components.entity_annotator import EntityAnnotator
-from spacy_luke.components.ernie import ErnieEncoderOwner, ErnieRelation, ErnieTyper
-from spacy_luke.components.factories import settings_of
-from spacy_luke.components.linker.component import LukeLinker
-from spacy_luke.components.ner import LukeNER
-from spacy_luke.components.qa import LukeQA
-from spacy_luke.components.relation import LukeRelation
-from spacy_luke.components.typer import LukeTyper
+from spacy_luke.components.factories import Configured, settings_of
 
-README = Path(__file__).parents[1] / "README.md"
-TABLES = {
-    "Settings of the component": ("luke_ner", LukeNER),
-    "Settings of `luke_typer`": ("luke_typer", LukeTyper),
-    "Settings of `luke_relation`": ("luke_relation", LukeRelation),
-    "Settings of `luke_qa`": ("luke_qa", LukeQA),
-    "Settings of `luke_cloze`": ("luke_cloze", LukeCloze),
-    "Settings of `luke_linker`": ("luke_linker", LukeLinker),
-    "Settings of `luke_encoder`": ("luke_encoder", LukeEncoderOwner),
-    "Settings of `ernie_typer`": ("ernie_typer", ErnieTyper),
-    "Settings of `ernie_relation`": ("ernie_relation", ErnieRelation),
-    "Settings of `ernie_encoder`": ("ernie_encoder", ErnieEncoderOwner),
-    "Settings of `entity_annotator`": ("entity_annotator", EntityAnnotator),
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+# Components in the order of the page, and the pages that tell of them.
+TOLD = {
+    "luke_ner": "tasks/ner.md",
+    "luke_typer": "tasks/typing.md",
+    "luke_relation": "tasks/relations.md",
+    "luke_linker": "tasks/linking.md",
+    "luke_qa": "tasks/questions.md",
+    "luke_cloze": "tasks/cloze.md",
+    "luke_encoder": "howto/one-encoder.md",
+    "entity_annotator": "tasks/names.md",
+    "ernie_typer": "tasks/ernie.md",
+    "ernie_relation": "tasks/ernie.md",
+    "ernie_encoder": "tasks/ernie.md",
+    "paragraph_sentencizer": "howto/long-texts.md",
+    "soft_textcat": "tasks/ernie.md",
 }
+# Groups of entry points: title and introduction of their section, and where configs write their names.
+GROUPS = {
+    "spacy_architectures": ("Models and encoders", "architectures"),
+    "spacy_readers": ("Readers", "readers"),
+    "spacy_misc": ("Checkpoints, getters and suggesters", "misc"),
+    "spacy_scorers": ("Scorers", "scorers"),
+    "thinc_optimizers": ("Optimizers", "optimizers"),
+    "thinc_schedules": ("Schedules", "schedules"),
+    "spacy_callbacks": ("Callbacks", "callbacks"),
+}
+NO_SETTINGS = {"nlp", "name", "get_examples", "counted"}  # given by spaCy, or filled in by training
+HEADER = "| setting | default | |\n| --- | --- | --- |"
+DRAWN = "<!-- drawn by python -m tests.setting_tables -->\n\n"
+
+
+def entry_points(group: str) -> list[EntryPoint]:
+    return sorted((x for x in distribution("spacy-luke").entry_points if x.group == group), key=lambda x: x.name)
+
+
+def anchor(heading: str) -> str:
+    """As GitHub and Python-Markdown make it of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
 def shown(default: Any) -> str:
     """A value as a config has it; of what a function makes, the name of the function."""
-    if isinstance(default, dict):
-        return next(value for key, value in default.items() if key.startswith("@"))
-    return json.dumps(default, ensure_ascii=False)
+    if default is inspect.Parameter.empty:
+        return ""
+    if isinstance(default, dict) and any(key.startswith("@") for key in default):
+        return f"`{next(value for key, value in default.items() if key.startswith('@'))}`"
+    return f"`{json.dumps(default, ensure_ascii=False)}`"
 
 
-def draw_rows(name: str, component: type) -> dict[str, str]:
-    """The row of each setting."""
-    defaults = Language.get_factory_meta(name).default_config
-    settings = settings_of(component)
-    return {
-        key: f"| `{key}` | `{shown(defaults[key])}` | {x.about} |" for key, x in settings.items() if key in defaults
-    }
+def first_paragraph(thing: object) -> str:
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
-def with_tables(readme: str) -> str:
-    """The README with all rows of settings drawn anew."""
-    for title, (name, component) in TABLES.items():
-        before, heading, rest = readme.partition(f"### {title}\n")
-        section, end, after = rest.partition("\n###")
-        rows = draw_rows(name, component)
-        lines = [(re.match(r"\| `(\w+)` \|", line), line) for line in section.split("\n")]
-        drawn = [rows.get(found[1], line) if found else line for found, line in lines]
-        readme = before + heading + "\n".join(drawn) + end + after
-    return readme
+def meanings(function: Callable[..., Any]) -> dict[str, str]:
+    """What its docstring says of each parameter, after `name: ` or `name, other: `, to the next one or the paragraph's
+    end."""
+    text = inspect.getdoc(function) or ""
+    names = "|".join(inspect.signature(function).parameters)
+    found = list(re.finditer(rf"(?:^|(?<=; )|(?<=\. )|(?<=\.\n))((?:{names})(?:, (?:{names}))*): ", text, re.MULTILINE))
+    said = {}
+    for here, after in zip(found, [*found[1:], None]):
+        meaning = text[here.end() : after.start() if after else None].split("\n\n")[0].split("RETURNS:")[0]
+        meaning = re.split(r" (?:Raises|The rest:) ", " ".join(meaning.split()))[0]
+        said.update(dict.fromkeys(here[1].split(", "), meaning.rstrip("; .").replace("|", "\\|")))
+    return said
 
+
+def rows_of(function: Callable[..., Any], without: Iterable[str] = ()) -> list[str]:
+    """A row for each parameter of a registered function."""
+    said = meanings(function)
+    parameters = [x for x in inspect.signature(function).parameters.values() if x.name not in {"self", *without}]
+    if "encoder" in {x.name for x in parameters}:
+        said.setdefault("encoder", f"one of the [encoders](#{anchor(GROUPS['spacy_architectures'][0])})")
+    return [f"| `{x.name}` | {shown(x.default)} | {said.get(x.name, '')} |" for x in parameters]
+
+
+def model_row(block: Mapping[str, Any]) -> str:
+    name = block["@architectures"]
+    others = [f"`{key} = {json.dumps(x)}`" for key, x in block.items() if key[0] != "@" and not isinstance(x, dict)]
+    link = f"its settings are [there](functions.md#{anchor(name)})" if name.startswith("spacy-luke") else "spaCy's"
+    return f"| `model` | `{name}` | {link}{'; here with ' + ', '.join(others) if others else ''} |"
+
+
+def draw_component(point: EntryPoint) -> list[str]:
+    """What a component does and assigns, its settings, and what `[initialize]` may have for it."""
+    factory = point.load()
+    made = get_type_hints(factory)["return"]
+    meta = Language.get_factory_meta(point.name)
+    lines = [f"## `{point.name}`", first_paragraph(made if issubclass(made, Configured) else factory)]
+    lines.append(f"Told in [{TOLD[point.name]}](../{TOLD[point.name]}).")
+    if meta.assigns:
+        lines.append(f"Assigns {', '.join(f'`{x}`' for x in meta.assigns)}.")
+    if meta.default_score_weights:
+        weights = [f"`{key}` ({x})" if x else f"`{key}`" for key, x in meta.default_score_weights.items()]
+        lines.append(f"Scores, and what they weigh in `score`: {', '.join(weights)}.")
+    if issubclass(made, Configured):
+        settings = settings_of(made)
+        rows = [
+            f"| `{key}` | {shown(meta.default_config[key])} | {x.about} |"
+            for key, x in settings.items()
+            if key in meta.default_config
+        ]
+    else:
+        rows = [
+            f"| `{key}` | {shown(x)} | {meanings(factory).get(key, '')} |"
+            for key, x in meta.default_config.items()
+            if key != "model"
+        ]
+    model = [model_row(meta.default_config["model"])] if "model" in meta.default_config else []
+    lines.append("\n".join([HEADER, *model, *rows]))
+    if issubclass(made, Configured) and "initialize" in dir(made):
+        lines.append(f"`[initialize.components.{point.name}]`:")
+        lines.append("\n".join([HEADER, *rows_of(made.initialize, NO_SETTINGS)]))
+    return lines
+
+
+def draw_components() -> str:
+    points = {x.name: x for x in entry_points("spacy_factories")}
+    lines = [
+        "# Components",
+        DRAWN + "All components with all settings. A setting is given in `nlp.add_pipe(name, config={...})`, in a "
+        "config's `[components.NAME]`, or in `spacy.load(path, config={...})`. What is given in `[initialize]` is read "
+        "once, by `nlp.initialize` and `train`.",
+    ]
+    for name in TOLD:
+        lines += draw_component(points[name])
+    return "\n\n".join(lines) + "\n"
+
+
+def draw_functions() -> str:
+    lines = [
+        "# Registered functions",
+        DRAWN
+        + "What configs name by `@architectures`, `@misc` and so on, with all settings. The components themselves "
+        "are in [Components](components.md).",
+    ]
+    for group, (title, kind) in GROUPS.items():
+        lines += [f"## {title}", f"Named by `@{kind}`."]
+        for point in entry_points(group):
+            function = point.load()
+            about = re.sub(rf"^(Registered as )?`{re.escape(point.name)}`[:,] ", "", first_paragraph(function))
+            lines += [f"### `{point.name}`", about[0].upper() + about[1:]]
+            rows = rows_of(function, NO_SETTINGS)
+            if rows:
+                lines.append("\n".join([HEADER, *rows]))
+    return "\n\n".join(lines) + "\n"
+
+
+PAGES = {REFERENCE / "components.md": draw_components, REFERENCE / "functions.md": draw_functions}
 
 if __name__ == "__main__":
-    README.write_text(with_tables(README.read_text(encoding="utf8")), encoding="utf8")
+    for path, draw in PAGES.items():
+        path.write_text(draw(), encoding="utf8")

@@ -141,7 +141,7 @@ def test_importing_the_package_loads_no_library():
     assert result.stdout.split() == []
 
 
-@pytest.mark.parametrize("page", ["README.md", *(str(x.relative_to(ROOT)) for x in ROOT.glob("docs/*.md"))])
+@pytest.mark.parametrize("page", ["README.md", *(str(x.relative_to(ROOT)) for x in ROOT.glob("docs/**/*.md"))])
 def test_examples_use_the_api_alone(page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf8"), re.DOTALL)
     imports = re.findall(r"^\s*(?:from|import) (spacy_luke[\w.]*)", "\n".join(blocks), re.MULTILINE)

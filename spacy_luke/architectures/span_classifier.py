@@ -56,6 +56,7 @@ def build_span_classifier(
     features: "all" is [first word; last word; entity], "words" the first two, "entity" the last.
     spans_per_word: with one_way, how many spans per word a learned scorer keeps for encoding; null keeps all.
     proposer_size: width of that scorer's hidden layer.
+    spans_per_pass: with full, the most spans that share a pass; the original's number.
     """
     check_attention(attention)
     if features not in FEATURES:

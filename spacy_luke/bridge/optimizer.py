@@ -156,6 +156,9 @@ def make_adamw(
     """AdamW with the papers' defaults (LUKE, appendix A): no decay of biases and LayerNorms, no clipping.
 
     learn_rate: a number or a Thinc schedule such as warmup_linear.v1.
+    beta1, beta2: decay of the means of gradients, and of their squares.
+    eps: added to the root of these.
+    weight_decay: share of a weight, times the rate, that each step takes away.
     grad_clip: greatest global norm of a component's gradient, 0 for none.
     group_rates: multiples of the rate by pattern of the parameter's name, such as {"^head": 5.0}; "^.$" are the
         parameters of spaCy's components.

@@ -16,6 +16,7 @@ def make_linear(
 ) -> Iterator[float]:
     """Rates of the steps: up from 0 to `initial_rate`, then in a line down to nothing after the last one.
 
+    initial_rate: the highest, after the way up.
     warmup: share of all steps on the way up, 0.06 in LUKE's paper (appendix A). total_steps: updates of the whole
     training, null: as many as the data, the batcher and training.max_epochs or training.max_steps give. counted: that
     number, which each training fills in anew; no setting for people.

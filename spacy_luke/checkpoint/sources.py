@@ -50,8 +50,18 @@ def make_checkpoint_loader(
 ) -> Callable[[], LukeCheckpoint]:
     """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
 
-    path: see `find_source`. tokenizer: the same, for a folder with a tokenizer's files; base: the same, for the model
-    that a fine-tuning began with. The rest: see `read_checkpoint`.
+    path: a folder, an archive, a name on the hub (`NAME@REVISION`), or `package:NAME/FOLDER`, a folder in a package.
+    entities: rows of the entity table: "special", only those that most tasks need, or "all".
+    tokenizer: another place for the tokenizer's files.
+    base: what a fine-tuning began with, for checkpoints of weights alone.
+    labels: of the checkpoint's classifier, in order, where it does not name them.
+    entity_aware: entity-aware attention (four query matrices); null: as the checkpoint says.
+    entity_size: width of a fresh entity table.
+    entity_start: where the checkpoint is no LUKE: "fresh" parameters of entities, or copies of the "words" parameters,
+    better for small data.
+    seed: of fresh parameters.
+    layers: so many layers of the encoder are kept, the first ones: smaller and faster, to be trained further; null:
+    all.
     """
 
     def load_checkpoint() -> LukeCheckpoint:
@@ -85,8 +95,15 @@ def make_ernie_loader(
     """A function that reads an ERNIE checkpoint, or a BERT to begin one from; nothing is read, or asked of the hub,
     before it is called.
 
-    path: see `find_source`. vectors: the same, for a folder of entity vectors (`spacy luke build-vectors`); null: none,
-    for components that read no entities. entity_size: null is the vectors' width, or 100. The rest: see `read_ernie`.
+    path: an ERNIE in the original's layout (`ernie_config.json`, `vocab.txt`, `pytorch_model.bin`), or a BERT.
+    vectors: folder of the entity vectors, which `spacy luke build-vectors` makes; null: none, for components that read
+    no entities.
+    layer_kinds: of a BERT: "sim", "mix" or "norm" for each layer; null: as the released one, in proportion.
+    entity_size: of a BERT; null: the vectors' width, or 100.
+    entity_heads: of a BERT: attention heads of entities.
+    labels: of the checkpoint's classifier, in order.
+    seed: of fresh parameters.
+    layers: so many layers are kept, the first ones; null: all.
     """
 
     def load_checkpoint() -> ErnieCheckpoint:

@@ -27,7 +27,7 @@ def train_kge_cli(
         DEFAULT.engine, help="sparse: steps cost the rows they touch; pykeen: needs the extra kg"
     ),
     size: int = typer.Option(DEFAULT.size, help="Numbers in a vector"),
-    epochs: int = typer.Option(DEFAULT.epochs),
+    epochs: int = typer.Option(DEFAULT.epochs, help="Passes over all triples"),
     batch_size: int = typer.Option(DEFAULT.batch_size, help="Triples in a step"),
     negatives: int = typer.Option(
         DEFAULT.negatives, help="Wrong entities, shared by a batch; 0: all entities. pykeen: for each triple"
@@ -43,7 +43,7 @@ def train_kge_cli(
     reciprocal: bool = typer.Option(
         DEFAULT.reciprocal, "--reciprocal", help="A second vector for each relation, from tail to head"
     ),
-    seed: int = typer.Option(DEFAULT.seed),
+    seed: int = typer.Option(DEFAULT.seed, help="Of fresh vectors and of all draws"),
     every: int = typer.Option(10, help="Epochs between validations; the state is saved then"),
     dtype: str = typer.Option("float32", help="Of the store: float32, float16 or int8"),
     resume: bool = typer.Option(

@@ -82,7 +82,7 @@ class WindowSettings(Configured):
     max_window: Setting[int | None] = Setting(
         None,
         "pieces of a window at most, [CLS] and [SEP] included; `null`: that of the shared encoder, or as many as the "
-        "encoder is known to read well, see [Long texts](#long-texts)",
+        "encoder is known to read well, see [Long texts](../howto/long-texts.md)",
         least=LOWEST,
         rule=f"a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null",
     )

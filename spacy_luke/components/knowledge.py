@@ -240,6 +240,7 @@ def make_linked_ents() -> KnownGetter:
 def make_linked_spans(key: str = LINKS, threshold: float = 0.0) -> KnownGetter:
     """The spans of doc.spans[key] that have a `kb_id_`, such as those of `entity_annotator`.
 
+    key: name of the span group.
     threshold: least score; scores are those of attrs["scores"], 1 where the group has none.
     """
     return LinkedSpans(key, threshold)
@@ -247,6 +248,8 @@ def make_linked_spans(key: str = LINKS, threshold: float = 0.0) -> KnownGetter:
 
 @registry.misc("spacy-luke.given_entities.v1")
 def make_given_entities(threshold: float = 0.3) -> KnownGetter:
-    """The entities of doc._.luke_knowledge whose score is above the threshold, as in the original: .3 for typing, .4
-    for TACRED."""
+    """The entities of doc._.luke_knowledge, as data sets give them.
+
+    threshold: only scores above it; in the original .3 for typing, .4 for TACRED.
+    """
     return GivenEntities(threshold)

@@ -86,7 +86,10 @@ def make_doc_ents_getter() -> MentionGetter:
 
 @registry.misc("spacy-luke.span_group.v1")
 def make_span_group_getter(key: str) -> MentionGetter:
-    """The mentions are doc.spans[key]."""
+    """The mentions are doc.spans[key].
+
+    key: name of the span group.
+    """
     return SpanGroupGetter(key)
 
 

@@ -31,7 +31,14 @@ def make_paragraph_sentencizer(
     overwrite: bool,
     scorer: Callable[..., Any] | None,
 ) -> "ParagraphSentencizer":
-    """Builds the component; see `ParagraphSentencizer` for the settings."""
+    """Ends sentences at blank lines, before the lines of a list, after headings and other lines that end early, and as
+    spaCy's sentencizer does at full stops.
+
+    punct_chars: words that are full stops; null: those of spaCy's `sentencizer`.
+    full_stops: whether sentences end at full stops too.
+    overwrite: whether boundaries that are there give way to its own.
+    scorer: of the boundaries.
+    """
     return ParagraphSentencizer(
         name, punct_chars=punct_chars, full_stops=full_stops, overwrite=overwrite, scorer=scorer
     )

@@ -40,7 +40,11 @@ def make_soft_textcat(
     threshold: float,
     scorer: Callable[..., Any] | None,
 ) -> "SoftTextCategorizer":
-    """Builds the component; its settings are those of spaCy's textcat."""
+    """spaCy's textcat that also learns shares of categories, as STS-B needs; its settings are those of spaCy's.
+
+    threshold: as that of spaCy's textcat, of which nothing but its scorer makes use.
+    scorer: a GLUE task's, or spaCy's.
+    """
     return SoftTextCategorizer(nlp.vocab, model, name, threshold=threshold, scorer=scorer)
 
 

@@ -86,7 +86,10 @@ def build_ernie_encoder(
 ) -> EncoderModel:
     """An ERNIE encoder (Zhang et al., ACL 2019), for components that give it known entities. Its sizes, parameters,
     tokenizer and entity vectors come from a checkpoint when the pipeline is initialised
-    (spacy-luke.ernie_checkpoint.v1). Settings as those of spacy-luke.LukeEncoder.v1.
+    (spacy-luke.ernie_checkpoint.v1).
+
+    trainable: false freezes all its parameters.
+    train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
 
     Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states, without entities.
     """

@@ -83,12 +83,20 @@ def make_column_corpus(
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from a file with columns.
 
-    path: the file. format: conll2003, wnut, genia, conllu, gum, or columns with settings of your own.
+    path: the file.
+    format: conll2003, wnut, genia, conllu, gum, or columns with settings of your own.
     spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold nested ones.
     gold_sentences: whether the pipeline is given the file's sentence boundaries too, as in the papers.
     limit: documents to read, from 1; None: all.
     lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
-    word_column .. misc_column: see `ColumnLayout`; None: as in the format.
+    word_column: the column of the words. Columns count from 0, negative ones from the end; None: as in the format.
+    tag_columns: those of the tags; several are layers of nested mentions.
+    scheme: of the tags: auto, IOB1, IOB2, BIOES or BILOU; those that are named demand valid sequences.
+    delimiter: what stands between columns; None: as in the format, mostly runs of blanks and tabs.
+    documents: what begins a document: "docstart", "newdoc" (a comment), a number of sentences; "file": there is one.
+    comments: what comment lines begin with.
+    id_column: of CoNLL-U's ids: 3-4 (a multiword token) and 8.1 (an empty word) are not words.
+    misc_column: of CoNLL-U's MISC, for SpaceAfter=No; without it nobody knows where blanks stood.
     """
     if path is None:
         raise ValueError("A column corpus needs the path of its file, but it is None; set it, or give --paths.train.")

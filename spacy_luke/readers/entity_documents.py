@@ -34,9 +34,14 @@ def make_entity_documents(
     """Documents of a .spacy file, of a folder of them, or of a .jsonl file; read as they are used.
 
     A line of JSON has "text" and "entities", each `[start, end, id]` or an object with "start", "end" and "id".
+
+    path: the file or folder.
     getter: a Doc's entities, one of spaCy's misc registry such as spacy-luke.given_entities.v1; null: those of doc.ents
-    that have a kb_id_. lang: of the rules that find sentences, where a document has none. skip, limit: documents left
-    out at the beginning, and read at most; null: all.
+    that have a kb_id_.
+    lang: of the rules that find sentences, where a document has none.
+    skip: documents left out at the beginning.
+    limit: documents read at most; null: all.
+
     RETURNS: a function that reads the documents from a number on.
     """
     if path is None:

@@ -29,8 +29,18 @@ def make_gold_corpus(
     """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
 
     The pipeline is given the file's words, where `spacy.Corpus.v1` would give it the text alone, and of the annotation
-    what a task takes as its input: see `copy_given`. limit: documents to read, from 1; None: all. lengths: what joins
-    and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
+    what a task takes as its input (see `copy_given`).
+
+    path: the file or folder.
+    limit: documents to read, from 1; None: all.
+    sentences: whether the pipeline is given the sentence boundaries.
+    entities: whether it is given doc.ents, with their labels.
+    mentions: whether it is given the mentions of types, without the types.
+    pairs: whether it is given the pairs of mentions that relations are asked of, without the relations.
+    questions: whether it is given questions and queries, without the answers.
+    knowledge: whether it is given doc._.luke_knowledge, the given entities.
+    links: whether it is given the mentions that are linked, without their entities.
+    lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
     """
     if path is None:
         raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")

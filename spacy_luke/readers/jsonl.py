@@ -55,6 +55,7 @@ def make_jsonl_corpus(
 ) -> Callable[[Language], Iterator[Example]]:
     """A corpus for `spacy train` from JSON lines; a line is a Doc.
 
+    path: the file.
     spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold overlapping ones.
     spans_field: where a line has its mentions; None: see `read_jsonl`.
     align: "strict": a mention that does not begin and end with a word is an error; "expand": it grows to whole words;

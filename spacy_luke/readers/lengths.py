@@ -25,7 +25,14 @@ def make_mixed_lengths(
     without: Sequence[str] = (),
     seed: int = 0,
 ) -> Lengths:
-    """See `MixedLengths`."""
+    """Gold documents in mixed lengths: some cut into sentences, some joined (see `MixedLengths`).
+
+    sentences: share of the documents that are cut into single sentences.
+    joined: share that is joined to others, and cut at ends of sentences; the rest stays as it is.
+    max_words: the longest that is made.
+    without: annotations that are left out first, such as "luke_queries", since nothing is trained on them.
+    seed: of all draws.
+    """
     return MixedLengths(sentences=sentences, joined=joined, max_words=max_words, without=without, seed=seed)
 
 

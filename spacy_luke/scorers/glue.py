@@ -24,7 +24,10 @@ POSITIVE = {"mrpc": "equivalent", "qqp": "duplicate", "stsb": "similar"}
 
 @registry.scorers("spacy-luke.glue_scorer.v1")
 def make_glue_scorer(task: str) -> Callable[..., dict[str, Any]]:
-    """The scorer of a GLUE task, for spaCy's textcat: `score_glue`."""
+    """The scorer of a GLUE task, for spaCy's textcat: `score_glue`.
+
+    task: its name, such as mrpc.
+    """
     if task not in METRICS:
         raise ValueError(f"task must be one of GLUE's {sorted(METRICS)}, but it is {task!r}.")
     return partial(score_glue, task=task)

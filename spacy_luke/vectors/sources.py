@@ -110,7 +110,7 @@ def _guess_format(path: Path, names: Path | None) -> str:
     pickled = " trained_model.pkl is a pickle and is not opened." if (folder / "trained_model.pkl").exists() else ""
     raise ValueError(
         f"{path} is no source of vectors that can be told: expected the files of one of {FORMATS}, "
-        f"among them the names of the rows (README.md lists them).{pickled} Give format or names."
+        f"among them the names of the rows (docs/tasks/graphs.md lists them).{pickled} Give format or names."
     )
 
 

@@ -164,7 +164,7 @@ class LukeLinker(LinkerSettings, KBComponent):
         kb: a loader, such as spacy-luke.entity_kb.v1; vectors: folder of a store, where all candidates are given. Where
         neither has vectors, the entity table of the checkpoint is taken. weights: a loader of a checkpoint, such as
         spacy-luke.checkpoint.v1. The head begins as the checkpoint's masked-entity head where it has one that fits,
-        else fresh from the seed.
+        else fresh. seed: of the head's fresh parameters.
         """
         validate_get_examples(get_examples, "LukeLinker.initialize")
         if kb is not None and vectors is not None:

@@ -33,8 +33,11 @@ MAKE_VECTORS = (
 
 
 def make_entity_kb_loader(path: str, top: int | None = None) -> Callable[[Vocab], KnowledgeBase]:
-    """Registered as `spacy-luke.EntityKB.v1`: opens the knowledge base at `path`. top: candidates of a mention at most,
-    the best by prior; None: all."""
+    """`spacy-luke.EntityKB.v1`: opens a knowledge base for spaCy's own `entity_linker`.
+
+    path: its folder.
+    top: candidates of a mention at most, the best by prior; None: all.
+    """
 
     def load_entity_kb(vocab: Vocab) -> KnowledgeBase:
         return LinkedKB(vocab, EntityKB.open(path), top=top)
@@ -43,7 +46,7 @@ def make_entity_kb_loader(path: str, top: int | None = None) -> Callable[[Vocab]
 
 
 def make_empty_entity_kb() -> Callable[[Vocab, int], KnowledgeBase]:
-    """Registered as `spacy-luke.EmptyEntityKB.v1`: what a saved knowledge base is read into."""
+    """`spacy-luke.EmptyEntityKB.v1`: what a saved knowledge base is read into."""
 
     def make_empty(vocab: Vocab, entity_vector_length: int) -> KnowledgeBase:
         return LinkedKB(vocab, entity_vector_length=entity_vector_length)

@@ -22,7 +22,10 @@ KB = "kb"  # folder beside the file
 
 @registry.misc("spacy-luke.entity_kb.v1")
 def make_kb_loader(path: str) -> Callable[[], EntityKB]:
-    """A function that opens the knowledge base in a folder (see `spacy luke build-kb`)."""
+    """A function that opens a knowledge base.
+
+    path: its folder, which `spacy luke build-kb` makes.
+    """
 
     def load_kb() -> EntityKB:
         return EntityKB.open(path)

@@ -26,6 +26,7 @@ NO_ENTITY = "#UNK#"
 def make_record_source(path: str, entities: str | None = None) -> Bind:
     """`spacy-luke.ErnieRecords.v1`: the original's NAME.bin and NAME.idx, in an order that changes with each epoch.
 
+    path: of the files, without .bin and .idx.
     entities: its entity2id.txt, by which the numbers in the records find the names of the vectors; null: the numbers
     are rows of the vectors, as in stores built from the original's own files.
     """
@@ -55,8 +56,13 @@ def make_document_source(
 ) -> Bind:
     """`spacy-luke.ErnieInstances.v1`: instances made while training, masked differently in each epoch.
 
-    documents: where they come from; block: documents in memory at a time, among which random second sentences are drawn
-    and instances shuffled. The rest: see `InstanceSettings`.
+    documents: where they come from.
+    max_pieces: of an instance.
+    min_entities: an instance with fewer is dropped (the original's code: 5; the paper, section 4.1: 3).
+    short_share: documents cut into shorter instances.
+    masked_share: share of the pieces that are to be predicted.
+    max_masked: pieces of an instance to predict at most.
+    block: documents in memory at a time, among which random second sentences are drawn and instances shuffled.
     """
 
     def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source[Instance]:
@@ -85,12 +91,14 @@ def make_document_source(
 
 def make_piece_documents(path: str, placing: str = "first", skip: int = 0, limit: int | None = None) -> Documents:
     """`spacy-luke.ErniePieces.v1`: the original's NAME_token and NAME_entity (pretrain_data/create_ids.py), a document
-    a
-    line: number of sentences, then for each its number of pieces and these, or their Wikidata ids or #UNK#.
+    a line: number of sentences, then for each its number of pieces and these, or their Wikidata ids or #UNK#. The piece
+    ids are of BERT's uncased vocabulary.
 
-    The piece ids are of BERT's uncased vocabulary. placing: where the entity of a mention of several pieces stands:
-    "first": at its first piece; "code": at every other one, which is what create_instances.py does. skip, limit:
-    documents left out at the beginning, and read at most.
+    path: of the files, without _token and _entity.
+    placing: where the entity of a mention of several pieces stands: "first": at its first piece; "code": at every other
+    one, which is what create_instances.py does.
+    skip: documents left out at the beginning.
+    limit: documents read at most; null: all.
     """
     if placing not in PLACINGS:
         raise ValueError(f"placing must be one of {PLACINGS}, but it is {placing!r}.")

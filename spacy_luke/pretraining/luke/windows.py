@@ -232,7 +232,9 @@ def make_shard_reader(
 ) -> Callable[[], ShardPart]:
     """`spacy-luke.Shards.v1`: examples that `spacy luke build-shards` has made.
 
+    path: the folder of the shards.
     part: "all", or "train" and "dev", where each page whose number is a multiple of `held_out` is of the second.
+    held_out: one page of so many is held out, from 2; None where all are read.
     verify: compare the digests of all files, also of those that are remembered to be right.
     """
     if part not in PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):

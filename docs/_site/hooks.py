@@ -1,0 +1,63 @@
+"""What `make site` does beside MkDocs: pages of files that lie elsewhere in the repository, links, and a check that the
+site takes nothing from the network.
+
+Links are written as they hold in the repository: `../CONTRIBUTING.md`, `../benchmarks/README.md`. Here they become
+links to the pages made of these files; links to files that are no pages become their text.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[2]
+# Files of the repository and the pages that are made of them.
+MADE = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/README.md": "results/benchmarks.md",
+    **{f"benchmarks/results/{x.name}": f"results/{x.name}" for x in sorted(ROOT.glob("benchmarks/results/*.md"))},
+}
+ORIGINS = {page: origin for origin, page in MADE.items()}
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+OUTSIDE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(?:https?:)?//[^>]*>""")
+
+
+def on_config(config: Any) -> None:
+    """The results' pages are in the navigation without being named in mkdocs.yml."""
+    (section,) = (x["Results"] for x in config.nav if isinstance(x, dict) and "Results" in x)
+    section += sorted(page for page in MADE.values() if page.startswith("results/") and page not in section)
+
+
+def on_files(files: Any, config: Any) -> None:
+    for origin, page in MADE.items():
+        files.append(File.generated(config, page, content=(ROOT / origin).read_text(encoding="utf8")))
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    here = page.file.src_uri
+    origin = ORIGINS.get(here, f"docs/{here}")
+
+    def led(match: re.Match[str]) -> str:
+        text, target = match.groups()
+        path, mark, place = target.partition("#")
+        if re.match(r"\w+:", target) or not path:
+            return match[0]
+        goal = posixpath.normpath(posixpath.join(posixpath.dirname(origin), path))
+        led_to = MADE.get(goal) or (goal.removeprefix("docs/") if goal.startswith("docs/") else None)
+        if led_to is None:
+            if not (ROOT / goal).exists():
+                raise PluginError(f"{origin} leads to {target}, which is not there")
+            return text
+        return f"[{text}]({posixpath.relpath(led_to, posixpath.dirname(here) or '.')}{mark}{place})"
+
+    parts = re.split(r"(^```.*?^```)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("```") else LINK.sub(led, part) for part in parts)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> None:
+    if found := OUTSIDE.search(output):
+        raise PluginError(f"{page.file.src_uri} takes something from the network: {found[0]}")

