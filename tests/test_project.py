@@ -22,6 +22,21 @@ PROJECT = load_project_config(ROOT)
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 ASSETS = {asset["dest"]: asset for asset in PROJECT["assets"]}
 SCRIPTS = [shlex.split(line) for command in PROJECT["commands"] for line in command["script"]]
+# What the sources of the starter knowledge base are called among the shared data.
+STARTER = {
+    "wikidata-slice.tsv": "wikidata_slice/wikidata-slice.tsv",
+    "cities15000.tsv": "wikidata_slice/cities15000.tsv",
+    "codex/entity2types.json": "codex/types/entity2types.json",
+    "codex/types.json": "codex/types/en/types.json",
+    "codex/train.txt": "codex/triples/codex-m/train.txt",
+    "fewrel/val_wiki.json": "fewrel/val_wiki.json",
+    "fewrel/mgfte_val.json": "fewrel/resplit_mgfte/val.json",
+    "fewrel/mgfte_test.json": "fewrel/resplit_mgfte/test.json",
+    "entity2text.txt": "fb15k237/kgbert/entity2text.txt",
+    "FB15k-237.tar.gz": "fb15k237/FB15k-237.tar.gz",
+    "enwiki.xml.bz2": "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
+    "aida-train.xml": "ed_wned/aida-train/aida-train.xml",
+}
 
 
 @pytest.mark.parametrize("workflow", PROJECT["workflows"])
@@ -99,18 +114,22 @@ def test_assets_have_their_licence(dest):
 
 @pytest.mark.parametrize("dest", [dest for dest in ASSETS if "checksum" in ASSETS[dest] and "/squad/" not in dest])
 def test_checksums_of_assets(dest, shared):
-    folder, name = Path(dest).parts[1:]
+    folder, *names = Path(dest).parts[1:]
+    name = "/".join(names)
     folders = {"conll03": "conll2003", "open_entity": "open_entity_ernie"}
     folders |= {"codex_m": "codex/triples/codex-m", "ernie_sample": "ernie_pretrain_sample"}
     folders |= {"aida": f"ed_wned/{Path(name).stem}"}
     name = f"conll04_{name}" if folder == "conll04" else name
+    name = STARTER.get(name, name) if folder == "starter_kb" else name
+    folders |= {"starter_kb": "."}
     path = ROOT / dest if folder == "sample" else shared(f"data/{folders.get(folder, folder)}/{name}")
     assert hashlib.md5(path.read_bytes()).hexdigest() == ASSETS[dest]["checksum"]
 
 
 def test_only_what_may_be_shared_is_downloaded():
     downloaded = {dest: asset for dest, asset in ASSETS.items() if "url" in asset or "git" in asset}
-    assert {Path(dest).parent.name for dest in downloaded} == {"squad", "codex_m", "ernie_sample", "aida"}
+    folders = {"squad", "codex_m", "ernie_sample", "aida", "starter_kb"}
+    assert {Path(dest).parts[1] for dest in downloaded} == folders
     assert all("checksum" in asset for asset in downloaded.values())
     assert all(re.search("CC BY|MIT|CC0", asset["description"]) for asset in downloaded.values())
 

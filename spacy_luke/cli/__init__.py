@@ -23,6 +23,7 @@ from .pretrain import pretrain_cli
 from .pretrain_ernie import pretrain_ernie_cli
 from .probe import probe_cli
 from .quantize import quantize_cli
+from .starter_kb import starter_kb_cli
 from .train import train_cli
 from .train_kge import train_kge_cli
 from .tune import tune_cli
@@ -44,6 +45,7 @@ COMMANDS = (
     ("annotate", annotate_cli, "Nothing was annotated."),
     ("build-mentions", build_mentions_cli, "Nothing was written."),
     ("build-kb", build_kb_cli, "Nothing was written."),
+    ("starter-kb", starter_kb_cli, "Nothing was written."),
     ("build-vectors", build_vectors_cli, "Nothing was written."),
     ("build-corpus", build_corpus_cli, "Nothing was written."),
     ("build-entity-vocab", build_entity_vocab_cli, "Nothing was written."),

@@ -7,6 +7,8 @@
     0/persons.npy              uint8 (E,): 1 for a person
     0/descriptions.txt         UTF-8, a line a description, in no special order
     0/description_starts.npy   int64 (E,): the byte where the description of each begins, -1 where there is none
+    0/about.txt                UTF-8, a line an entity: title, Wikidata id, address and types (see `kb.record`)
+    0/about_starts.npy         int64 (E,): as description_starts.npy; older knowledge bases lack both
     0/redirects.trie           further ids of entities (marisa-trie)
     0/redirect_numbers.npy     uint32 (R,): the numbers of their entities in the store, 2 ** 32 - 1 for none
     0/loose_hashes.npy         uint64 (L,), sorted: 8-byte BLAKE2b digests of names without case and punctuation
@@ -37,6 +39,7 @@ FILES = (
     "loose_hashes.npy",
     "loose_names.npy",
 )
+NEWER = ("about.txt", "about_starts.npy")  # which older knowledge bases lack
 
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -45,6 +48,12 @@ def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
         f"{segment}/{name}"
         for segment in range(len(manifest["segments"]))
         for name in (FILES if not segment else (*FILES, "rows.npy"))
+    ]
+    names += [
+        f"{segment}/{name}"
+        for segment in range(len(manifest["segments"]))
+        for name in NEWER
+        if (path / str(segment) / name).is_file()
     ]
     values = {key: manifest[key] for key in ("segments", "info")}
     KB.write_manifest(path, values, names=names, known=manifest.get("files", {}))

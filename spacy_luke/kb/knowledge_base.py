@@ -15,6 +15,7 @@ from ..stores.folder import MANIFEST, StoreFolder
 from ..text.forms import key_of, letters_of, title_case_of, without_possessive
 from ..vectors.store import EntityVectors
 from .files import KB, VECTORS
+from .record import EntityRecord, make_record
 from .segment import Segment
 
 
@@ -119,6 +120,12 @@ class EntityKB(StoreFolder):
         """What the entity is, in a sentence; "" where no source told."""
         segment = self._segment_of(row)
         return segment.description(segment.number_of_row(row))
+
+    def record(self, row: int) -> EntityRecord:
+        """What is known of the entity in a row."""
+        segment = self._segment_of(row)
+        number = segment.number_of_row(row)
+        return make_record(segment.store.entity_of(number), segment.about(number), segment.description(number))
 
     def count(self, row: int) -> int:
         """Links to the entity (or what its source gave as its count); 0 where no source told."""

@@ -12,6 +12,7 @@ from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.names import hash_names
 from ..text.forms import letters_of
 from .files import NONE
+from .record import NOTHING, About
 
 
 class Segment:
@@ -27,6 +28,9 @@ class Segment:
         self._starts = map_array(folder / "description_starts.npy", "<i8", (n,)).data
         text = folder / "descriptions.txt"
         self._text = map_bytes(text) if text.stat().st_size else b""
+        about = folder / "about.txt"
+        self._abouts = map_bytes(about) if about.is_file() and about.stat().st_size else b""
+        self._about_starts = map_array(folder / "about_starts.npy", "<i8", (n,)).data if self._abouts else None
         self._redirects_data = map_bytes(folder / "redirects.trie")  # the trie does not keep what it is mapped from
         try:
             self._redirects = new_trie().map(memoryview(self._redirects_data))
@@ -73,6 +77,12 @@ class Segment:
     def description(self, number: int) -> str:
         start = self._starts[number]
         return self._text[start : self._text.find(b"\n", start)].decode("utf8") if start >= 0 else ""
+
+    def about(self, number: int) -> About:
+        start = -1 if self._about_starts is None else self._about_starts[number]
+        if start < 0:
+            return NOTHING
+        return About.from_line(self._abouts[start : self._abouts.find(b"\n", start)].decode("utf8"))
 
     def redirects(self) -> Iterator[tuple[str, int]]:
         """Further ids, and the rows that they lead to."""

@@ -3,11 +3,16 @@
 Entities, .csv, .tsv or .jsonl, plain, .gz or .bz2; further columns are errors:
 
     id              any text
-    names           .jsonl: a list; .csv and .tsv: separated by |
+    names           .jsonl: a list, or an object that has the count of each; .csv and .tsv: separated by |
     description     optional: what the entity is, best in one sentence
     count           optional: how often it is linked, or another measure of how often names mean it; below 1 counts as 1
     prior           optional: p(entity | name) for each of its names, which must not sum up to more than 1 for a name
     person          optional: 1, true or yes for a person; 0, false, no or nothing for another entity
+    title           optional: what people call it, where the id is something else
+    wikidata        optional: its id in Wikidata; knowledge bases find the entity by it, too
+    url             optional: an address; or "en" where the title is that of a page of the English Wikipedia, and so on:
+                    knowledge bases find the entity by such a title, too
+    types           optional: what it is an instance of; .jsonl: a list; .csv and .tsv: separated by |
 
 Names: the columns name, entity, and count or probability (see `aliases.tables`); without both all entities of a name
 are equal.
@@ -25,9 +30,10 @@ from tqdm import tqdm
 from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
 from ..wikipedia.wikidata import id_of_claim, read_items, text_of
+from .record import About, is_item
 from .staging import SourceGroup, Staging
 
-ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person")
+ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person", "title", "wikidata", "url", "types")
 _PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 _HUMAN = "Q5"  # Wikidata's item, which persons are an instance (P31) of
 _TITLE = "http://en.wikipedia.org/wiki/"
@@ -62,9 +68,11 @@ def stage_entities(path: Path, staging: Staging, *, unknown: str = "error", prog
             text = row.get("description") or ""
             if not isinstance(text, str):
                 raise ValueError(f"expected a text for description, but got {text!r}.")
-            staging.add_entity(entity, source=source, line=line, text=text, count=count, person=person, once=True)
-            for name in dict.fromkeys(_names(row["names"])):
-                staging.add_name(name, entity, group=group, weight=weight)
+            staging.add_entity(
+                entity, source=source, line=line, text=text, count=count, person=person, once=True, about=_about(row)
+            )
+            for name, own in _names(row["names"]).items():
+                staging.add_name(name, entity, group=group, weight=weight if own is None else own)
         except ValueError as error:
             raise ValueError(f"{path}, line {line}: {error}") from error
         staging.count("entities read")
@@ -206,13 +214,36 @@ def _text(row: dict[str, Any], column: str) -> str:
     return value
 
 
-def _names(value: Any) -> list[str]:
-    names = value.split("|") if isinstance(value, str) else value
+def _about(row: dict[str, Any]) -> About:
+    title, wikidata, url = (row.get(column) or "" for column in ("title", "wikidata", "url"))
+    types = row.get("types") or []
+    types = types.split("|") if isinstance(types, str) else types
+    if not isinstance(types, list) or not all(isinstance(x, str) for x in (title, wikidata, url, *types)):
+        raise ValueError(f"expected texts for title, wikidata, url and types, but got {row!r:.200}.")
+    if wikidata and not is_item(wikidata):
+        raise ValueError(f"expected Q and a number for wikidata, but got {wikidata!r}.")
+    return About(" ".join(title.split()), wikidata, url.strip(), tuple(dict.fromkeys(map(_plain_type, types))))
+
+
+def _plain_type(name: str) -> str:
+    if not name.strip() or "|" in name:
+        raise ValueError(f"expected types that have some text and no |, but got {name!r}.")
+    return " ".join(name.split())
+
+
+def _names(value: Any) -> dict[str, float | None]:
+    """Names, each once, and their counts where these are said."""
+    if isinstance(value, dict):
+        return {name: read_number(value, name, zero=False) for name in _check_names(list(value))}
+    return dict.fromkeys(_check_names(value.split("|") if isinstance(value, str) else value))
+
+
+def _check_names(names: Any) -> list[str]:
     if not isinstance(names, list) or not names:
-        raise ValueError(f"expected one or more names, but got {value!r}.")
+        raise ValueError(f"expected one or more names, but got {names!r}.")
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"expected names that have some text, but got {name!r} among {value!r}.")
+            raise ValueError(f"expected names that have some text, but got {name!r} among {names!r}.")
     return names
 
 

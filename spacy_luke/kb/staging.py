@@ -16,6 +16,7 @@ from ..aliases.counts import LeftOut, Limits
 from ..stores.sorting import MOST, SortedLines, SortedSums
 from ..text.forms import key_of, units
 from .knowledge_base import EntityKB
+from .record import NOTHING, About, is_page
 
 KINDS = ("count", "probability", "uniform")
 UNKNOWN = ("error", "add", "drop")
@@ -92,12 +93,19 @@ class Staging:
 
     def add_entity(
         self, entity: str, *, source: int, line: int, text: str = "", count: float = 0, person: bool = False,
-        once: bool = False,
+        once: bool = False, about: About = NOTHING,
     ) -> None:  # fmt: skip
-        """once: an id that comes again in the source is an error, which names its line."""
+        """once: an id that comes again in the source is an error, which names its line. Its Wikidata id, and its title
+        if that is a page's, lead to it."""
         entity = check_id(entity)
         text = check_unicode(" ".join(text.split()), "description")
-        self.entities.add(f"{entity}\t{source:04d}\t{line:012d}\t{int(once)}\t{count!r}\t{int(person)}\t{text}\n")
+        self.entities.add(
+            f"{entity}\t{source:04d}\t{line:012d}\t{int(once)}\t{count!r}\t{int(person)}\t"
+            f"{check_unicode(about.to_line(), 'entity')}\t{text}\n"
+        )
+        for other in (about.wikidata, about.title if is_page(about) else ""):
+            if other and other != entity:
+                self.add_redirect(other, entity)
 
     def add_redirect(self, title: str, target: str) -> None:
         self.redirects.add(f"{check_id(title)}\t{check_id(target)}\n")

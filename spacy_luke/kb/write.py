@@ -19,6 +19,7 @@ from ..stores.names import hash_names
 from ..text.forms import letters_of
 from .files import NONE
 from .knowledge_base import EntityKB
+from .record import About
 from .staging import SourceGroup, Staging
 
 _BLOCK = 1 << 14  # names that are hashed at once
@@ -55,7 +56,7 @@ def _write_records(staging: Staging, records: Path, redirects: Trie, progress: b
     mentioned = _missing(staging, redirects)
     stub = next(mentioned, None)
     with records.open("w", encoding="utf8", newline="\n") as file:
-        for entity, count, person, text in tqdm(
+        for entity, count, person, about, text in tqdm(
             _merge_records(staging), desc="entities", unit="", leave=False, disable=None if progress else True
         ):
             while stub is not None and stub < entity:
@@ -68,7 +69,7 @@ def _write_records(staging: Staging, records: Path, redirects: Trie, progress: b
                     f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of "
                     "it can be added with a table of names; to change it, build the knowledge base again."
                 )
-            file.write(f"{entity}\t{count!r}\t{person}\t{text}\n")
+            file.write(f"{entity}\t{count!r}\t{person}\t{about.to_line()}\t{text}\n")
             yield entity
         while stub is not None:
             yield stub
@@ -91,17 +92,19 @@ def _missing(staging: Staging, redirects: Trie) -> Iterator[str]:
     yield from sorted(found)
 
 
-def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, str]]:
-    """Each entity once: the greatest count, a person if one source says so, the first description."""
-    last: tuple[str, float, int, str] | None = None
+def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, About, str]]:
+    """Each entity once: the greatest count, a person if one source says so, the first description and the first of all
+    else that is known."""
+    last: tuple[str, float, int, About, str] | None = None
     before = ("", 0, 0)
     for record in staging.entities:
-        entity, source, line, once, count, person, text = record[:-1].split("\t", 6)
+        entity, source, line, once, count, person, *told, text = record[:-1].split("\t", 10)
+        about = About.from_line("\t".join(told))
         place = (entity, int(source), int(line))
         if last is None or last[0] != entity:
             if last is not None:
                 yield last
-            last = (entity, float(count), int(person), text)
+            last = (entity, float(count), int(person), about, text)
         else:
             if before[1] == place[1]:
                 if once == "1":
@@ -110,7 +113,9 @@ def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, str]]:
                         f"{place[2]}; expected each id once."
                     )
                 staging.left_out.repeated += 1
-            last = (entity, max(last[1], float(count)), max(last[2], int(person)), last[3] or text)
+            last = (
+                entity, max(last[1], float(count)), max(last[2], int(person)), last[3].or_of(about), last[4] or text
+            )  # fmt: skip
         before = place
     if last is not None:
         yield last
@@ -140,17 +145,25 @@ def _follow(staging: Staging, redirects: Trie, titles: Trie) -> np.ndarray:
 def _write_entities(
     staging: Staging, records: Path, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray
 ) -> np.ndarray:
-    """Descriptions and persons; float64 (T,): the counts that sources gave."""
+    """Descriptions, persons and what else is known; float64 (T,): the counts that sources gave."""
     starts_T, persons_T = np.full(len(titles), -1, "<i8"), np.zeros(len(titles), "|u1")
-    count_T, end = np.zeros(len(titles), np.float64), 0
-    with records.open(encoding="utf8", newline="\n") as file, (folder / "descriptions.txt").open("wb") as texts:
+    about_T, end, about_end = starts_T.copy(), 0, 0
+    count_T = np.zeros(len(titles), np.float64)
+    with (
+        records.open(encoding="utf8", newline="\n") as file,
+        (folder / "descriptions.txt").open("wb") as texts,
+        (folder / "about.txt").open("wb") as abouts,
+    ):
         for record in file:
-            entity, count, person, text = record[:-1].split("\t", 3)
+            entity, count, person, title, wikidata, url, types, text = record[:-1].split("\t", 7)
             number = titles[entity]
             count_T[number], persons_T[number] = float(count), int(person)
             if text:
                 starts_T[number] = end
                 end += texts.write(text.encode("utf8") + b"\n")
+            if title or wikidata or url or types:
+                about_T[number] = about_end
+                about_end += abouts.write(f"{title}\t{wikidata}\t{url}\t{types}\n".encode())
     for person in staging.persons:
         number = _number_of(person, titles, redirects, target_R, None)
         if number < 0:
@@ -159,6 +172,7 @@ def _write_entities(
             persons_T[number] = 1
     np.save(folder / "description_starts.npy", starts_T)
     np.save(folder / "persons.npy", persons_T)
+    np.save(folder / "about_starts.npy", about_T)
     return count_T
 
 

@@ -1,0 +1,79 @@
+"""Countries, from a table of this project, and the cities of GeoNames."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ...stores.opening import open_source
+from ...wikipedia.wikidata import text_of
+from .catalogue import Catalogue, Known
+
+COUNTRY = 300.0  # the prominence of a country
+ADJECTIVE = 0.3  # how much "French" means France, beside what else it may mean
+
+
+class City(NamedTuple):
+    """A city of GeoNames."""
+
+    known: Known
+    country: Known | None
+    inhabitants: int
+
+
+def add_countries(path: Path, catalogue: Catalogue) -> dict[str, Known]:
+    """The countries by their codes (ISO 3166)."""
+    by_code = {}
+    for line, fields in read_lines(path, columns=6):
+        if line == 1:
+            continue  # the names of the columns
+        code, wikidata, name, continent, others, adjectives = fields
+        known = Known(wikidata, name, "place", wikidata, url="en", prominence=COUNTRY)
+        known.description = f"country in {continent}"
+        known.types = ["country"]
+        for other in (name, name.removeprefix("The "), *filter(None, others.split("|"))):
+            known.add_name(other)
+        for adjective in filter(None, adjectives.split("|")):
+            known.add_name(adjective, ADJECTIVE)
+        catalogue.add(known)
+        catalogue.read["countries"] += 1
+        if code:
+            by_code[code] = known
+    return by_code
+
+
+def add_cities(path: Path, catalogue: Catalogue, countries: dict[str, Known]) -> list[City]:
+    """The cities, which have no ids but their places."""
+    cities = []
+    for line, fields in read_lines(path, columns=6):
+        name, plain, latitude, longitude, code, inhabitants = fields
+        try:
+            size = int(inhabitants)
+        except ValueError:
+            raise ValueError(
+                f"{path}, line {line}: expected a number of inhabitants, but got {inhabitants!r}."
+            ) from None
+        entity = f"geo:{latitude},{longitude}"  # RFC 5870
+        if catalogue.get(entity) is not None or size < 1:
+            catalogue.left_out["cities at the place of another one, or without inhabitants"] += 1
+            continue
+        known = Known(entity, name, "place", prominence=math.sqrt(size) / 10)
+        known.url = f"https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}"
+        country = countries.get(code)
+        known.description = f"city{f' in {country.title}' if country else ''} with {size:,} inhabitants"
+        known.types = ["city"]
+        known.add_name(name)
+        known.add_name(plain)
+        cities.append(City(catalogue.add(known), country, size))
+        catalogue.read["cities"] += 1
+    return cities
+
+
+def read_lines(path: Path, *, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a table with tabs, and their numbers. ValueError for one with another number of columns."""
+    with open_source(path) as file, text_of(file) as lines:
+        for number, line in enumerate(lines, 1):
+            fields = [field.strip() for field in line.rstrip("\r\n").split("\t")]
+            if len(fields) != columns:
+                raise ValueError(f"{path}, line {number}: expected {columns} columns, but got {len(fields)}.")
+            yield number, fields
