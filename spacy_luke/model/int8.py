@@ -8,11 +8,12 @@ activations, residuals and sums of embeddings stay in float32. So a row's result
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 LARGEST = 127
 ROWS = 256  # at once
@@ -40,8 +41,10 @@ Inputs = Tensor | Rows  # of a linear layer
 
 def quantize_rows(x_NK: Tensor) -> Rows:
     """Each row by its own scale: x is about values * scales. What is not finite stays so in the products."""
-    values_NK = torch.empty_like(x_NK, dtype=torch.int8)
-    scales_N1 = x_NK.new_empty(len(x_NK), 1, dtype=torch.float32)
+    values_NK = torch.empty(x_NK.shape, dtype=torch.int8, device=x_NK.device)
+    scales_N1 = torch.empty(len(x_NK), 1, dtype=torch.float32, device=x_NK.device)
+    if x_NK.is_meta:  # no numbers, only shapes
+        return Rows(values_NK, scales_N1)
     for x, values, scales in _in_parts(x_NK, values_NK, scales_N1):
         x = x.float()
         # Two reductions are faster than one of absolute values; rows of zeros get a scale that divides.
@@ -161,8 +164,34 @@ def quantize_encoder(encoder: AnyEncoder) -> AnyEncoder:
     return encoder.requires_grad_(False).eval()
 
 
+class _Unfilled(TorchFunctionMode):
+    """Parameters of new modules get no numbers. On the meta device these would cost seconds: torch's own random numbers
+    for it import its compiler."""
+
+    fills = frozenset(
+        getattr(owner, name)
+        for owner, names in (
+            (Tensor, ("normal_", "uniform_", "fill_", "zero_")),
+            (nn.init, ("normal_", "uniform_", "kaiming_uniform_")),
+        )
+        for name in names
+    )
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in self.fills:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
 def build_quantized(build: Callable[[], AnyEncoder]) -> AnyEncoder:
     """An encoder whose parameters are still to be filled, and which never was in float."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Unfilled():
         encoder = build()
-    return quantize_encoder(encoder).to_empty(device="cpu")
+    assert not list(encoder.buffers())
+    for module in quantize_encoder(encoder).modules():  # module.to_empty imports torch's compiler too
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            setattr(module, name, _fixed(torch.empty(parameter.shape, dtype=parameter.dtype)))
+    return encoder

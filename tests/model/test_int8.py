@@ -1,7 +1,11 @@
 """int8: exact products, on any chip; encoders near those in float; rows that do not depend on their batch."""
 
 import copy
+import subprocess
+import sys
+import textwrap
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +29,7 @@ from spacy_luke.model.int8 import (
 from spacy_luke.model.luke import LukeEncoder
 from tests.model.noise import COUNTS, LENGTHS, add_noise, make_encoder, make_mentions, make_windows, pick
 
+ROOT = Path(__file__).parents[2]
 SHAPES = [(1, 1, 1), (0, 24, 40), (7, 3, 5), (64, 384, 96), (300, 1536, 17), (2, 2500, 3)]  # rows, inputs, outputs
 
 
@@ -259,6 +264,23 @@ def test_built_without_float(monkeypatch):
     empty.load_state_dict(encoder.state_dict(), strict=True)
     assert torch.equal(luke_states(empty.eval(), "full"), luke_states(encoder, "full"))
     assert torch.equal(luke_states(copy.deepcopy(empty), "one_way"), luke_states(encoder, "one_way"))
+
+
+def test_building_is_quick():
+    """Shapes without numbers need nothing of torch's compiler, whose import takes longer than all else."""
+    code = """
+        import sys
+        from spacy_luke.model.int8 import build_quantized
+        from spacy_luke.model.luke import LukeEncoder
+        from tests.model.noise import make_encoder
+        config = make_encoder().config
+        build_quantized(lambda: LukeEncoder(config))
+        print("sympy" in sys.modules, "torch._dynamo" in sys.modules)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.split() == ["False", "False"]
 
 
 def test_threads():
