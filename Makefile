@@ -70,7 +70,7 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m tests.command_tables
 
 site: export NO_MKDOCS_2_WARNING = 1
-site: docs .venv-docs/.done
+site: .venv-docs/.done
 	.venv-docs/bin/mkdocs build --quiet --strict
 	@echo "Open $(SITE)/index.html in a browser"
 

@@ -58,6 +58,10 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
+def title_of(page: str) -> str:
+    return (REFERENCE.parent / page).read_text(encoding="utf8").partition("\n")[0].removeprefix("# ")
+
+
 def shown(default: Any) -> str:
     """A value as a config has it; of what a function makes, the name of the function."""
     if default is inspect.Parameter.empty:
@@ -107,7 +111,7 @@ def draw_component(point: EntryPoint) -> list[str]:
     made = get_type_hints(factory)["return"]
     meta = Language.get_factory_meta(point.name)
     lines = [f"## `{point.name}`", first_paragraph(made if issubclass(made, Configured) else factory)]
-    lines.append(f"Told in [{TOLD[point.name]}](../{TOLD[point.name]}).")
+    lines.append(f"Told in [{title_of(TOLD[point.name])}](../{TOLD[point.name]}).")
     if meta.assigns:
         lines.append(f"Assigns {', '.join(f'`{x}`' for x in meta.assigns)}.")
     if meta.default_score_weights:

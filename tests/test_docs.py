@@ -9,6 +9,7 @@ import pytest
 import spacy
 from spacy.util import registry
 
+from spacy_luke import api
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
 from spacy_luke.pipelines.conversion import build_pipeline
@@ -96,6 +97,16 @@ def test_every_page_is_led_to():
     """From the index, or by the navigation of the site."""
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf8")
     assert [name for name in PAGES if name != "README.md" and name.removeprefix("docs/") not in navigation] == []
+
+
+def test_every_result_is_led_to():
+    led = set(re.findall(r"\((?:\.\./)+benchmarks/results/(\w+\.md)\)", TEXTS["docs/results/index.md"]))
+    assert led == {path.name for path in (ROOT / "benchmarks" / "results").glob("*.md")}
+
+
+def test_the_whole_api_is_in_the_reference():
+    shown = re.findall(r"^::: spacy_luke\.api\.(\w+)$", TEXTS["docs/reference/api.md"], re.MULTILINE)
+    assert sorted(shown) == sorted(api.__all__)
 
 
 @pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.name)

@@ -29,7 +29,12 @@ OUTSIDE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href
 def on_config(config: Any) -> None:
     """The results' pages are in the navigation without being named in mkdocs.yml."""
     (section,) = (x["Results"] for x in config.nav if isinstance(x, dict) and "Results" in x)
-    section += sorted(page for page in MADE.values() if page.startswith("results/") and page not in section)
+    origins = [origin for origin in MADE if origin.startswith("benchmarks/results/")]
+    titles = {x: (ROOT / x).read_text(encoding="utf8").partition("\n")[0].removeprefix("# ") for x in origins}
+    for origin, title in titles.items():
+        part = Path(origin).stem.partition("_")[2]
+        alone = list(titles.values()).count(title) == 1
+        section.append({title if alone or not part else f"{title}: {part}": MADE[origin]})
 
 
 def on_files(files: Any, config: Any) -> None:
