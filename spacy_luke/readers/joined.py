@@ -70,8 +70,16 @@ def make_joined_corpus(
 
     spans_key: the group that has the entities, in which they may overlap; those of doc.ents become it where a source
     does not have it. seed: of the order, and of what `repeat` draws. lengths: what joins and cuts documents, such as
-    spacy-luke.mixed_lengths.v1, only those whose gold says the same. The others: what the pipeline is given, see
-    `copy_given`.
+    spacy-luke.mixed_lengths.v1, only those whose gold says the same.
+
+    sources: the blocks above, by name.
+    sentences: whether the pipeline is given the sentence boundaries.
+    entities: whether it is given doc.ents, with their labels.
+    mentions: whether it is given the mentions of types, without the types.
+    pairs: whether it is given the pairs of mentions that relations are asked of, without the relations.
+    questions: whether it is given questions and queries, without the answers.
+    knowledge: whether it is given doc._.luke_knowledge, the given entities.
+    links: whether it is given the mentions that are linked, without their entities.
 
     What a source leaves open is said on each Doc, in `doc._.luke_scope`; `luke_ner`, `luke_typer`, `luke_relation` and
     the scorers heed it.
