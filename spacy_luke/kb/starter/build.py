@@ -11,8 +11,9 @@ from .catalogue import Catalogue, Known, weigh_names
 from .freebase import add_freebase
 from .items import Codex, add_fewrel, add_slice, describe, read_codex
 from .pages import add_pages, read_aida_links, read_dump_links
-from .places import add_cities, add_countries
+from .places import add_cities, add_countries, add_well_known
 
+WELL_KNOWN = Path(__file__).with_name("well_known.tsv")
 COUNTRIES = Path(__file__).with_name("countries.tsv")
 # The names of the sources in their folder
 SLICE = "wikidata-slice.tsv"
@@ -35,7 +36,7 @@ class StarterKB:
 
 
 def build_starter_kb(sources: Path, folder: Path, *, most: int | None = None) -> StarterKB:
-    """Build it of those sources (see above) that are in a folder, and of the package's own countries. The entities are
+    """Build it of those sources (see above) that are in a folder, and of the package's own tables. The entities are
     also written as a table of the kind that `build_kb` reads, which is named as `folder`, with the ending .jsonl. most:
     entities, the best known; None: all. ValueError for a source that is not as expected."""
     if not sources.is_dir():
@@ -59,6 +60,7 @@ def collect(sources: Path) -> tuple[Catalogue, list[str]]:
     if SLICE not in absent:
         add_slice(sources / SLICE, catalogue)
     cities = [] if CITIES in absent else add_cities(sources / CITIES, catalogue, countries)
+    add_well_known(WELL_KNOWN, catalogue, cities, countries)
     codex = Codex() if CODEX in absent else read_codex(sources / CODEX)
     if FEWREL not in absent:
         add_fewrel(sorted((sources / FEWREL).glob("*.json")), catalogue, codex, cities)

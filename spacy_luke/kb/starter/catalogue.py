@@ -20,8 +20,10 @@ class Known:
     title: str
     kind: str = ""
     wikidata: str = ""
+    page: bool = False  # whether the title is of a page that was read
     url: str = ""
     description: str = ""
+    origin: str = ""  # the country of a person, where no other source tells it
     prominence: float = 1.0
     types: list[str] = field(default_factory=list)
     names: dict[str, float] = field(default_factory=dict)
@@ -64,10 +66,18 @@ class Catalogue:
             known.add_name(known.title)
         return known
 
+    def add_title(self, known: Known, title: str) -> None:
+        """`find` finds it by a further title."""
+        if known not in self._by_title[title.casefold()]:
+            self._by_title[title.casefold()].append(known)
+
+    def named(self, title: str) -> list[Known]:
+        """Entities of that title, the best known first."""
+        return sorted(self._by_title.get(title.casefold(), ()), key=lambda one: (-one.prominence, one.id))
+
     def find(self, title: str, kind: str = "") -> Known | None:
         """The best known entity of that title and kind, where these are known."""
-        found = [one for one in self._by_title.get(title.casefold(), ()) if not (kind and one.kind) or one.kind == kind]
-        return max(found, key=lambda one: (one.prominence, one.id), default=None)
+        return next((one for one in self.named(title) if not (kind and one.kind) or one.kind == kind), None)
 
     def set_item(self, known: Known, wikidata: str) -> None:
         """An entity that has no Wikidata id yet gets one, which becomes its id."""

@@ -141,7 +141,7 @@ def describe(catalogue: Catalogue, codex: Codex) -> None:
         what = what or [name for name in known.types if name not in ("human", known.kind)][:2] or [known.kind or ""]
         relation = _CITIZENSHIP if known.kind == "person" else _COUNTRY
         countries = [catalogue.get(one) for one in codex.objects(known.wikidata, relation)]
-        where = next((country.title for country in countries if country is not None), "")
+        where = next((country.title for country in countries if country is not None), known.origin)
         known.description = f"{', '.join(what)}{f' from {where}' if where and what[0] else ''}"
     for known in catalogue:
         if known.kind:

@@ -58,24 +58,28 @@ def add_pages(links: Links, sentences: dict[str, str], catalogue: Catalogue, *, 
     for title in sorted(links, key=lambda one: (-links[one].total(), one)):
         names, total = links[title], links[title].total()
         capitals = Counter({name: n for name, n in names.items() if name[:1].isupper()})
-        known = _find(title, catalogue)
+        known = _find(title, catalogue, links)
         if 2 * capitals.total() <= total or title.startswith(_SKIPPED) or (known is None and total < _LEAST):
             catalogue.left_out[f"titles of {what} that are no names, or linked once"] += 1
             continue
         if known is None:
             entity = title if catalogue.get(title) is None else f"{title} (Wikipedia)"
-            known = catalogue.add(Known(entity, title, url="en", prominence=_PAGE * total**0.5))
+            known = catalogue.add(Known(entity, title, page=True, url="en", prominence=_PAGE * total**0.5))
             for name in names_of_title(title):
                 known.add_name(name)
-        elif known.url != "en":
-            known.url = "en"
-            known.title = title
+        elif not known.page:
+            known.page, known.url, known.title = True, "en", title
         known.links.update(capitals)
         known.description = sentences.get(title) or known.description
         catalogue.read[f"titles of {what}"] += 1
 
 
-def _find(title: str, catalogue: Catalogue) -> Known | None:
-    """Its own entity, that of its page; or, where it has no brackets, the best known of this name without a page."""
-    known = catalogue.get(title) or catalogue.find(title)
-    return known if known is None or known.url != "en" or known.title == title else None
+def _find(title: str, catalogue: Catalogue, links: Links) -> Known | None:
+    """Its own entity; or the best known of this name that has no page yet: by a further title only where no page has
+    the title of that one."""
+    own = catalogue.get(title)
+    if own is not None:
+        return own
+    found = [one for one in catalogue.named(title) if not one.page or one.title == title]
+    same = [one for one in found if one.title.casefold() == title.casefold()]
+    return next(iter(same), next((one for one in found if one.title not in links), None))

@@ -1,7 +1,7 @@
-"""Countries, from a table of this project, and the cities of GeoNames."""
+"""Countries, from a table of this project, the cities of GeoNames, and those cities and persons that all know."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +10,8 @@ from ...wikipedia.wikidata import text_of
 from .catalogue import Catalogue, Known
 
 COUNTRY = 300.0  # the prominence of a country
+PERSON = 200.0  # of a person that all know
+SURNAME = 0.5  # how much "Clinton" means Bill Clinton, beside what else it may mean
 ADJECTIVE = 0.3  # how much "French" means France, beside what else it may mean
 
 
@@ -36,6 +38,8 @@ def add_countries(path: Path, catalogue: Catalogue) -> dict[str, Known]:
         for adjective in filter(None, adjectives.split("|")):
             known.add_name(adjective, ADJECTIVE)
         catalogue.add(known)
+        for other in known.names:
+            catalogue.add_title(known, other)
         catalogue.read["countries"] += 1
         if code:
             by_code[code] = known
@@ -67,6 +71,36 @@ def add_cities(path: Path, catalogue: Catalogue, countries: dict[str, Known]) ->
         cities.append(City(catalogue.add(known), country, size))
         catalogue.read["cities"] += 1
     return cities
+
+
+def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], countries: dict[str, Known]) -> None:
+    """Large cities with their ids and other names, and persons, from a table of this project. A city that GeoNames
+    lacks is left out."""
+    for line, fields in read_lines(path, columns=6):
+        if line == 1:
+            continue  # the names of the columns
+        wikidata, kind, code, title, name, others = fields
+        country = countries.get(code)
+        if kind == "place":
+            inside = [city for city in cities if city.country is country and city.known.title == (name or title)]
+            largest = max(inside, key=lambda city: city.inhabitants, default=None)
+            if largest is None:
+                catalogue.left_out["well-known cities that no source has"] += 1
+                continue
+            known = largest.known
+            catalogue.set_item(known, wikidata)
+            known.title = title
+            catalogue.add_title(known, title)
+        else:
+            known = catalogue.add(Known(wikidata, title, kind, wikidata, prominence=PERSON))
+            known.origin = country.title if country else ""
+        known.url = "en"
+        known.add_name(title)
+        for other in filter(None, others.split("|")):
+            known.add_name(other, 1.0 if kind == "place" else SURNAME)
+            if kind == "place":
+                catalogue.add_title(known, other)
+        catalogue.read["well-known cities and persons"] += 1
 
 
 def read_lines(path: Path, *, columns: int) -> Iterator[tuple[int, list[str]]]:

@@ -90,6 +90,21 @@ def test_priors_of_cities_are_shares_of_their_inhabitants(tmp_path):
     assert kb.candidate_rows("Vienna") == kb.candidate_rows("Wien")
 
 
+def test_well_known_cities_and_persons_have_their_ids(sources, tmp_path):
+    (sources / "cities15000.tsv").write_text(CITIES + "Köln\tKoeln\t50.9\t7.0\tDE\t1000000\n")
+    kb = build_starter_kb(sources, tmp_path / "kb").built.kb
+    assert kb.record(kb.row("Q365"))[1:5] == (
+        "Cologne",
+        "Q365",
+        "https://en.wikipedia.org/wiki/Cologne",
+        "city in Germany with 1,000,000 inhabitants",
+    )
+    assert {kb.name_of(row) for name in ("Köln", "Koln", "Cologne") for row, _ in kb.candidate_rows(name)} == {"Q365"}
+    merkel = kb.record(kb.row("Q567"))
+    assert (merkel.title, merkel.types, merkel.description) == ("Angela Merkel", ("person",), "person from Germany")
+    assert kb.candidates("Merkel") == [("Q567", 1.0)]
+
+
 def test_links_that_were_seen_count_beside_prominence():
     catalogue = Catalogue()
     known = catalogue.add(Known("Q1", "Mercury", prominence=30.0))
@@ -106,6 +121,7 @@ def test_sources_that_are_absent_are_told_and_the_best_known_are_kept(sources, t
     (sources / "aida-train.xml").unlink()
     starter = build_starter_kb(sources, tmp_path / "kb", most=5)
     assert len(starter.built.kb) == 5
+    assert "174 well-known cities that no source has" in starter.left_out
     assert "aida-train.xml, which is not there" in starter.left_out
     assert any(line.endswith("entities that are known less than others") for line in starter.left_out)
     rows = [json.loads(line) for line in (tmp_path / "kb.jsonl").read_text().splitlines()]
@@ -119,6 +135,7 @@ def test_every_country_has_its_item_and_an_adjective_means_it_less():
     assert len(by_code) == 201
     assert catalogue.read["countries"] == 210
     assert by_code["FR"].wikidata == "Q142"
+    assert catalogue.find("Georgia (country)") is by_code["GE"]
     assert by_code["FR"].names == {"France": 1.0, "French Republic": 1.0, "French": 0.3}
 
 
