@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from .keys import GIVEN_CANDIDATES, KNOWLEDGE, LINKED_CANDIDATES
+from .keys import GIVEN_CANDIDATES, KNOWLEDGE, LINK_EVIDENCE, LINKED_CANDIDATES
 from .rows import find_row, get_rows, set_rows
 
 
@@ -73,6 +73,15 @@ def set_candidates_given(doc: Doc, rows: Iterable[Any] | None) -> None:
     set_rows(doc, GIVEN_CANDIDATES, given)
 
 
+class LinkEvidence(NamedTuple):
+    """A mention, characters [start, end), and of each candidate what its score is made of: numbers that add up to the
+    logarithm of how much more likely it is than NIL."""
+
+    start: int
+    end: int
+    candidates: Sequence[tuple[str, dict[str, float]]]
+
+
 def get_linked(doc: Doc) -> list[LinkedMention] | None:
     """Each mention that a linker weighed; None where none did."""
     rows = get_rows(doc, LINKED_CANDIDATES)
@@ -87,6 +96,17 @@ def get_candidates(span: Span) -> list[LinkCandidate]:
     """What a linker considered for exactly this mention, best first; [] where it did not link it."""
     row = find_row(span, LINKED_CANDIDATES)
     return [] if row is None else [LinkCandidate(*candidate) for candidate in row[2]]
+
+
+def get_evidence(span: Span) -> dict[str, dict[str, float]]:
+    """Of each candidate of exactly this mention what its score is made of, best first; {} where it was not asked
+    for."""
+    row = find_row(span, LINK_EVIDENCE)
+    return {} if row is None else dict(row[2])
+
+
+def set_evidence(doc: Doc, mentions: Iterable[LinkEvidence] | None) -> None:
+    set_rows(doc, LINK_EVIDENCE, mentions)
 
 
 def _known_row(size: int, number: int, row: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from .keys import (
     FILLERS,
     GIVEN_CANDIDATES,
     KNOWLEDGE,
+    LINK_EVIDENCE,
     LINKED_CANDIDATES,
     PAIRS,
     QUERIES,
@@ -85,6 +86,15 @@ def _read_named(numbers: int) -> Callable[[Any, int], list[Any]]:
         return [*_place(start, end, size), named]
 
     return read
+
+
+def _read_evidence(row: Any, size: int) -> list[Any]:
+    start, end, candidates = row
+    shares = [
+        [_name(name, "an id"), {_name(what, "a key"): float(x) for what, x in given.items()}]
+        for name, given in candidates
+    ]
+    return [*_place(start, end, size), shares]
 
 
 def _move_mention(row: list[Any], part: TextPart, size: int) -> list[Any] | None:
@@ -186,5 +196,6 @@ KINDS = {
         _read_scope,
         _move_scope,
     ),
+    LINK_EVIDENCE: RowKind("[start, end, [[id, {what: share}], ...]]", _read_evidence, _move_mention),
     SECOND: RowKind("a number of a character", _read_second, _move_second),
 }

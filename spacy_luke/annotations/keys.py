@@ -19,6 +19,7 @@ FILLERS = "luke_fillers"  # found for the queries
 KNOWLEDGE = "luke_knowledge"
 GIVEN_CANDIDATES = "luke_candidates"
 LINKED_CANDIDATES = "luke_linked"
+LINK_EVIDENCE = "luke_evidence"
 SECOND = "luke_second"
 SCOPE = "luke_scope"  # what gold says, and what it leaves open
 

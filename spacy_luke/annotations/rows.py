@@ -22,6 +22,7 @@ its places count from the Doc's first character, whatever became of the Doc sinc
     luke_candidates [start, end, [[id, prior], ...]]: entities that a data set proposes for a mention; input, not gold,
                     in an order that says nothing
     luke_linked     [start, end, [[id, prior, score], ...]]: what a linker considered, best first
+    luke_evidence   [start, end, [[id, {what: share}], ...]]: what the scores of these are made of, the same order
     luke_second     the character where the second of two texts begins that one Doc holds, as in GLUE's pairs; a number
     luke_scope      {"task", "annotates", "labels", "nested"}: what gold says and leaves open, of the whole text
 """

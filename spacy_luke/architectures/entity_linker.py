@@ -18,7 +18,7 @@ from ..bridge.wrapper import shim_of
 from ..encoders.kind import EncoderShim
 from ..encoders.luke import encode_sent, encode_words
 from ..encoders.nodes import EncoderModel, number_format
-from ..model.linking import FEATURES, CandidateHead
+from ..model.linking import MATCH, PRIOR, CandidateHead
 from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
 from ..model.transfer import to_device
 from .run_head import backprop_into, check_attention, create_head, encoder_under, make_head, read_mentions, run_head
@@ -26,24 +26,46 @@ from .run_head import backprop_into, check_attention, create_head, encoder_under
 LinkerModel = Model[LinkBatch, Tensor]
 
 
-@registry.architectures("spacy-luke.EntityLinker.v1")
-def build_entity_linker(encoder: EncoderModel, attention: str = "one_way", prior: bool = True) -> LinkerModel:
+@registry.architectures("spacy-luke.EntityLinker.v2")
+def build_entity_linker(
+    encoder: EncoderModel, attention: str = "one_way", prior: bool = True, match: bool = False, nil: bool = True
+) -> LinkerModel:
     """Scores candidates of mentions by the states of their masked entity tokens (Yamada et al., NAACL 2022).
 
     attention: "full" is the paper's: words and entities of a window see one another. "one_way": entities see the words
     and one another, but words see words only, so that they are encoded once however many steps the decisions take.
     prior: whether a learned linear function of log p(entity | mention) and log in-links is added to the score; the
-    papers have none.
+    papers have none. match: whether one of how the candidate's name, description and types agree with the mention, its
+    text and its label is added. nil: whether NIL is a candidate of each mention, whose score is learned; scores of the
+    others are those above NIL's then.
     """
     check_attention(attention)
-    return make_head(_score_candidates, _build_head, encoder, {"attention": attention, "prior": prior})
+    attrs = {"attention": attention, "prior": prior, "match": match, "nil": nil}
+    return make_head(_score_candidates, _build_head, encoder, attrs)
+
+
+@registry.architectures("spacy-luke.EntityLinker.v1")
+def build_entity_linker_v1(encoder: EncoderModel, attention: str = "one_way", prior: bool = True) -> LinkerModel:
+    """Scores candidates as `spacy-luke.EntityLinker.v2` does, without NIL, for pipelines of earlier versions: a mention
+    with one candidate is always linked, with a score of 1.
+
+    attention: "full" or "one_way". prior: whether a learned linear function of log p(entity | mention) and log in-links
+    is added to the score; the papers have none.
+    """
+    return build_entity_linker(encoder, attention, prior, match=False, nil=False)
 
 
 def create_candidate_head(model: LinkerModel, *, seed: int = 0) -> CandidateHead:
     """Fresh head parameters for an encoder that has its sizes."""
-    config, features = encoder_under(model).module.config, len(FEATURES) if model.attrs["prior"] else 0
+    config, attrs = encoder_under(model).module.config, model.attrs
     head: CandidateHead = create_head(
-        model, seed=seed, entity_size=config.entity_size, norm_eps=config.norm_eps, features=features
+        model,
+        seed=seed,
+        entity_size=config.entity_size,
+        norm_eps=config.norm_eps,
+        features=len(PRIOR) if attrs["prior"] else 0,
+        match=len(MATCH) if attrs["match"] else 0,
+        nil=attrs["nil"],
     )
     head.reset_prior()
     return head

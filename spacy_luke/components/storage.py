@@ -32,7 +32,15 @@ VECTORS = "entity_vectors"  # folder beside the file
 FILE = "model.safetensors"
 METADATA = "spacy_luke"  # where the file has what is not a tensor, as JSON
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
-FIXED = ("attention", "features", "bias", "proposer_size", "prior")  # of a model's settings, where it has them
+FIXED = (
+    "attention",
+    "features",
+    "bias",
+    "proposer_size",
+    "prior",
+    "match",
+    "nil",
+)  # of a model's settings, where it has them
 
 
 class StoredComponent(Configured, TrainablePipe):

@@ -2,31 +2,57 @@
 2022, section 3; arXiv:1909.00426).
 
 M masked mentions, C candidates of all mentions one after another, D model width, V entity width, F features.
+
+NIL is one more candidate of each mention where a head has it. Its score is subtracted from those of the others, so that
+it stands at 0, and scores of a mention with one candidate and of one with thirty are of one scale: each says how much
+more likely than NIL a candidate is.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEATURES = ("log prior", "log in-links")
+PRIOR = ("prior", "in_links")  # what is known of a candidate: log p(entity | name), log(1 + in-links)
+# How a candidate's name, description and type agree with its mention and text, see `components.linker.matching`.
+MATCH = ("name", "long_name", "part", "only", "context", "related", "type")
+NIL_START = -2.0  # NIL's score before any training: a single candidate has a probability of 0.88, all else being equal
 
 
 class CandidateHead(nn.Module):
     """Scores candidates: dot(LayerNorm(gelu(dense(state))), vector) + bias, of the gathered vectors alone; the logits
     of the whole vocabulary are never made.
 
-    features: a learned linear function of so many numbers of each candidate is added; the papers have none (0). It
-    begins as their sum times 0.5.
+    features: a learned linear function of the first so many numbers of each candidate is added; the papers have none
+    (0). It begins as their sum times 0.5. match: another one of so many after those of PRIOR, which begins with 0. nil:
+    scores are those above NIL's, whose score is a learned linear function of the transformed state.
     """
 
-    def __init__(self, hidden_size: int, entity_size: int, *, norm_eps: float = 1e-12, features: int = 0):
+    def __init__(
+        self,
+        hidden_size: int,
+        entity_size: int,
+        *,
+        norm_eps: float = 1e-12,
+        features: int = 0,
+        match: int = 0,
+        nil: bool = False,
+    ):
         super().__init__()
         self.dense = nn.Linear(hidden_size, entity_size)
         self.norm = nn.LayerNorm(entity_size, eps=norm_eps)
         self.prior = nn.Linear(features, 1, bias=False) if features else None
+        self.match = nn.Linear(match, 1, bias=False) if match else None
+        self.nil = nn.Linear(entity_size, 1) if nil else None
 
     def reset_prior(self) -> None:
+        """The weights of the features, and NIL's, begin with what they mean without any training."""
         if self.prior is not None:
             nn.init.constant_(self.prior.weight, 0.5)
+        if self.match is not None:
+            nn.init.zeros_(self.match.weight)
+        if self.nil is not None:
+            nn.init.zeros_(self.nil.weight)
+            nn.init.constant_(self.nil.bias, NIL_START)
 
     def transform(self, states_MD: Tensor) -> Tensor:
         """RETURNS: (M, V)."""
@@ -40,12 +66,20 @@ class CandidateHead(nn.Module):
         x_MV = self.transform(states_MD).float()
         scores_C = (x_MV[owner_C] * vectors_CV.float()).sum(-1) + bias_C
         if self.prior is not None:
-            scores_C = scores_C + self.prior(features_CF).float().squeeze(-1)
+            scores_C = scores_C + self.prior(features_CF[:, : len(PRIOR)]).float().squeeze(-1)
+        if self.match is not None:
+            scores_C = scores_C + self.match(features_CF[:, len(PRIOR) :]).float().squeeze(-1)
+        if self.nil is not None:
+            scores_C = scores_C - self.nil(x_MV).squeeze(-1)[owner_C]
         return scores_C
 
 
-def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int) -> Tensor:
-    """Log-probabilities of each mention's candidates (C,). n: mentions."""
+def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int, *, nil: bool = False) -> Tensor:
+    """Log-probabilities of each mention's candidates (C,), or with nil (C + n,), those of NIL, whose score is 0, after
+    them. n: mentions."""
+    if nil:
+        scores_C = torch.cat([scores_C, scores_C.new_zeros(n)])
+        owner_C = torch.cat([owner_C, torch.arange(n, device=owner_C.device)])
     highest_M = scores_C.new_full((n,), float("-inf")).scatter_reduce(0, owner_C, scores_C, "amax")
     shifted_C = scores_C - highest_M[owner_C]
     sums_M = scores_C.new_zeros(n).index_add(0, owner_C, shifted_C.exp())

@@ -88,15 +88,22 @@ def start_end_cross_entropy(logits_N2: Tensor, gold: GoldAnswers) -> tuple[Tenso
     return loss, gradient_BL2.flatten(0, 1)[gold.rows_N]
 
 
-def candidate_cross_entropy(scores_C: Tensor, owner_C: Tensor, gold_M: Tensor) -> tuple[Tensor, Tensor]:
+def candidate_cross_entropy(
+    scores_C: Tensor, owner_C: Tensor, gold_M: Tensor, *, nil: bool = False
+) -> tuple[Tensor, Tensor]:
     """Cross-entropy summed over the mentions whose gold candidate is known, and its gradient by the scores (C,).
 
-    gold_M: the place of each mention's gold entity among the C candidates, -1 where it is not known.
+    gold_M: the place of each mention's gold entity among the C candidates, -1 where it is not known, and with nil where
+    it is NIL.
     """
-    log_C = segment_softmax(scores_C.detach().float(), owner_C, len(gold_M))
+    n, size = len(gold_M), len(scores_C)
+    log_C = segment_softmax(scores_C.detach().float(), owner_C, n, nil=nil)
+    if nil:
+        each_M = torch.arange(n, device=owner_C.device)
+        gold_M, owner_C = torch.where(gold_M >= 0, gold_M, size + each_M), torch.cat([owner_C, each_M])
     known_M, place_M = gold_M >= 0, gold_M.clamp(min=0)
     gradient_C = (log_C.exp() * known_M[owner_C]).index_add(0, place_M, -known_M.to(log_C.dtype))
-    return -log_C[place_M].where(known_M, log_C.new_zeros(())).sum(), gradient_C
+    return -log_C[place_M].where(known_M, log_C.new_zeros(())).sum(), gradient_C[:size]
 
 
 def summed_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> tuple[Tensor, Tensor]:

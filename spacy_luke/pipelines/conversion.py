@@ -53,7 +53,11 @@ def cloze_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
 
 def linker_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     overlap = min(128, checkpoint.config.max_window // 2)
-    return {"model": {**LINKER_MODEL, "attention": "full", "prior": False}, "split": "simple", "overlap": overlap}
+    return {
+        "model": {**LINKER_MODEL, "attention": "full", "prior": False, "nil": False},
+        "split": "simple",
+        "overlap": overlap,
+    }
 
 
 def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from spacy.tokens import Doc
 
 from ...aliases.store import Candidate
@@ -12,6 +15,14 @@ from ...kb.persons import share_person_names
 from ..mentions import WordRange
 
 Named = list[tuple[str, float]]  # candidates of a mention: ids with their priors
+
+
+class Found(NamedTuple):
+    """The candidates of a mention, and how they agree with it: (K, M) as `matching` says, None where it is not
+    asked for."""
+
+    named: Named
+    match: NDArray[np.float32] | None = None
 
 
 def given_candidates(doc: Doc) -> dict[WordRange, Named] | None:

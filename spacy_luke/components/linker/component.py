@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from torch import Tensor
@@ -21,12 +21,13 @@ from ...bridge.documents import read_document
 from ...checkpoint.contents import Checkpoint, LukeCheckpoint
 from ...encoders.luke import Luke
 from ...kb.knowledge_base import EntityKB
+from ...model.linking import MATCH, PRIOR
 from ...model.losses import candidate_cross_entropy
 from ...model.transfer import to_device
 from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, check_positives
-from .candidates import Named, find_candidates
+from .candidates import Found, find_candidates
 from .checkpoint_table import table_vectors, with_table, without_table
 from .decisions import LinkTask, decide
 from .entity_table import EntityTable
@@ -36,14 +37,16 @@ from .gold import (
     gold_rows,
     learnable_links,
     survey_links,
+    typed_candidates,
 )
 from .inputs import LinkInput, training_items
-from .outputs import Linked, write_links
+from .matching import Agreement, Matcher, learn_types
+from .outputs import Linked, Weights, write_links
 from .prediction import AskedDoc, chunk_docs, score_candidates
 from .settings import LinkerSettings
 from .stores import KBComponent
 
-MODEL = model_block("spacy-luke.EntityLinker.v1")
+MODEL = model_block("spacy-luke.EntityLinker.v2")
 SCORES = {
     "links_accuracy": 1.0,
     "links_macro_accuracy": 0.0,
@@ -61,24 +64,37 @@ class LukeLinker(LinkerSettings, KBComponent):
     """
 
     noun = "luke_linker"
+    learned = ("type_agreement",)
 
     def __init__(self, vocab: Vocab, model: LinkerModel, name: str = "luke_linker", **settings: Any):
-        super().__init__(vocab, model, name, **settings)
+        super().__init__(vocab, model, name, **{"type_agreement": {}, **settings})
+        self._matcher: Matcher | None = None
         self.counts: Counter[str] = Counter()  # about what predictions have computed, see `decide`
 
+    @property
+    def type_agreement(self) -> Agreement:
+        """How labels of mentions go with types of entities, learned at initialisation."""
+        found: Agreement = self.cfg["type_agreement"]
+        return found
+
     # ---- entities and candidates
+
+    @property
+    def nil(self) -> bool:
+        """Whether NIL is a candidate of each mention."""
+        return bool(self.model.attrs["nil"])
 
     def table(self) -> EntityTable:
         return EntityTable(self.vectors, size=self.encoder.module.config.entity_size, kb=self.kb)
 
-    def candidates(self, doc: Doc, mentions: Sequence[WordRange]) -> list[Named]:
-        """Of each mention, words [start, end), the candidates that are scored."""
+    def candidates(self, doc: Doc, mentions: Sequence[WordRange]) -> list[Found]:
+        """Of each mention, words [start, end), the candidates that are scored, and how they agree with it."""
         if self.share_names and self.kb is None:
             raise ValueError(
                 f"'{self.name}' has share_names = true, which needs a knowledge base that knows persons, but it has "
                 f"none. Give one in [initialize.components.{self.name}.kb], or set share_names = false."
             )
-        return find_candidates(
+        named = find_candidates(
             doc,
             mentions,
             kb=self.kb,
@@ -86,11 +102,24 @@ class LukeLinker(LinkerSettings, KBComponent):
             use_given=self.use_given,
             share_names=self.share_names,
         )
+        if not self.model.attrs["match"]:
+            return [Found(x) for x in named]
+        label_of = {(x.start, x.end): x.label_ for x in self.getter(doc)}
+        labels = [label_of.get(x, "") for x in mentions]
+        return list(map(Found, named, self._match(doc, mentions, labels, named)))
+
+    @property
+    def _match(self) -> Matcher:
+        old = self._matcher
+        if old is None or old.kb is not self.kb or old.agreement is not self.type_agreement:
+            old = self._matcher = Matcher(self.kb, self.type_agreement)
+        return old
 
     def input(self) -> LinkInput:
         return LinkInput(
             tokenizer=self.tokenizer,
             room=min(self.encoder.module.config.max_window, self.max_window or sys.maxsize) - 2,
+            drop_gold=self.drop_gold if self.nil else 0.0,
             **{x: self.cfg[x] for x in ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share")},
         )
 
@@ -107,15 +136,40 @@ class LukeLinker(LinkerSettings, KBComponent):
         return results
 
     def _ask(self, doc: Doc) -> AskedDoc:
-        mentions = list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if x.end > x.start))
+        mentions = list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if self._is_asked(x)))
         return AskedDoc(doc, mentions, self.candidates(doc, mentions))
+
+    def _is_asked(self, span: Span) -> bool:
+        return (
+            span.end > span.start
+            and span.label_ not in self.labels_ignore
+            and (self.overwrite or span.kb_id_ in ("", NIL))
+        )
 
     def _link(self, chunk: Sequence[AskedDoc]) -> Iterable[list[Linked]]:
         if not any(one.mentions for one in chunk):
             return [[] for _ in chunk]
         return score_candidates(
-            chunk, self.table(), self._decide, settings=self.input(), tokenizer=self.tokenizer, name=self.name
+            chunk,
+            self.table(),
+            self._decide,
+            settings=self.input(),
+            tokenizer=self.tokenizer,
+            name=self.name,
+            nil=self.nil,
+            weights=self._weights() if self.explain else None,
         )
+
+    def _weights(self) -> Weights:
+        """Of what is known of candidates, by its name."""
+        head = self.head.module
+        parts = [(PRIOR, head.prior), (MATCH, head.match)]
+        return {
+            name: weight
+            for names, part in parts
+            for name, weight in zip(names, [0.0] * len(names) if part is None else part.weight[0].tolist(), strict=True)
+            if part is not None or names is PRIOR
+        }
 
     def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
         how = self.inference if self.others == "masked" else "local"
@@ -125,7 +179,7 @@ class LukeLinker(LinkerSettings, KBComponent):
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[WordRange, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
         for doc, found in zip(docs, predictions):
-            write_links(doc, found, threshold=self.threshold, key=key)
+            write_links(doc, found, threshold=self.threshold, key=key, explain=self.explain)
 
     # ---- training
 
@@ -133,7 +187,7 @@ class LukeLinker(LinkerSettings, KBComponent):
         table = self.table()
         items: list[LinkItem] = []
         for i, example in enumerate(examples):
-            links, _ = learnable_links(example, table, self.candidates)
+            links, _ = learnable_links(example, table, self.candidates, nil=self.nil, ignore=self.labels_ignore)
             if links:
                 document = read_document(example.predicted, self.tokenizer)
                 items += training_items(self.input(), document, links, table, owner=i)
@@ -146,7 +200,7 @@ class LukeLinker(LinkerSettings, KBComponent):
     def get_loss(self, batch: LinkBatch, scores_C: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         arrays = (batch.owner_C, batch.gold_C())
         owner_C, gold_S = to_device(tuple(map(torch.from_numpy, arrays)), scores_C.device)
-        loss, gradient = candidate_cross_entropy(scores_C, owner_C, gold_S)
+        loss, gradient = candidate_cross_entropy(scores_C, owner_C, gold_S, nil=self.nil)
         return loss, (gradient,)
 
     def initialize(
@@ -174,9 +228,13 @@ class LukeLinker(LinkerSettings, KBComponent):
         checkpoint = self.load_weights(weights)
         self.open_entities(kb, vectors, checkpoint)
         create_candidate_head(self.model, seed=seed)
+        if self.model.attrs["match"]:
+            self.cfg["type_agreement"] = learn_types(
+                row for x in get_examples() for row in typed_candidates(x, self.candidates, self._match)
+            )
         if checkpoint is not None and "entity_head.dense.weight" in checkpoint.tensors:
             fill_candidate_head(self.model, checkpoint.tensors)
-        missing, total = survey_links(get_examples(), self.table(), self.candidates)
+        missing, total = survey_links(get_examples(), self.table(), self.candidates, ignore=self.labels_ignore)
         check_learnable(self.name, missing, total)
         self.warn_missing(missing, total, what="gold mentions")
 
@@ -195,14 +253,14 @@ class LukeLinker(LinkerSettings, KBComponent):
         self.kb, self._vectors = None, table_vectors(checkpoint)
 
     def to_checkpoint(self) -> LukeCheckpoint:
-        """In the original's layout: the entities' vectors are the entity table. Raises ValueError for a head that adds
-        a share of the prior, for which the original has no place."""
+        """In the original's layout: the entities' vectors are the entity table. Raises ValueError for a head that has
+        more than the original's has a place for."""
         head = self.head.module
-        if head.prior is not None:
+        if found := [name for name in ("prior", "match", "nil") if self.model.attrs[name]]:
             raise ValueError(
-                f"The head of '{self.name}' adds a learned share of prior and in-links to its scores, for which the "
-                "original's layout has no place. Train with prior = false in [components.luke_linker.model] to export "
-                "it."
+                f"The head of '{self.name}' has learned {' and '.join(found)}, for which the original's layout has no "
+                f"place. Train with {', '.join(f'{name} = false' for name in found)} in [components.luke_linker.model] "
+                "to export it."
             )
         checkpoint = with_table(Luke().to_checkpoint(self.encoder, self.tokenizer), self.vectors)
         checkpoint.tensors.update({f"entity_head.{n}": x.detach().cpu() for n, x in head.state_dict().items()})
@@ -219,9 +277,13 @@ class LukeLinker(LinkerSettings, KBComponent):
         or to NIL. nlp: pipeline whose config gets the threshold (see `settle`). RETURNS: it and what it gives; of equal
         ones the lowest. Raises ValueError for fewer than `least` gold mentions with an entity.
         """
-        linked = sum(gold != NIL for example in examples for gold in gold_links(example)[1])
+        linked = sum(gold != NIL for example in examples for gold in gold_links(example, self.labels_ignore)[1])
         if gold_mentions:
-            rows = [row for example in examples for row in gold_rows(example, self._link_mentions)]
+            rows = [
+                row
+                for example in examples
+                for row in gold_rows(example, self._link_mentions, ignore=self.labels_ignore)
+            ]
             threshold, value = best_link_threshold(rows)
         else:
             threshold, value = self._best_by_score(examples, linked)

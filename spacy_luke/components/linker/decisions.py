@@ -3,8 +3,8 @@ each decision is what the next ones see ("global"; Yamada et al., NAACL 2022, se
 
 The decisions are those of the plain procedure (evaluate.py of the reference code): a pass over each window for each of
 its mentions. What it would decide in any case is not computed: a mention with one candidate is decided before the first
-pass (its probability is 1 whatever the context), one without candidates is never, and a window is left when the
-mentions that it decides are.
+pass (its probability is 1 whatever the context, where NIL is no candidate), one without candidates is never, and a
+window is left when the mentions that it decides are. A mention that is decided to be NIL stays masked.
 
 E entity tokens of a window, K candidates of a mention, F features of a candidate.
 """
@@ -32,15 +32,16 @@ class LinkTask:
 
     rows: of each token the rows of its candidates' vectors, each once; features: (K, F) of them; entities_E: rows of
     entities that are known, MASKED of others; decided_E: tokens that the window decides. probabilities: (K,) of each
-    token's candidates when it was decided, None before; order: tokens as they were decided.
+    token's candidates when it was decided, or (K + 1,), NIL's the last, None before; order: tokens as they were
+    decided.
     """
 
     pieces: np.ndarray
     first_E: np.ndarray
     last_E: np.ndarray
     decided_E: np.ndarray
-    rows: Sequence[np.ndarray]
-    features: Sequence[np.ndarray]
+    rows: list[np.ndarray]
+    features: list[np.ndarray]
     entities_E: np.ndarray
     probabilities: list[np.ndarray | None] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
@@ -52,11 +53,12 @@ class LinkTask:
     def cost(self) -> int:
         return len(self.pieces) + len(self.first_E)
 
-    def decide(self, token: int, probabilities_K: np.ndarray) -> int:
-        """RETURNS: the row of the best candidate, the first of equal ones."""
-        self.probabilities[token] = probabilities_K
+    def decide(self, token: int, probabilities: np.ndarray) -> int:
+        """RETURNS: the row of the best candidate, the first of equal ones, MASKED where that is NIL."""
+        self.probabilities[token] = probabilities
         self.order.append(token)
-        return int(self.rows[token][int(np.argmax(probabilities_K))])
+        best = int(np.argmax(probabilities))
+        return int(self.rows[token][best]) if best < len(self.rows[token]) else MASKED
 
     def item(
         self, scored: Sequence[int], *, owner: int = 0, gold: np.ndarray | None = None, tokens: bool = True
@@ -98,8 +100,9 @@ def decide(
     """
     counts = Counter() if counts is None else counts
     tasks = list(tasks)
-    for task in tasks:
-        _decide_singles(task, fix=inference == "global")
+    if not model.attrs["nil"]:
+        for task in tasks:
+            _decide_singles(task, fix=inference == "global")
     waiting = [task for task in tasks if _open(task).size]
     batches = batch_items(waiting, size=size, make=lambda some: list(some))
     for batch in batches:
@@ -124,7 +127,7 @@ def _undecided(task: LinkTask) -> np.ndarray:
         [
             e
             for e, rows in enumerate(task.rows)
-            if len(rows) > 1 and task.probabilities[e] is None and task.entities_E[e] == MASKED
+            if len(rows) and task.probabilities[e] is None and task.entities_E[e] == MASKED
         ],
         dtype=np.int64,
     )
@@ -174,8 +177,12 @@ def _run_global(
 
 
 def _probabilities(model: LinkerModel, batch: Any) -> list[np.ndarray]:
-    """Of each scored token of a batch the probabilities of its candidates (K,)."""
+    """Of each scored token of a batch the probabilities of its candidates (K,), and NIL's after them where it is
+    one."""
     (scores_C,) = to_host([model.predict(batch)])
-    log_C = segment_softmax(scores_C, torch.from_numpy(batch.owner_C), len(batch.scored_S))
-    ends = np.cumsum(np.bincount(batch.owner_C, minlength=len(batch.scored_S)))
-    return np.split(log_C.exp().numpy(), ends[:-1])
+    n, nil = len(batch.scored_S), bool(model.attrs["nil"])
+    found = segment_softmax(scores_C, torch.from_numpy(batch.owner_C), n, nil=nil).exp().numpy()
+    ends = np.cumsum(np.bincount(batch.owner_C, minlength=n))
+    candidates = np.split(found[: len(batch.owner_C)], ends[:-1])
+    nil_S = found[len(batch.owner_C) :]
+    return [np.append(x, y) for x, y in zip(candidates, nil_S, strict=True)] if nil else candidates

@@ -12,7 +12,7 @@ import numpy as np
 from ...batch.linking import LinkVectors
 from ...kb.knowledge_base import EntityKB
 from ...vectors.store import EntityVectors
-from .candidates import Named
+from .candidates import Found, Named
 
 UNKNOWN = "[UNK]"  # the entity that stands for those without a vector, where the store has it
 LEAST_PRIOR = 1e-4
@@ -23,7 +23,8 @@ class Candidates:
     """Candidates of a mention, the best by its prior first, as a model reads them.
 
     numbers_K: of their entities in an `EntityTable`, each once; places_K: which of `named` these are (several without a
-    vector share a number, and the first of them is scored); features_KF: log prior and log in-links.
+    vector share a number, and the first of them is scored); features_KF: log prior and log in-links, and how each
+    agrees with its mention where that is asked for.
     """
 
     named: Named
@@ -68,7 +69,8 @@ class EntityTable:
                 self.rows.append(row)
             self._numbers[entity] = self._number_of_row[row]
 
-    def candidates(self, named: Named) -> Candidates:
+    def candidates(self, found: Found) -> Candidates:
+        named = found.named
         self.add([entity for entity, _ in named])
         numbers = [self._numbers[entity] for entity, _ in named]
         first: dict[int, int] = {}
@@ -76,11 +78,12 @@ class EntityTable:
             first.setdefault(number if self.rows[number] >= 0 else -1 - place, place)
         places = list(first.values())
         features = [[math.log(max(named[i][1], LEAST_PRIOR)), math.log1p(self._count(named[i][0]))] for i in places]
+        both = np.array(features, dtype=np.float32).reshape(-1, 2)
         return Candidates(
             named,
             np.array([numbers[i] for i in places], dtype=np.int64),
             np.array(places, dtype=np.int64),
-            np.array(features, dtype=np.float32).reshape(-1, 2),
+            both if found.match is None else np.concatenate([both, found.match[places]], axis=1),
         )
 
     def vectors(self) -> LinkVectors:

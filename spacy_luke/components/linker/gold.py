@@ -9,30 +9,36 @@ from spacy.training import Example
 
 from ...annotations import LINKS, NIL
 from ..mentions import WordRange, align_mention
-from .candidates import Named
+from .candidates import Found
 from .entity_table import Candidates, EntityTable
+from .matching import Matcher
 from .outputs import Linked
 
-FindCandidates = Callable[[Doc, Sequence[WordRange]], list[Named]]
+FindCandidates = Callable[[Doc, Sequence[WordRange]], list[Found]]
 LinkMentions = Callable[[Doc, list[WordRange]], list[Linked]]
 
 
+NO_ENTITY = -1  # in place of the number of a gold entity: NIL is right
+
+
 class GoldLink(NamedTuple):
-    """A mention that can be learned: its candidates, and the number of its entity, which is among them."""
+    """A mention that can be learned: its candidates, and the number of its entity, which is among them, or
+    NO_ENTITY."""
 
     mention: WordRange
     candidates: Candidates
     number: int
 
 
-def gold_links(example: Example) -> tuple[list[WordRange], list[str], Counter[str]]:
-    """Mentions of the predicted Doc that have gold entities, these ("NIL" among them), and why others are missing."""
+def gold_links(example: Example, ignore: Sequence[str] = ()) -> tuple[list[WordRange], list[str], Counter[str]]:
+    """Mentions of the predicted Doc that have gold entities, these ("NIL" among them), and why others are missing.
+    ignore: labels of mentions that are left out."""
     reference = example.reference
     spans = reference.spans[LINKS] if LINKS in reference.spans else reference.ents
     places: dict[WordRange, str] = {}
     missing: Counter[str] = Counter()
     for span in spans:
-        if not span.kb_id_:
+        if not span.kb_id_ or span.label_ in ignore:
             continue
         place = align_mention(example.predicted, span.start_char, span.end_char)
         if place is None:
@@ -42,30 +48,55 @@ def gold_links(example: Example) -> tuple[list[WordRange], list[str], Counter[st
     return list(places), list(places.values()), missing
 
 
-def learnable_links(example: Example, table: EntityTable, find: FindCandidates) -> tuple[list[GoldLink], Counter[str]]:
+def learnable_links(
+    example: Example,
+    table: EntityTable,
+    find: FindCandidates,
+    *,
+    nil: bool = False,
+    ignore: Sequence[str] = (),
+) -> tuple[list[GoldLink], Counter[str]]:
     """Gold mentions whose entity has a vector and is among the candidates, as in the reference code; and why others are
-    none of them."""
-    mentions, golds, missing = gold_links(example)
+    none of them. nil: those that have candidates, none of them right, are learned as NIL; of them those whose gold is
+    an entity are counted among the others all the same. ignore: labels of mentions that are left out."""
+    mentions, golds, missing = gold_links(example, ignore)
     links: list[GoldLink] = []
-    for mention, named, gold in zip(mentions, find(example.predicted, mentions), golds, strict=True):
+    for mention, one, gold in zip(mentions, find(example.predicted, mentions), golds, strict=True):
+        number = NO_ENTITY
         if gold == NIL:
             missing["are NIL"] += 1
-        elif gold not in (entity for entity, _ in named):
-            missing["have no candidates" if not named else "have candidates without the gold entity"] += 1
+        elif gold not in (entity for entity, _ in one.named):
+            missing["have no candidates" if not one.named else "have candidates without the gold entity"] += 1
         elif table.rows[number := table.number(gold)] in (-1, table.unknown):
             missing["have a gold entity without a vector"] += 1
-        else:
-            links.append(GoldLink(mention, table.candidates(named), number))
+            continue
+        if number != NO_ENTITY or (nil and one.named):
+            links.append(GoldLink(mention, table.candidates(one), number))
     return links, missing
 
 
-def survey_links(examples: Iterable[Example], table: EntityTable, find: FindCandidates) -> tuple[Counter[str], int]:
+def typed_candidates(
+    example: Example, find: FindCandidates, match: Matcher
+) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+    """Of each candidate of gold mentions the label of the mention, the candidate's types, and whether it is right."""
+    reference = example.reference
+    spans = reference.spans[LINKS] if LINKS in reference.spans else reference.ents
+    labels = {align_mention(example.predicted, x.start_char, x.end_char): x.label_ for x in spans}
+    mentions, golds, _ = gold_links(example)
+    for mention, one, gold in zip(mentions, find(example.predicted, mentions), golds, strict=True):
+        for entity, _ in one.named:
+            yield labels[mention], match.describe(entity).types, entity == gold
+
+
+def survey_links(
+    examples: Iterable[Example], table: EntityTable, find: FindCandidates, *, ignore: Sequence[str] = ()
+) -> tuple[Counter[str], int]:
     """Why gold mentions cannot be learned, and how many gold mentions there are. Those of NIL are not counted, which
     the threshold decides."""
     missing: Counter[str] = Counter()
     total = 0
     for example in examples:
-        links, reasons = learnable_links(example, table, find)
+        links, reasons = learnable_links(example, table, find, ignore=ignore)
         missing.update(reasons)
         total += len(links) + reasons.total()
     return missing, total - missing.pop("are NIL", 0)
@@ -81,10 +112,13 @@ def check_learnable(name: str, missing: Counter[str], total: int) -> None:
         )
 
 
-def gold_rows(example: Example, link: LinkMentions) -> Iterator[tuple[float, bool, bool]]:
-    """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL."""
-    mentions, golds, missing = gold_links(example)
+def gold_rows(
+    example: Example, link: LinkMentions, *, ignore: Sequence[str] = ()
+) -> Iterator[tuple[float, bool, bool]]:
+    """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL. Where
+    the best is NIL, the score is below any threshold. ignore: labels of mentions that are left out."""
+    mentions, golds, missing = gold_links(example, ignore)
     yield from [(0.0, False, False)] * missing.total()
     for linked, gold in zip(link(example.predicted, mentions), golds, strict=True):
-        best, score = (linked[0][0], linked[0][2]) if linked else (NIL, -1.0)  # below any threshold
+        best, score = (linked[0][0], linked[0][2]) if linked and linked[0][0] != NIL else (NIL, -1.0)
         yield score, best == gold and gold != NIL, gold == NIL

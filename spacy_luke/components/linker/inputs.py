@@ -14,7 +14,7 @@ from ...text.tokenizer import PieceTokenizer
 from ..mentions import WordRange
 from .decisions import LinkTask
 from .entity_table import Candidates, EntityTable
-from .gold import GoldLink
+from .gold import NO_ENTITY, GoldLink
 
 OTHERS = ("masked", "pseudo", "none")
 
@@ -31,6 +31,7 @@ class LinkInput:
     others: str
     pseudo_prior: float
     masked_share: float
+    drop_gold: float = 0.0
 
 
 def place_mentions(document: Document, mentions: Sequence[WordRange]) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +130,9 @@ def training_items(
     """Windows to learn from.
 
     Of n mentions of a window max(1, round(n * masked_share)) are masked and learned, the others are given their gold
-    entities (train.py of the reference code). Which ones is drawn from numpy's global generator.
+    entities (train.py of the reference code), those that are NIL none. Of a share `drop_gold` of the learned ones with
+    several candidates the gold one is taken away, so that NIL is right. Which ones is drawn from numpy's global
+    generator.
     """
     mentions, found, golds = [x.mention for x in links], [x.candidates for x in links], [x.number for x in links]
     for window, mention_E in link_tasks(settings, document, mentions, found, table):
@@ -141,5 +144,18 @@ def training_items(
             window.entities_E[e] = golds[int(mention_E[e])]
         scored = np.flatnonzero(masked & window.decided_E)
         if len(scored):
-            gold_S = [int(np.flatnonzero(window.rows[e] == golds[int(mention_E[e])])[0]) for e in scored.tolist()]
+            gold_S = [_gold_place(window, e, golds[int(mention_E[e])], settings.drop_gold) for e in scored.tolist()]
             yield window.item(scored.tolist(), owner=owner, gold=np.array(gold_S, dtype=np.int64))
+
+
+def _gold_place(window: LinkTask, token: int, gold: int, drop_gold: float) -> int:
+    """The place of the right candidate among those of a token, -1 for NIL; it may be taken away from them."""
+    if gold == NO_ENTITY:
+        return -1
+    rows_K = window.rows[token]
+    place = int(np.flatnonzero(rows_K == gold)[0])
+    if not drop_gold or len(rows_K) == 1 or np.random.random() >= drop_gold:
+        return place
+    window.rows[token] = np.delete(rows_K, place)
+    window.features[token] = np.delete(window.features[token], place, axis=0)
+    return -1

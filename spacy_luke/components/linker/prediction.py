@@ -11,11 +11,11 @@ from ...bridge.documents import read_document
 from ...bridge.finite import check_scores
 from ...text.tokenizer import PieceTokenizer
 from ..mentions import WordRange
-from .candidates import Named
+from .candidates import Found
 from .decisions import LinkTask
 from .entity_table import EntityTable
 from .inputs import LinkInput, link_tasks
-from .outputs import Linked, rank, warn_unreached
+from .outputs import Linked, Weights, rank, warn_unreached
 
 CHUNK = 20_000  # candidates whose vectors are in memory at a time, about
 
@@ -27,7 +27,7 @@ class AskedDoc(NamedTuple):
 
     doc: Doc
     mentions: list[WordRange]
-    named: list[Named]
+    found: list[Found]
 
 
 def chunk_docs(asked: Iterable[AskedDoc]) -> Iterator[list[AskedDoc]]:
@@ -36,7 +36,7 @@ def chunk_docs(asked: Iterable[AskedDoc]) -> Iterator[list[AskedDoc]]:
     candidates = 0
     for one in asked:
         chunk.append(one)
-        candidates += sum(map(len, one.named))
+        candidates += sum(len(x.named) for x in one.found)
         if candidates >= CHUNK:
             yield chunk
             chunk, candidates = [], 0
@@ -52,14 +52,17 @@ def score_candidates(
     settings: LinkInput,
     tokenizer: PieceTokenizer,
     name: str,
+    nil: bool,
+    weights: Weights | None,
 ) -> Iterator[list[Linked]]:
     """For each Doc the candidates of its mentions with their scores, the best first.
 
-    table: gets the entities of all candidates; name: of the component. Warns of mentions that no window reached, whose
-    scores are 0; raises ValueError for scores that are not finite.
+    table: gets the entities of all candidates; name: of the component; nil: whether NIL is a candidate; weights: of
+    what is known of candidates, where it is asked what scores are made of. Warns of mentions that no window reached,
+    whose scores are 0; raises ValueError for scores that are not finite.
     """
-    table.add([entity for one in chunk for named in one.named for entity, _ in named])
-    found = [[table.candidates(named) for named in one.named] for one in chunk]
+    table.add([entity for one in chunk for x in one.found for entity, _ in x.named])
+    found = [[table.candidates(x) for x in one.found] for one in chunk]
     tasks: list[LinkTask] = []
     places: list[tuple[int, np.ndarray]] = []  # of each window its Doc, and the mentions of its entity tokens
     for number, (one, candidates) in enumerate(zip(chunk, found, strict=True)):
@@ -79,7 +82,10 @@ def score_candidates(
     for one, candidates, probabilities, seen_M in zip(chunk, found, scores, reached, strict=True):
         if not seen_M.all():
             warn_unreached(name, one.doc, one.mentions, seen_M, room=settings.room)
-        yield [rank(x, probabilities_K) for x, probabilities_K in zip(candidates, probabilities, strict=True)]
+        yield [
+            rank(x, probabilities_K, nil=nil, weights=weights)
+            for x, probabilities_K in zip(candidates, probabilities, strict=True)
+        ]
 
 
 def _check(tasks: Sequence[LinkTask], owners: Sequence[int], docs: Sequence[Doc], *, name: str) -> None:

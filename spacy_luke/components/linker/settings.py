@@ -53,6 +53,22 @@ class LinkerSettings(Configured):
     masked_share: Setting[float] = Setting(
         0.9, "of a window's mentions in training; the others are given as their gold entities", least=0, most=1
     )
+    drop_gold: Setting[float] = Setting(
+        0.1,
+        "with `nil` of the model: of this share of the mentions in training that have several candidates the right one "
+        "is taken away, so that NIL is right",
+        least=0,
+        most=1,
+    )
+    overwrite: Setting[bool] = Setting(
+        True, "whether mentions that have an id already get another one; `false`: they are left as they are"
+    )
+    labels_ignore: Setting[list[str]] = Setting(
+        [], "labels of mentions that are not linked and get no id, such as dates and numbers"
+    )
+    explain: Setting[bool] = Setting(
+        False, "whether `span._.luke_evidence` says what each candidate's score is made of"
+    )
     threshold: Setting[float] = Setting(0.0, "least score; below it NIL", least=0, most=1)
     batch_size: Setting[int] = Setting(4096, "pieces and entity tokens encoded at once", least=1)
     scorer: Function[Scorer | None] = Function(

@@ -199,7 +199,7 @@ def test_a_knowledge_base(kb, tmp_path):
     assert made == len(found) == 4
     assert np.linalg.norm(found.vectors.gather([0]), axis=1) == pytest.approx(1, abs=1e-5)
     nlp = spacy.blank("en")
-    linker = nlp.add_pipe("luke_linker", config={"overlap": 16})
+    linker = nlp.add_pipe("luke_linker", config={"overlap": 16, "model": {"nil": False}})
 
     def example():
         doc = nlp.make_doc(SENTENCES[0])

@@ -72,7 +72,7 @@ def make_example(nlp):
 def make_linker(store, *, prior=False, attention="full", **changes):
     """As BERT's, with positions from 0."""
     nlp = spacy.blank("en")
-    model = {"attention": attention, "prior": prior, "encoder": {"train_precision": "float32"}}
+    model = {"attention": attention, "prior": prior, "nil": False, "encoder": {"train_precision": "float32"}}
     linker = nlp.add_pipe("luke_linker", config={"model": model, "overlap": 16})
     checkpoint = make_checkpoint(position_offset=0, entity_aware=False, **changes)
     linker.initialize(lambda: [make_example(nlp)], weights=lambda: checkpoint, vectors=str(store.path))
