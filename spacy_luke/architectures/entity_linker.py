@@ -39,9 +39,7 @@ def build_entity_linker(
     text and its label is added. nil: whether NIL is a candidate of each mention, whose score is learned; scores of the
     others are those above NIL's then.
     """
-    check_attention(attention)
-    attrs = {"attention": attention, "prior": prior, "match": match, "nil": nil}
-    return make_head(_score_candidates, _build_head, encoder, attrs)
+    return _make_linker(encoder, attention=attention, prior=prior, match=match, nil=nil)
 
 
 @registry.architectures("spacy-luke.EntityLinker.v1")
@@ -52,7 +50,12 @@ def build_entity_linker_v1(encoder: EncoderModel, attention: str = "one_way", pr
     attention: "full" or "one_way". prior: whether a learned linear function of log p(entity | mention) and log in-links
     is added to the score; the papers have none.
     """
-    return build_entity_linker(encoder, attention, prior, match=False, nil=False)
+    return _make_linker(encoder, attention=attention, prior=prior, match=False, nil=False)
+
+
+def _make_linker(encoder: EncoderModel, *, attention: str, **parts: bool) -> LinkerModel:
+    check_attention(attention)
+    return make_head(_score_candidates, _build_head, encoder, {"attention": attention, **parts})
 
 
 def create_candidate_head(model: LinkerModel, *, seed: int = 0) -> CandidateHead:
