@@ -75,6 +75,27 @@ def first_paragraph(thing: object) -> str:
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
+def told(function: Callable[..., Any]) -> list[str]:
+    """The paragraphs of a docstring up to its parameters: what is indented is a block of a config, lines like `name: what
+    it means` are a list."""
+    names = "|".join(inspect.signature(function).parameters) or "$"
+    blocks: list[str] = []
+    for part in (inspect.getdoc(function) or "").split("\n\n"):
+        part = re.split(rf"(?:^|(?<=\. ))(?:(?:{names})(?:, \w+)*|RETURNS): ", part, maxsplit=1, flags=re.MULTILINE)[0]
+        if part.startswith("    "):
+            code = "\n".join(line[4:] for line in part.splitlines())
+            if blocks and blocks[-1].startswith("```"):
+                blocks[-1] = f"{blocks[-1].removesuffix('```')}\n{code}\n```"
+            else:
+                blocks.append(f"```ini\n{code}\n```")
+        elif re.match(r"\w+: ", part):
+            lines = [" ".join(x.split()) for x in re.split(r"\n(?=\w+: )", part)]
+            blocks.append("\n".join(re.sub(r"^(\w+): ", r"- `\1`: ", line) for line in lines))
+        elif part.strip():
+            blocks.append(" ".join(part.split()))
+    return [x if x.startswith("```") else x.replace('"*"', '`"*"`') for x in blocks]
+
+
 def meanings(function: Callable[..., Any]) -> dict[str, str]:
     """What its docstring says of each parameter, after `name: ` or `name, other: `, to the next one or the paragraph's
     end."""
@@ -162,8 +183,9 @@ def draw_functions() -> str:
         lines += [f"## {title}", f"Named by `@{kind}`."]
         for point in entry_points(group):
             function = point.load()
-            about = re.sub(rf"^(Registered as )?`{re.escape(point.name)}`[:,] ", "", first_paragraph(function))
-            lines += [f"### `{point.name}`", about[0].upper() + about[1:]]
+            about, *more = told(function)
+            about = re.sub(rf"^`{re.escape(point.name)}`[:,] ", "", about)
+            lines += [f"### `{point.name}`", about[0].upper() + about[1:], *more]
             rows = rows_of(function, NO_SETTINGS)
             if rows:
                 lines.append("\n".join([HEADER, *rows]))

@@ -47,3 +47,10 @@ def test_what_it_imports_is_there(path, neighbours):
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_it_takes_nothing_from_commands(path):
     assert not [module for module, _ in imports_of(path) if module.startswith("spacy_luke.cli")]
+
+
+def test_charts_are_drawn_anew(neighbours):
+    charts = importlib.import_module("charts")
+    for name, draw in charts.CHARTS.items():
+        drawn = (charts.IMAGES / name).read_text(encoding="utf8")
+        assert draw() == drawn, f"{name} is old: run python benchmarks/charts.py"
