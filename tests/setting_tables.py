@@ -76,8 +76,8 @@ def first_paragraph(thing: object) -> str:
 
 
 def told(function: Callable[..., Any]) -> list[str]:
-    """The paragraphs of a docstring up to its parameters: what is indented is a block of a config, lines like `name: what
-    it means` are a list."""
+    """The paragraphs of a docstring up to its parameters: what is indented is a block of a config, lines like `name:
+    meaning` are a list."""
     names = "|".join(inspect.signature(function).parameters) or "$"
     blocks: list[str] = []
     for part in (inspect.getdoc(function) or "").split("\n\n"):
