@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from spacy.util import registry
 from thinc.api import Model
 from torch import Tensor
@@ -18,8 +19,8 @@ from ..batch.batches import SpanBatch
 from ..encoders.kind import EncoderShim
 from ..encoders.luke import encode_sent
 from ..encoders.nodes import EncoderModel
-from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
-from ..model.packing import entity_rows
+from ..model.luke import LukeEncoder, Mentions, Windows, make_windows
+from ..model.packing import Packing, entity_rows
 from ..model.span_heads import FEATURES, Choice, SpanHead, choose_best, plan_choice
 from ..model.transfer import to_device
 from .run_head import backprop_into, check_attention, create_head, make_head, run_head
@@ -117,23 +118,27 @@ class _Inputs:
     length_E: Tensor | None = None
 
 
-def _read(batch: SpanBatch, mask_row: int, *, device: torch.device, choice: Choice | None, full: bool) -> _Inputs:
-    """Made on the host, and sent."""
+def _read(
+    batch: SpanBatch, mask_row: int, *, device: torch.device, choice: Choice | None, full: bool, known: bool = True
+) -> tuple[_Inputs, Packing]:
+    """Made on the host, and sent. known: whether it is known yet which spans are encoded. RETURNS: the inputs, and the
+    packing as it is on the host."""
     counts = batch.counts
     windows = make_windows(batch.pieces_N, batch.lengths, device=device, counts=counts if full else None)
     masks_E = torch.full((len(batch.first_E),), mask_row)
     mentions = Mentions(masks_E, torch.from_numpy(batch.first_E), torch.from_numpy(batch.last_E), counts)
-    if not full and (choice is None or batch.gold_E is None):  # else it is not known yet which ones are encoded
-        assert windows.plan is not None
+    assert windows.plan is not None
+    if not full and known:
         rows = entity_rows(windows.plan.packing, counts if choice is None else choice.counts)
         mentions = replace(mentions, rows=rows)
     first_E, last_E = (torch.from_numpy(batch.rows(x)) for x in (batch.first_E, batch.last_E))
     length_E = None if choice is None else torch.from_numpy(batch.end_E - batch.start_E)
-    return to_device(_Inputs(windows, first_E, last_E, mentions, choice, length_E), device)
+    inputs = _Inputs(windows, first_E, last_E, mentions, choice, length_E)
+    return to_device(inputs, device), windows.plan.packing
 
 
 def _run_full(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatch) -> SpanScores:
-    inputs = _read(batch, shim.settings["mask_row"], device=shim.device, choice=None, full=True)
+    inputs, _ = _read(batch, shim.settings["mask_row"], device=shim.device, choice=None, full=True)
     with shim.gradients():
         words_ND, entities_ED = shim.module(inputs.windows, inputs.mentions)
     logits_EL = head(words_ND, inputs.first_E, inputs.last_E, entities_ED).float()
@@ -143,7 +148,8 @@ def _run_full(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatch) 
 def _run_one_way(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatch) -> SpanScores:
     device, proposer = shim.device, head.proposer
     choice = None if proposer is None else plan_choice(batch.counts, batch.budget_B.tolist())
-    inputs = _read(batch, shim.settings["mask_row"], device=device, choice=choice, full=False)
+    known = choice is None or (batch.gold_E is None and batch.chance == 0)
+    inputs, packing = _read(batch, shim.settings["mask_row"], device=device, choice=choice, full=False, known=known)
     with shim.gradients():
         words = encode_sent(shim, batch.pieces_N, inputs.windows)
     first_E, last_E, mentions = inputs.first_E, inputs.last_E, inputs.mentions
@@ -151,11 +157,12 @@ def _run_one_way(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatc
         proposals_E, kept_K = None, torch.arange(len(batch.first_E), device=device)
     else:
         proposals_E = proposer(words.states_ND, first_E, last_E, inputs.length_E).float()
-        kept_K = choose_best(proposals_E.detach(), inputs.choice)
-        if batch.gold_E is not None:
-            kept_K, mentions = _with_gold(kept_K, batch, words, mentions)
-        else:
+        if known:
+            kept_K = choose_best(proposals_E.detach(), inputs.choice)
             mentions = replace(mentions, counts=inputs.choice.counts)
+        else:
+            kept = _choose_on_host(proposals_E.detach(), batch, inputs.choice)
+            kept_K, mentions = _send_kept(kept, batch, packing, mentions)
         first_E, last_E = first_E[kept_K], last_E[kept_K]
         mentions = replace(
             mentions,
@@ -163,16 +170,34 @@ def _run_one_way(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatc
             first_E=mentions.first_E[kept_K],
             last_E=mentions.last_E[kept_K],
         )
-    with shim.gradients():
-        entities_ED = shim.module.encode_entities(words, mentions)
+    entities_ED = words.states_ND[:0]
+    if len(kept_K):
+        with shim.gradients():
+            entities_ED = shim.module.encode_entities(words, mentions)
     logits_KL = head(words.states_ND, first_E, last_E, entities_ED).float()
     return SpanScores(kept_K, logits_KL, proposals_E)
 
 
-def _with_gold(kept_K: Tensor, batch: SpanBatch, words: WordStates, mentions: Mentions) -> tuple[Tensor, Mentions]:
-    """In training the gold spans are always among those that are kept; how many these are is only known then."""
-    kept = np.union1d(kept_K.cpu().numpy(), np.flatnonzero(batch.gold_mentions_E()))
+def _choose_on_host(proposals_E: Tensor, batch: SpanBatch, choice: Choice) -> NDArray[np.int64]:
+    """Spans that are encoded (K,), where their number follows from their scores. In training the gold ones are always
+    among them; in predictions those without a chance are not."""
+    if batch.gold_E is not None:
+        best_K = choose_best(proposals_E, choice).cpu().numpy()
+        return np.union1d(best_K, np.flatnonzero(batch.gold_mentions_E()))
+    scores_E, window_E = proposals_E.cpu(), batch.window_E()
+    able_K = np.flatnonzero(scores_E.numpy() >= math.log(batch.chance / (1 - batch.chance)))
+    counts_B = np.bincount(window_E[able_K], minlength=len(batch.counts))
+    if (counts_B <= batch.budget_B).all():
+        return able_K
+    best = plan_choice(counts_B.tolist(), batch.budget_B.tolist())
+    chosen: NDArray[np.int64] = able_K[choose_best(scores_E[torch.from_numpy(able_K)], best).numpy()]
+    return chosen
+
+
+def _send_kept(
+    kept: NDArray[np.int64], batch: SpanBatch, packing: Packing, mentions: Mentions
+) -> tuple[Tensor, Mentions]:
     counts = np.bincount(batch.window_E()[kept], minlength=len(batch.counts)).tolist()
-    rows = entity_rows(words.packing, counts)
-    kept_K, rows = to_device((torch.from_numpy(kept), rows), kept_K.device)
+    rows = entity_rows(packing, counts)
+    kept_K, rows = to_device((torch.from_numpy(kept), rows), mentions.first_E.device)
     return kept_K, replace(mentions, counts=counts, rows=rows)

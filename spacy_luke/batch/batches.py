@@ -51,6 +51,7 @@ class SpanBatch:
     gold_E: np.ndarray | None
     items: Sequence[Item]
     allowed_SL: NDArray[np.bool_] | None = None  # the classes that a span may have whose gold_E is -2 - s
+    chance: float = 0.0  # least probability of a proposed span that is kept; in predictions alone
 
     def __post_init__(self) -> None:
         assert len(self.pieces_N) == sum(self.lengths), (len(self.pieces_N), sum(self.lengths))
@@ -75,7 +76,7 @@ class SpanBatch:
         return rows_E
 
 
-def make_batch(items: Sequence[Item]) -> SpanBatch:
+def make_batch(items: Sequence[Item], *, chance: float = 0.0) -> SpanBatch:
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(item.spans, name)[item.first : item.last] for item in items])
 
@@ -93,6 +94,7 @@ def make_batch(items: Sequence[Item]) -> SpanBatch:
         gold_E=np.concatenate([item.gold_E for item in items]) if has_gold else None,
         items=tuple(items),
         allowed_SL=None if allowed is None else allowed.table(),
+        chance=chance,
     )
 
 

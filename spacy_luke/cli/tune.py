@@ -28,8 +28,8 @@ def tune_cli(
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
-    """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with
-    multi_label) or "no answer", and save it in the pipeline's config.
+    """Find the best threshold on dev data, of entities (none_bias, and proposal_threshold for speed), types, links
+    (below it NIL), relations (with multi_label) or "no answer", and save it in the pipeline's config.
 
     Mentions are those that the pipeline finds, as `evaluate` measures; what it misses is missed at any threshold.
     """
@@ -45,6 +45,7 @@ def tune_cli(
     )
     before = "null" if tuned.before is None else f"{tuned.before:g}"
     changed = f"{tuned.setting} = {tuned.value:g} (before: {before})"
+    changed += "".join(f", {name} = {value:g}" for name, value in tuned.more.items())
     msg.good(f"'{tuned.component}': {changed}, saved in {output or pipeline}")
     for name, score in tuned.scores.items():
         msg.text(f"{name} on {data}, {'with gold mentions' if gold_mentions else 'end to end'}: {100 * score:.2f}")

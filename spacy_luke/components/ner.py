@@ -27,7 +27,7 @@ from .base import LukeComponent, need_gold
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
-from .spans.found import BIAS_LIMIT, FoundSpans, best_bias, on_host, read_spans
+from .spans.found import BIAS_LIMIT, FoundSpans, best_settings, on_host, read_spans
 from .spans.gold import (
     SpanGold,
     SpanSurvey,
@@ -69,6 +69,13 @@ class LukeNER(WindowSettings, LukeComponent):
         0.0,
         'added to the logit of "no entity" in predictions; below 0 more is found. `spacy luke tune` finds the best on '
         "dev data; the paper's is 0",
+    )
+    proposal_threshold: Setting[float] = Setting(
+        0.0,
+        "with `spans_per_word`: least probability, by the proposing scorer, of spans that are encoded in predictions: "
+        "the higher, the faster. `spacy luke tune` finds the highest that costs no F1; 0: `spans_per_word` counts",
+        least=0,
+        most=0.99,
     )
     overwrite: Setting[bool] = Setting(
         False,
@@ -164,13 +171,13 @@ class LukeNER(WindowSettings, LukeComponent):
     # ---- prediction
 
     def predict(self, docs: Iterable[Doc]) -> list[FoundSpans]:
-        return self._predict(list(docs), self.none_bias)
+        return self._predict(list(docs), self.none_bias, self.proposal_threshold)
 
-    def _predict(self, docs: Sequence[Doc], none_bias: float) -> list[FoundSpans]:
+    def _predict(self, docs: Sequence[Doc], none_bias: float, chance: float = 0.0) -> list[FoundSpans]:
         found: list[list[NDArray[np.float64]]] = [[] for _ in docs]
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         with self.predicting():
-            for batch in batch_items(items, size=self.batch_size, make=make_batch):
+            for batch in batch_items(items, size=self.batch_size, make=lambda x: make_batch(x, chance=chance)):
                 scores = on_host(batch, self.model.predict(batch), docs, name=self.name)
                 for owner, rows in read_spans(batch, scores, none_bias=none_bias):
                     found[owner].append(rows)
@@ -293,14 +300,13 @@ class LukeNER(WindowSettings, LukeComponent):
     def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> SpanSurvey:
         found, rate = SpanSurvey(), self.model.attrs["spans_per_word"]
         for example in get_examples():
-            doc = example.predicted
-            aligned = found.count_gold(example, self.gold_spans(example.reference))
+            doc, aligned = example.predicted, found.count_gold(example, self.gold_spans(example.reference))
             document = read_document(doc, self.tokenizer)
             windows = self.plan(document, learning=True)
             offered = self.candidates(doc, document, windows, 0, len(windows))
-            limit = len(offered) if rate is None else int(budgets(document, windows, spans_per_word=rate).sum())
             found.candidates += len(offered)
-            found.encoded += min(len(offered), limit)
+            limit = len(offered) if rate is None else budgets(document, windows, spans_per_word=rate).sum()
+            found.encoded += min(len(offered), int(limit))
             if self.suggester is not None:
                 pairs = set(zip(offered.start_E.tolist(), offered.end_E.tolist()))
                 missing = sum((span.start, span.end) not in pairs for span in aligned)
@@ -312,21 +318,20 @@ class LukeNER(WindowSettings, LukeComponent):
         return found
 
     def tune(self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0) -> dict[str, float]:
-        """Set the none_bias that gives the best F1 on examples, dev data never trained on.
-
-        nlp: pipeline whose config gets it (see `settle`). RETURNS: it and the F1; of equal ones the nearest to 0.
-        Raises ValueError for fewer than `least` gold entities.
-        """
-        known = [(example, gold) for example in examples if (gold := self.gold(example)) is not None]
+        """Set the none_bias that gives the best F1 on examples, dev data never trained on, and the proposal_threshold
+        that costs none of it (see `best_settings`), in the config of `nlp` too (see `settle`). RETURNS: them and the
+        F1. Raises ValueError for fewer than `least` gold entities."""
+        known = [(x, gold) for x in examples if (gold := self.gold(x)) is not None]
         spans = [(gold.scope, self.gold_spans(example.reference)) for example, gold in known]
         total = sum(len({(x.start, x.end, x.label) for x in xs if s.is_scored(x.label_)}) for s, xs in spans)
         if not total:  # which has those, too, that cannot be predicted
             raise ValueError("Expected examples with gold entities to tune on, but found none.")
         check_positives(total, least, name=self.name, what="gold entities")
         found = self._predict([example.predicted for example, _ in known], -BIAS_LIMIT)
-        bias, f1 = best_bias(found, [gold for _, gold in known], self.labels, total=total, flat=self.spans_key is None)
-        self.settle(nlp, none_bias=bias)
-        return {"none_bias": bias, "ents_f": f1}
+        flat = self.spans_key is None
+        best = best_settings(found, [gold for _, gold in known], self.labels, total=total, flat=flat)
+        self.settle(nlp, **{name: value for name, value in best.items() if name in self.cfg})
+        return best
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         if self.scorer is None:

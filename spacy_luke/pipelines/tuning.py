@@ -1,7 +1,7 @@
 """The threshold of a component, or its bias, that is best on dev data, set in the saved pipeline."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import spacy
@@ -20,13 +20,15 @@ LEAST = 50  # positives that a threshold is chosen from
 
 @dataclass(frozen=True)
 class Tuned:
-    """component: its name; setting, value, before: what was changed; scores: what it gives on the dev data."""
+    """component: its name; setting, value, before: what was changed; more: other settings that were, with their values;
+    scores: what all of them give on the dev data."""
 
     component: str
     setting: str
     value: float
     before: float | None
     scores: dict[str, float]
+    more: dict[str, float] = field(default_factory=dict)
 
 
 def tune_pipeline(
@@ -61,8 +63,9 @@ def tune_pipeline(
         save(nlp, output)
     else:
         _change(nlp, proc, Path(pipeline), rewrite=bool(on_file))
-    setting = next(key for key in found if key in before)
-    return Tuned(proc.name, setting, found.pop(setting), before[setting], found)
+    setting, *others = (key for key in found if key in before)
+    more = {key: found.pop(key) for key in others}
+    return Tuned(proc.name, setting, found.pop(setting), before[setting], found, more)
 
 
 def prepare_examples(

@@ -96,6 +96,31 @@ def test_prediction_equals_the_modules(mode):
     assert not scores.logits_KL.requires_grad
 
 
+@pytest.mark.parametrize("budget", [1, 2, 5])
+def test_only_spans_with_a_chance_are_encoded(budget):
+    """Of each window the best ones within its budget, of those whose proposal has so much probability."""
+    model, items = make_model("proposed"), make_items(budget=budget, gold=False)
+    with torch.inference_mode():
+        by_hand = [logits_by_hand(model, item) for item in items]
+    logits, proposals = (torch.cat(x) for x in zip(*by_hand))
+    for chance in (1e-6, *proposals.sigmoid().sort().values[:-1].add(1e-4).tolist(), 0.9999):
+        scores = model.predict(make_batch(items, chance=chance))
+        best = choose_best(proposals, plan_choice(COUNTS, [budget] * len(COUNTS)))
+        wanted = [i for i in best.tolist() if proposals[i].sigmoid() >= chance]
+        assert scores.kept_K.tolist() == wanted
+        torch.testing.assert_close(scores.logits_KL, logits[wanted], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(scores.proposals_E, proposals, atol=1e-6, rtol=1e-5)
+    assert len(scores.kept_K) == 0
+
+
+def test_a_chance_is_for_predictions_alone():
+    """What is learned is learned of as many spans as before."""
+    model, items = make_model("proposed"), make_items()
+    kept = [model.begin_update(make_batch(items, chance=x))[0].kept_K.tolist() for x in (0.0, 0.99)]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) >= 5
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_equal_autograd_and_one_by_one(mode):
     """Backprop of a batch; of its windows one after another; and torch's own for the same loss."""

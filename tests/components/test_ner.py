@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from spacy.tokens import Span
@@ -53,6 +54,32 @@ def test_batch_size_changes_nothing(pieces):
     ner.cfg["batch_size"] = pieces
     for doc, one in zip(nlp.pipe(TEXTS), expected, strict=True):
         assert found_in(doc) == pytest.approx(one, abs=1e-5)
+
+
+@pytest.mark.parametrize("pieces", [1, 100, 100_000])
+@pytest.mark.parametrize("int8", [False, True])
+def test_batch_size_changes_nothing_with_a_threshold(pieces, int8):
+    """Also in windows without a span that has a chance."""
+    nlp, ner = make_ner(spans_key="sc", model={"spans_per_word": 2.0})
+    with torch.no_grad():
+        for parameter in ner.model.shims[0].module.parameters():
+            parameter.mul_(10 if parameter.dim() > 1 else 0)
+    if int8:
+        ner.encoder.quantize()
+
+    def found():
+        return [found_in(doc, "sc") for doc in nlp.pipe(TEXTS)]
+
+    everything = found()
+    chances = [one.chance_E for one in ner.predict([nlp.make_doc(text) for text in TEXTS])]
+    ner.proposal_threshold = float(np.quantile(np.concatenate(chances), 0.8))
+    expected = found()
+    assert 0 < sum(map(len, expected)) < sum(map(len, everything)) / 2
+    assert any(one and not other for one, other in zip(everything, expected))
+    ner.cfg["batch_size"] = pieces
+    for one, wanted, known in zip(found(), expected, everything, strict=True):
+        assert one == pytest.approx(wanted, abs=1e-5)
+        assert one == pytest.approx({key: known[key] for key in one}, abs=1e-5)
 
 
 def test_one_way_does_not_depend_on_other_spans():

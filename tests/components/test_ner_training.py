@@ -12,7 +12,8 @@ from torch import nn
 from spacy_luke.batch.batches import make_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import shims_of
-from tests.components.recognised import MODES, TEXTS, make_examples, make_ner, make_noisy_ner
+from spacy_luke.components.spans.found import CHANCES
+from tests.components.recognised import MODES, TEXTS, make_examples, make_ner, make_noisy_ner, trained
 from tests.components.updates import assert_division_is_irrelevant
 from tests.pipelines import make_pipeline
 from tests.tiny import SENTENCES
@@ -206,3 +207,36 @@ def test_tuned_bias():
         empty = nlp.make_doc(SENTENCES[0])
         empty.set_ents([])
         ner.tune([Example(empty.copy(), empty)])
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_tuned_threshold_of_proposals(wide):
+    """`tune` finds the highest threshold that costs nothing, by what predictions with it score."""
+    nlp = trained("one_way")
+    ner, examples = nlp.get_pipe("luke_ner"), make_examples(nlp)
+    ner.model.attrs["spans_per_word"] = 100.0
+    found = ner.predict([x.predicted for x in examples])
+    rows = [zip(one.start_E, one.end_E, one.chance_E) for one in found]
+    golds = [{(e.start, e.end) for e in x.reference.ents} for x in examples]
+    lowest = min(chance for row, gold in zip(rows, golds) for start, end, chance in row if (start, end) in gold)
+    # What is learned by heart is surer than what is found elsewhere: the lowest gets 0.12, or next to nothing.
+    ner.model.shims[0].module.proposer.score.bias.data -= np.log(lowest / (1 - lowest)) + (100 if wide else 2)
+    tuned = ner.tune(examples, nlp=nlp)
+    chosen = ner.proposal_threshold
+    assert chosen == tuned["proposal_threshold"] == nlp.config["components"]["luke_ner"]["proposal_threshold"]
+    assert chosen == (0.0 if wide else 0.1)
+
+    def score(chance):
+        ner.proposal_threshold = chance
+        return nlp.evaluate(make_examples(nlp))["ents_f"]
+
+    assert score(chosen) == tuned["ents_f"] == 1.0
+    assert score(0.99) < 1.0
+    assert all(score(chance) < 1.0 for chance in CHANCES if chance > chosen)
+
+
+def test_nothing_to_tune_where_nothing_proposes():
+    nlp = trained("full")
+    ner = nlp.get_pipe("luke_ner")
+    assert set(ner.tune(make_examples(nlp), nlp=nlp)) == {"none_bias", "ents_f"}
+    assert ner.proposal_threshold == 0

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from spacy.training import Example
 from spacy.util import fix_random_seed
 
 from spacy_luke.bridge.optimizer import make_adamw
@@ -127,6 +128,26 @@ def test_waits_and_transfers(name, attention, layers, windows, make):
             most = UPDATE.get((component_name, attention), 1)
             assert gpu.waits.total() == most + (n - 1) * (most - 1), gpu.waits  # losses of all batches come at once
             assert gpu.transfers.total() <= 3 * n, gpu.transfers
+
+
+@pytest.mark.parametrize("windows", [1, 7])
+def test_waits_where_proposals_need_a_chance(windows, make):
+    """One more: how many spans are encoded is known when the proposals are. The results are the CPU's. So it is where
+    windows of different lengths stand together (a Doc of sentences), also in an update."""
+    (here, examples), (nlp, _) = (make("luke_ner", "one_way", 2) for _ in range(2))
+    for one in (here, nlp):
+        one.get_pipe("luke_ner").proposal_threshold = 0.03
+    expected = [facts(doc) for doc in here.pipe(docs_of(examples(here, windows)))]
+    with PretendedGPU() as gpu:
+        to_gpu(nlp)
+        docs, ner = list(nlp.get_pipe("sentencizer").pipe(docs_of(examples(nlp, windows)))), nlp.get_pipe("luke_ner")
+        gpu.forget()
+        with counted(ner) as passes:
+            found = [facts(doc) for doc in ner.pipe(docs)]
+        assert gpu.waits.total() == 2 * len(passes) > 0, gpu.waits
+        assert gpu.transfers.total() <= 3 * len(passes), gpu.transfers
+        learned(nlp, lambda nlp, _: [Example(doc, x.reference) for doc, x in zip(docs, examples(nlp, windows))])
+    assert found == [pytest.approx(one, abs=1e-4) for one in expected]
 
 
 @pytest.mark.parametrize("grad_clip", [0.0, 1.0])

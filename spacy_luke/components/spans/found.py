@@ -19,13 +19,15 @@ from ...bridge.finite import check_scores
 from ...model.transfer import to_host
 from .gold import SpanGold
 
-BIAS_LIMIT = 6.0  # of the biases that `best_bias` tries, in steps of a quarter
+BIAS_LIMIT = 6.0  # of the biases that are tried, in steps of a quarter
+CHANCES = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0)  # that are tried
+MOST_LOSS = 0.0005  # of F1, for fewer spans that are encoded
 
 
 @dataclass(frozen=True)
 class FoundSpans:
-    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability, and
-    by how much that logit is above the one of "none"."""
+    """Spans of a Doc whose best label is not "none": words [start, end), class (from 1), its logit and probability, by
+    how much that logit is above the one of "none", and the probability of the proposal (1 where nothing proposes)."""
 
     start_E: NDArray[np.int64]
     end_E: NDArray[np.int64]
@@ -33,40 +35,42 @@ class FoundSpans:
     logit_E: NDArray[np.float64]
     probability_E: NDArray[np.float64]
     margin_E: NDArray[np.float64]
+    chance_E: NDArray[np.float64]
 
     @classmethod
     def joined(cls, parts: Sequence[NDArray[np.float64]]) -> "FoundSpans":
         """From tables with these columns, in order of the words."""
-        table = np.concatenate(parts) if parts else np.empty((0, 6))
+        table = np.concatenate(parts) if parts else np.empty((0, 7))
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
         start_E, end_E, label_E = (table[:, i].astype(np.int64) for i in range(3))
         return cls(start_E, end_E, label_E, *table[:, 3:].T)
 
-    def above(self, bias: float, *, flat: bool) -> list[tuple[int, int, int]]:
-        """Words and class of the spans with this bias for "none"; flat: without overlap, the best first."""
-        chosen = np.flatnonzero(self.margin_E > bias)
+    def above(self, bias: float, *, flat: bool, chance: float = 0.0) -> list[tuple[int, int, int]]:
+        """Words and class of the spans with this bias for "none" and this chance at least; flat: without overlap, the
+        best first."""
+        chosen = np.flatnonzero((self.margin_E > bias) & (self.chance_E >= chance))
         if flat:
             chosen = chosen[greedy_flat(self.start_E[chosen], self.end_E[chosen], self.logit_E[chosen])]
         return list(zip(*(x[chosen].tolist() for x in (self.start_E, self.end_E, self.label_E)), strict=True))
 
 
 def on_host(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: str) -> SpanScores:
-    """The scores of a batch without the proposals, of which it is asked only whether they are numbers: a GPU is waited
-    for once. Raises ValueError, naming the component `name`, where one is none."""
+    """The scores of a batch with the proposals of the encoded spans alone (K,); of the rest it is asked only whether
+    they are numbers: a GPU is waited for once. Raises ValueError, naming the component `name`, where one is none."""
     proposals_E, asked = scores.proposals_E, [scores.kept_K, scores.logits_KL]
     if proposals_E is not None:
-        asked.append(torch.isfinite(proposals_E).all())
-    kept_K, logits_KL, *are_numbers = to_host(asked)
-    if proposals_E is not None and not all(are_numbers):
+        asked += [proposals_E[scores.kept_K], torch.isfinite(proposals_E).all()]
+    kept_K, logits_KL, *proposed = to_host(asked)
+    if proposals_E is not None and not proposed[1]:
         check_scores(proposals_E, batch.owner_E, docs, name=name)
     check_scores(logits_KL, lambda: batch.owner_E()[kept_K.numpy()], docs, name=name)
-    return SpanScores(kept_K, logits_KL, None)
+    return SpanScores(kept_K, logits_KL, proposed[0] if proposed else None)
 
 
 def read_spans(batch: SpanBatch, scores: SpanScores, *, none_bias: float) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """For each document of the batch a row (start, end, class, logit, probability, margin) for each span found.
+    """For each document of the batch a row (start, end, class, logit, probability, margin, chance) for each span found.
 
-    scores: on the host.
+    scores: of `on_host`.
     """
     logits_KL = scores.logits_KL
     if none_bias:
@@ -81,24 +85,35 @@ def read_spans(batch: SpanBatch, scores: SpanScores, *, none_bias: float) -> Ite
     probability = logits_KL[some_K].softmax(-1).gather(1, best)[:, 0].numpy()
     margin = logit - (logits_KL[some_K, 0].numpy() - none_bias)
     label = best[:, 0].numpy()
-    rows = np.stack([batch.start_E[kept], batch.end_E[kept], label, logit, probability, margin], 1)
+    proposals_K = scores.proposals_E
+    chance = np.ones(len(kept)) if proposals_K is None else proposals_K[some_K].double().sigmoid().numpy()
+    rows = np.stack([batch.start_E[kept], batch.end_E[kept], label, logit, probability, margin, chance], 1)
     owner = batch.owner_E()[kept]
     for i in np.unique(owner).tolist():
         yield i, rows[owner == i]
 
 
-def best_bias(
+def best_settings(
     found: Sequence[FoundSpans], golds: Sequence[SpanGold], labels: Sequence[str], *, total: int, flat: bool
-) -> tuple[float, float]:
-    """The bias of "none" with the best F1, and that F1; of equal ones the nearest to 0.
+) -> dict[str, float]:
+    """The none_bias with the best F1 (of equal ones the nearest to 0); where spans are proposed, the highest
+    proposal_threshold that costs at most MOST_LOSS of it; and ents_f, the F1 of both.
 
-    labels: of the classes from 1; total: how many gold spans count, also of those that cannot be predicted.
+    found: with the bias -BIAS_LIMIT and without threshold. labels: of the classes from 1; total: how many gold spans
+    count, also of those that cannot be predicted.
     """
-    best = (-1.0, 0.0, 0.0)
-    for bias in np.arange(-BIAS_LIMIT, BIAS_LIMIT + 0.1, 0.25).round(2).tolist():
-        chosen = [one.above(bias, flat=flat) for one in found]
+
+    def f1(bias: float, chance: float) -> float:
+        chosen = [one.above(bias, flat=flat, chance=chance) for one in found]
         said = [{(start, end, labels[number - 1]) for start, end, number in spans} for spans in chosen]
         scored = [scored_spans(one.scope, one.spans, spans, nested=not flat) for one, spans in zip(golds, said)]
         right = sum(len(gold & spans) for gold, spans in scored)
-        best = max(best, (2 * right / (sum(len(spans) for _, spans in scored) + total), -abs(bias), bias))
-    return best[2], best[0]
+        return 2 * right / (sum(len(spans) for _, spans in scored) + total)
+
+    biases = np.arange(-BIAS_LIMIT, BIAS_LIMIT + 0.1, 0.25).round(2).tolist()
+    best, _, bias = max((f1(bias, 0.0), -abs(bias), bias) for bias in biases)
+    if all((one.chance_E == 1).all() for one in found):
+        return {"none_bias": bias, "ents_f": best}
+    scores = ((chance, f1(bias, chance)) for chance in CHANCES)
+    chance, score = next(one for one in scores if one[1] >= best - MOST_LOSS)
+    return {"none_bias": bias, "proposal_threshold": chance, "ents_f": score}
