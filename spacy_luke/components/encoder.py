@@ -52,6 +52,8 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
     gradients of their losses are summed, as always in spaCy, also over several updates before a step.
     """
 
+    has_loss = False  # of its own, for logs
+
     entity_rows: Setting[str] = Setting(
         "special",
         'rows of the entity table that are kept; `"all"` for components with known entities, as `luke_qa` with linked '
