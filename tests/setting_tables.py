@@ -8,8 +8,9 @@ in the line of its `Setting`, or in the docstring of its function, as `name: wha
 import inspect
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint, distribution
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,7 +18,9 @@ from spacy.language import Language
 
 from spacy_luke.components.factories import Configured, settings_of
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+ENTRY_POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["entry-points"]
 # Components in the order of the page, and the pages that tell of them.
 TOLD = {
     "luke_ner": "tasks/ner.md",
@@ -50,7 +53,8 @@ DRAWN = "<!-- drawn by python -m tests.setting_tables -->\n\n"
 
 
 def entry_points(group: str) -> list[EntryPoint]:
-    return sorted((x for x in distribution("spacy-luke").entry_points if x.group == group), key=lambda x: x.name)
+    """Those of pyproject.toml, installed or not."""
+    return [EntryPoint(name, value, group) for name, value in sorted(ENTRY_POINTS[group].items())]
 
 
 def anchor(heading: str) -> str:
@@ -67,7 +71,10 @@ def shown(default: Any) -> str:
     if default is inspect.Parameter.empty:
         return ""
     if isinstance(default, dict) and any(key.startswith("@") for key in default):
-        return f"`{next(value for key, value in default.items() if key.startswith('@'))}`"
+        made = next(f"`{value}`" for key, value in default.items() if key.startswith("@"))
+        others = {key: x for key, x in default.items() if not key.startswith("@") and x not in (None, False)}
+        given = ", ".join(f"`{key} = {json.dumps(value)}`" for key, value in others.items())
+        return f"{made} with {given}" if given else made
     return f"`{json.dumps(default, ensure_ascii=False)}`"
 
 
