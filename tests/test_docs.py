@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.util import registry
+from weasel.util.config import load_project_config
 
 from spacy_luke import api
 from spacy_luke.checkpoint.checkpoint import write_huggingface
@@ -35,6 +36,7 @@ SHELL = sorted(
 )
 DRAWN = {**setting_tables.PAGES, command_tables.PAGE: command_tables.draw_commands}
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
+PROJECT = load_project_config(ROOT)
 README_LINES = 150
 
 
@@ -48,6 +50,11 @@ def test_commands_exist(line):
         assert not word.startswith("--") or word in known or overrides, f"{command.name} has no {word}"
         if word.startswith(("configs/", "assets/")):
             assert (ROOT / word).exists()
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if "spacy project run" in line])
+def test_workflows_exist(line):
+    assert shlex.split(line.partition("project run ")[2])[0] in {*PROJECT["workflows"], "package"}
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("make ")])
