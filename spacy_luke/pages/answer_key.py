@@ -13,12 +13,12 @@ from .findings import Findings, Mention
 
 
 class Entity(NamedTuple):
-    """An entity of the text. id: of it in a knowledge base, None where it is in none; mentions: where it stands,
-    characters [start, end)."""
+    """An entity of the text. ids: what knowledge bases call it, none where it is in none; mentions: where it
+    stands, characters [start, end)."""
 
     name: str
     label: str
-    id: str | None
+    ids: Sequence[str]
     mentions: Sequence[tuple[int, int]]
 
 
@@ -80,7 +80,7 @@ class AnswerKey:
 
     def _is_linked(self, mention: Mention) -> bool:
         entity = self._places.get(_place(mention.span))
-        return entity is not None and mention.link is not None and entity.id == mention.link.id
+        return entity is not None and mention.link is not None and mention.link.id in entity.ids
 
     def _holds(self, relation: Relation) -> bool:
         head, tail = (self._entity_of(span) for span in (relation.head, relation.tail))
@@ -97,7 +97,7 @@ class AnswerKey:
 def read_answer_key(path: Path, text: str) -> AnswerKey:
     """The key of a text: a JSON object with
 
-    - "entities": objects with "name", "label", perhaps "id", and "mentions", a list of [start, end] in characters;
+    - "entities": objects with "name", "label", perhaps "ids", and "mentions", a list of [start, end] in characters;
     - "relations": lists of three, the name of the head, a property, the name of the tail;
     - "properties": an object with what each property is called.
 
@@ -132,7 +132,7 @@ def _read_entity(item: dict[str, Any]) -> Entity:
     mentions = [(int(start), int(end)) for start, end in item["mentions"]]
     if not mentions:
         raise ValueError(f"no mention of {item['name']!r}")
-    return Entity(str(item["name"]), str(item["label"]), item.get("id"), mentions)
+    return Entity(str(item["name"]), str(item["label"]), item.get("ids", ()), mentions)
 
 
 def _place(span: Span) -> tuple[int, int]:

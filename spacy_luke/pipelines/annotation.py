@@ -53,7 +53,8 @@ def _describe_by(kbs: Sequence[EntityKB]) -> Describe:
     def describe(entity: str) -> Link:
         for kb in kbs:
             if (row := kb.row(entity)) >= 0:
-                return Link(entity, description=kb.description(row))
+                known = kb.record(row)
+                return Link(entity, title=known.title, description=known.description, url=known.url)
         return Link(entity)
 
     return describe

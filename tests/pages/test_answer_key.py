@@ -17,8 +17,8 @@ ARTICLE, KEY = ROOT / "assets/article.txt", ROOT / "assets/article.key.json"
 TEXT = "Ada Lovelace lived in London. Ada wrote to Babbage from London."
 GOOD = {
     "entities": [
-        {"name": "Ada Lovelace", "label": "PER", "id": "Q7259", "mentions": [[0, 12], [30, 33]]},
-        {"name": "London", "label": "LOC", "id": "Q84", "mentions": [[22, 28], [56, 62]]},
+        {"name": "Ada Lovelace", "label": "PER", "ids": ["Q7259", "Ada Lovelace"], "mentions": [[0, 12], [30, 33]]},
+        {"name": "London", "label": "LOC", "ids": ["Q84"], "mentions": [[22, 28], [56, 62]]},
         {"name": "Babbage", "label": "PER", "mentions": [[43, 50]]},
     ],
     "relations": [["Ada Lovelace", "P551", "London"]],
@@ -123,7 +123,7 @@ def test_the_key_of_the_article():
     places = sorted(place for entity in key.entities for place in entity.mentions)
     assert all(a[1] <= b[0] for a, b in zip(places, places[1:]))
     assert len({x.name for x in key.entities}) == len(key.entities)
-    ids = [x.id for x in key.entities if x.id]
+    ids = [one for x in key.entities for one in x.ids]
     assert len(set(ids)) == len(ids)
     for entity in key.entities:
         assert all(text[start:end] in entity.name for start, end in entity.mentions)
