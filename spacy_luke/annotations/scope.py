@@ -64,6 +64,14 @@ class Scope:
         meaning = self.meaning(label)
         return meaning is not None and "" not in meaning and all(map(self.is_annotated, meaning))
 
+    def is_plain(self, label: str) -> bool:
+        """Whether it is scored, and stands for one label."""
+        return self.is_scored(label) and len(self.named(label)) == 1
+
+    def is_open(self, gold: Collection[str]) -> bool:
+        """Whether nothing can be right or wrong of a thing with these gold labels."""
+        return self.annotates == frozenset() or any(self.meaning(label) is None for label in gold)
+
     def scored(self, gold: Collection[str], predicted: Collection[str]) -> tuple[set[str], set[str]]:
         """What counts of the gold and the predicted labels of one thing: those whose absence says something. Gold that
         means one of several labels is the one of them that is predicted."""

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .allowed import AllowedClasses
 from .batches import batch_items
 
 
@@ -19,9 +21,10 @@ class EntityItem:
     owner: the caller's number of what the results belong to; pieces: (n,), [CLS] and [SEP] included; rows_E: rows of
     the module's entity table; first_E, last_E: pieces of each mention in the window, both inclusive, [CLS] is 0;
     units_UK: which of the item's entity tokens a unit reads, in this order; group: where words do not see entities, so
-    many consecutive tokens see one another; gold: (U,) classes, -1 for not known, or (U, L) of 0 and 1 where a unit may
-    have several labels; types: (n,) token types of the pieces, zeros where None; number_U: the caller's number of each
-    unit, 0, 1, ... where None.
+    many consecutive tokens see one another; gold: (U,) classes, -1 for not known, below that numbers of `allowed`; or
+    (U, L) of 0 and 1 where a unit may have several labels, and of other numbers where it is not known whether one
+    holds; types: (n,) token types of the pieces, zeros where None; number_U: the caller's number of each unit, 0, 1,
+    ... where None.
     """
 
     owner: int
@@ -34,6 +37,7 @@ class EntityItem:
     gold: np.ndarray | None = None
     types: np.ndarray | None = None
     number_U: np.ndarray | None = None
+    allowed: AllowedClasses | None = None
 
     @property
     def cost(self) -> int:
@@ -55,6 +59,14 @@ class EntityBatch:
     group: int
     gold: np.ndarray | None
     items: Sequence[EntityItem]
+    allowed_SL: NDArray[np.bool_] | None = None  # the classes that a unit may have whose gold is -2 - s
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether it is not known of some label whether it holds."""
+        if self.gold is None or self.gold.ndim == 1:
+            return self.allowed_SL is not None
+        return bool(((self.gold != 0) & (self.gold != 1)).any())
 
     def owner_U(self) -> np.ndarray:
         """Owner of each unit."""
@@ -78,6 +90,7 @@ class EntityBatch:
 def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
     groups = {item.group for item in items}
     assert len(groups) == 1, groups
+    assert all(item.allowed is items[0].allowed for item in items), "numbers of several tables"
     counts = [len(item.rows_E) for item in items]
     starts = np.cumsum(counts) - np.array(counts)
     types = None
@@ -95,6 +108,7 @@ def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
         group=items[0].group,
         gold=np.concatenate([item.gold for item in items]) if items[0].gold is not None else None,
         items=tuple(items),
+        allowed_SL=None if items[0].allowed is None else items[0].allowed.table(),
     )
 
 

@@ -13,11 +13,13 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
-from ..annotations import RelationRow, get_pair_rows, get_relation_rows, set_relation_rows
+from ..annotations import RELATIONS_TASK, RelationRow, get_pair_rows, get_relation_rows, get_scope, set_relation_rows
+from ..batch.allowed import ANY
 from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.losses import cross_entropy, multi_label_cross_entropy
+from ..model.marginal import marginal_cross_entropy, marginal_multi_label
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
@@ -88,6 +90,7 @@ class LukeRelation(UnitClassifier):
     unit_noun, mention_noun = "the pairs that are asked about", "entities"
     gold_noun = "gold relations"
     gold_place = "relations in doc._.luke_relations"
+    scope_task = RELATIONS_TASK
     lost_reason = "have mentions without pieces, or longer than a window"
     advice = "Correct the data, or change getter, suggester or multi_label."
     task = "entity_pair_classification"
@@ -145,7 +148,9 @@ class LukeRelation(UnitClassifier):
         return get_relation_rows(example.reference) is not None
 
     def gold_total(self, example: Example, found: Gold) -> int:
-        return sum(map(len, found.labels.values())) + found.missing.total()
+        scope = get_scope(example.reference, RELATIONS_TASK)
+        labels = [label for some in found.labels.values() for label in some if scope.is_plain(label)]
+        return len(labels) + found.missing.total()
 
     def prior(self, survey: UnitSurvey) -> NDArray[np.float64]:
         seen, pairs = survey.seen, survey.units
@@ -210,12 +215,18 @@ class LukeRelation(UnitClassifier):
 
     def loss_weight(self, batch: EntityBatch) -> float:
         gold = need_gold(batch.gold)
-        return float(len(gold) if self.multi_label else (gold >= 0).sum())
+        return float(len(gold) if self.multi_label else (gold != ANY).sum())
 
     def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         """Cross-entropy as in the paper, or the binary one of several labels, summed over pairs."""
-        gold = to_tensor(need_gold(batch.gold), logits_UL.device)
-        loss, gradient = (multi_label_cross_entropy if self.multi_label else cross_entropy)(logits_UL, gold)
+        gold, allowed_SL = to_tensor(need_gold(batch.gold), logits_UL.device), batch.allowed_SL
+        if allowed_SL is not None and not self.multi_label:
+            table_SL = to_tensor(allowed_SL, logits_UL.device)
+            loss, gradient = marginal_cross_entropy(logits_UL, gold, table_SL)
+        elif self.multi_label:
+            loss, gradient = (marginal_multi_label if batch.leaves_open else multi_label_cross_entropy)(logits_UL, gold)
+        else:
+            loss, gradient = cross_entropy(logits_UL, gold)
         return loss, (gradient,)
 
     def choose_labels(self, given: list[str] | None, seen: Any, *, where: str) -> None:

@@ -10,10 +10,11 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from torch import Tensor
 
-from ..annotations import TYPES
+from ..annotations import TYPES, TYPES_TASK, get_scope
 from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
 from ..model.losses import multi_label_cross_entropy
+from ..model.marginal import marginal_multi_label
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import SpanGroupGetter, WordRange, align_mention
@@ -69,6 +70,7 @@ class LukeTyper(UnitClassifier):
     unit_noun = mention_noun = "mentions"
     gold_noun = "gold mentions"
     gold_place = f"spans of doc.spans[{TYPES!r}]"
+    scope_task = TYPES_TASK
     lost_reason = "have no pieces or are longer than a window"
     task = "entity_classification"
     metric = "types_micro_f"
@@ -102,7 +104,9 @@ class LukeTyper(UnitClassifier):
         return TYPES in example.reference.spans
 
     def gold_total(self, example: Example, found: Gold) -> int:
-        return len({(x.start, x.end, x.label) for x in example.reference.spans[TYPES] if x.label})
+        scope = get_scope(example.reference, TYPES_TASK)
+        spans = [x for x in example.reference.spans[TYPES] if x.label and scope.is_plain(x.label_)]
+        return len({(x.start, x.end, x.label) for x in spans})
 
     def weigh(self, labels: list[str]) -> int:
         return 1  # a mention
@@ -168,7 +172,8 @@ class LukeTyper(UnitClassifier):
 
     def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         gold_UL = to_tensor(need_gold(batch.gold), logits_UL.device)
-        loss, gradient = multi_label_cross_entropy(logits_UL, gold_UL, focus=self.focus)
+        lose = marginal_multi_label if batch.leaves_open else multi_label_cross_entropy
+        loss, gradient = lose(logits_UL, gold_UL, focus=self.focus)
         return loss, (gradient,)
 
 

@@ -40,6 +40,8 @@ def make_joined_corpus(
         [corpora.train]
         @readers = "spacy-luke.JoinedCorpus.v1"
 
+        [corpora.train.sources]
+
         [corpora.train.sources.wikigold]
         path = "corpus/wikigold.spacy"
         repeat = 2.5

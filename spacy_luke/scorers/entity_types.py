@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import TYPES, register_extensions
+from ..annotations import TYPES, TYPES_TASK, get_scope, register_extensions
 from .counts import per_type, total_of
 from .places import Place, gold_place_finder
 
@@ -25,7 +25,8 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Scores (0 to 1) of `span._.luke_types`, all labels in it, for the mentions of the gold `doc.spans["luke_types"]`.
 
     Mentions are compared by their characters. One that the prediction does not have, or has no types, has the empty set
-    of types; mentions that are not in the gold are not scored. Gold docs without the span group are left out.
+    of types; mentions that are not in the gold are not scored. Gold docs without the span group are left out, and so
+    are types that the gold doc does not annotate (`doc._.luke_scope`).
 
     types_micro_p, _r, _f: counts of (mention, type) over all mentions, as the LUKE paper reports them.
     types_macro_p, _r, _f: mean over mentions of the share of predicted types that are right, and of gold types that are
@@ -72,8 +73,10 @@ def _type_sets(examples: Iterable[Example]) -> Iterator[tuple[set[str], set[str]
         for span in example.reference.spans[TYPES]:
             gold.setdefault((span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
         find = gold_place_finder(example)
+        scope = get_scope(example.reference, TYPES_TASK)
         for place, types in gold.items():
-            yield types, _predicted_types(example.predicted, find(*place))
+            if not scope.is_open(types):
+                yield scope.scored(types, _predicted_types(example.predicted, find(*place)))
 
 
 def _predicted_types(doc: Doc, place: Place) -> set[str]:

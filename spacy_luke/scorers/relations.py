@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import get_pair_rows, get_relation_rows
+from ..annotations import RELATIONS_TASK, Scope, get_pair_rows, get_relation_rows, get_scope
 from .counts import get_spans, per_type, prf, total_of
 from .places import Place, gold_place_finder
 
@@ -55,7 +55,8 @@ def score_relations(
 
     Mentions are compared by their characters. Every gold relation that is not predicted is a miss, whether its pair was
     proposed, and its entities found, or not. Where the gold doc has given pairs, nothing is known of other pairs, and
-    predictions for them do not count. Gold docs without `luke_relations` are left out. none: the label for "no
+    predictions for them do not count. Gold docs without `luke_relations` are left out, and so are labels that the gold
+    doc does not annotate (`doc._.luke_scope`). none: the label for "no
     relation", which is none.
 
     relations_p, _r, _f: micro, the official score of TACRED (without no_relation) and boundary F1 end to end; precision
@@ -111,11 +112,24 @@ def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) 
             pairs = {(find(a, b), find(c, d)) for a, b, c, d in given}
             predicted = {key for key in predicted if key[:2] in pairs}
         gold, predicted = ({key for key in keys if key[2] != none} for keys in (gold, predicted))
+        scope = get_scope(gold_doc, RELATIONS_TASK)
+        if not scope.is_full:
+            gold, predicted = _scored(scope, gold, predicted)
         labels = [
             {find(*place): names for place, names in _entity_labels(gold_doc, spans_key).items()},
             _entity_labels(doc, spans_key),
         ]
         yield DocRelations(gold, predicted, pairs, *labels)
+
+
+def _scored(scope: Scope, gold: set[Key], predicted: set[Key]) -> tuple[set[Key], set[Key]]:
+    """What counts of gold and predicted relations (see `Scope.scored`), pair by pair."""
+    counted: tuple[set[Key], set[Key]] = (set(), set())
+    for head, tail in {key[:2] for key in gold | predicted}:
+        own, said = ({label for a, b, label in keys if (a, b) == (head, tail)} for keys in (gold, predicted))
+        for keys, some in zip(counted, scope.scored(own, said)):
+            keys.update((head, tail, label) for label in some)
+    return counted
 
 
 def _entity_labels(doc: Doc, spans_key: str | None) -> EntityLabels:

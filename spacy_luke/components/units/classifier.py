@@ -6,6 +6,7 @@ L labels, U units; see `units.asked`.
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,9 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from torch import Tensor
 
+from ...annotations import get_scope
 from ...architectures.entity_classifier import create_entity_head
+from ...batch.allowed import AllowedClasses
 from ...batch.entities import EntityBatch, EntityItem, batch_entities
 from ...batch.windows import CONTEXTS
 from ...bridge.finite import check_scores
@@ -28,6 +31,7 @@ from ..factories import Function, Setting
 from ..mentions import MentionGetter
 from ..thresholds import best_label_threshold, check_found, check_positives
 from .asked import Gold, Units, UnitSurvey
+from .gold_classes import class_numbers, class_table, is_known, is_sure, unknown_labels
 from .inputs import Input, unit_items
 
 
@@ -39,7 +43,8 @@ class UnitClassifier(WindowSettings, LukeComponent):
         to be found.
     gold_place: where gold is looked for. lost_reason: what is said of gold whose unit cannot be encoded. advice: what
         to do about gold that is lost.
-    task: of a checkpoint whose head it can take. metric: that `tune` makes best.
+    scope_task: what the scope of a Doc calls the task. task: of a checkpoint whose head it can take. metric: that
+        `tune` makes best.
     """
 
     getter: Function[MentionGetter] = Function(
@@ -64,6 +69,7 @@ class UnitClassifier(WindowSettings, LukeComponent):
     gold_place: ClassVar[str]
     lost_reason: ClassVar[str]
     advice: ClassVar[str] = "Correct the data."
+    scope_task: ClassVar[str]
     task: ClassVar[str]
     metric: ClassVar[str]
 
@@ -190,48 +196,49 @@ class UnitClassifier(WindowSettings, LukeComponent):
     # ---- training
 
     def gold(self, example: Example, asked: Units | None = None) -> tuple[Units, np.ndarray, dict[str, int]]:
-        """What is asked about the predicted Doc, in training where None is given; the gold classes of the units, (U, L)
-        of 0 and 1, or (U,) where each has one, -1 where it is not known; and why other gold is not among them."""
+        """What is asked about the predicted Doc, in training where None is given; what the units are by gold, (U, L),
+        or (U,) where each has one class (see `gold_classes`); and why other gold is not among them."""
         found = self.read_gold(example, asked)
-        return found.units, self._classes(example, found), found.missing
+        return found.units, self._classes(example, found, AllowedClasses(len(self.classes))), found.missing
 
-    def _classes(self, example: Example, found: Gold) -> np.ndarray:
-        number = {label: i for i, label in enumerate(self.classes)}
-        multi = self.multi_label
-        nothing = 0 if multi or None in number else -1  # where every unit has a label, one without is not known
-        shape = (len(found.units), len(number)) if multi else (len(found.units),)
-        gold = np.full(shape, nothing, dtype=np.float32 if multi else np.int64)
-        for u, labels in found.labels.items():
-            for label in labels if multi else labels[:1]:
-                if label not in number:
-                    words = " and ".join(repr(example.predicted[a:b].text) for a, b in found.units.places(u))
-                    raise self.unknown_label(f"the {self.label_noun} {label!r} of {words}", noun=self.label_noun)
-                if multi:
-                    gold[u, number[label]] = 1.0
-                else:
-                    gold[u] = number[label]
-        return gold
+    def _classes(self, example: Example, found: Gold, allowed: AllowedClasses) -> np.ndarray:
+        scope, classes = get_scope(example.reference, self.scope_task), self.classes
+        for u, label in unknown_labels(found, classes, scope):
+            words = " and ".join(repr(example.predicted[a:b].text) for a, b in found.units.places(u))
+            raise self.unknown_label(f"the {self.label_noun} {label!r} of {words}", noun=self.label_noun)
+        return class_table(found, classes, scope) if self.multi_label else class_numbers(found, classes, scope, allowed)
+
+    def teaches(self, example: Example) -> bool:
+        """Whether the gold Doc says anything of the task."""
+        return self.has_gold(example) and not get_scope(example.reference, self.scope_task).is_empty
 
     def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
         items: list[EntityItem] = []
-        task = self.input(learning=True)
+        allowed = AllowedClasses(len(self.classes))
+        task = replace(self.input(learning=True), allowed=allowed)
         for i, example in enumerate(examples):
-            asked, gold, _ = self.gold(example)
+            if not self.teaches(example):
+                continue
+            found = self.read_gold(example)
+            asked, gold = found.units, self._classes(example, found, allowed)
+            if not get_scope(example.reference, self.scope_task).is_full:  # what teaches nothing is not encoded
+                asked, gold = asked.only(is_known(gold).tolist()), gold[is_known(gold)]
             items += self.items(example.predicted, asked, owner=i, task=task, gold=gold)
         return batch_entities(items, size=self.batch_size)
 
     def survey(self, get_examples: Callable[[], Iterable[Example]]) -> UnitSurvey:
         found, task = UnitSurvey(), self.input(learning=True)
-        for example in get_examples():
-            gold = self.read_gold(example)
+        for example in filter(self.teaches, get_examples()):
+            gold, scope = self.read_gold(example), get_scope(example.reference, self.scope_task)
             lost: list[int] = []
             for _ in self.items(example.predicted, gold.units, task=task, lost=lost):
                 pass
             found.missing.update(gold.missing)
             if gone := sum(self.weigh(gold.labels[u]) for u in lost if u in gold.labels):
                 found.missing[self.lost_reason] += gone
-            found.seen.update(label for labels in gold.labels.values() for label in labels)
-            found.units += len(gold.units)
+            seen = [label for labels in gold.labels.values() for label in labels]
+            found.seen.update(one for label in seen for one in sorted(scope.named(label)))
+            found.units += len(gold.labels if scope.annotates == frozenset() else gold.units)
             found.total += sum(map(self.weigh, gold.labels.values())) + gold.missing.total()
         return found
 
@@ -323,8 +330,10 @@ class UnitClassifier(WindowSettings, LukeComponent):
         for example in filter(self.has_gold, examples):
             gold = self.read_gold(example, None if gold_mentions else self.asked_and_known(example))
             total += self.gold_total(example, gold)
-            found.append(self.probabilities(example.predicted, gold.units).reshape(-1))
-            golds.append(self._classes(example, gold).reshape(-1) > 0)
+            gold_UL = self._classes(example, gold, AllowedClasses(len(self.classes)))
+            sure_UL = is_sure(gold_UL, self.classes, get_scope(example.reference, self.scope_task))
+            found.append(self.probabilities(example.predicted, gold.units)[sure_UL])
+            golds.append(gold_UL[sure_UL] > 0)
         what = f"gold {self.label_noun}s"
         if not total:
             raise ValueError(f"Expected examples with {what} to tune on, but found none.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from spacy.tokens import Doc
 
+from ...batch.allowed import AllowedClasses
 from ...batch.entities import EntityItem
 from ...batch.marked import mark_window
 from ...batch.windows import Document, plan_windows
@@ -35,6 +36,7 @@ class Input:
     pairwise: bool = True  # with one_way: entity tokens for each unit; otherwise one for each mention in each place
     known: KnownEntities | None = None
     widest: int = 0  # pieces of a window whose mentions do not fit into `room`; 0: there is none
+    allowed: AllowedClasses | None = None  # what numbers below -1 stand for in the gold of units with one class
 
 
 def unit_items(
@@ -94,6 +96,7 @@ def unit_items(
             group=max(len(task.rows), 1) if task.pairwise else 1,
             gold=None if gold is None else gold[u : u + 1],
             number_U=np.array([u]),
+            allowed=task.allowed,
         )
 
 
@@ -149,6 +152,7 @@ def _shared_windows(
                     group=len(task.rows) if task.pairwise else 1,
                     gold=None if gold is None else gold[number_U],
                     number_U=number_U,
+                    allowed=task.allowed,
                 )
             )
     return items, np.flatnonzero(holder_U < 0)
