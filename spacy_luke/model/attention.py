@@ -24,6 +24,7 @@ from .attention_cpu import KeysValues
 from .attention_groups import attend_packed, attend_with_own
 from .dropout import dropout
 from .int8 import Inputs, quantize_once
+from .linear import Linear
 from .packing import EntityRows, Packing
 
 
@@ -45,14 +46,14 @@ class Attention(nn.Module):
         self.num_heads = num_heads
         self.entity_aware = entity_aware
         self.dropout = dropout
-        self.query = nn.Linear(hidden_size, hidden_size)  # w2w; of all kinds where it is not entity-aware
-        self.key = nn.Linear(hidden_size, hidden_size)
-        self.value = nn.Linear(hidden_size, hidden_size)
+        self.query = Linear(hidden_size, hidden_size)  # w2w; of all kinds where it is not entity-aware
+        self.key = Linear(hidden_size, hidden_size)
+        self.value = Linear(hidden_size, hidden_size)
         if entity_aware:
-            self.w2e_query = nn.Linear(hidden_size, hidden_size)
-            self.e2w_query = nn.Linear(hidden_size, hidden_size)
-            self.e2e_query = nn.Linear(hidden_size, hidden_size)
-        self.output = nn.Linear(hidden_size, hidden_size)
+            self.w2e_query = Linear(hidden_size, hidden_size)
+            self.e2w_query = Linear(hidden_size, hidden_size)
+            self.e2e_query = Linear(hidden_size, hidden_size)
+        self.output = Linear(hidden_size, hidden_size)
 
     def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """Every token of a window sees every token of it (the paper's attention, mode "full").

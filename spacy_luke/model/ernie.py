@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from .attention import Attention
 from .config import TransformerConfig
 from .int8 import multiply_with
+from .linear import Linear, activate
 from .luke import (
     FEED_FORWARD_ROWS,
     Encoder,
@@ -25,7 +26,6 @@ from .luke import (
     Plan,
     Windows,
     WordEmbeddings,
-    activate,
     first_rows,
     plan_words,
 )
@@ -184,8 +184,8 @@ class Aggregator(Layer):
                 config.entity_size, config.entity_heads, entity_aware=False, dropout=config.attention_dropout
             )
             self.entity_attention_norm = nn.LayerNorm(config.entity_size, eps=config.norm_eps)
-        self.entity_up = nn.Linear(config.entity_size, config.intermediate_size)
-        self.entity_down = nn.Linear(config.intermediate_size, config.entity_size)
+        self.entity_up = Linear(config.entity_size, config.intermediate_size)
+        self.entity_down = Linear(config.intermediate_size, config.entity_size)
         if config.fusion == "code":
             self.entity_output_norm = nn.LayerNorm(config.entity_size, eps=config.norm_eps)
         else:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .dropout import Dropout
 from .ernie import ErnieConfig
-from .luke import activate
+from .linear import activate
 from .masked import MaskedWordHead
 
 

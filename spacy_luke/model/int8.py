@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .linear import multiply as linear_of
+
 LARGEST = 127
 ROWS = 256  # at once
 EXACT_TERMS = 1024  # products of two int8 whose sum float32 holds exactly: 1024 * 127 * 127 < 2 ** 24
@@ -145,7 +147,7 @@ def multiply_with(linear: nn.Module, x_NK: Tensor, bias_M: Tensor | None) -> Ten
     if isinstance(linear, QuantizedLinear):
         return linear.multiply(x_NK, bias_M)
     assert isinstance(linear, nn.Linear)
-    return F.linear(x_NK, linear.weight, bias_M)
+    return linear_of(x_NK, linear.weight, bias_M)
 
 
 def _fixed(x: Tensor) -> nn.Parameter:

@@ -19,6 +19,7 @@ from . import int8
 from .attention import Attention
 from .config import LukeConfig, TransformerConfig
 from .dropout import Dropout
+from .linear import Linear, activate, multiply
 from .packing import EntityRows, Packing, entity_rows, pack, pack_pairs
 from .transfer import to_device
 
@@ -190,8 +191,8 @@ class Layer(nn.Module):
             config.hidden_size, config.num_heads, entity_aware=entity_aware, dropout=config.attention_dropout
         )
         self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
-        self.up = nn.Linear(config.hidden_size, config.intermediate_size)
-        self.down = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.up = Linear(config.hidden_size, config.intermediate_size)
+        self.down = Linear(config.intermediate_size, config.hidden_size)
         self.output_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
         self.activation = config.activation
@@ -213,7 +214,11 @@ class Layer(nn.Module):
         return torch.cat([self._feed_forward(part) for part in x_ND.split(rows)])
 
     def _feed_forward(self, x_ND: Tensor) -> Tensor:
-        x_ND = self.output_norm(x_ND + self.dropout(self.down(activate(self.up(x_ND), self.activation))))
+        if isinstance(self.up, nn.Linear):
+            hidden_NF = multiply(x_ND, self.up.weight, self.up.bias, self.activation)
+        else:
+            hidden_NF = activate(self.up(x_ND), self.activation)
+        x_ND = self.output_norm(x_ND + self.dropout(self.down(hidden_NF)))
         return x_ND
 
 
@@ -309,14 +314,6 @@ class LukeEncoder(Encoder):
             attended = layer.attention.entities_only(x_ED, keys, values, rows, group_size=group_size)
             x_ED = layer.finish(x_ED, attended)
         return x_ED
-
-
-def activate(x: Tensor, name: str) -> Tensor:
-    if name == "gelu":
-        return F.gelu(x)
-    if name == "gelu_new":
-        return F.gelu(x, approximate="tanh")
-    return F.relu(x)
 
 
 def initialize(module: nn.Module, *, std: float, generator: torch.Generator | None = None) -> None:

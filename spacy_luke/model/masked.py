@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .config import LukeConfig, TransformerConfig
-from .luke import activate
+from .linear import activate
 
 
 class MaskedWordHead(nn.Module):

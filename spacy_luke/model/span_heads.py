@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .dropout import Dropout
+from .linear import Linear
 
 FEATURES = {"all": 3, "words": 2, "entity": 1}  # how many states a span's features join
 
@@ -86,8 +87,8 @@ class SpanProposer(nn.Module):
 
     def __init__(self, hidden_size: int, *, size: int):
         super().__init__()
-        self.first = nn.Linear(hidden_size, size)
-        self.last = nn.Linear(hidden_size, size, bias=False)
+        self.first = Linear(hidden_size, size)
+        self.last = Linear(hidden_size, size, bias=False)
         self.length = nn.Embedding(LENGTHS, size)
         self.score = nn.Linear(size, 1)
 

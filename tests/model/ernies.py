@@ -7,7 +7,8 @@ from spacy_luke.model.ernie import (
     ErnieEncoder,
     Knowledge,
 )
-from spacy_luke.model.luke import Windows, activate
+from spacy_luke.model.linear import activate
+from spacy_luke.model.luke import Windows
 from tests.model.noise import add_noise
 
 LENGTHS = (9, 4, 4, 7, 1, 12, 4, 30)

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.luke import LukeEncoder, Mentions, activate, initialize
+from spacy_luke.model.linear import activate
+from spacy_luke.model.luke import LukeEncoder, Mentions, initialize
 from tests.model.noise import COUNTS, LENGTHS, make_encoder, make_mentions, make_windows, pick
 
 MODES = ["full", "one_way"]
