@@ -9,6 +9,7 @@ from wasabi import msg
 
 from ..pipelines.evaluation import evaluate
 from ..pipelines.gold import Given
+from ..pipelines.score_tables import reliability_rows
 from ..stores.atomic import write_atomically
 from .errors import use_gpu
 from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
@@ -40,6 +41,9 @@ def evaluate_cli(
         msg.text(f"\n{one.name}")
         header = one.table.header
         msg.table(one.table.rows(rows), header=header, aligns=("l", *"r" * (len(header) - 1)), divider=True)
+        if one.reliability is not None and one.reliability.n:
+            header = ("score", "mean", "right", "shown")
+            msg.table(reliability_rows(one.reliability), header=header, aligns=("l", "r", "r", "r"), divider=True)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(output) as temporary:

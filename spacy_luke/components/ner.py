@@ -24,13 +24,15 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.marginal import span_loss
 from .base import LukeComponent, need_gold
+from .calibration import Calibrated
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
-from .spans.found import BIAS_LIMIT, FoundSpans, best_settings, on_host, read_spans
+from .spans.found import BIAS_LIMIT, FoundSpans, best_settings, judged_spans, on_host, read_spans
 from .spans.gold import (
     SpanGold,
     SpanSurvey,
+    count_scored,
     crossing_message,
     gold_classes,
     obstacles,
@@ -45,7 +47,7 @@ NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the origi
 WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
-class LukeNER(WindowSettings, LukeComponent):
+class LukeNER(Calibrated, WindowSettings, LukeComponent):
     """Finds entities by classifying spans of words."""
 
     context: Setting[str] = Setting(
@@ -189,9 +191,8 @@ class LukeNER(WindowSettings, LukeComponent):
             if key is None:
                 self._set_entities(doc, found)
                 continue
-            spans = self._spans(doc, found, np.arange(len(found.start_E)))
-            scores = found.probability_E.astype("float32")
-            doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores})
+            spans, scores = self._spans(doc, found, np.arange(len(found.start_E))), self.calibrated(found.probability_E)
+            doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores.astype("float32")})
 
     def _set_entities(self, doc: Doc, found: FoundSpans) -> None:
         before = [] if self.overwrite else list(doc.ents)
@@ -205,10 +206,10 @@ class LukeNER(WindowSettings, LukeComponent):
 
     def _spans(self, doc: Doc, found: FoundSpans, chosen: np.ndarray) -> list[Span]:
         spans = []
-        for i in chosen.tolist():
+        for i, score in zip(chosen.tolist(), self.calibrated(found.probability_E[chosen]).tolist()):
             label = self.cfg["labels"][int(found.label_E[i]) - 1]
             span = Span(doc, int(found.start_E[i]), int(found.end_E[i]), label=label)
-            span._.luke_score = float(found.probability_E[i])
+            span._.luke_score = score
             spans.append(span)
         return spans
 
@@ -317,21 +318,20 @@ class LukeNER(WindowSettings, LukeComponent):
             )
         return found
 
-    def tune(self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0) -> dict[str, float]:
+    def tune(
+        self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0, calibrate: bool = True
+    ) -> dict[str, float]:
         """Set the none_bias that gives the best F1 on examples, dev data never trained on, and the proposal_threshold
-        that costs none of it (see `best_settings`), in the config of `nlp` too (see `settle`). RETURNS: them and the
-        F1. Raises ValueError for fewer than `least` gold entities."""
+        that costs none of it (see `best_settings`), in the config of `nlp` too (see `settle`); calibrate what is shown.
+        RETURNS: them and the F1. Raises ValueError for fewer than `least` gold entities."""
         known = [(x, gold) for x in examples if (gold := self.gold(x)) is not None]
-        spans = [(gold.scope, self.gold_spans(example.reference)) for example, gold in known]
-        total = sum(len({(x.start, x.end, x.label) for x in xs if s.is_scored(x.label_)}) for s, xs in spans)
-        if not total:  # which has those, too, that cannot be predicted
-            raise ValueError("Expected examples with gold entities to tune on, but found none.")
+        total = sum(count_scored(gold, self.gold_spans(x.reference)) for x, gold in known)  # also what cannot be found
         check_positives(total, least, name=self.name, what="gold entities")
-        found = self._predict([example.predicted for example, _ in known], -BIAS_LIMIT)
-        flat = self.spans_key is None
-        best = best_settings(found, [gold for _, gold in known], self.labels, total=total, flat=flat)
+        found, golds = self._predict([x.predicted for x, _ in known], -BIAS_LIMIT), [gold for _, gold in known]
+        best = best_settings(found, golds, self.labels, total=total, flat=self.spans_key is None)
         self.settle(nlp, **{name: value for name, value in best.items() if name in self.cfg})
-        return best
+        judged = judged_spans(found, golds, self.labels, best, before=-BIAS_LIMIT, flat=self.spans_key is None)
+        return {**best, **(self.fit_calibration(*judged, nlp=nlp, least=least) if calibrate else {})}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         if self.scorer is None:

@@ -24,8 +24,8 @@ from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
 from .units.asked import Gold, Units, UnitSurvey
-from .units.classifier import UnitClassifier
 from .units.pairs import gold_relations, suggested_pairs, training_pairs
+from .units.tuning import Classes, Scores, ThresholdClassifier
 
 MODEL = model_block("spacy-luke.EntityClassifier.v1")
 TOKENS = ("pair", "mention")
@@ -50,7 +50,7 @@ class FoundRelations:
     probability_R: NDArray[np.float64]
 
 
-class LukeRelation(UnitClassifier):
+class LukeRelation(ThresholdClassifier):
     """Finds relations between a Doc's mentions and writes them to `doc._.luke_relations`. A Doc with given pairs
     (`doc._.luke_pairs`) is asked about these, and the getter is not asked."""
 
@@ -182,7 +182,7 @@ class LukeRelation(UnitClassifier):
     def _read(self, batch: EntityBatch, logits_UL: Tensor) -> NDArray[np.float64]:
         """A row (document, pair, class, probability) for each relation found."""
         if self.multi_label:
-            probability_UL = logits_UL.sigmoid()
+            probability_UL = self.calibrated_logits(logits_UL).sigmoid()
             unit, label = torch.nonzero(probability_UL > self.threshold, as_tuple=True)
         else:
             probability_UL = logits_UL.softmax(-1)
@@ -191,6 +191,8 @@ class LukeRelation(UnitClassifier):
             if self.has_none:
                 unit, label = unit[label > 0], label[label > 0]
         probability = probability_UL[unit, label].numpy()
+        if not self.multi_label:
+            probability = self.calibrated(probability)
         numbers = unit.numpy()
         return np.stack([batch.owner_U()[numbers], batch.number_U()[numbers], label.numpy(), probability], 1)
 
@@ -255,9 +257,22 @@ class LukeRelation(UnitClassifier):
         checkpoint.task = self.encoder.kind.pair_task
         return checkpoint
 
-    def check_threshold(self) -> None:
-        if not self.multi_label:
-            raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
+    # ---- the threshold
+
+    @property
+    def has_threshold(self) -> bool:
+        return self.multi_label
+
+    def has_label(self, gold: Classes) -> NDArray[np.bool_]:
+        return np.asarray(gold > 0 if self.multi_label or self.has_none else gold >= 0)
+
+    def shown_scores(self, logits_UL: Scores, gold: Classes) -> tuple[Scores, NDArray[np.bool_]]:
+        if self.multi_label:
+            return super().shown_scores(logits_UL, gold)
+        known_U = np.isfinite(logits_UL[:, 0]) & (gold >= 0)
+        probability_U, best_U = (x.numpy() for x in torch.from_numpy(logits_UL[known_U]).softmax(-1).max(-1))
+        shown_U = best_U > 0 if self.has_none else np.ones(len(best_U), dtype=np.bool_)
+        return probability_U[shown_U], (best_U == gold[known_U])[shown_U]
 
 
 make_luke_relation = register(

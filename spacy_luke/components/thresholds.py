@@ -45,6 +45,27 @@ def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: in
     return best[2], best[0]
 
 
+def precise_threshold(
+    probability: np.ndarray, gold: np.ndarray, *, total: int, precision: float, least: int = 0
+) -> tuple[float, float, float]:
+    """The lowest threshold at which at least a share `precision` of what is found is right, and `least` things are
+    found; that share, and the micro F1. The arrays and `total` are those of `best_label_threshold`. Raises ValueError
+    where there is none."""
+    most = (0.0, 0.0)
+    for threshold in THRESHOLDS:
+        chosen = probability > threshold
+        found, right = int(chosen.sum()), int((chosen & gold).sum())
+        if not found or found < least:
+            break
+        if right / found >= precision:
+            return threshold, right / found, 2 * right / (found + total)
+        most = max(most, (right / found, threshold))
+    raise ValueError(
+        f"No threshold finds at least {max(least, 1)} labels of which {100 * precision:g} % are right: expected a "
+        f"--precision of {most[0]:.3f} or less, which the threshold {most[1]:g} has, or more dev data."
+    )
+
+
 def best_by_score(
     proc: Any, setting: str, thresholds: Iterable[float], examples: Sequence[Example], found: Any, *, metric: str
 ) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import SpanGroupGetter, WordRange, align_mention
 from .units.asked import Gold, Units, UnitSurvey
-from .units.classifier import UnitClassifier, sigmoid
+from .units.tuning import Scores, ThresholdClassifier
 
 MODEL = model_block("spacy-luke.EntityClassifier.v1")
 SCORES = {
@@ -32,7 +32,7 @@ SCORES = {
 }
 
 
-class LukeTyper(UnitClassifier):
+class LukeTyper(ThresholdClassifier):
     """Gives each mention the types that hold for it, with their probabilities, in `span._.luke_types`.
 
     Gold: `doc.spans["luke_types"]`, for each type of a mention a span with that label; a mention without any has a span
@@ -142,7 +142,7 @@ class LukeTyper(UnitClassifier):
     ) -> None:
         for doc, (mentions, logits) in zip(docs, predictions):
             with np.errstate(over="ignore"):
-                probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
+                probabilities = 1 / (1 + np.exp(-self.calibrated_logits(logits.astype(np.float64))))
             labels: dict[WordRange, str] = {}
             for (start, end), row in zip(mentions, probabilities):
                 chosen = row > self.threshold
@@ -155,11 +155,10 @@ class LukeTyper(UnitClassifier):
             if self.set_label:
                 _relabel(doc, labels, key=self.getter.key if isinstance(self.getter, SpanGroupGetter) else None)
 
-    def probabilities(self, doc: Doc, asked: Units) -> NDArray[np.float32]:
+    def probabilities(self, logits_UL: Scores) -> Scores:
         """As of any unit, but 1 where `always_best` gives the type."""
-        logits_UL = self.logits(doc, asked)
-        probability_UL = sigmoid(logits_UL)
-        if self.always_best and len(asked):
+        probability_UL = super().probabilities(logits_UL)
+        if self.always_best and len(logits_UL):
             best_U1 = logits_UL.max(1, keepdims=True)
             probability_UL[(logits_UL == best_U1) & (best_U1 > -np.inf)] = 1.0
         return probability_UL

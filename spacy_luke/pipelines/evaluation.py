@@ -12,18 +12,21 @@ from tqdm import tqdm
 from ..components.base import LukeComponent, find_component
 from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
+from ..scorers.reliability import Reliability, measure_reliability
 from .gold import Given, luke_components, read_gold
-from .score_tables import Scores, ScoreTable, make_table, missing_gold
+from .score_tables import Scores, ScoreTable, judge_of, make_table, missing_gold
 
 
 @dataclass(frozen=True)
 class ComponentScores:
-    """table: has no totals where the gold lacks what the component is scored on, and `missing` then says what."""
+    """table: has no totals where the gold lacks what the component is scored on, and `missing` then says what.
+    reliability: how often what is shown is right, by its score; None of a component without scores of its own."""
 
     name: str
     scores: Scores
     table: ScoreTable
     missing: str
+    reliability: Reliability | None = None
 
 
 @dataclass(frozen=True)
@@ -96,5 +99,9 @@ def _score(chosen: Sequence[LukeComponent | SoftTextCategorizer], examples: Sequ
                     "choose one with --component."
                 )
             names.update(found)
-        scored.append(ComponentScores(proc.name, found, table, missing_gold(proc)))
+        judge = judge_of(proc)
+        reliability = None if judge is None else measure_reliability(judge(examples))
+        if reliability is not None and table.totals:
+            found = {**found, f"{proc.name}_reliability": reliability.to_dict()}
+        scored.append(ComponentScores(proc.name, found, table, missing_gold(proc), reliability))
     return scored

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
@@ -10,12 +11,14 @@ from ..annotations import TYPES, get_pair_rows, get_queries, get_questions, get_
 from ..components.base import LukeComponent
 from ..components.cloze import LukeCloze
 from ..components.linker.component import LukeLinker
+from ..components.mentions import SpanGroupGetter
 from ..components.ner import LukeNER
 from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
 from ..scorers.linking import link_rows
+from ..scorers.reliability import Judge, Reliability, judge_entities, judge_links, judge_relations, judge_types
 
 Scores = dict[str, Any]
 ScoreRow = tuple[str, ...]
@@ -57,6 +60,27 @@ def make_table(proc: LukeComponent | SoftTextCategorizer, scores: Scores, golds:
     # soft_textcat is scored by spaCy, which gives nothing where there is no gold
     known = scores or isinstance(proc, SoftTextCategorizer)
     return task.make(proc, scores, golds) if task is not None and known else None
+
+
+def judge_of(proc: LukeComponent | SoftTextCategorizer) -> Judge | None:
+    """Reads of predicted Docs which of the component's scores are right; None of one whose scores are not judged."""
+    if isinstance(proc, LukeNER):
+        return partial(judge_entities, spans_key=proc.spans_key)
+    if isinstance(proc, LukeLinker):
+        return partial(judge_links, spans_key=proc.getter.key if isinstance(proc.getter, SpanGroupGetter) else None)
+    if isinstance(proc, LukeTyper):
+        return judge_types
+    return judge_relations if isinstance(proc, LukeRelation) else None
+
+
+def reliability_rows(reliability: Reliability) -> list[ScoreRow]:
+    """A row for each bin of scores, and the expected calibration error."""
+    rows: list[ScoreRow] = [
+        (f"{one.low:.1f} to {one.high:.1f}", f"{one.score:.3f}", f"{one.right:.3f}", f"{one.n:,}")
+        for one in reliability.bins
+    ]
+    error = "" if reliability.ece is None else f"{reliability.ece:.3f}"
+    return [*rows, ("calibration error", "", error, f"{reliability.n:,}")]
 
 
 def missing_gold(proc: LukeComponent | SoftTextCategorizer) -> str:

@@ -1,16 +1,19 @@
-"""The threshold of a component, or its bias, that is best on dev data, set in the saved pipeline."""
+"""The threshold of a component, or its bias, that is best on dev data, and the calibration of its scores, set in the
+saved pipeline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import spacy
 from spacy.language import Language
 from spacy.training import Example
 
 from ..components.base import LukeComponent, find_component
-from ..components.relation import LukeRelation
+from ..components.calibration import Calibrated
 from ..components.settings import changed_settings
+from ..components.units.tuning import ThresholdClassifier
 from ..stores.atomic import write_atomically
 from .gold import Given, luke_components, read_gold
 from .saving import check_replaceable, save
@@ -20,8 +23,8 @@ LEAST = 50  # positives that a threshold is chosen from
 
 @dataclass(frozen=True)
 class Tuned:
-    """component: its name; setting, value, before: what was changed; more: other settings that were, with their values;
-    scores: what all of them give on the dev data."""
+    """component: its name; setting, value, before: what was changed; more: other settings that were, with their values,
+    and those of the calibration; scores: what all of them give on the dev data."""
 
     component: str
     setting: str
@@ -39,31 +42,45 @@ def tune_pipeline(
     gold_sentences: bool = False,
     gold_mentions: bool = False,
     least: int = LEAST,
+    precision: float | None = None,
+    calibrate: bool = True,
     output: Path | None = None,
 ) -> Tuned:
     """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with
-    multi_label) or "no answer", and save it in the pipeline's config.
+    multi_label) or "no answer", calibrate the scores of entities, types and relations, and save both in the pipeline's
+    config.
 
     pipeline: a folder or a name. data: gold documents that it was not trained on. component: its name, where several
     have a threshold. gold_sentences: words and sentence boundaries are the file's; gold_mentions: so are mentions, or
-    pairs. least: positives that are needed. output: folder of a new pipeline, None: change this one. Raises ValueError
-    before anything is written.
+    pairs. least: positives that are needed. precision: of types and relations the lowest threshold at which this share
+    of what is found is right. calibrate: whether to. output: folder of a new pipeline, None: change this one. Raises
+    ValueError before anything is written.
     """
     _check_output(pipeline, output)
     nlp = spacy.load(pipeline)
     proc = _find_tunable(nlp, component)
     if gold_mentions and not hasattr(proc, "getter"):
         raise ValueError(f"'{proc.name}' takes no mentions: leave --gold-mentions out.")
+    if precision is not None and not (isinstance(proc, ThresholdClassifier) and proc.has_threshold):
+        raise ValueError(
+            f"'{proc.name}' has no threshold that is chosen by precision: leave --precision out, or name a luke_typer, "
+            "or a luke_relation with multi_label, by --component."
+        )
     before, on_file = dict(proc.cfg), changed_settings(proc.configured, proc.cfg)
     golds = read_gold(nlp, data, Given(sentences=gold_sentences))
     examples = prepare_examples(nlp, proc, golds, gold_mentions=gold_mentions)
-    options = {"gold_mentions": True} if gold_mentions else {}
+    options: dict[str, Any] = {"gold_mentions": True} if gold_mentions else {}
+    options |= {"calibrate": calibrate} if isinstance(proc, Calibrated) else {}
+    options |= {} if precision is None else {"precision": precision}
     found: dict[str, float] = proc.tune(examples, nlp=nlp, least=least, **options)
+    settings = [key for key in found if key in before]
+    if not settings:  # relations with one label each, of which there is no threshold
+        raise ValueError(f"'{proc.name}' shows fewer than {least} relations: too few to calibrate their scores.")
     if output is not None:
         save(nlp, output)
     else:
         _change(nlp, proc, Path(pipeline), rewrite=bool(on_file))
-    setting, *others = (key for key in found if key in before)
+    setting, *others = settings
     more = {key: found.pop(key) for key in others}
     return Tuned(proc.name, setting, found.pop(setting), before[setting], found, more)
 
@@ -108,7 +125,7 @@ def _find_tunable(nlp: Language, name: str | None) -> LukeComponent:
 
 
 def _has_one_label(proc: LukeComponent) -> bool:
-    return isinstance(proc, LukeRelation) and not proc.cfg["multi_label"]
+    return isinstance(proc, ThresholdClassifier) and not proc.has_threshold
 
 
 def _change(nlp: Language, proc: LukeComponent, folder: Path, *, rewrite: bool) -> None:

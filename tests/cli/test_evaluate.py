@@ -49,11 +49,15 @@ def test_own_entities_are_right(entities, options):
     docs, key, folder = entities
     metrics = folder / "new" / "metrics.json"
     result, text = run("evaluate", folder / "pipeline", folder / "gold.spacy", "--output", metrics, *options)
-    assert result.exit_code == 0, result
+    assert result.exit_code == 0, result.output
     gold = sum(len(doc.ents if key is None else doc.spans[key]) for doc in docs)
     assert re.search(rf"all 100\.00 100\.00 100\.00 {gold}\b", text), text
     scores = srsly.read_json(metrics)
     assert scores["ents_f" if key is None else "spans_sc_f"] == 1.0
+    reliability = scores["luke_ner_reliability"]
+    assert reliability["n"] == sum(x["n"] for x in reliability["bins"]) == gold
+    assert [x["right"] for x in reliability["bins"]] == [1.0] * len(reliability["bins"])
+    assert f"calibration error {reliability['ece']:.3f} {gold}" in text
     assert scores["words"] == sum(map(len, docs))
     assert scores["words_per_second"] > 0
 

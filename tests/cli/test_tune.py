@@ -67,11 +67,61 @@ def test_a_new_pipeline(saved, tmp_path, name, key, metric):
     assert nlp.config["components"][name][key] == value
     if name == "luke_typer":
         assert value < before.get_pipe(name).cfg[key] == 0.98
+    if name != "luke_qa":
+        fitted = {key: nlp.config["components"][name][key] for key in ("temperature", "shift")}
+        assert fitted != {"temperature": 1.0, "shift": 0.0}
+        assert all(f"{key} = {x:g}" in text for key, x in fitted.items())
+        assert {key: nlp.get_pipe(name).cfg[key] for key in fitted} == fitted
     score = nlp.evaluate(read_gold(nlp, saved / "dev.spacy"))[metric]
     assert f"{metric} on {saved}/dev.spacy, end to end: {100 * score:.2f}" in text.replace("\n", " ")
     assert score >= before.evaluate(read_gold(before, saved / "dev.spacy"))[metric]
     others = [pipe for pipe in nlp.pipe_names if pipe.startswith("luke_") and pipe != name]
     assert all(nlp.get_pipe(pipe).cfg == before.get_pipe(pipe).cfg for pipe in others)
+
+
+def test_by_precision(saved, tmp_path):
+    """The lowest threshold that is precise enough; an error where none is, or where there is no threshold."""
+    arguments = (saved / "pipeline", saved / "dev.spacy", "--force", "--output", tmp_path / "tuned", "--component")
+    result, text = run(*arguments, "luke_typer", "--precision", 0.5)
+    assert result.exit_code == 0, result.output
+    nlp = spacy.load(tmp_path / "tuned")
+    scores = nlp.evaluate(read_gold(nlp, saved / "dev.spacy"))
+    assert scores["types_micro_p"] >= 0.5
+    assert f"types_micro_p on {saved}/dev.spacy, end to end: {100 * scores['types_micro_p']:.2f}" in text
+    result, text = run(*arguments, "luke_relation", "--precision", 1)
+    assert result.exit_code == 1
+    assert "expected a --precision of " in text
+    result, text = run(*arguments, "luke_ner", "--precision", 0.5)
+    assert result.exit_code == 1
+    assert "'luke_ner' has no threshold that is chosen by precision" in text
+
+
+def test_without_calibration(saved, tmp_path):
+    arguments = (saved / "pipeline", saved / "dev.spacy", "--force", "--no-calibrate", "--output", tmp_path / "tuned")
+    result, text = run(*arguments, "--component", "luke_ner")
+    assert result.exit_code == 0, result.output
+    assert "temperature" not in text
+    assert spacy.load(tmp_path / "tuned").get_pipe("luke_ner").temperature == 1.0
+
+
+def test_one_label_a_pair(tmp_path):
+    """Relations with one label each have no threshold; when they are named, their scores are calibrated."""
+    nlp = make_pipeline("luke_ner", "luke_relation", luke_relation={"none": "no"})
+    golds = [as_gold(doc) for doc in annotate(nlp)]
+    for gold in golds[::2]:
+        gold._.luke_relations = []
+    write_docbin([one for gold in golds for one in copies(gold, 3)], tmp_path / "dev.spacy")
+    nlp.to_disk(tmp_path / "pipeline")
+    arguments = (tmp_path / "pipeline", tmp_path / "dev.spacy", "--force", "--component", "luke_relation")
+    result, text = run(*arguments)
+    assert result.exit_code == 0, result.output
+    tuned = spacy.load(tmp_path / "pipeline")
+    fitted = tuned.get_pipe("luke_relation").temperature
+    assert f"'luke_relation': temperature = {fitted:g} (before: 1)" in text
+    assert fitted != 1.0
+    result, text = run(*arguments, "--no-calibrate")
+    assert result.exit_code == 1
+    assert "gives each pair one label (multi_label = false), so it has no threshold" in text
 
 
 @pytest.mark.parametrize(("name", "metric"), [("luke_typer", "types_micro_f"), ("luke_relation", "relations_f")])

@@ -22,8 +22,15 @@ from tests.tiny import SENTENCES
 SETTINGS = {
     "luke_encoder": {"overlap": 24, "batch_size": 512, "listener_weight": 0.5},
     "luke_ner": {"none_bias": 100.0, "batch_size": 77, "overwrite": True, "context": "sentence", "max_span_words": 2},
-    "luke_typer": {"threshold": 0.25, "batch_size": 77, "always_best": False, "set_label": True, "focus": 1.0},
-    "luke_relation": {"threshold": 0.25, "batch_size": 77, "context": "sentence", "overlap": 24},
+    "luke_typer": {
+        "temperature": 2.0,
+        "threshold": 0.25,
+        "batch_size": 77,
+        "always_best": False,
+        "set_label": True,
+        "focus": 1.0,
+    },
+    "luke_relation": {"shift": -0.5, "threshold": 0.25, "batch_size": 77, "context": "sentence", "overlap": 24},
     "luke_qa": {"no_answer_threshold": -3.0, "n_best": 5, "max_answer_pieces": 7, "cut_questions": True},
     "luke_cloze": {"stride": 12, "batch_size": 77},
     "luke_linker": {"threshold": 0.75, "max_candidates": 3, "inference": "local", "use_given": False, "overlap": 12},

@@ -3,7 +3,7 @@
 E spans of a batch or a Doc, K spans that are encoded, L classes, the first of them "none".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,9 +48,23 @@ class FoundSpans:
     def above(self, bias: float, *, flat: bool, chance: float = 0.0) -> list[tuple[int, int, int]]:
         """Words and class of the spans with this bias for "none" and this chance at least; flat: without overlap, the
         best first."""
+        return self._places(self._chosen(bias, flat=flat, chance=chance))
+
+    def shown(
+        self, bias: float, *, before: float, flat: bool, chance: float = 0.0
+    ) -> tuple[list[tuple[int, int, int]], list[float]]:
+        """The spans that are `above` this bias, and the probability that each has with it. before: the bias that the
+        probabilities were read with."""
+        chosen = self._chosen(bias, flat=flat, chance=chance)
+        probability = self.probability_E[chosen]
+        none = probability * np.exp(before - self.margin_E[chosen])  # the probability of "none", before
+        return self._places(chosen), (probability / (1 + none * np.expm1(bias - before))).tolist()
+
+    def _chosen(self, bias: float, *, flat: bool, chance: float) -> NDArray[np.int64]:
         chosen = np.flatnonzero((self.margin_E > bias) & (self.chance_E >= chance))
-        if flat:
-            chosen = chosen[greedy_flat(self.start_E[chosen], self.end_E[chosen], self.logit_E[chosen])]
+        return chosen[greedy_flat(self.start_E[chosen], self.end_E[chosen], self.logit_E[chosen])] if flat else chosen
+
+    def _places(self, chosen: NDArray[np.int64]) -> list[tuple[int, int, int]]:
         return list(zip(*(x[chosen].tolist() for x in (self.start_E, self.end_E, self.label_E)), strict=True))
 
 
@@ -100,8 +114,10 @@ def best_settings(
     proposal_threshold that costs at most MOST_LOSS of it; and ents_f, the F1 of both.
 
     found: with the bias -BIAS_LIMIT and without threshold. labels: of the classes from 1; total: how many gold spans
-    count, also of those that cannot be predicted.
+    count, also of those that cannot be predicted. Raises ValueError where there are none.
     """
+    if not total:
+        raise ValueError("Expected examples with gold entities to tune on, but found none.")
 
     def f1(bias: float, chance: float) -> float:
         chosen = [one.above(bias, flat=flat, chance=chance) for one in found]
@@ -117,3 +133,27 @@ def best_settings(
     scores = ((chance, f1(bias, chance)) for chance in CHANCES)
     chance, score = next(one for one in scores if one[1] >= best - MOST_LOSS)
     return {"none_bias": bias, "proposal_threshold": chance, "ents_f": score}
+
+
+def judged_spans(
+    found: Sequence[FoundSpans],
+    golds: Sequence[SpanGold],
+    labels: Sequence[str],
+    settings: Mapping[str, float],
+    *,
+    before: float,
+    flat: bool,
+) -> tuple[list[float], list[bool]]:
+    """The probabilities of the spans that are shown with the settings that `best_settings` has found, and whether each
+    is gold; without those of which the gold says nothing. labels: of the classes from 1; before: the bias that the
+    spans were found with."""
+    bias, chance = settings["none_bias"], settings.get("proposal_threshold", 0.0)
+    scores: list[float] = []
+    right: list[bool] = []
+    for one, gold in zip(found, golds, strict=True):
+        places, probabilities = one.shown(bias, before=before, flat=flat, chance=chance)
+        score_of = {(a, b, labels[number - 1]): x for (a, b, number), x in zip(places, probabilities, strict=True)}
+        gold_spans, known = scored_spans(gold.scope, gold.spans, set(score_of), nested=not flat)
+        scores += [score_of[span] for span in sorted(known)]
+        right += [span in gold_spans for span in sorted(known)]
+    return scores, right

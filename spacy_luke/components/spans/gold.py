@@ -101,6 +101,11 @@ def read_gold_spans(
     return SpanGold(allowed, own, scope, gold, allowed.number(rest), nested, unknown_W)
 
 
+def count_scored(gold: SpanGold, spans: Sequence[Span]) -> int:
+    """How many gold spans are to be found, with those that cannot be predicted."""
+    return len({(x.start, x.end, x.label) for x in spans if gold.scope.is_scored(x.label_)})
+
+
 def _unknown_words(example: Example) -> NDArray[np.int64] | None:
     """Prefix sums of words without annotation, (W + 1,); None where there is none."""
     unknown_W = [value in (None, 0) for value in example.get_aligned("ENT_IOB")]

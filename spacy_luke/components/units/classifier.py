@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -29,14 +28,13 @@ from ..base import LukeComponent
 from ..extents import WindowSettings
 from ..factories import Function, Setting
 from ..mentions import MentionGetter
-from ..thresholds import best_label_threshold, check_found, check_positives
 from .asked import Gold, Units, UnitSurvey
-from .gold_classes import class_numbers, class_table, is_known, is_sure, unknown_labels
+from .gold_classes import class_numbers, class_table, is_known, unknown_labels
 from .inputs import Input, unit_items
 
 
 class UnitClassifier(WindowSettings, LukeComponent):
-    """Predicts, learns, counts and tunes. What a task says for itself: which units a Doc has (`asked`), what is gold of
+    """Predicts, learns and counts. What a task says for itself: which units a Doc has (`asked`), what is gold of
     them (`read_gold`), how predictions are read and written, and its words.
 
     label_noun, unit_noun, mention_noun, gold_noun: what messages call a label, the units, their mentions, and what is
@@ -199,9 +197,10 @@ class UnitClassifier(WindowSettings, LukeComponent):
         """What is asked about the predicted Doc, in training where None is given; what the units are by gold, (U, L),
         or (U,) where each has one class (see `gold_classes`); and why other gold is not among them."""
         found = self.read_gold(example, asked)
-        return found.units, self._classes(example, found, AllowedClasses(len(self.classes))), found.missing
+        allowed = AllowedClasses(len(self.classes))
+        return found.units, self.classes_of(example, found, allowed), found.missing
 
-    def _classes(self, example: Example, found: Gold, allowed: AllowedClasses) -> np.ndarray:
+    def classes_of(self, example: Example, found: Gold, allowed: AllowedClasses) -> np.ndarray:
         scope, classes = get_scope(example.reference, self.scope_task), self.classes
         for u, label in unknown_labels(found, classes, scope):
             words = " and ".join(repr(example.predicted[a:b].text) for a, b in found.units.places(u))
@@ -220,7 +219,7 @@ class UnitClassifier(WindowSettings, LukeComponent):
             if not self.teaches(example):
                 continue
             found = self.read_gold(example)
-            asked, gold = found.units, self._classes(example, found, allowed)
+            asked, gold = found.units, self.classes_of(example, found, allowed)
             if not get_scope(example.reference, self.scope_task).is_full:  # what teaches nothing is not encoded
                 asked, gold = asked.only(is_known(gold).tolist()), gold[is_known(gold)]
             items += self.items(example.predicted, asked, owner=i, task=task, gold=gold)
@@ -292,59 +291,3 @@ class UnitClassifier(WindowSettings, LukeComponent):
         checkpoint = self.with_classifier(super().to_checkpoint())
         checkpoint.labels, checkpoint.task = list(self.labels), self.task
         return checkpoint
-
-    # ---- the threshold
-
-    def check_threshold(self) -> None:
-        """Raises ValueError where the component decides without one."""
-
-    def logits(self, doc: Doc, asked: Units) -> NDArray[np.float32]:
-        """Of each unit and class (U, L), -inf of a unit that cannot be encoded."""
-        logits_UL = np.full((len(asked), len(self.classes)), -np.inf, dtype=np.float32)
-        for batch, rows_UL in self.scored([doc], [asked], [[]]):
-            logits_UL[batch.number_U()] = rows_UL.numpy()
-        return logits_UL
-
-    def probabilities(self, doc: Doc, asked: Units) -> NDArray[np.float32]:
-        """Of each unit and class (U, L), which do not exclude one another; 0 of a unit that cannot be encoded."""
-        return sigmoid(self.logits(doc, asked))
-
-    def tune(
-        self,
-        examples: Sequence[Example],
-        *,
-        nlp: Language | None = None,
-        gold_mentions: bool = False,
-        least: int = 0,
-    ) -> dict[str, float]:
-        """Set the threshold that gives the best micro F1 (of typing: the loose one) on examples, dev data never trained
-        on.
-
-        Labels are those of what is asked about the predicted Docs; others are missed, as the scorers count.
-        gold_mentions: the units are those of training instead. nlp: pipeline whose config gets the threshold (see
-        `settle`). RETURNS: it and the F1 that it gives; of equal ones the nearest to 0.5. Raises ValueError for fewer
-        than `least` gold labels of such units.
-        """
-        self.check_threshold()
-        found, golds, total = [], [], 0
-        for example in filter(self.has_gold, examples):
-            gold = self.read_gold(example, None if gold_mentions else self.asked_and_known(example))
-            total += self.gold_total(example, gold)
-            gold_UL = self._classes(example, gold, AllowedClasses(len(self.classes)))
-            sure_UL = is_sure(gold_UL, self.classes, get_scope(example.reference, self.scope_task))
-            found.append(self.probabilities(example.predicted, gold.units)[sure_UL])
-            golds.append(gold_UL[sure_UL] > 0)
-        what = f"gold {self.label_noun}s"
-        if not total:
-            raise ValueError(f"Expected examples with {what} to tune on, but found none.")
-        check_found(golds, total, name=self.name, what=what, where=f"of {self.mention_noun} that the pipeline finds")
-        right = np.concatenate(golds)
-        check_positives(int(right.sum()), least, name=self.name, what=f"{what} of {self.unit_noun}")
-        threshold, f1 = best_label_threshold(np.concatenate(found), right, total=total)
-        self.settle(nlp, threshold=threshold)
-        return {"threshold": threshold, self.metric: f1}
-
-
-def sigmoid(logits_UL: NDArray[np.float32]) -> NDArray[np.float32]:
-    probability_UL: NDArray[np.float32] = torch.from_numpy(logits_UL).sigmoid().numpy()
-    return probability_UL
