@@ -96,6 +96,15 @@ def test_registered_names_exist(name):
     assert any(registry.has(kind, name) for kind in kinds)
 
 
+def test_messages_are_those_of_the_code():
+    """What docs/howto/trouble.md says that messages have, the sources have."""
+    told = TEXTS["docs/howto/trouble.md"].partition("## What is said")[2].partition("## ")[0]
+    messages = re.findall(r"^\| `([^`]+)` \|", told, re.MULTILINE)
+    sources = "".join(path.read_text(encoding="utf8") for path in (ROOT / "spacy_luke").rglob("*.py"))
+    assert len(messages) > 5
+    assert [message for message in messages if message not in sources] == []
+
+
 def test_readme_is_short():
     assert len(TEXTS["README.md"].splitlines()) <= README_LINES
 
