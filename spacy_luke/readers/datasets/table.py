@@ -17,8 +17,10 @@ from .elevant import read_elevant
 from .ernie import read_ernie_fewrel, read_ernie_tacred
 from .fewrel import read_fewrel
 from .glue import read_glue
+from .gum import read_gum_names
 from .kilt import read_kilt
 from .knowledge_net import read_knowledge_net
+from .litbank import read_litbank
 from .nif import read_nif
 from .open_entity import read_open_entity
 from .record_cloze import read_record
@@ -51,9 +53,11 @@ DATASETS = {
     "fewrel": Dataset(read_fewrel, ("text",)),
     "figer": Dataset(read_open_entity, ("text",), has_text=True),
     "glue": Dataset(read_glue, ("task", "damaged")),
+    "gum_names": Dataset(read_gum_names, titled=True),
     "kbp37": Dataset(read_kbp37, ("text",), has_text=True),
     "kilt": Dataset(read_kilt, has_text=True),
     "knowledge_net": Dataset(read_knowledge_net, ("pronouns",), has_text=True, titled=True),
+    "litbank": Dataset(read_litbank, ("kinds",), titled=True),
     "nif": Dataset(read_nif, has_text=True),
     "open_entity": Dataset(read_open_entity, ("text",), has_text=True),
     "record": Dataset(read_record, has_text=True),
