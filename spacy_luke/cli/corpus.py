@@ -44,6 +44,7 @@ def corpus_command(
         None, help="docred: all pairs of mentions carry a relation, or the first."
     ),
     pronouns: str | None = typer.Option(None, help="knowledge_net: leave out facts of he, she and the like, or keep."),
+    kinds: str | None = typer.Option(None, help="litbank: all mentions, or only names."),
     task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
     damaged: str | None = typer.Option(None, help="glue: lines that are no lines: error, or skip with a warning."),
     part: str | None = typer.Option(
@@ -75,6 +76,7 @@ def corpus_command(
         "text": text,
         "mention_pairs": mention_pairs,
         "pronouns": pronouns,
+        "kinds": kinds,
         "task": task,
         "damaged": damaged,
         "links": links,

@@ -28,7 +28,7 @@ from .calibration import Calibrated
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import blocked_words, write_entities
-from .spans.found import BIAS_LIMIT, FoundSpans, best_settings, judged_spans, on_host, read_spans
+from .spans.found import BIAS_LIMIT, FoundSpans, best_settings, judged_spans, make_spans, on_host, read_spans
 from .spans.gold import (
     SpanGold,
     SpanSurvey,
@@ -66,6 +66,9 @@ class LukeNER(Calibrated, WindowSettings, LukeComponent):
         "`null`: entities without overlap in `doc.ents`, the best first; a name: all of them, nested or overlapping, "
         "in `doc.spans[name]`. Where another component writes `doc.ents` too, `[training.score_weights]` must name "
         "`spans_NAME_f` for the group to count",
+    )
+    set_ents: Setting[bool] = Setting(
+        False, "with `spans_key`: whether `doc.ents` gets entities without overlap, the best first, beside the group"
     )
     none_bias: Setting[float] = Setting(
         0.0,
@@ -188,11 +191,12 @@ class LukeNER(Calibrated, WindowSettings, LukeComponent):
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
         key = self.spans_key
         for doc, found in zip(docs, predictions):
-            if key is None:
+            if key is not None:
+                spans = self._spans(doc, found, np.arange(len(found.start_E)))
+                scores = self.calibrated(found.probability_E).astype("float32")
+                doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores})
+            if key is None or self.set_ents:
                 self._set_entities(doc, found)
-                continue
-            spans, scores = self._spans(doc, found, np.arange(len(found.start_E))), self.calibrated(found.probability_E)
-            doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores.astype("float32")})
 
     def _set_entities(self, doc: Doc, found: FoundSpans) -> None:
         before = [] if self.overwrite else list(doc.ents)
@@ -204,14 +208,8 @@ class LukeNER(Calibrated, WindowSettings, LukeComponent):
         chosen = greedy_flat(found.start_E[candidates], found.end_E[candidates], found.logit_E[candidates])
         write_entities(doc, [*before, *self._spans(doc, found, candidates[chosen])])
 
-    def _spans(self, doc: Doc, found: FoundSpans, chosen: np.ndarray) -> list[Span]:
-        spans = []
-        for i, score in zip(chosen.tolist(), self.calibrated(found.probability_E[chosen]).tolist()):
-            label = self.cfg["labels"][int(found.label_E[i]) - 1]
-            span = Span(doc, int(found.start_E[i]), int(found.end_E[i]), label=label)
-            span._.luke_score = score
-            spans.append(span)
-        return spans
+    def _spans(self, doc: Doc, found: FoundSpans, chosen: NDArray[np.int64]) -> list[Span]:
+        return make_spans(doc, found, chosen, self.labels, scores=self.calibrated(found.probability_E[chosen]))
 
     # ---- training
 
@@ -328,17 +326,19 @@ class LukeNER(Calibrated, WindowSettings, LukeComponent):
         total = sum(count_scored(gold, self.gold_spans(x.reference)) for x, gold in known)  # also what cannot be found
         check_positives(total, least, name=self.name, what="gold entities")
         found, golds = self._predict([x.predicted for x, _ in known], -BIAS_LIMIT), [gold for _, gold in known]
-        best = best_settings(found, golds, self.labels, total=total, flat=self.spans_key is None)
+        flat = self.spans_key is None or self.set_ents
+        best = best_settings(found, golds, self.labels, total=total, flat=flat)
         self.settle(nlp, **{name: value for name, value in best.items() if name in self.cfg})
-        judged = judged_spans(found, golds, self.labels, best, before=-BIAS_LIMIT, flat=self.spans_key is None)
+        judged = judged_spans(found, golds, self.labels, best, before=-BIAS_LIMIT, flat=flat)
         return {**best, **(self.fit_calibration(*judged, nlp=nlp, least=least) if calibrate else {})}
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         if self.scorer is None:
             return {}
         examples, key = list(examples), self.spans_key
-        scores = self.scorer(examples, spans_key=key, **kwargs)
-        return scores if key is None else with_default_names(scores, examples, spans_key=key)
+        keys = [key, None][: 1 + self.set_ents]
+        scores = {name: x for one in keys for name, x in self.scorer(examples, spans_key=one, **kwargs).items()}
+        return scores if key is None or self.set_ents else with_default_names(scores, examples, spans_key=key)
 
 
 make_luke_ner = register(

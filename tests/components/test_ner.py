@@ -4,7 +4,7 @@ import torch
 from spacy.tokens import Span
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
-from spacy.util import registry
+from spacy.util import filter_spans, registry
 
 from spacy_luke.bridge.optimizer import make_adamw
 from tests.components.recognised import MODES, TEXTS, found_in, make_examples, make_ner, make_noisy_ner, trained
@@ -143,6 +143,23 @@ def test_default_weights_score_the_group(other, gold_ents):
     score, scores = evaluate()
     assert scores["spans_sc_f"] == 0.0
     assert score == float(other and gold_ents)
+
+
+def test_group_and_entities():
+    """With set_ents the group has all, doc.ents those without overlap, and both are scored."""
+    nlp = trained(spans_key="sc")
+    nlp.get_pipe("luke_ner").cfg["set_ents"] = True
+    dev = make_examples(nlp, "sc")
+    for example in dev:
+        gold = example.reference
+        gold.set_ents(filter_spans(gold.spans["sc"]))
+        doc = nlp(gold.text)
+        assert len(doc.ents) == len(filter_spans(doc.spans["sc"]))
+        assert {(x.start, x.end, x.label_) for x in doc.ents} <= set(found_in(doc, "sc"))
+    assert any(len(example.reference.ents) < len(example.reference.spans["sc"]) for example in dev)
+    scores = nlp.evaluate(dev)
+    assert scores["spans_sc_f"] == 1.0
+    assert 0 < scores["ents_r"] <= 1.0
 
 
 IOB = {"missing": 0, "outside": 2}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from ...annotations import scored_spans
 from ...architectures.span_classifier import SpanScores
@@ -66,6 +66,19 @@ class FoundSpans:
 
     def _places(self, chosen: NDArray[np.int64]) -> list[tuple[int, int, int]]:
         return list(zip(*(x[chosen].tolist() for x in (self.start_E, self.end_E, self.label_E)), strict=True))
+
+
+def make_spans(
+    doc: Doc, found: FoundSpans, chosen: NDArray[np.int64], labels: Sequence[str], *, scores: NDArray[np.float64]
+) -> list[Span]:
+    """Spans of a Doc for the chosen ones of what is found, with their scores as `span._.luke_score`."""
+    spans = []
+    for i, score in zip(chosen.tolist(), scores.tolist()):
+        label = labels[int(found.label_E[i]) - 1]
+        span = Span(doc, int(found.start_E[i]), int(found.end_E[i]), label=label)
+        span._.luke_score = score
+        spans.append(span)
+    return spans
 
 
 def on_host(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: str) -> SpanScores:

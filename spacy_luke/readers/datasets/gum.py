@@ -18,8 +18,8 @@ def read_gum_names(path: str | Path) -> Iterator[Record]:
 
     A mention is a name where its head is a proper noun, and the name are the proper nouns around the head, without
     titles of persons: of "the former US president Bill Clinton, who" it is "Bill Clinton". In names of other things
-    than persons other words may stand between proper nouns, as in "University of Portsmouth". The title is the name of the
-    file, and of all but the first document a number.
+    than persons other words may stand between proper nouns, as in "University of Portsmouth". The title is the
+    name of the file, and from the second document on its number.
     """
     words = read_columns(path, format="gum")
     tags = read_columns(path, format="gum", word_column=TAG_COLUMN)
@@ -65,9 +65,7 @@ def _name(
     return trim_name(words, first, last + 1, person=person)
 
 
-def _next(
-    words: Sequence[str], tags: Sequence[str], place: int, limit: int, step: int, *, person: bool
-) -> int | None:
+def _next(words: Sequence[str], tags: Sequence[str], place: int, limit: int, step: int, *, person: bool) -> int | None:
     """The nearest proper noun that belongs to the name at `place`, before `limit`; at most two other words between."""
     for other in range(place + step, limit, step):
         if tags[other] in PROPER:

@@ -17,7 +17,8 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
 
     A line of the .ann is MENTION, its id, its first sentence and word, its last ones, text, type (PER, FAC, LOC, GPE,
     ORG, VEH) and kind (PROP, NOM, PRON); others tell of coreference. kinds: "all" mentions, or only "names" (PROP),
-    without articles and titles of persons. Mentions may be nested. The title is the name of the file. Raises ValueError for lines that are none, and places outside the text.
+    without articles and titles of persons. Mentions may be nested. The title is the name of the file. Raises
+    ValueError for lines that are none, and places outside the text.
     """
     check_choice("kinds", kinds, KINDS)
     path = Path(path)
@@ -33,13 +34,17 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
     mentions: dict[tuple[int, int, str], None] = {}
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            cells = decode_line(path, number, line).rstrip("\n").split("\t")
+            cells = decode_line(path, number, line).split("\t")
             if cells[0] != "MENTION":
                 continue
             if len(cells) != COLUMNS:
                 raise ValueError(f"{path}, line {number}: expected {COLUMNS} columns, but got {len(cells)}.")
+            if not all(cell.isdecimal() for cell in cells[2:6]):
+                raise ValueError(
+                    f"{path}, line {number}: expected numbers of sentences and words, but got {cells[2:6]}."
+                )
             first_sentence, first, last_sentence, last = (int(cell) for cell in cells[2:6])
-            if not (0 <= first_sentence < len(starts) and 0 <= last_sentence < len(starts)):
+            if not max(first_sentence, last_sentence) < len(starts):
                 raise ValueError(f"{path}, line {number}: expected sentences of the {len(starts)} in {text.name}.")
             start, end = edges[first_sentence] + first, edges[last_sentence] + last + 1
             if not edges[first_sentence] <= start < end <= edges[last_sentence + 1]:

@@ -12,12 +12,14 @@ PARTICLES = frozenset("al bin d' da de del della der di du el ibn la le van von"
 
 
 def trim_name(words: Sequence[str], start: int, end: int, *, person: bool) -> tuple[int, int] | None:
-    """The words [start, end) without articles and, of persons, titles and small words before them ("poor old Joe"); None
-    where nothing is left."""
-    while start < end and (words[start].lower() in ARTICLES or (person and _describes(words[start]))):
+    """The words [start, end) without articles before them, and of persons without what stands before and in their
+    titles ("US President", "poor old"); None where nothing is left."""
+    if person:
+        start = max((i + 1 for i in range(start, end) if words[i].lower() in TITLES), default=start)
+    while start < end and (words[start].lower() in ARTICLES or (person and _is_small(words[start]))):
         start += 1
     return (start, end) if start < end else None
 
 
-def _describes(word: str) -> bool:
-    return word.lower() in TITLES or (word.islower() and word not in PARTICLES)
+def _is_small(word: str) -> bool:
+    return word.islower() and word not in PARTICLES
