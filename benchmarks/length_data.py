@@ -26,18 +26,18 @@ Text = list[Sentence]  # of one document, in order
 
 def read_training(folder: Path) -> list[Text]:
     """WikiGold, half of WNUT-17's training part, and 120 documents of Re-DocRED's dev part."""
-    wikigold = _columns(folder / "wikigold/CONLL-format/data/wikigold.conll.txt", "conll2003")
-    wnut = _columns(folder / "wnut17/wnut17train.conll", "wnut")
+    wikigold = read_texts(folder / "wikigold/CONLL-format/data/wikigold.conll.txt", "conll2003")
+    wnut = read_texts(folder / "wnut17/wnut17train.conll", "wnut")
     redocred = read_docred(folder / "redocred/dev_revised.json", mention_pairs="first")
-    return [*wikigold, *wnut[::2], *(_cut_record(x) for x, _ in zip(redocred, range(120)))]
+    return [*wikigold, *wnut[::2], *(cut_record(x) for x, _ in zip(redocred, range(120)))]
 
 
 def read_conll2003(folder: Path, part: str) -> list[Text]:
-    return _columns(folder / "conll2003" / part, "conll2003")
+    return read_texts(folder / "conll2003" / part, "conll2003")
 
 
 def read_conll04_sentences(folder: Path, part: str) -> list[Text]:
-    return [_cut_record(x) for x in read_conll04(folder / "conll04" / part)]
+    return [cut_record(x) for x in read_conll04(folder / "conll04" / part)]
 
 
 def read_gum(folder: Path, part: str) -> list[Text]:
@@ -69,28 +69,28 @@ def _read_novel(path: Path) -> Text:
             sentence, first, last_sentence, last = (int(x) for x in cells[1:5])
             assert sentence == last_sentence, line
             mentions[sentence].append((first, last + 1, cells[6]))
-    return [_sentence(words, own) for words, own in zip(sentences, mentions) if words]
+    return [make_sentence(words, own) for words, own in zip(sentences, mentions) if words]
 
 
-def _columns(path: Path, format: str) -> list[Text]:
+def read_texts(path: Path, format: str) -> list[Text]:
     return [
         _cut(document.words, document.sentence_starts, [m for layer in document.layers for m in layer])
         for document in read_columns(path, format=format)
     ]
 
 
-def _cut_record(record) -> Text:
+def cut_record(record) -> Text:
     return _cut(record.words, record.sentence_starts, [(m.start, m.end, m.label) for m in record.mentions])
 
 
 def _cut(words: Sequence[str], starts: Sequence[int], mentions: Sequence[Mention]) -> Text:
     return [
-        _sentence(list(words[a:b]), [(x - a, y - a, label) for x, y, label in mentions if a <= x and y <= b])
+        make_sentence(list(words[a:b]), [(x - a, y - a, label) for x, y, label in mentions if a <= x and y <= b])
         for a, b in zip(starts, [*starts[1:], len(words)])
     ]
 
 
-def _sentence(words: list[str], mentions: Sequence[Mention]) -> Sentence:
+def make_sentence(words: list[str], mentions: Sequence[Mention]) -> Sentence:
     return Sentence(words, outermost(sorted({(a, b, MAPPED[x]) for a, b, x in mentions if x in MAPPED})))
 
 
