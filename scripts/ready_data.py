@@ -136,7 +136,7 @@ def read_names(folder: Path, docs: Iterable[Doc]) -> dict[str, list[list[str]]]:
     cities = (line.split("\t")[0] for line in _lines(folder / "cities15000.tsv"))
     firms = (
         name
-        for cells in map(lambda line: line.split("\t"), _lines(folder / "wikidata-slice.tsv"))
+        for cells in (line.split("\t") for line in _lines(folder / "wikidata-slice.tsv"))
         if cells[1] == "organization"
         for name in [cells[3], *cells[4].split("|")]
     )
