@@ -37,10 +37,6 @@ Parts = dict[str, list[Doc]]
 # What the names of the gazetteers stand for: labels of WikiGold, WNUT-17 and GUM.
 PERSONS, PLACES = ("PER", "person"), ("LOC", "location", "place")
 ORGANISATIONS = ("ORG", "corporation", "group", "organization")
-    ("PER", "person"),
-    ("LOC", "location", "place"),
-    ("ORG", "corporation", "group", "organization"),
-)
 KINDS = {label: kind[0] for kind in (PERSONS, PLACES, ORGANISATIONS) for label in kind}
 SHARE = 0.85  # of the entities that get another name
 COPIES = {"wnut17": 1, "wikigold": 1, "gum": 1}
