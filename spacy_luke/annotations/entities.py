@@ -1,11 +1,11 @@
 """Entities of mentions: those that are given as input, candidates that are given, and those that a linker weighed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from .keys import GIVEN_CANDIDATES, KNOWLEDGE, LINK_EVIDENCE, LINKED_CANDIDATES
+from .keys import GIVEN_CANDIDATES, KNOWLEDGE, LINK_EVIDENCE, LINKED_CANDIDATES, LINKED_ENTITIES
 from .rows import find_row, get_rows, set_rows
 
 
@@ -39,6 +39,25 @@ class LinkCandidate(NamedTuple):
     id: str
     prior: float
     score: float
+
+
+class LinkedEntity(NamedTuple):
+    """What a knowledge base knows of an entity; "" and () where no source told.
+
+    id: the knowledge base's own; title: what people call it, of a page of Wikipedia its title; wikidata: Q and a
+    number; types: what it is an instance of, as the source has it.
+    """
+
+    id: str
+    title: str
+    wikidata: str
+    url: str
+    description: str
+    types: tuple[str, ...]
+
+    def ids(self) -> frozenset[str]:
+        """All that it is called by data sets: its id, title and Wikidata id."""
+        return frozenset({self.id, self.title, self.wikidata} - {""})
 
 
 class LinkedMention(NamedTuple):
@@ -107,6 +126,28 @@ def get_evidence(span: Span) -> dict[str, dict[str, float]]:
 
 def set_evidence(doc: Doc, mentions: Iterable[LinkEvidence] | None) -> None:
     set_rows(doc, LINK_EVIDENCE, mentions)
+
+
+def get_entity(span: Span) -> LinkedEntity | None:
+    """What is known of the entity that exactly this mention is linked to; None where it is not linked, or where the
+    linker has no knowledge base."""
+    row = find_row(span, LINKED_ENTITIES)
+    return None if row is None else _entity_of(row[2])
+
+
+def get_entities(doc: Doc) -> dict[tuple[int, int], LinkedEntity]:
+    """The entities that mentions are linked to, by their characters [start, end)."""
+    return {(start, end): _entity_of(record) for start, end, record in get_rows(doc, LINKED_ENTITIES) or []}
+
+
+def set_entities(doc: Doc, entities: Mapping[tuple[int, int], LinkedEntity] | None) -> None:
+    """entities: by the characters [start, end) of their mentions; None takes all away."""
+    rows = None if entities is None else [[*place, one._asdict()] for place, one in sorted(entities.items())]
+    set_rows(doc, LINKED_ENTITIES, rows)
+
+
+def _entity_of(record: dict[str, Any]) -> LinkedEntity:
+    return LinkedEntity(**{**record, "types": tuple(record["types"])})
 
 
 def _known_row(size: int, number: int, row: Any) -> list[Any]:

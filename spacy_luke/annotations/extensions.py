@@ -8,10 +8,11 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from .entities import get_candidates, get_evidence, set_candidates_given, set_knowledge
+from .entities import get_candidates, get_entity, get_evidence, set_candidates_given, set_knowledge
 from .keys import (
     ANSWERS,
     CANDIDATES,
+    ENTITY,
     FILLERS,
     GIVEN_CANDIDATES,
     KNOWLEDGE,
@@ -34,8 +35,8 @@ from .scope import get_scope_table, set_scope_table
 def register_extensions() -> None:
     """Make `doc._.luke_relations`, `luke_pairs`, `luke_questions`, `luke_queries`, `luke_knowledge`,
     `luke_candidates_given`, `luke_second`, `luke_scope`, `luke_answers`, `luke_fillers`, `luke_rows` and
-    `span._.luke_score`, `span._.luke_types`, `span._.luke_candidates`, `span._.luke_evidence` known to spaCy; those
-    that others have set under these names stay."""
+    `span._.luke_score`, `span._.luke_types`, `span._.luke_candidates`, `span._.luke_evidence`,
+    `span._.luke_entity` known to spaCy; those that others have set under these names stay."""
     for name, (getter, setter) in EXTENSIONS.items():
         if not Doc.has_extension(name):
             Doc.set_extension(name, getter=getter, setter=setter)
@@ -46,6 +47,8 @@ def register_extensions() -> None:
         Span.set_extension(CANDIDATES, getter=get_candidates)
     if not Span.has_extension(LINK_EVIDENCE):
         Span.set_extension(LINK_EVIDENCE, getter=get_evidence)
+    if not Span.has_extension(ENTITY):
+        Span.set_extension(ENTITY, getter=get_entity)
 
 
 def _knowledge(doc: Doc) -> list[Any]:

@@ -15,6 +15,7 @@ from .keys import (
     KNOWLEDGE,
     LINK_EVIDENCE,
     LINKED_CANDIDATES,
+    LINKED_ENTITIES,
     PAIRS,
     QUERIES,
     QUESTIONS,
@@ -95,6 +96,17 @@ def _read_evidence(row: Any, size: int) -> list[Any]:
         for name, given in candidates
     ]
     return [*_place(start, end, size), shares]
+
+
+_RECORD = ("id", "title", "wikidata", "url", "description")
+
+
+def _read_entity(row: Any, size: int) -> list[Any]:
+    start, end, record = row
+    if not isinstance(record, dict) or set(record) != {*_RECORD, "types"}:
+        raise ValueError(f"an entity is a dict with {(*_RECORD, 'types')}, not {record!r:.80}")
+    texts = {field: _name(record[field], repr(field)) for field in _RECORD}
+    return [*_place(start, end, size), {**texts, "types": [_name(one, "a type") for one in record["types"]]}]
 
 
 def _move_mention(row: list[Any], part: TextPart, size: int) -> list[Any] | None:
@@ -191,6 +203,9 @@ KINDS = {
     KNOWLEDGE: RowKind("[start, end, id, score]", _read_known, _move_mention),
     GIVEN_CANDIDATES: RowKind("[start, end, [[id, prior], ...]]", _read_named(1), _move_mention),
     LINKED_CANDIDATES: RowKind("[start, end, [[id, prior, score], ...]]", _read_named(2), _move_mention),
+    LINKED_ENTITIES: RowKind(
+        '[start, end, {"id", "title", "wikidata", "url", "description", "types"}]', _read_entity, _move_mention
+    ),
     SCOPE: RowKind(
         '{"task": "entities", "annotates": labels or None, "labels": {label: labels or None}, "nested": true or false}',
         _read_scope,

@@ -20,6 +20,7 @@ KNOWLEDGE = "luke_knowledge"
 GIVEN_CANDIDATES = "luke_candidates"
 LINKED_CANDIDATES = "luke_linked"
 LINK_EVIDENCE = "luke_evidence"
+LINKED_ENTITIES = "luke_entities"  # what is known of the entities that mentions are linked to
 SECOND = "luke_second"
 SCOPE = "luke_scope"  # what gold says, and what it leaves open
 
@@ -32,3 +33,4 @@ MENTIONS = "luke_mentions"  # mentions that are given, to be typed
 SCORE = "luke_score"
 SPAN_TYPES = "luke_types"  # {type: probability}
 CANDIDATES = "luke_candidates"
+ENTITY = "luke_entity"

@@ -23,6 +23,8 @@ its places count from the Doc's first character, whatever became of the Doc sinc
                     in an order that says nothing
     luke_linked     [start, end, [[id, prior, score], ...]]: what a linker considered, best first
     luke_evidence   [start, end, [[id, {what: share}], ...]]: what the scores of these are made of, the same order
+    luke_entities   [start, end, {"id", "title", "wikidata", "url", "description", "types"}]: what is known of
+                    the entities that mentions are linked to
     luke_second     the character where the second of two texts begins that one Doc holds, as in GLUE's pairs; a number
     luke_scope      {"task", "annotates", "labels", "nested"}: what gold says and leaves open, of the whole text
 """

@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import LINKS, NIL, get_candidates_given, get_linked
+from ..annotations import LINKS, NIL, get_candidates_given, get_entities, get_linked
 from .counts import get_spans, prf
 from .places import Place, gold_place_finder
 
@@ -58,7 +58,8 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
     """Scores (0 to 1) of predicted entities (`kb_id_`) against gold ones.
 
     Gold mentions are those of doc.spans["luke_links"] where the gold doc has it, else of doc.ents. A span that stands
-    there with several ids is one mention, for which each is right. Mentions are compared by their characters, ids as
+    there with several ids is one mention, for which each is right. A gold id is right that is any id (title, Wikidata
+    id) of the entity that was found, as `span._.luke_entity` says. Mentions are compared by their characters, ids as
     strings. A mention without an id is one whose entity is not said: predictions for it count as mentions alone. Words
     whose annotation is missing (ent_iob 0) are not scored, nor predictions that touch them.
 
@@ -135,6 +136,9 @@ def _read(examples: Iterable[Example], spans_key: str | None) -> Iterator[Links]
             for place, ids in _ids(get_spans(doc, spans_key)).items()
             if place in gold or not any(start < place[1] and place[0] < end for start, end in missing)
         }
+        for place, entity in get_entities(doc).items():
+            if predicted.get(place, frozenset()) & entity.ids() and gold.get(place, frozenset()) & entity.ids():
+                predicted[place] = gold[place] & entity.ids()  # the same entity by another of its ids
         linked = get_linked(doc)
         proposed = get_candidates_given(doc) if linked is None else linked
         candidates = None
