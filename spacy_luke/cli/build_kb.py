@@ -9,7 +9,7 @@ from wasabi import msg
 from ..aliases.counts import Limits
 from ..kb.build import KBSettings, add_to_kb, build_kb
 from ..kb.knowledge_base import EntityKB
-from ..kb.sources import Wikidata
+from ..kb.wikidata import Wikidata
 from .errors import failing_as
 
 
@@ -33,7 +33,11 @@ def build_kb_cli(
         "in a dump, and add where no source is one of entities",
     ),
     persons: Path | None = typer.Option(None, help="File of ids of entities that are persons, one a line"),
-    language: str = typer.Option("en", help="Wikidata: whose labels, aliases and descriptions are taken"),
+    language: str = typer.Option(
+        "en",
+        help="Wikidata: whose labels, aliases and descriptions are taken, several as en,de; beside them those of all "
+        "languages (mul)",
+    ),
     site: str | None = typer.Option(
         None, help="Wikidata: the wiki whose titles become ids, such as enwiki; default: Q numbers"
     ),

@@ -18,8 +18,9 @@ from ..stores.opening import is_dump, open_source
 from ..stores.sorting import MOST
 from .files import KB, write_manifest
 from .knowledge_base import EntityKB, hold_kb
-from .sources import Wikidata, stage_entities, stage_names, stage_persons, stage_ppr, stage_wikidata
+from .sources import stage_entities, stage_names, stage_persons, stage_ppr
 from .staging import NO_LIMITS, UNKNOWN, Staging
+from .wikidata import Wikidata, stage_wikidata
 from .wikipedia import stage_dump
 from .write import write_segment
 
@@ -153,7 +154,9 @@ def find_format(path: Path) -> str:
     if table_kind(path) == ".jsonl":
         _, row = next(read_table(path), (0, {}))
         columns = set(row)
-        return "wikidata" if "labels" in columns else "entities" if "names" in columns else "names"
+        if columns & {"labels", "redirect"}:
+            return "wikidata"
+        return "entities" if "names" in columns else "names"
     with open_source(path) as file:
         first = file.readline().decode("utf-8-sig").strip()
     columns = {column.strip('" ') for separator in "\t," for column in first.split(separator)}

@@ -1,4 +1,5 @@
-"""Sources of a knowledge base: tables of entities, tables of names, Wikidata, PPRforNED (`kb.wikipedia` reads dumps).
+"""Sources of a knowledge base: tables of entities, tables of names, PPRforNED (`kb.wikipedia` and `kb.wikidata` read
+dumps).
 
 Entities, .csv, .tsv or .jsonl, plain, .gz or .bz2; further columns are errors:
 
@@ -20,7 +21,6 @@ Persons: a file with an id a line.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -29,23 +29,13 @@ from tqdm import tqdm
 
 from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
-from ..wikipedia.wikidata import id_of_claim, read_items, text_of
+from ..wikipedia.wikidata import text_of
 from .record import About, is_item
 from .staging import SourceGroup, Staging
 
 ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person", "title", "wikidata", "url", "types")
 _PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
-_HUMAN = "Q5"  # Wikidata's item, which persons are an instance (P31) of
 _TITLE = "http://en.wikipedia.org/wiki/"
-
-
-@dataclass(frozen=True)
-class Wikidata:
-    """Whose labels, aliases and descriptions are taken; site: whose titles ("enwiki") become the ids, None: Q
-    numbers."""
-
-    language: str = "en"
-    site: str | None = None
 
 
 def stage_entities(path: Path, staging: Staging, *, unknown: str = "error", progress: bool = False) -> None:
@@ -111,42 +101,6 @@ def stage_names(
         staging.count("rows of names")
     if group is None:
         raise ValueError(f"{path} has no names: expected lines with name, entity and, if known, one of {WEIGHTS}.")
-
-
-def stage_wikidata(
-    path: Path, staging: Staging, *, wikidata: Wikidata = Wikidata(), unknown: str = "error", progress: bool = False
-) -> None:
-    """Items of a Wikidata dump, an item a line. Weights are numbers of sitelinks, and so are counts of Q numbers."""
-    source, group = staging.add_source(path.name), staging.add_group(SourceGroup(path.name, "count", False, unknown))
-    found = False
-    for line, item in read_items(path, progress):
-        try:
-            found = True
-            if item.get("type", "item") != "item":
-                continue  # properties
-            labels, sitelinks = item["labels"] or {}, item.get("sitelinks") or {}
-            label = labels.get(wikidata.language)
-            title = sitelinks.get(wikidata.site, {}).get("title") if wikidata.site else item["id"]
-            staging.count("items")
-            if label is None or not title:
-                staging.left_out.nameless += 1
-                continue
-            aliases = (item.get("aliases") or {}).get(wikidata.language, [])
-            text = (item.get("descriptions") or {}).get(wikidata.language, {}).get("value", "")
-            count = 0 if wikidata.site else len(sitelinks)
-            human = any(id_of_claim(claim) == _HUMAN for claim in (item.get("claims") or {}).get("P31", []))
-            staging.add_entity(title, source=source, line=line, text=text, count=count, person=human)
-            names = [label["value"], *(alias["value"] for alias in aliases)]
-            for name in dict.fromkeys(names):
-                staging.add_name(name, title, group=group, weight=max(len(sitelinks), 1))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{path}, line {line}: expected an item of Wikidata, but {error!r} is missing or odd."
-            ) from error
-        except ValueError as error:
-            raise ValueError(f"{path}, line {line}: {error}") from error
-    if not found:
-        raise ValueError(f"{path} has no items: expected JSON of Wikidata, an item a line.")
 
 
 def stage_ppr(folder: Path, staging: Staging, *, unknown: str = "add", progress: bool = False) -> None:

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..wikipedia.dumps import Page, names_of_title, read_pages
-from ..wikipedia.wikitext import read_article
+from ..wikipedia.interwiki import NOT_LANGUAGES
+from ..wikipedia.wikitext import Wiki, read_article
+from .record import NOTHING, About
 from .staging import SourceGroup, Staging
 
 # The names of templates of disambiguation pages in large Wikipedias; `templates` adds others.
@@ -59,9 +61,11 @@ def stage_dump(
     others = staging.add_group(SourceGroup(title, "count", False, "drop", links))
     wanted = {name.casefold() for name in (*TEMPLATES, *templates)}
     found, number = False, 0
+    wikis: dict[str, Path] = {}
     for path in paths:
         for page in read_pages(path, progress=progress, task="reading"):
             number += 1
+            _check_wiki(page.wiki, path, wikis)
             if page.redirect is not None:
                 staging.count("redirects")
                 staging.add_redirect(page.title, page.redirect)
@@ -77,6 +81,28 @@ def stage_dump(
                 found |= _add_article(page, staging, source, number, links, others)
     if not found:
         raise ValueError(f"Expected articles with links in {title}, but there is no link.")
+
+
+def _check_wiki(wiki: Wiki, path: Path, wikis: dict[str, Path]) -> None:
+    """wikis: of the dumps so far, as far as they say it, and the first dump of each."""
+    name = wiki.site or wiki.language
+    if name is None or name in wikis:
+        return
+    wikis[name] = path
+    if len(wikis) > 1:
+        told = " and ".join(f"{path.name} ({name})" for name, path in wikis.items())
+        raise ValueError(
+            f"Expected the parts of one dump, but {told} are of different wikis, whose titles and names would mix. "
+            "Build a knowledge base of each; of Wikidata one may have names in several languages (--language en,de)."
+        )
+
+
+def _language_of(wiki: Wiki) -> str:
+    """The language in the address of a Wikipedia, "" where it is not known, or another kind of wiki."""
+    if wiki.site is None:
+        return wiki.language or ""
+    is_wikipedia = wiki.site.endswith("wiki") and wiki.site not in NOT_LANGUAGES
+    return wiki.site.removesuffix("wiki").replace("_", "-") if is_wikipedia else ""
 
 
 def is_disambiguation(page: Page, templates: set[str]) -> bool:
@@ -100,7 +126,10 @@ def first_sentence(text: str) -> str:
 def _add_article(page: Page, staging: Staging, source: int, number: int, links: int, others: int) -> bool:
     article = read_article(page.text, page.wiki)
     person = _PERSON.search(page.text) is not None
-    staging.add_entity(page.title, source=source, line=number, text=first_sentence(article.text), person=person)
+    about = About(page.title, url=language) if (language := _language_of(page.wiki)) else NOTHING
+    staging.add_entity(
+        page.title, source=source, line=number, text=first_sentence(article.text), person=person, about=about
+    )
     for name in names_of_title(page.title):
         staging.add_name(name, page.title, group=others)
     for link in article.links:

@@ -35,6 +35,7 @@ def read_pages(
     with open_source(path, progress=progress, task=task) as file:
         wiki, namespaces, capital = Wiki(), [], True
         root: Element | None = None
+        site: str | None = None
         for event, element in iterparse(file, ("start", "end")):
             tag = element.tag.rpartition("}")[2]
             if root is None:
@@ -46,8 +47,10 @@ def read_pages(
                 namespaces.append(element.text or "")
                 if element.get("key") == ARTICLES:
                     capital = element.get("case", "first-letter") == "first-letter"
+            elif event == "end" and tag == "dbname":
+                site = element.text
             elif event == "end" and tag == "siteinfo":
-                wiki = Wiki.of(namespaces, capital=capital, language=root.get(_LANGUAGE))
+                wiki = Wiki.of(namespaces, capital=capital, language=root.get(_LANGUAGE), site=site)
             elif event == "end" and tag == "page":
                 if (page := _read_page(element, wiki)) is not None:
                     yield page

@@ -64,15 +64,19 @@ class Article(NamedTuple):
 @dataclass(frozen=True)
 class Wiki:
     """What a dump says about its wiki: names of the namespaces in lower case; whether titles begin with a capital; the
-    language's code."""
+    language's code; the wiki's own name ("enwiki")."""
 
     namespaces: frozenset[str] = frozenset(NAMESPACES)
     capital: bool = True
     language: str | None = None
+    site: str | None = None
 
     @classmethod
-    def of(cls, namespaces: Iterable[str], *, capital: bool, language: str | None = None) -> "Wiki":
-        return cls(frozenset([*NAMESPACES, *(name.lower() for name in namespaces if name)]), capital, language)
+    def of(
+        cls, namespaces: Iterable[str], *, capital: bool, language: str | None = None, site: str | None = None
+    ) -> "Wiki":
+        names = frozenset([*NAMESPACES, *(name.lower() for name in namespaces if name)])
+        return cls(names, capital, language, site)
 
     def title(self, target: str) -> str:
         """The title in the form that pages have: no section, blanks for underscores, a capital at the beginning."""

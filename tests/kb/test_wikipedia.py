@@ -100,6 +100,19 @@ def test_half_a_dump(dump, tmp_path):
         build_kb([dump], tmp_path / "kb")
 
 
+def test_dumps_of_different_wikis_do_not_mix(tmp_path):
+    page = "<page><title>A{0}</title><revision><text>[[A{0}]] is.</text></revision></page>"
+    dump = '<mediawiki xml:lang="{}"><siteinfo><dbname>{}</dbname></siteinfo>{}</mediawiki>'
+    for name, site in (("a", "enwiki"), ("b", "enwiki"), ("c", "simplewiki")):
+        (tmp_path / f"{name}.xml").write_text(dump.format("en", site, page.format(name)))
+    kb = build_kb([tmp_path / "a.xml", tmp_path / "b.xml"], tmp_path / "kb").kb
+    assert kb.record(kb.row("Ab")).url == "https://en.wikipedia.org/wiki/Ab"
+    with pytest.raises(ValueError, match=r"a.xml \(enwiki\) and c.xml \(simplewiki\) are of different wikis"):
+        build_kb([tmp_path / "a.xml", tmp_path / "c.xml"], tmp_path / "kb")
+    kb = build_kb([tmp_path / "c.xml"], tmp_path / "kb").kb
+    assert kb.record(0).url == "https://simple.wikipedia.org/wiki/Ac"
+
+
 @pytest.mark.parametrize(
     ("title", "text", "expected"),
     [

@@ -43,6 +43,7 @@ from .inputs import LinkInput, training_items
 from .matching import Agreement, Matcher, learn_types
 from .outputs import Linked, Weights, write_links
 from .prediction import AskedDoc, chunk_docs, score_candidates
+from .records import write_records
 from .settings import LinkerSettings
 from .stores import KBComponent
 
@@ -180,6 +181,7 @@ class LukeLinker(LinkerSettings, KBComponent):
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
         for doc, found in zip(docs, predictions):
             write_links(doc, found, threshold=self.threshold, key=key, explain=self.explain)
+            write_records(doc, [mention for mention, _ in found], self.kb, ids=self.ids, key=key)
 
     # ---- training
 
@@ -282,7 +284,7 @@ class LukeLinker(LinkerSettings, KBComponent):
             rows = [
                 row
                 for example in examples
-                for row in gold_rows(example, self._link_mentions, ignore=self.labels_ignore)
+                for row in gold_rows(example, self._link_mentions, ignore=self.labels_ignore, kb=self.kb)
             ]
             threshold, value = best_link_threshold(rows)
         else:
@@ -318,6 +320,6 @@ make_luke_linker = register(
     "luke_linker",
     LukeLinker,
     model=MODEL,
-    assigns=["doc.ents", "token.ent_kb_id", "span._.luke_candidates"],
+    assigns=["doc.ents", "token.ent_kb_id", "span._.luke_candidates", "span._.luke_entity"],
     scores=SCORES,
 )

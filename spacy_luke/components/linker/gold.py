@@ -8,11 +8,13 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from ...annotations import LINKS, NIL
+from ...kb.knowledge_base import EntityKB
 from ..mentions import WordRange, align_mention
 from .candidates import Found
 from .entity_table import Candidates, EntityTable
 from .matching import Matcher
 from .outputs import Linked
+from .records import to_kb_ids
 
 FindCandidates = Callable[[Doc, Sequence[WordRange]], list[Found]]
 LinkMentions = Callable[[Doc, list[WordRange]], list[Linked]]
@@ -60,6 +62,7 @@ def learnable_links(
     none of them. nil: those that have candidates, none of them right, are learned as NIL; of them those whose gold is
     an entity are counted among the others all the same. ignore: labels of mentions that are left out."""
     mentions, golds, missing = gold_links(example, ignore)
+    golds = to_kb_ids(table.kb, golds)
     links: list[GoldLink] = []
     for mention, one, gold in zip(mentions, find(example.predicted, mentions), golds, strict=True):
         number = NO_ENTITY
@@ -113,11 +116,13 @@ def check_learnable(name: str, missing: Counter[str], total: int) -> None:
 
 
 def gold_rows(
-    example: Example, link: LinkMentions, *, ignore: Sequence[str] = ()
+    example: Example, link: LinkMentions, *, ignore: Sequence[str] = (), kb: EntityKB | None = None
 ) -> Iterator[tuple[float, bool, bool]]:
     """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL. Where
-    the best is NIL, the score is below any threshold. ignore: labels of mentions that are left out."""
+    the best is NIL, the score is below any threshold. ignore: labels of mentions that are left out. kb: any id that
+    it has of an entity is right."""
     mentions, golds, missing = gold_links(example, ignore)
+    golds = to_kb_ids(kb, golds)
     yield from [(0.0, False, False)] * missing.total()
     for linked, gold in zip(link(example.predicted, mentions), golds, strict=True):
         best, score = (linked[0][0], linked[0][2]) if linked and linked[0][0] != NIL else (NIL, -1.0)

@@ -13,8 +13,8 @@ def write_records(
     doc: Doc, mentions: Sequence[WordRange], kb: EntityKB | None, *, ids: str, key: str | None = None
 ) -> None:
     """Of each linked mention, words [start, end), in doc.ents or doc.spans[key], what the knowledge base knows of its
-    entity. Its `kb_id_`, and the ids of its candidates, become those that `ids` names (see `kb.record.CHOICES`). Without
-    a knowledge base ids stay."""
+    entity. Its `kb_id_`, and the ids of its candidates, become those that `ids` names (see `kb.record.CHOICES`).
+    Without a knowledge base ids stay."""
     if kb is None:
         set_entities(doc, None)
         return

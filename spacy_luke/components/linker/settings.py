@@ -1,6 +1,7 @@
 """The settings of `luke_linker`."""
 
 from ...batch.linking import SPLITS
+from ...kb.record import CHOICES
 from ..factories import Configured, Function, Scorer, Setting
 from ..mentions import MentionGetter
 from .decisions import INFERENCE
@@ -68,6 +69,12 @@ class LinkerSettings(Configured):
     )
     explain: Setting[bool] = Setting(
         False, "whether `span._.luke_evidence` says what each candidate's score is made of"
+    )
+    ids: Setting[str] = Setting(
+        "id",
+        'of the ids that the knowledge base has of an entity, the one that `kb_id_` gets: its own, `"title"`, '
+        '`"wikidata"` or `"url"`; its own where that is not known. `span._.luke_entity` has them all',
+        choices=CHOICES,
     )
     threshold: Setting[float] = Setting(0.0, "least score; below it NIL", least=0, most=1)
     batch_size: Setting[int] = Setting(4096, "pieces and entity tokens encoded at once", least=1)
