@@ -13,6 +13,7 @@ from .build_kb import build_kb_cli
 from .build_mentions import build_mentions_cli
 from .build_shards import build_shards_cli
 from .build_vectors import build_vectors_cli
+from .card import card_cli
 from .convert import convert_cli
 from .corpus import corpus_command
 from .embed_entities import embed_entities_cli
@@ -42,6 +43,7 @@ COMMANDS = (
     ("evaluate", evaluate_cli, "Nothing was scored."),
     ("tune", tune_cli, "Nothing was changed."),
     ("quantize", quantize_cli, "Nothing was written."),
+    ("card", card_cli, "No card was written."),
     ("annotate", annotate_cli, "Nothing was annotated."),
     ("build-mentions", build_mentions_cli, "Nothing was written."),
     ("build-kb", build_kb_cli, "Nothing was written."),

@@ -58,6 +58,9 @@ def folder(tmp_path_factory):
     for name, text in CONFIGS.items():
         (folder / f"{name}.cfg").write_text(text)
     (folder / "no_docs").mkdir()
+    (folder / "card.json").write_text(
+        '{"name": "x", "version": "1.0", "description": "", "license": "", "sources": []}'
+    )
     (folder / "kg").mkdir()
     (folder / "kg/entity2vec.vec").write_text("1.0\t2.0\n3.0\t4.0\n")
     (folder / "kg/entity2id.txt").write_text("2\nQ1\t0\nQ2\t99999999999999999999\n")
@@ -170,6 +173,9 @@ MISTAKES = {
     "evaluate {}/plain {}/latin1.jsonl": "The data must be a .spacy file, but it is",
     "evaluate {}/plain {}/junk.spacy": "which is no .spacy file in spite of its name",
     "tune {}/plain {}/data.spacy": "Expected one (luke_ner",
+    "card {}/plain --about {}/latin1.json": "iconv -f latin1 -t utf8",
+    "card {}/plain --about {}/card.json --metrics {}/deep.json": "deep.json is not JSON",
+    "card {}/no_docs --about {}/card.json": "is no folder with a pipeline (no meta.json)",
 }
 
 

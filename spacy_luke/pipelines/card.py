@@ -1,0 +1,161 @@
+"""The card of a pipeline: what it finds, how well, of which data, under which licence. `spacy package` takes it along.
+
+It is made of a description that its author writes (see `About`), of what the pipeline itself knows, and of the figures
+in JSON files that `spacy luke evaluate` and `benchmarks/ready.py` write; nothing else is said of how good it is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import spacy
+import srsly
+from spacy.language import Language
+
+from ..components.base import LukeComponent
+from ..stores.atomic import write_atomically
+from ..stores.plain_text import read_object
+from .figures import figure_tables, markdown_table
+
+CARD, SOURCES, META = "README.md", "LICENSES_SOURCES", "meta.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data that a pipeline was trained on, tuned on, or contains."""
+
+    name: str
+    license: str
+    url: str = ""
+    used: str = ""  # which part, and for what
+
+
+@dataclass(frozen=True)
+class About:
+    """What the author says of a pipeline. name: without the language; license: of the pipeline; text: an example;
+    limits, making, cite: paragraphs of Markdown."""
+
+    name: str
+    version: str
+    description: str
+    license: str
+    sources: Sequence[Source]
+    author: str = ""
+    url: str = ""
+    why_license: str = ""
+    text: str = ""
+    limits: Sequence[str] = ()
+    making: Sequence[str] = ()
+    cite: Sequence[str] = ()
+
+
+def read_about(path: Path) -> About:
+    """An object with the fields of `About`. ValueError for anything else."""
+    data = read_object(path)
+    try:
+        sources = [Source(**source) for source in data.pop("sources")]
+        return About(**data, sources=sources)
+    except (KeyError, TypeError) as error:
+        known = [*About.__dataclass_fields__]
+        raise ValueError(
+            f"{path}: expected 'name', 'version', 'description', 'license' and 'sources' (objects with 'name' and "
+            f"'license'), and perhaps others of {known}, but reading them fails by {error!r}."
+        ) from error
+
+
+def write_card(folder: Path, about: About, metrics: Sequence[Path]) -> str:
+    """Write README.md and LICENSES_SOURCES into the folder of a saved pipeline, and name, version, licence, author,
+    address, description, sources and scores into its meta.json. RETURNS: the card.
+
+    metrics: JSON files with figures, in the order in which they are told. Raises ValueError where the folder holds no
+    pipeline, or a file none.
+    """
+    if not (folder / META).is_file():
+        raise ValueError(f"{folder} is no folder with a pipeline (no {META}). Save one there first.")
+    figures = {path.stem: read_object(path) for path in metrics}
+    card = make_card(spacy.load(folder), about, figures, size=_size(folder))
+    meta = read_object(folder / META)
+    meta |= {
+        "name": about.name,
+        "version": about.version,
+        "description": about.description,
+        "license": about.license,
+        "author": about.author or meta.get("author", ""),
+        "url": about.url or meta.get("url", ""),
+        "sources": [{"name": x.name, "url": x.url, "license": x.license, "author": ""} for x in about.sources],
+        "performance": {name: _numbers(figure) for name, figure in figures.items()},
+    }
+    texts = {CARD: card, SOURCES: _license_text(about), META: srsly.json_dumps(meta, indent=2) + "\n"}
+    for name, text in texts.items():
+        with write_atomically(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf8")
+    return card
+
+
+def make_card(nlp: Language, about: About, figures: Mapping[str, Mapping[str, Any]], *, size: int) -> str:
+    """figures: by the name of their file; size: of the pipeline's folder in bytes."""
+    name = f"{nlp.meta['lang']}_{about.name}"
+    parts = [
+        f"# {name} {about.version}",
+        about.description,
+        *_use(name, about.text),
+        "## What it finds",
+        markdown_table(("component", "finds", "least score"), list(_components(nlp))),
+        f"{size / 1e6:.1f} MB on disk. It needs spaCy {nlp.meta['spacy_version']} and `spacy-luke`, and no network.",
+    ]
+    for title, tables in figure_tables(figures).items():
+        parts += [f"## {title}", *tables]
+    rows = [(f"[{x.name}]({x.url})" if x.url else x.name, x.license, x.used) for x in about.sources]
+    licenses = [f"The pipeline: **{about.license}**. {about.why_license}".strip()]
+    parts += ["## Data and licences", *licenses, markdown_table(("data", "licence", "used for"), rows)]
+    for title, texts in (("Limits", about.limits), ("How it was made", about.making), ("How to cite", about.cite)):
+        if texts:
+            parts += [f"## {title}", *texts]
+    return "\n\n".join(parts) + "\n"
+
+
+def _use(name: str, text: str) -> Iterator[str]:
+    if text:
+        yield "## Use"
+        yield "\n".join(
+            [
+                "```python",
+                "import spacy",
+                "",
+                f'nlp = spacy.load("{name}")',
+                f'doc = nlp("{text}")',
+                "for entity in doc.ents:",
+                "    print(entity.text, entity.label_, entity._.luke_score, entity.kb_id_)",
+                "for relation in doc._.luke_relations:",
+                "    print(relation.head, relation.label, relation.tail, relation.score)",
+                "```",
+            ]
+        )
+
+
+def _components(nlp: Language) -> Iterator[tuple[str, str, str]]:
+    for name, component in nlp.pipeline:
+        labels = [str(label) for label in getattr(component, "labels", ())]
+        threshold = component.cfg.get("threshold") if isinstance(component, LukeComponent) else None
+        least = "" if threshold is None or not labels else f"{threshold:.2g}"
+        yield f"`{name}`", _shorten(labels), least
+
+
+def _shorten(labels: Sequence[str], most: int = 40) -> str:
+    shown = ", ".join(labels[:most])
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+
+
+def _license_text(about: About) -> str:
+    lines = [f"{x.name}: {x.license}{f' ({x.url})' if x.url else ''}" for x in about.sources]
+    return "\n".join(["This pipeline was made of these data:", "", *lines, ""])
+
+
+def _numbers(figure: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers alone, as meta.json has them."""
+    return {key: value for key, value in figure.items() if isinstance(value, int | float)}
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

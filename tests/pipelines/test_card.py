@@ -1,0 +1,163 @@
+"""The card of a pipeline: it tells of pipeline, author and measurements, and goes into the package."""
+
+import json
+
+import pytest
+import spacy
+import srsly
+from spacy.cli._util import app as spacy_app
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.pipelines.card import read_about, write_card
+from spacy_luke.pipelines.conversion import build_pipeline
+from spacy_luke.pipelines.figures import figure_tables, markdown_table, wilson
+from tests.tiny import make_checkpoint
+
+ABOUT = {
+    "name": "tiny",
+    "version": "0.2.0",
+    "description": "Finds names.",
+    "license": "CC BY-SA 4.0",
+    "why_license": "By the texts of Re-DocRED.",
+    "text": "Ada lived in London.",
+    "sources": [
+        {"name": "WikiGold", "license": "CC BY 4.0", "url": "https://a.org/wikigold", "used": "entities | all"},
+        {"name": "Re-DocRED", "license": "MIT"},
+    ],
+    "limits": ["English alone.", "No tweets."],
+    "cite": ["The authors."],
+}
+SCORES = {
+    "ents_p": 0.5,
+    "ents_r": 0.25,
+    "ents_f": 0.333,
+    "ents_per_type": {"PER": {"p": 1.0, "r": 0.5, "f": 0.667}},
+    "types_micro_f": None,
+    "words": 1234,
+    "words_per_second": 2500.0,
+    "luke_ner_reliability": {
+        "n": 40,
+        "ece": 0.0625,
+        "bins": [{"n": 10, "score": 0.5, "right": 0.4}, {"n": 30, "score": 0.9, "right": 1.0}],
+    },
+    "luke_linker_reliability": {"n": 0, "ece": None, "bins": []},
+}
+ONE = {"f": 80.0, "p": 82.0, "r": 78.0, "interval": [79.0, 81.0], "PER": 90.0, "LOC": 70.0}
+SETS = {
+    "sets": [
+        {"set": "wikigold", "inside": True, "size": 1, "mentions": 1000, "ready": ONE, "spacy": {"f": 59.0}},
+        {"set": "news", "inside": False, "size": 40, "mentions": 10, "ready": ONE, "spacy": {"f": 50.0}},
+    ],
+    "chip": "a chip",
+}
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("card") / "pipeline"
+    build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(folder)
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(**contents):
+        paths = [tmp_path / f"{name}.json" for name in contents]
+        for path, content in zip(paths, contents.values(), strict=True):
+            path.write_text(json.dumps(content), encoding="utf8")
+        return paths
+
+    return write
+
+
+def test_card(pipeline, files):
+    about, *metrics = files(about=ABOUT, ready=SETS, relations=SCORES)
+    card = write_card(pipeline, read_about(about), metrics)
+    assert (pipeline / "README.md").read_text(encoding="utf8") == card
+    assert card.startswith("# en_tiny 0.2.0\n\nFinds names.\n")
+    for expected in (
+        'nlp = spacy.load("en_tiny")',
+        "| `luke_ner` | PER, LOC |",
+        "| wikigold | 1 | 1,000 | 80.0 (79.0-81.0) | 82.0 | 78.0 | 90.0 | 70.0 | 59.0 |",
+        "| news (another domain) | 40 |",
+        "On `relations`, 1,234 words:",
+        "| PER | 100.0 | 50.0 | 66.7 |",
+        "| `luke_ner` | 40 | 85.0 (70.9-92.9) % | 80.0 % | 0.062 |",
+        "2,500 words a second",
+        "The pipeline: **CC BY-SA 4.0**. By the texts of Re-DocRED.",
+        "| [WikiGold](https://a.org/wikigold) | CC BY 4.0 | entities \\| all |",
+        "English alone.\n\nNo tweets.",
+        "## How to cite",
+    ):
+        assert expected in card, expected
+    assert "luke_linker" not in card
+    assert "How it was made" not in card
+    assert "CC BY 4.0 (https://a.org/wikigold)" in (pipeline / "LICENSES_SOURCES").read_text(encoding="utf8")
+    meta = srsly.read_json(pipeline / "meta.json")
+    assert (meta["name"], meta["version"], meta["license"]) == ("tiny", "0.2.0", "CC BY-SA 4.0")
+    assert [x["name"] for x in meta["sources"]] == ["WikiGold", "Re-DocRED"]
+    assert meta["performance"]["relations"] == {
+        "ents_p": 0.5,
+        "ents_r": 0.25,
+        "ents_f": 0.333,
+        "words": 1234,
+        "words_per_second": 2500.0,
+    }
+    assert spacy.load(pipeline).meta["license"] == "CC BY-SA 4.0"  # it is a pipeline still
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # spaCy leaves files open
+def test_the_package_has_it(pipeline, files, tmp_path):
+    about, metrics = files(about=ABOUT, figures=SCORES)
+    done = CliRunner().invoke(
+        spacy_app, ["luke", "card", str(pipeline), "--about", str(about), "--metrics", str(metrics)]
+    )
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(spacy_app, ["package", str(pipeline), str(tmp_path), "--build", "none"])
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "en_tiny-0.2.0"
+    card = (pipeline / "README.md").read_text(encoding="utf8")
+    assert (folder / "README.md").read_text(encoding="utf8") == card
+    assert (folder / "LICENSES_SOURCES").is_file()
+    assert srsly.read_json(folder / "meta.json")["license"] == "CC BY-SA 4.0"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sources": [{"name": "x"}]}, "expected 'name', 'version'"),
+        ({"sources": None}, "expected 'name', 'version'"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_description_that_is_none(files, change, message):
+    (path,) = files(about=ABOUT | change)
+    with pytest.raises(ValueError, match=message):
+        read_about(path)
+
+
+def test_figures_that_are_none(pipeline, files, tmp_path):
+    about, other = files(about=ABOUT, other={"colour": 1})
+    with pytest.raises(ValueError, match=r"figures in 'other' have none .* \['colour'\]"):
+        write_card(pipeline, read_about(about), [other])
+    with pytest.raises(ValueError, match="no folder with a pipeline"):
+        write_card(tmp_path, read_about(about), [])
+
+
+def test_tables():
+    assert markdown_table(("a", "b"), [("1", ""), ("2\n3", "")]) == "| a |\n| --- |\n| 1 |\n| 2 3 |"
+    assert list(figure_tables({"x": SCORES, "y": SCORES})) == [
+        "Scores: entities",
+        "How far scores can be believed",
+        "Speed",
+    ]
+    assert figure_tables({"x": SCORES, "y": SCORES})["Speed"][0] == "On `x`, 1,234 words:"
+
+
+def test_intervals():
+    assert wilson(0.0, 0) == (0.0, 1.0)
+    assert [round(x, 4) for x in wilson(0.5, 10)] == [0.2366, 0.7634]  # as R's binom.confint
+    low, high = wilson(1.0, 20)
+    assert low < 0.9
+    assert round(high, 6) == 1.0
