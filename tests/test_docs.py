@@ -7,13 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from spacy.tokens.underscore import Underscore
 from spacy.util import registry
 from weasel.util.config import load_project_config
 
 from spacy_luke import api
+from spacy_luke.annotations import register_extensions
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
+from spacy_luke.cli import COMMANDS
 from spacy_luke.pipelines.conversion import build_pipeline
+from spacy_luke.readers.datasets.table import DATASETS
 from spacy_luke.vectors.build import build_vectors
 from tests import command_tables, setting_tables
 from tests.setting_tables import GROUPS, TOLD, anchor, entry_points
@@ -94,6 +98,30 @@ def test_paths_exist(name):
 def test_registered_names_exist(name):
     kinds = ("architectures", "misc", "readers", "scorers", "optimizers", "schedules", "callbacks", "loggers")
     assert any(registry.has(kind, name) for kind in kinds)
+
+
+def test_every_command_has_an_example():
+    """In a block of a page, or in its text."""
+    pages = "".join(text for name, text in TEXTS.items() if not name.startswith("docs/reference/"))
+    assert [name for name, _, _ in COMMANDS if f"python -m spacy luke {name} " not in pages] == []
+
+
+def test_every_extension_is_told():
+    register_extensions()
+    names = [f"doc._.{name}" for name in Underscore.doc_extensions if name.startswith("luke_")]
+    names += [f"span._.{name}" for name in Underscore.span_extensions if name.startswith("luke_")]
+    assert len(names) > 10
+    assert [name for name in names if f"`{name}`" not in TEXTS["docs/concepts/annotations.md"]] == []
+
+
+def test_every_config_is_told():
+    told = set(re.findall(r"`(configs/\w+\.cfg)`", TEXTS["docs/howto/training.md"]))
+    assert told == {f"configs/{path.name}" for path in (ROOT / "configs").glob("*.cfg")}
+
+
+def test_every_format_is_told():
+    told = set(re.findall(r"`(\w+)`", TEXTS["docs/howto/data.md"]))
+    assert set(DATASETS) <= told
 
 
 def test_messages_are_those_of_the_code():
