@@ -78,6 +78,9 @@ class LukeRelation(ThresholdClassifier):
         "and as a tail, however many pairs",
         choices=TOKENS,
     )
+    ids: Setting[dict[str, str]] = Setting(
+        {}, 'what labels are elsewhere, such as properties of Wikidata: `{"country": "P17"}`; nothing depends on it'
+    )
     scorer: Function[Scorer | None] = Function(
         {"@scorers": "spacy-luke.relation_scorer.v1"},
         "micro and macro, with and without the entities' labels, accuracy, SemEval's; with `spans_key` for entities in "

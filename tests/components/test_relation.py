@@ -24,6 +24,7 @@ from tests.components.related import (
     trained,
 )
 from tests.components.updates import OPTIMIZERS, assert_division_is_irrelevant, assert_learns
+from tests.pipelines import make_pipeline
 from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
 # ---- learning
@@ -305,3 +306,12 @@ def test_relations_survive_in_docs():
 def test_wrong_settings(config, message):
     with pytest.raises(ValueError, match=message):
         make("pair", **config)
+
+
+def test_ids_travel(tmp_path):
+    """What labels are elsewhere is kept in the config, with blanks in names, and changes nothing."""
+    ids = {"near": "P47", "country of citizenship": "P27"}
+    nlp = make_pipeline("luke_ner", "luke_relation", luke_relation={"ids": ids})
+    nlp.to_disk(tmp_path)
+    again = spacy.load(tmp_path)
+    assert again.get_pipe("luke_relation").ids == ids == again.config["components"]["luke_relation"]["ids"]
