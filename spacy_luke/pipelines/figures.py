@@ -88,7 +88,7 @@ def _scores(figure: Figures) -> Iterator[tuple[str, str]]:
     for scored in SCORED:
         if (f := figure.get(f"{scored.key}_f")) is not None:
             p, r = (figure.get(f"{scored.key}_{x}") or 0.0 for x in "pr")
-            rows = [("**all**", *(f"{100 * x:.1f}" for x in (p, r, f)))]
+            rows: list[Sequence[str]] = [("**all**", *(f"{100 * x:.1f}" for x in (p, r, f)))]
             per_type = figure.get(PER_TYPE.get(scored.key, f"{scored.key}_per_type")) or {}
             rows += [(label, *(f"{100 * score[x]:.1f}" for x in "prf")) for label, score in sorted(per_type.items())]
             yield f"Scores: {scored.name}", markdown_table(("label", "P", "R", "F1"), rows)
