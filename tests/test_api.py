@@ -41,6 +41,7 @@ PieceTokenizer
 Probe
 Quantized
 Relation
+Scope
 ScoredSpan
 Shards
 TextEncoder
@@ -69,6 +70,7 @@ get_pairs
 get_queries
 get_questions
 get_relations
+get_scopes
 get_second
 make_doc
 pretrain_ernie
@@ -91,6 +93,7 @@ set_pairs
 set_queries
 set_questions
 set_relations
+set_scopes
 set_second
 train
 train_graph
