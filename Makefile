@@ -68,6 +68,7 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture
 	$(BIN)/python -m tests.setting_tables
 	$(BIN)/python -m tests.command_tables
+	$(BIN)/python -m tests.workflow_tables
 	$(BIN)/python benchmarks/charts.py
 
 site: export NO_MKDOCS_2_WARNING = 1
