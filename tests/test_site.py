@@ -1,0 +1,84 @@
+"""What `make site` does to links and docstrings, without MkDocs: that the site is whole, its own build says."""
+
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+SITE = Path(__file__).parents[1] / "docs" / "_site"
+
+
+@pytest.fixture
+def hooks(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mkdocs", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "mkdocs.exceptions", SimpleNamespace(PluginError=ValueError))
+    monkeypatch.setitem(sys.modules, "mkdocs.structure", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "mkdocs.structure.files", SimpleNamespace(File=None))
+    return SimpleNamespace(**runpy.run_path(str(SITE / "hooks.py")))
+
+
+@pytest.fixture
+def as_markdown(monkeypatch):
+    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))
+    return runpy.run_path(str(SITE / "docstrings.py"))["as_markdown"]
+
+
+def page(name):
+    return SimpleNamespace(file=SimpleNamespace(src_uri=name))
+
+
+@pytest.mark.parametrize(
+    ("here", "written", "wanted"),
+    [
+        ("index.md", "[how](../CONTRIBUTING.md#a-page)", "[how](contributing.md#a-page)"),
+        ("results/index.md", "[NER](../../benchmarks/results/speed.md)", "[NER](speed.md)"),
+        ("tasks/ner.md", "[mode](../concepts/attention.md)", "[mode](../concepts/attention.md)"),
+        ("contributing.md", "[map](docs/architecture.md)", "[map](architecture.md)"),
+        ("results/benchmarks.md", "[NER](results/speed.md)", "[NER](speed.md)"),
+        ("index.md", "[reader](../spacy_luke/readers/conll.py)", "reader"),
+        ("index.md", "[paper](https://aclanthology.org/P19-1139/)", "[paper](https://aclanthology.org/P19-1139/)"),
+        ("index.md", "[above](#words)", "[above](#words)"),
+        ("index.md", "![drawn](img/nil.svg)", "![drawn](img/nil.svg)"),
+        ("index.md", "[`Span._.x[0]`](../CHANGELOG.md)", "[`Span._.x[0]`](changelog.md)"),
+        ("index.md", "```python\nf[a](../b)\n```", "```python\nf[a](../b)\n```"),
+    ],
+)
+def test_links(hooks, here, written, wanted):
+    assert hooks.on_page_markdown(written, page(here), None, None) == wanted
+
+
+def test_a_link_to_nothing(hooks):
+    with pytest.raises(ValueError, match=r"docs/index\.md leads to \.\./GONE\.md, which is not there"):
+        hooks.on_page_markdown("[gone](../GONE.md)", page("index.md"), None, None)
+
+
+@pytest.mark.parametrize("tag", ['<script src="https://cdn.org/a.js">', "<link rel=x href='//fonts.org/b'>"])
+def test_nothing_comes_from_the_network(hooks, tag):
+    with pytest.raises(ValueError, match=r"index\.md takes something from the network"):
+        hooks.on_post_page(f"<head>{tag}</head>", page("index.md"), None)
+    hooks.on_post_page('<script src="assets/a.js"></script><a href="https://spacy.io">', page("index.md"), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "wanted"),
+    [
+        ("Reads a file.", ["path"], "Reads a file."),
+        (
+            "Reads.\n\npath: the file, or\nits folder. limit, skip: at most; seed: of draws",
+            ["path", "limit", "skip", "seed"],
+            "Reads.\n\n- `path`: the file, or its folder.\n- `limit`, `skip`: at most\n- `seed`: of draws",
+        ),
+        (
+            "Reads. path: the file. RETURNS: rows.\n\nMore: nothing.",
+            ["path"],
+            "Reads.\n\n- `path`: the file.\n\n**Returns** rows.\n\nMore: nothing.",
+        ),
+        ("path: a file. Raises ValueError for none.", ["path"], "- `path`: a file.\n\nRaises ValueError for none."),
+        ("RETURNS: (N, 2).", [], "**Returns** (N, 2)."),
+        ("other: no parameter", ["path"], "other: no parameter"),
+    ],
+)
+def test_docstrings(as_markdown, text, names, wanted):
+    assert as_markdown(text, names) == wanted
