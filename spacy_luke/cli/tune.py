@@ -24,9 +24,12 @@ def tune_cli(
         help="Give types, relations and links their gold mentions, or pairs, not the found ones",
     ),
     precision: float | None = typer.Option(
-        None, min=0.0, max=1.0, help="Types and relations: the lowest threshold with this precision, not the best F1"
+        None,
+        min=0.0,
+        max=1.0,
+        help="Types, relations, links: the lowest threshold with this precision, not the best F1",
     ),
-    calibrate: bool = typer.Option(True, help="Fit temperature and shift of entities, types and relations"),
+    calibrate: bool = typer.Option(True, help="Fit temperature and shift"),
     force: bool = typer.Option(False, "--force", help=f"Also where there are fewer than {LEAST} positives"),
     output: Path | None = typer.Option(
         None, "--output", "-o", help="Folder of a new pipeline; default: change this one"

@@ -12,10 +12,12 @@ from spacy.training import Example
 
 from ..components.base import LukeComponent, find_component
 from ..components.calibration import Calibrated
+from ..components.linker.component import LukeLinker
 from ..components.settings import changed_settings
 from ..components.units.tuning import ThresholdClassifier
 from ..stores.atomic import write_atomically
 from .gold import Given, luke_components, read_gold
+from .link_tuning import tune_links
 from .saving import check_replaceable, save
 
 LEAST = 50  # positives that a threshold is chosen from
@@ -47,32 +49,31 @@ def tune_pipeline(
     output: Path | None = None,
 ) -> Tuned:
     """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with
-    multi_label) or "no answer", calibrate the scores of entities, types and relations, and save both in the pipeline's
-    config.
+    multi_label) or "no answer", calibrate the scores of all but answers, and save both in the pipeline's config.
 
     pipeline: a folder or a name. data: gold documents that it was not trained on. component: its name, where several
     have a threshold. gold_sentences: words and sentence boundaries are the file's; gold_mentions: so are mentions, or
-    pairs. least: positives that are needed. precision: of types and relations the lowest threshold at which this share
-    of what is found is right. calibrate: whether to. output: folder of a new pipeline, None: change this one. Raises
-    ValueError before anything is written.
+    pairs. least: positives that are needed. precision: of types, relations and links the lowest threshold at which this
+    share of what is found is right. calibrate: whether to. output: folder of a new pipeline, None: change this one.
+    Raises ValueError before anything is written.
     """
     _check_output(pipeline, output)
     nlp = spacy.load(pipeline)
     proc = _find_tunable(nlp, component)
     if gold_mentions and not hasattr(proc, "getter"):
         raise ValueError(f"'{proc.name}' takes no mentions: leave --gold-mentions out.")
-    if precision is not None and not (isinstance(proc, ThresholdClassifier) and proc.has_threshold):
+    links = isinstance(proc, LukeLinker) and not gold_mentions
+    if precision is not None and not (links or (isinstance(proc, ThresholdClassifier) and proc.has_threshold)):
         raise ValueError(
             f"'{proc.name}' has no threshold that is chosen by precision: leave --precision out, or name a luke_typer, "
-            "or a luke_relation with multi_label, by --component."
+            "a luke_relation with multi_label, or a luke_linker without --gold-mentions, by --component."
         )
     before, on_file = dict(proc.cfg), changed_settings(proc.configured, proc.cfg)
     golds = read_gold(nlp, data, Given(sentences=gold_sentences))
     examples = prepare_examples(nlp, proc, golds, gold_mentions=gold_mentions)
-    options: dict[str, Any] = {"gold_mentions": True} if gold_mentions else {}
-    options |= {"calibrate": calibrate} if isinstance(proc, Calibrated) else {}
-    options |= {} if precision is None else {"precision": precision}
-    found: dict[str, float] = proc.tune(examples, nlp=nlp, least=least, **options)
+    found = _tune(
+        nlp, proc, examples, gold_mentions=gold_mentions, least=least, precision=precision, calibrate=calibrate
+    )
     settings = [key for key in found if key in before]
     if not settings:  # relations with one label each, of which there is no threshold
         raise ValueError(f"'{proc.name}' shows fewer than {least} relations: too few to calibrate their scores.")
@@ -83,6 +84,29 @@ def tune_pipeline(
     setting, *others = settings
     more = {key: found.pop(key) for key in others}
     return Tuned(proc.name, setting, found.pop(setting), before[setting], found, more)
+
+
+def _tune(
+    nlp: Language,
+    proc: LukeComponent,
+    examples: Sequence[Example],
+    *,
+    gold_mentions: bool,
+    least: int,
+    precision: float | None,
+    calibrate: bool,
+) -> dict[str, float]:
+    options: dict[str, Any] = {"gold_mentions": True} if gold_mentions else {}
+    fitted: dict[str, float] = {}
+    if isinstance(proc, LukeLinker):
+        if not gold_mentions:
+            fitted = tune_links(proc, examples, nlp=nlp, least=least, precision=precision, calibrate=calibrate)
+        if precision is not None:
+            return fitted
+    elif isinstance(proc, Calibrated):
+        options |= {"calibrate": calibrate} | ({} if precision is None else {"precision": precision})
+    tunable: Any = proc  # which has `tune`, see `_find_tunable`
+    return {**tunable.tune(examples, nlp=nlp, least=least, **options), **fitted}
 
 
 def prepare_examples(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -24,6 +25,7 @@ from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH, PRIOR
 from ...model.losses import candidate_cross_entropy
 from ...model.transfer import to_device
+from ..calibration import Calibrated
 from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, check_positives
@@ -57,7 +59,7 @@ SCORES = {
 }
 
 
-class LukeLinker(LinkerSettings, KBComponent):
+class LukeLinker(Calibrated, LinkerSettings, KBComponent):
     """Gives each mention the id of its entity (`ent.kb_id_`), and its candidates with prior and score, the best first,
     in `span._.luke_candidates`. A mention without candidates, or whose best score is below the threshold, gets "NIL".
 
@@ -180,8 +182,13 @@ class LukeLinker(LinkerSettings, KBComponent):
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[WordRange, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
         for doc, found in zip(docs, predictions):
-            write_links(doc, found, threshold=self.threshold, key=key, explain=self.explain)
+            links = [(mention, self._calibrated(linked)) for mention, linked in found]
+            write_links(doc, links, threshold=self.threshold, key=key, explain=self.explain)
             write_records(doc, [mention for mention, _ in found], self.kb, ids=self.ids, key=key)
+
+    def _calibrated(self, linked: Linked) -> Linked:
+        scores = self.calibrated(np.array([one.score for one in linked]))
+        return [one._replace(score=score) for one, score in zip(linked, scores.tolist(), strict=True)]
 
     # ---- training
 
@@ -310,7 +317,7 @@ class LukeLinker(LinkerSettings, KBComponent):
     def _link_mentions(self, doc: Doc, mentions: list[WordRange]) -> list[Linked]:
         asked = AskedDoc(doc, mentions, self.candidates(doc, mentions))
         with self.predicting():
-            return next(iter(self._link([asked])))
+            return list(map(self._calibrated, next(iter(self._link([asked])))))
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)

@@ -15,10 +15,12 @@ import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import set_candidates_given
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.text_encoder import TextEncoder
+from spacy_luke.components.calibration import apply_calibration
 from spacy_luke.components.linker.checkpoint_table import without_table
 from spacy_luke.components.linker.embed_entities import embed_entities
 from spacy_luke.kb.build import build_kb
 from spacy_luke.pipelines.conversion import build_pipeline
+from spacy_luke.pipelines.link_tuning import tune_links
 from spacy_luke.vectors.build import build_vectors
 from tests.sealing import change_manifest
 from tests.tiny import SENTENCES, make_checkpoint
@@ -185,3 +187,30 @@ def test_the_tune_command(store, tmp_path):
     tuned = spacy.load(tmp_path / "tuned")
     assert tuned.get_pipe("luke_linker").cfg["threshold"] == 0
     assert [x.kb_id_ for x in tuned(make_doc(tuned)).ents] == [best[0], "NIL", best[1]]
+
+
+def test_calibrated_links(store):
+    """The scores of links are calibrated, and the threshold is that of the precision that is asked for."""
+    nlp, linker = make_linker(store)
+    before = [[x.score for x in span._.luke_candidates] for span in nlp(make_doc(nlp)).ents]
+    best = [x._.luke_candidates[0].id for x in nlp(make_doc(nlp)).ents if x._.luke_candidates]
+    golds = []
+    for wrong in (False, False, True):
+        gold = make_doc(nlp)
+        ids = ["Q0", "NIL", "Q0"] if wrong else [best[0], "NIL", best[1]]
+        gold.set_ents([Span(gold, x.start, x.end, "X", kb_id=id) for x, id in zip(gold.ents, ids)])
+        golds.append(gold)
+    proc = nlp.get_pipe("luke_linker")
+    examples = [Example(make_doc(nlp), gold) for gold in golds]
+    settings = {"nlp": nlp, "least": 0, "calibrate": True}
+    fitted = tune_links(proc, examples, precision=0.5, **settings)
+    assert fitted["links_strict_p"] >= 0.5
+    assert (proc.temperature, proc.shift, proc.threshold) == tuple(
+        fitted[key] for key in ("temperature", "shift", "threshold")
+    )
+    after = [[x.score for x in span._.luke_candidates] for span in nlp(make_doc(nlp)).ents]
+    for a, b in zip(before, after, strict=True):
+        assert b == pytest.approx(apply_calibration(np.array(a), proc.temperature, proc.shift).tolist(), abs=1e-6)
+    with pytest.raises(ValueError, match="No threshold finds at least 1 labels"):
+        tune_links(proc, examples, precision=1.0, **settings)
+    assert tune_links(proc, examples, precision=None, nlp=nlp, least=1000, calibrate=True) == {}

@@ -1,0 +1,61 @@
+"""Links on dev data: their scores are calibrated, and the threshold is chosen by precision."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from spacy.language import Language
+from spacy.training import Example
+
+from ..annotations import NIL
+from ..components.linker.component import LukeLinker
+from ..components.linker.gold import gold_links
+from ..components.thresholds import check_positives, precise_threshold
+from ..scorers.reliability import Judged
+from .score_tables import judge_of
+
+OPEN = {"threshold": 0.0, "temperature": 1.0, "shift": 0.0}  # settings with which all links are shown as they are
+
+
+def tune_links(
+    proc: LukeLinker,
+    examples: Sequence[Example],
+    *,
+    nlp: Language,
+    least: int,
+    precision: float | None,
+    calibrate: bool,
+) -> dict[str, float]:
+    """With calibrate fit temperature and shift to the links of the mentions that the getter finds in the predicted
+    Docs; with precision choose the lowest threshold at which this share of the links that are shown is right.
+
+    RETURNS: what was found, as `tune` does. Raises ValueError for fewer than `least` gold mentions with an entity where
+    a threshold is chosen.
+    """
+    judged = _judge_all(proc, examples)
+    scores, right = [score for score, _ in judged], [x for _, x in judged]
+    fitted = proc.fit_calibration(scores, right, nlp=nlp, least=least) if calibrate else {}
+    if precision is None:
+        return fitted
+    total = sum(gold != NIL for example in examples for gold in gold_links(example, proc.labels_ignore)[1])
+    check_positives(total, least, name=proc.name, what="gold mentions with an entity")
+    score_N = proc.calibrated(np.array(scores))
+    threshold, reached, f1 = precise_threshold(
+        score_N, np.array(right, dtype=bool), total=total, precision=precision, least=least
+    )
+    proc.settle(nlp, threshold=threshold)
+    return {"threshold": threshold, "links_strict_f": f1, "links_strict_p": reached, **fitted}
+
+
+def _judge_all(proc: LukeLinker, examples: Sequence[Example]) -> Judged:
+    """What would be shown without threshold, with scores that are not calibrated."""
+    copies = [Example(example.predicted.copy(), example.reference) for example in examples]
+    docs = [example.predicted for example in copies]
+    before = {name: proc.cfg[name] for name in OPEN}
+    judge = judge_of(proc)
+    assert judge is not None, "links are judged"
+    try:
+        proc.cfg.update(OPEN)
+        proc.set_annotations(docs, proc.predict(docs))
+        return judge(copies)
+    finally:
+        proc.cfg.update(before)
