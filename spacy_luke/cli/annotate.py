@@ -35,9 +35,9 @@ def annotate_cli(
     msg.divider(f"{text}: {', '.join(found.counts())}")
     _print_tables(found, judged, rows)
     if judged is not None:
-        msg.text(f"\nBy what is true of it ({key}):")
+        typer.echo(f"\nBy what is true of it ({key}):")
         for name, verdict in judged.verdict():
-            msg.text(f"  {name:<9}  {verdict}")
+            typer.echo(f"  {name:<9}  {verdict}")
     if output is not None:
         save_page(render_page(found, title=text.name, judged=judged), output)
         msg.good(f"Open {output} in a browser to see them in the text")

@@ -3,15 +3,17 @@ DocBin."""
 
 from collections import Counter
 from pathlib import Path
+from textwrap import fill
 
 import typer
 from wasabi import msg
 
 from ..annotations import NIL, QUERIES, QUESTIONS
+from ..pages.terminal import terminal_width
 from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.splits import PARTS
 
-LONGEST_TABLE = 50  # labels
+LONGEST_LIST = 50  # labels
 
 
 def corpus_command(
@@ -132,9 +134,10 @@ def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:
         if found or any(n for n, _ in besides[name]) or (name == "mentions" and not other):
             rest = "".join(f", {n:,} {what}" for n, what in besides[name] if n)
             msg.text(f"{found.total():,} {name}{rest}")
-            msg.table([(label, f"{n:,}") for label, n in found.most_common(LONGEST_TABLE)], aligns=("l", "r"))
-            if len(found) > LONGEST_TABLE:
-                msg.text(f"and {len(found) - LONGEST_TABLE:,} other labels")
+            counted = ", ".join(f"{label} {n:,}" for label, n in found.most_common(LONGEST_LIST))
+            msg.text(fill(counted, width=terminal_width(), initial_indent="  ", subsequent_indent="  "))
+            if len(found) > LONGEST_LIST:
+                msg.text(f"and {len(found) - LONGEST_LIST:,} other labels")
     if counts["linked"] or counts["nil"]:
         msg.text(f"{counts['linked']:,} mentions of entities of a knowledge base, {counts['nil']:,} of others ({NIL})")
     for name, n in counts.items():
