@@ -99,7 +99,8 @@ class Matcher:
         row = -1 if self.kb is None else self.kb.row(entity)
         title, description, types = entity, "", ()
         if self.kb is not None and row >= 0:
-            description = self.kb.description(row)
+            record = self.kb.record(row)
+            title, description, types = record.title, record.description, record.types
         name, apart = split_title(title)
         words = _words(f"{apart} {description}")
         own = set(_words(name))
