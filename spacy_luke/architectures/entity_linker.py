@@ -5,7 +5,7 @@ E entity tokens of a batch, S those that are scored, C their candidates, D model
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from ..bridge.wrapper import shim_of
 from ..encoders.kind import EncoderShim
 from ..encoders.luke import encode_sent, encode_words
 from ..encoders.nodes import EncoderModel, number_format
-from ..model.linking import MATCH, PRIOR, CandidateHead
+from ..model.linking import MATCH, PRIOR, CandidateHead, FeatureHead
 from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
 from ..model.transfer import to_device
 from .run_head import backprop_into, check_attention, create_head, encoder_under, make_head, read_mentions, run_head
@@ -28,7 +28,12 @@ LinkerModel = Model[LinkBatch, Tensor]
 
 @registry.architectures("spacy-luke.EntityLinker.v2")
 def build_entity_linker(
-    encoder: EncoderModel, attention: str = "one_way", prior: bool = True, match: bool = False, nil: bool = True
+    encoder: EncoderModel,
+    attention: str = "one_way",
+    prior: bool = True,
+    match: bool = False,
+    nil: bool = True,
+    context: bool = True,
 ) -> LinkerModel:
     """Scores candidates of mentions by the states of their masked entity tokens (Yamada et al., NAACL 2022).
 
@@ -37,9 +42,12 @@ def build_entity_linker(
     prior: whether a learned linear function of log p(entity | mention) and log in-links is added to the score; the
     papers have none. match: whether one of how the candidate's name, description and types agree with the mention, its
     text and its label is added. nil: whether NIL is a candidate of each mention, whose score is learned; scores of the
-    others are those above NIL's then.
+    others are those above NIL's then. context: whether the state of a mention counts, which is compared with the
+    vectors of entities. Without it no vectors are needed and the encoder is not run: prior, match and nil alone decide.
     """
-    return _make_linker(encoder, attention=attention, prior=prior, match=match, nil=nil)
+    if not (context or prior or match):
+        raise ValueError("A linker without context needs prior or match: nothing else tells candidates apart.")
+    return _make_linker(encoder, attention=attention, prior=prior, match=match, nil=nil, context=context)
 
 
 @registry.architectures("spacy-luke.EntityLinker.v1")
@@ -50,26 +58,22 @@ def build_entity_linker_v1(encoder: EncoderModel, attention: str = "one_way", pr
     attention: "full" or "one_way". prior: whether a learned linear function of log p(entity | mention) and log in-links
     is added to the score; the papers have none.
     """
-    return _make_linker(encoder, attention=attention, prior=prior, match=False, nil=False)
+    return _make_linker(encoder, attention=attention, prior=prior, match=False, nil=False, context=True)
 
 
-def _make_linker(encoder: EncoderModel, *, attention: str, **parts: bool) -> LinkerModel:
+def _make_linker(encoder: EncoderModel, *, attention: str, **attrs: bool) -> LinkerModel:
     check_attention(attention)
-    return make_head(_score_candidates, _build_head, encoder, {"attention": attention, **parts})
+    return make_head(_score_candidates, _build_head, encoder, {"attention": attention, **attrs})
 
 
-def create_candidate_head(model: LinkerModel, *, seed: int = 0) -> CandidateHead:
+def create_candidate_head(model: LinkerModel, *, seed: int = 0) -> CandidateHead | FeatureHead:
     """Fresh head parameters for an encoder that has its sizes."""
     config, attrs = encoder_under(model).module.config, model.attrs
-    head: CandidateHead = create_head(
-        model,
-        seed=seed,
-        entity_size=config.entity_size,
-        norm_eps=config.norm_eps,
-        features=len(PRIOR) if attrs["prior"] else 0,
-        match=len(MATCH) if attrs["match"] else 0,
-        nil=attrs["nil"],
+    parts = {"features": len(PRIOR) * attrs["prior"], "match": len(MATCH) * attrs["match"], "nil": attrs["nil"]}
+    states = (
+        {"entity_size": config.entity_size, "norm_eps": config.norm_eps} if attrs["context"] else {"context": False}
     )
+    head: CandidateHead | FeatureHead = create_head(model, seed=seed, **parts, **states)
     head.reset_prior()
     return head
 
@@ -91,8 +95,10 @@ def encode_link_words(model: LinkerModel, batch: LinkBatch) -> WordStates | None
         return encode_words(shim, batch.pieces_N, batch.lengths)
 
 
-def _build_head(settings: dict[str, Any]) -> CandidateHead:
-    return CandidateHead(**settings)
+def _build_head(settings: dict[str, Any]) -> CandidateHead | FeatureHead:
+    if settings.get("context", True):
+        return CandidateHead(**settings)
+    return FeatureHead(**{name: settings[name] for name in ("features", "match", "nil")})
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,9 @@ class _Inputs:
 
 
 def _score_candidates(model: LinkerModel, batch: LinkBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
-    def run(encoder: EncoderShim[LukeEncoder], head: CandidateHead, batch: LinkBatch) -> Tensor:
+    def run(encoder: EncoderShim[LukeEncoder], head: CandidateHead | FeatureHead, batch: LinkBatch) -> Tensor:
+        if isinstance(head, FeatureHead):
+            return cast(Tensor, head(to_device(torch.from_numpy(batch.features_CF), encoder.device)))
         inputs = _read(encoder, batch, model.attrs["attention"])
         with encoder.gradients():
             states_ED = _entity_states(encoder, batch, inputs, model.attrs["attention"])

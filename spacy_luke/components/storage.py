@@ -40,6 +40,7 @@ FIXED = (
     "prior",
     "match",
     "nil",
+    "context",
 )  # of a model's settings, where it has them
 
 

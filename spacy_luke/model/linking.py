@@ -14,7 +14,10 @@ from torch import Tensor, nn
 
 PRIOR = ("prior", "in_links")  # what is known of a candidate: log p(entity | name), log(1 + in-links)
 # How a candidate's name, description and type agree with its mention and text, see `components.linker.matching`.
-MATCH = ("name", "long_name", "part", "only", "context", "related", "type")
+MATCH = (
+    *("name", "long_name", "part", "told", "short", "derived", "beside", "only", "described", "related", "type"),
+    "sure",
+)
 NIL_START = -2.0  # NIL's score before any training: a single candidate has a probability of 0.88, all else being equal
 
 
@@ -46,10 +49,7 @@ class CandidateHead(nn.Module):
 
     def reset_prior(self) -> None:
         """The weights of the features, and NIL's, begin with what they mean without any training."""
-        if self.prior is not None:
-            nn.init.constant_(self.prior.weight, 0.5)
-        if self.match is not None:
-            nn.init.zeros_(self.match.weight)
+        start_known(self.prior, self.match)
         if self.nil is not None:
             nn.init.zeros_(self.nil.weight)
             nn.init.constant_(self.nil.bias, NIL_START)
@@ -65,13 +65,50 @@ class CandidateHead(nn.Module):
         """owner_C: the mention of each candidate, ascending; bias_C: a number of each entity. RETURNS: scores (C,)."""
         x_MV = self.transform(states_MD).float()
         scores_C = (x_MV[owner_C] * vectors_CV.float()).sum(-1) + bias_C
-        if self.prior is not None:
-            scores_C = scores_C + self.prior(features_CF[:, : len(PRIOR)]).float().squeeze(-1)
-        if self.match is not None:
-            scores_C = scores_C + self.match(features_CF[:, len(PRIOR) :]).float().squeeze(-1)
+        if features_CF.shape[1]:
+            scores_C = scores_C + known_scores(self.prior, self.match, features_CF)
         if self.nil is not None:
             scores_C = scores_C - self.nil(x_MV).squeeze(-1)[owner_C]
         return scores_C
+
+
+class FeatureHead(nn.Module):
+    """Scores candidates by what is known of them alone, without the encoder: learned linear functions of `features` and
+    `match` numbers, as of `CandidateHead`, less NIL's score, one number."""
+
+    def __init__(self, *, features: int = 0, match: int = 0, nil: bool = False):
+        super().__init__()
+        self.prior = nn.Linear(features, 1, bias=False) if features else None
+        self.match = nn.Linear(match, 1, bias=False) if match else None
+        self.nil = nn.Parameter(torch.zeros(())) if nil else None
+
+    def reset_prior(self) -> None:
+        """As of `CandidateHead`."""
+        start_known(self.prior, self.match)
+        if self.nil is not None:
+            nn.init.constant_(self.nil, NIL_START)
+
+    def forward(self, features_CF: Tensor) -> Tensor:
+        """RETURNS: scores (C,)."""
+        scores_C = known_scores(self.prior, self.match, features_CF)
+        return scores_C if self.nil is None else scores_C - self.nil
+
+
+def start_known(prior: nn.Linear | None, match: nn.Linear | None) -> None:
+    if prior is not None:
+        nn.init.constant_(prior.weight, 0.5)
+    if match is not None:
+        nn.init.zeros_(match.weight)
+
+
+def known_scores(prior: nn.Linear | None, match: nn.Linear | None, features_CF: Tensor) -> Tensor:
+    """What is known of candidates adds to their scores (C,)."""
+    scores_C = features_CF.new_zeros(len(features_CF))
+    if prior is not None:
+        scores_C = scores_C + prior(features_CF[:, : len(PRIOR)]).float().squeeze(-1)
+    if match is not None:
+        scores_C = scores_C + match(features_CF[:, len(PRIOR) :]).float().squeeze(-1)
+    return scores_C
 
 
 def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int, *, nil: bool = False) -> Tensor:

@@ -32,7 +32,7 @@ from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, ch
 from .candidates import Found, find_candidates
 from .checkpoint_table import table_vectors, with_table, without_table
 from .decisions import LinkTask, decide
-from .entity_table import EntityTable
+from .entity_table import EntityTable, NamedEntities
 from .gold import (
     check_learnable,
     gold_links,
@@ -42,7 +42,7 @@ from .gold import (
     typed_candidates,
 )
 from .inputs import LinkInput, training_items
-from .matching import Agreement, Matcher, learn_types
+from .matching import Agreement, Labelled, Matcher, learn_types
 from .outputs import Linked, Weights, write_links
 from .prediction import AskedDoc, chunk_docs, score_candidates
 from .records import write_records
@@ -87,7 +87,14 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         """Whether NIL is a candidate of each mention."""
         return bool(self.model.attrs["nil"])
 
+    @property
+    def context(self) -> bool:
+        """Whether states of the encoder count, which are compared with vectors of entities."""
+        return bool(self.model.attrs["context"])
+
     def table(self) -> EntityTable:
+        if not self.context:
+            return NamedEntities(self.kb)
         return EntityTable(self.vectors, size=self.encoder.module.config.entity_size, kb=self.kb)
 
     def candidates(self, doc: Doc, mentions: Sequence[WordRange]) -> list[Found]:
@@ -107,9 +114,9 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         )
         if not self.model.attrs["match"]:
             return [Found(x) for x in named]
-        label_of = {(x.start, x.end): x.label_ for x in self.getter(doc)}
-        labels = [label_of.get(x, "") for x in mentions]
-        return list(map(Found, named, self._match(doc, mentions, labels, named)))
+        label_of = {(x.start, x.end): Labelled(x.start, x.end, x.label_, x._.luke_score) for x in self.getter(doc)}
+        asked = [label_of.get(x, Labelled(*x, "")) for x in mentions]
+        return list(map(Found, named, self._match(doc, asked, named)))
 
     @property
     def _match(self) -> Matcher:
@@ -119,11 +126,13 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         return old
 
     def input(self) -> LinkInput:
+        names = ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share")
         return LinkInput(
             tokenizer=self.tokenizer,
             room=min(self.encoder.module.config.max_window, self.max_window or sys.maxsize) - 2,
             drop_gold=self.drop_gold if self.nil else 0.0,
-            **{x: self.cfg[x] for x in ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share")},
+            context=self.context,
+            **({x: self.cfg[x] for x in names} | ({} if self.context else {"others": "masked", "masked_share": 1.0})),
         )
 
     # ---- prediction
@@ -175,7 +184,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         }
 
     def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
-        how = self.inference if self.others == "masked" else "local"
+        how = self.inference if self.others == "masked" and self.context else "local"
         size, sure, counts = self.batch_size, self.sure, self.counts
         decide(self.model, tasks, vectors, inference=how, size=size, sure=sure, counts=counts)
 
@@ -198,7 +207,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         for i, example in enumerate(examples):
             links, _ = learnable_links(example, table, self.candidates, nil=self.nil, ignore=self.labels_ignore)
             if links:
-                document = read_document(example.predicted, self.tokenizer)
+                document = read_document(example.predicted, self.tokenizer) if self.context else None
                 items += training_items(self.input(), document, links, table, owner=i)
         vectors = table.vectors()
         return batch_items(items, size=self.batch_size, make=lambda some: make_link_batch(some, vectors))

@@ -40,13 +40,18 @@ class EntityTable:
     without a vector is [UNK] where the store has that, else a vector of zeros.
     """
 
-    def __init__(self, store: EntityVectors, *, size: int, kb: EntityKB | None = None):
-        self.store, self.size, self.kb = store, size, kb
+    def __init__(self, store: EntityVectors | None, *, size: int, kb: EntityKB | None = None):
+        self._store, self.size, self.kb = store, size, kb
         self.rows: list[int] = []  # of the store, -1 for zeros
-        self.unknown = store.row(UNKNOWN)
+        self.unknown = -2 if store is None else store.row(UNKNOWN)
         self._numbers: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._number_of_row: dict[int, int] = {}
+
+    @property
+    def store(self) -> EntityVectors:
+        assert self._store is not None, "entities without vectors"
+        return self._store
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -59,15 +64,21 @@ class EntityTable:
     def add(self, entities: Sequence[str]) -> None:
         """Look up many entities at once."""
         new = [x for x in dict.fromkeys(entities) if x not in self._numbers]
-        for entity, row in zip(new, self.store.rows(new).tolist() if new else [], strict=True):
-            if row < 0 and self.kb is not None:  # a redirect
-                kb_row = self.kb.row(entity)
-                row = self.store.row(self.kb.name_of(kb_row)) if kb_row >= 0 else -1
-            row = self.unknown if row < 0 else row
+        for entity, row in zip(new, self.rows_of(new) if new else [], strict=True):
             if row < 0 or row not in self._number_of_row:
                 self._number_of_row[row] = len(self.rows)
                 self.rows.append(row)
             self._numbers[entity] = self._number_of_row[row]
+
+    def rows_of(self, entities: Sequence[str]) -> list[int]:
+        """Where the vectors of entities are, -1 for one of zeros."""
+        rows: list[int] = self.store.rows(entities).tolist()
+        for i, (entity, row) in enumerate(zip(entities, rows, strict=True)):
+            if row < 0 and self.kb is not None:  # a redirect
+                kb_row = self.kb.row(entity)
+                row = self.store.row(self.kb.name_of(kb_row)) if kb_row >= 0 else -1
+            rows[i] = self.unknown if row < 0 else row
+        return rows
 
     def candidates(self, found: Found) -> Candidates:
         named = found.named
@@ -102,6 +113,23 @@ class EntityTable:
             row = self.kb.row(entity)
             self._counts[entity] = self.kb.count(row) if row >= 0 else 0
         return self._counts[entity]
+
+
+class NamedEntities(EntityTable):
+    """Entities without vectors, where names, priors and types alone decide; those that the knowledge base does not have
+    are given with a Doc."""
+
+    def __init__(self, kb: EntityKB | None):
+        super().__init__(None, size=0, kb=kb)
+        self._given = 0
+
+    def rows_of(self, entities: Sequence[str]) -> list[int]:
+        """A row for each."""
+        self._given += len(entities)
+        return list(range(self._given - len(entities), self._given))
+
+    def vectors(self) -> LinkVectors:
+        return LinkVectors(np.zeros((len(self.rows), 0), np.float32), np.zeros(len(self.rows), np.float32))
 
 
 def check_store(store: EntityVectors, size: int) -> None:

@@ -32,6 +32,7 @@ class LinkInput:
     pseudo_prior: float
     masked_share: float
     drop_gold: float = 0.0
+    context: bool = True
 
 
 def place_mentions(document: Document, mentions: Sequence[WordRange]) -> tuple[np.ndarray, np.ndarray]:
@@ -42,13 +43,17 @@ def place_mentions(document: Document, mentions: Sequence[WordRange]) -> tuple[n
 
 def link_tasks(
     settings: LinkInput,
-    document: Document,
+    document: Document | None,
     mentions: Sequence[WordRange],
     found: Sequence[Candidates],
     table: EntityTable,
 ) -> Iterator[tuple[LinkTask, np.ndarray]]:
     """Windows to be decided, and of each window's entity tokens the mentions (-1 of pseudo annotations). A mention
-    without pieces, or longer than a window, is decided in none."""
+    without pieces, or longer than a window, is decided in none. document: None where nothing of it counts, and all
+    mentions are decided in one window without pieces."""
+    if document is None:
+        yield _plain_task(found), np.arange(len(found))
+        return
     first_M, last_M = place_mentions(document, mentions)
     real = np.flatnonzero(last_M > first_M)
     if not len(real):
@@ -104,6 +109,19 @@ def _make_task(
     ), mention_E
 
 
+def _plain_task(found: Sequence[Candidates]) -> LinkTask:
+    none_E, all_E = np.zeros(len(found), np.int64), np.ones(len(found), bool)
+    return LinkTask(
+        pieces=np.empty(0, np.int64),
+        first_E=none_E,
+        last_E=none_E,
+        decided_E=all_E,
+        rows=[x.numbers_K for x in found],
+        features=[x.features_KF for x in found],
+        entities_E=np.full(len(found), MASKED),
+    )
+
+
 def _pseudo(
     settings: LinkInput,
     target: int,
@@ -125,7 +143,7 @@ def _pseudo(
 
 
 def training_items(
-    settings: LinkInput, document: Document, links: Sequence[GoldLink], table: EntityTable, *, owner: int
+    settings: LinkInput, document: Document | None, links: Sequence[GoldLink], table: EntityTable, *, owner: int
 ) -> Iterator[LinkItem]:
     """Windows to learn from.
 

@@ -5,11 +5,16 @@ The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is k
     name       1 where the mention is the entity's name: its title without what distinguishes it, as "(film)"
     long_name  log of the mention's words where it is: a long name is seldom that of another
     part       the share of the name's words that the mention has, where it is not the whole name ("Lovelace")
+    told       1 where it is not, and the text has the whole name elsewhere
+    short      1 where the mention has capitals alone, five at most, and is not the name ("UN")
+    derived    1 where the mention begins as the name does and ends otherwise ("Iraqi")
+    beside     1 where a word beside the mention has a capital too: it may be a part of a longer name
     only       1 where the mention has no other candidate
-    context    log of 1 + the number of words of its description that the text has beside the mention
+    described  the share of the words of its description that the text has beside the mention
     related    1 where its description, or what distinguishes its title, names another mention of the text
     type       how much more often the mention's label goes with the types of right candidates than with those of wrong
                ones: log-odds, learned at initialisation (`learn_types`)
+    sure       the logarithm of the probability of the mention's label, where it has one
 
 K candidates of a mention.
 """
@@ -27,11 +32,12 @@ from spacy.tokens import Doc
 
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH
-from ..mentions import WordRange
 
 Agreement = dict[str, dict[str, float]]  # log-odds of a type, by a mention's label
 SMOOTHING = 2.0  # pseudo-counts of a type beside each label
 LEAST_LETTERS = 3  # of a word that counts as context
+MOST_CAPITALS = 5
+LEAST_SCORE = 1e-3
 CACHE = 100_000  # entities whose words are kept
 _WORDS = re.compile(r"\w+")
 
@@ -46,6 +52,29 @@ class Described(NamedTuple):
     types: tuple[str, ...]
 
 
+class Labelled(NamedTuple):
+    """A mention, words [start, end), with its label, "" where it has none, and the probability of that."""
+
+    start: int
+    end: int
+    label: str
+    score: float | None = None
+
+
+class _Asked(NamedTuple):
+    """A mention and its text, see the numbers above. others: names of other mentions, " word word "."""
+
+    words: tuple[str, ...]
+    label: str
+    short: bool
+    beside: bool
+    only: bool
+    sure: float
+    context: frozenset[str]
+    others: frozenset[str]
+    whole: str
+
+
 class Matcher:
     """Compares candidates with mentions. agreement: see `learn_types`."""
 
@@ -54,39 +83,51 @@ class Matcher:
         self._known: dict[str, Described] = {}
 
     def __call__(
-        self,
-        doc: Doc,
-        mentions: Sequence[WordRange],
-        labels: Sequence[str],
-        named: Sequence[Sequence[tuple[str, float]]],
+        self, doc: Doc, mentions: Sequence[Labelled], named: Sequence[Sequence[tuple[str, float]]]
     ) -> list[NDArray[np.float32]]:
-        """Of each mention (K, M). labels: of the mentions, "" where there is none."""
+        """Of each mention (K, M)."""
         counts = Counter(word.lower_ for word in doc if _counts(word.lower_))
-        texts = [_words(doc[start:end].text) for start, end in mentions]
-        told = {f" {' '.join(words)} " for words in texts if sum(map(len, words)) >= LEAST_LETTERS}
+        whole = f" {' '.join(_words(doc.text))} "
+        names = [_words(doc[x.start : x.end].text) for x in mentions]
+        told = {f" {' '.join(words)} " for words in names if sum(map(len, words)) >= LEAST_LETTERS}
         found = []
-        for words, label, candidates in zip(texts, labels, named, strict=True):
-            beside = {word for word, n in counts.items() if n > words.count(word)}
-            others = told - {f" {' '.join(words)} "}
-            rows = [self._compare(entity, words, label, beside, others, len(candidates)) for entity, _ in candidates]
+        for mention, words, candidates in zip(mentions, names, named, strict=True):
+            text = doc[mention.start : mention.end].text
+            asked = _Asked(
+                words,
+                mention.label,
+                short=text.isupper() and sum(map(str.isalpha, text)) <= MOST_CAPITALS,
+                beside=_has_capital_beside(doc, mention),
+                only=len(candidates) == 1,
+                sure=math.log(max(mention.score, LEAST_SCORE)) if mention.score is not None else 0.0,
+                context=frozenset(word for word, n in counts.items() if n > words.count(word)),
+                others=frozenset(told - {f" {' '.join(words)} "}),
+                whole=whole,
+            )
+            rows = [self._compare(self.describe(entity), asked) for entity, _ in candidates]
             found.append(np.array(rows, dtype=np.float32).reshape(-1, len(MATCH)))
         return found
 
-    def _compare(
-        self, entity: str, words: tuple[str, ...], label: str, beside: set[str], others: set[str], candidates: int
-    ) -> list[float]:
-        one = self.describe(entity)
-        same = bool(words) and words == one.name
-        part = len(set(words) & set(one.name)) / len(set(one.name)) if one.name and not same else 0.0
-        return [
-            float(same),
-            math.log(len(words)) if same else 0.0,
-            part,
-            float(candidates == 1),
-            math.log1p(len(one.context & beside)),
-            float(any(other in one.told for other in others)),
-            type_score(self.agreement.get(label, {}), one.types),
-        ]
+    def _compare(self, one: Described, asked: "_Asked") -> list[float]:
+        words, name = asked.words, one.name
+        same = bool(words) and words == name
+        letters, own = "".join(words), "".join(name)
+        stem = next((i for i, (a, b) in enumerate(zip(letters, own)) if a != b), min(len(letters), len(own)))
+        numbers = {
+            "name": same,
+            "long_name": math.log(len(words)) if same else 0.0,
+            "part": 0.0 if same or not name else len(set(words) & set(name)) / len(set(name)),
+            "told": not same and bool(name) and f" {' '.join(name)} " in asked.whole,
+            "short": asked.short and not same,
+            "derived": not same and not set(words) & set(name) and stem >= LEAST_LETTERS,
+            "beside": asked.beside,
+            "only": asked.only,
+            "described": len(one.context & asked.context) / (len(one.context) or 1),
+            "related": any(other in one.told for other in asked.others),
+            "type": type_score(self.agreement.get(asked.label, {}), one.types),
+            "sure": asked.sure,
+        }
+        return [float(numbers[name]) for name in MATCH]
 
     def describe(self, entity: str) -> Described:
         if entity not in self._known:
@@ -97,7 +138,8 @@ class Matcher:
 
     def _describe(self, entity: str) -> Described:
         row = -1 if self.kb is None else self.kb.row(entity)
-        title, description, types = entity, "", ()
+        title, description = entity, ""
+        types: tuple[str, ...] = ()
         if self.kb is not None and row >= 0:
             record = self.kb.record(row)
             title, description, types = record.title, record.description, record.types
@@ -143,6 +185,14 @@ def learn_types(seen: Iterable[tuple[str, Sequence[str], bool]]) -> Agreement:
             for x in sorted({*right[label], *wrong[label]})
         }
     return found
+
+
+def _has_capital_beside(doc: Doc, mention: Labelled) -> bool:
+    """Whether the word before the mention, unless it begins a sentence, or the one behind it, has a capital."""
+    before = doc[mention.start - 1] if mention.start else None
+    after = doc[mention.end] if mention.end < len(doc) else None
+    first = before is not None and before.is_title and before.is_alpha and not before.is_sent_start
+    return first or (after is not None and after.is_title and after.is_alpha)
 
 
 def _words(text: str) -> tuple[str, ...]:

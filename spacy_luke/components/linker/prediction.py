@@ -67,7 +67,7 @@ def score_candidates(
     places: list[tuple[int, np.ndarray]] = []  # of each window its Doc, and the mentions of its entity tokens
     for number, (one, candidates) in enumerate(zip(chunk, found, strict=True)):
         if one.mentions:
-            document = read_document(one.doc, tokenizer)
+            document = read_document(one.doc, tokenizer) if settings.context else None
             for task, mention_E in link_tasks(settings, document, one.mentions, candidates, table):
                 tasks.append(task)
                 places.append((number, mention_E))

@@ -71,7 +71,7 @@ class KBComponent(LukeComponent):
         checkpoint. Raises ValueError where these are not there either, or of another width than the encoder's."""
         if kb is not None and kb.vectors is not None and self.encoder.ready:
             check_store(kb.vectors, self.encoder.module.config.entity_size)
-        elif kb is not None and kb.vectors is None and self._vectors is None:
+        elif kb is not None and kb.vectors is None and self._vectors is None and self.model.attrs["context"]:
             raise ValueError(
                 f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them "
                 "with `spacy luke embed-entities`, by the encoder that it was trained from."
@@ -91,7 +91,8 @@ class KBComponent(LukeComponent):
         without = self._vectors is None and (self.kb is None or self.kb.vectors is None)
         if without and checkpoint is not None and has_table(checkpoint):
             self._vectors = table_vectors(checkpoint)
-        check_store(self.vectors, self.encoder.module.config.entity_size)
+        if self.model.attrs["context"]:
+            check_store(self.vectors, self.encoder.module.config.entity_size)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         super().to_disk(path, exclude=exclude)

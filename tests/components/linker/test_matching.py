@@ -1,0 +1,161 @@
+"""How candidates agree with mentions without the encoder: names, descriptions, types; linkers of these alone."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Span
+from spacy.training import Example
+
+from spacy_luke.annotations import get_rows
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.components.linker.matching import Labelled, Matcher, learn_types, split_title, type_score
+from spacy_luke.kb.build import build_kb
+from spacy_luke.model.linking import MATCH
+from tests.tiny import make_checkpoint
+
+ROWS = [
+    {"id": "Q84", "names": ["London"], "description": "city in England", "types": ["place"], "count": 300},
+    {"id": "Q1", "names": ["London"], "title": "London (band)", "description": "rock band", "types": ["organization"]},
+    {"id": "Q2", "names": ["Paris"], "title": "Paris, Texas", "description": "city of the United States", "types": []},
+    {"id": "Q3", "names": ["Lovelace"], "title": "Ada Lovelace", "description": "mathematician", "types": ["person"]},
+    {"id": "Q4", "names": ["UN"], "title": "United Nations", "description": "", "types": ["organization"]},
+    {"id": "Q5", "names": ["Iraqi"], "title": "Iraq", "description": "country", "types": ["place"]},
+]
+TEXT = (
+    "Lovelace met the Iraqi envoy of the UN in Paris. Texas is not where London Bridge is. Ada Lovelace was in London."
+)
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kb")
+    (folder / "entities.jsonl").write_text("\n".join(map(json.dumps, ROWS)) + "\n", encoding="utf8")
+    return build_kb([folder / "entities.jsonl"], folder / "kb").kb
+
+
+def make_doc(nlp, *, ids=None):
+    """ids: of mentions by their text, the first of several."""
+    doc = nlp.make_doc(TEXT)
+    spans = []
+    for name, label in (("Lovelace", "PER"), ("Iraqi", "LOC"), ("UN", "ORG"), ("Paris", "LOC"), ("Texas", "LOC")):
+        start = TEXT.index(name)
+        span = doc.char_span(start, start + len(name), label=label, kb_id=(ids or {}).get(name, ""))
+        spans.append(span)
+    start = TEXT.rindex("London")
+    spans.append(doc.char_span(start, start + 6, label="LOC", kb_id=(ids or {}).get("London", "")))
+    doc.set_ents(spans)
+    return doc
+
+
+def test_numbers(kb):
+    doc = make_doc(spacy.blank("en"))
+    first, iraqi, un, paris, state, london = (Labelled(x.start, x.end, x.label_) for x in doc.ents)
+    place = next(word.i for word in doc if word.text == "Bridge") - 1
+    bridge = Labelled(place, place + 1, "LOC")
+    assert doc[place].text == "London"
+    asked = [first, iraqi, un, paris, london, bridge, first._replace(score=0.5), state]
+    named = [
+        [("Q3", 1.0)],
+        [("Q5", 1.0)],
+        [("Q4", 1.0)],
+        [("Q2", 1.0)],
+        [("Q84", 0.9), ("Q1", 0.1)],
+        [("Q84", 1.0)],
+        [("Q3", 1.0)],
+        [],
+    ]
+    found = Matcher(kb, {"LOC": {"place": 1.5, "organization": -2.0}})(doc, asked, named)
+    assert [x.shape for x in found] == [(len(x), len(MATCH)) for x in named]
+    rows = [dict(zip(MATCH, map(float, row), strict=True)) for rows in found for row in rows]
+    lovelace, iraq, nations, texas, city, band, part, scored = rows
+    assert lovelace == {**dict.fromkeys(MATCH, 0.0), "part": 0.5, "told": 1.0, "only": 1.0}
+    assert (iraq["derived"], iraq["name"], iraq["type"]) == (1.0, 0.0, 1.5)
+    assert (nations["short"], nations["derived"]) == (1.0, 0.0)
+    assert (texas["name"], texas["long_name"], texas["related"]) == (1.0, 0.0, 1.0)
+    assert (city["name"], city["only"], city["type"]) == (1.0, 0.0, 1.5)
+    assert (band["name"], band["type"]) == (1.0, -2.0)
+    assert (part["beside"], city["beside"]) == (1.0, 0.0)
+    assert scored["sure"] == pytest.approx(math.log(0.5))
+
+
+def test_titles():
+    assert split_title("Apple (company)") == ("Apple", "company")
+    assert split_title("Paris, Texas") == ("Paris", "Texas")
+    assert split_title("(What's the Story)") == ("(What's the Story)", "")
+
+
+def test_types_are_learned():
+    """A type that right candidates have beside a label counts for it, one that wrong ones have against it."""
+    seen = [("LOC", ("place",), True)] * 20 + [("LOC", ("person",), False)] * 20 + [("", ("place",), True)]
+    found = learn_types(seen)
+    assert list(found) == ["LOC"]
+    assert found["LOC"]["place"] > 1
+    assert found["LOC"]["person"] < -1
+    assert type_score(found["LOC"], ("place", "person", "unknown")) == pytest.approx(
+        (found["LOC"]["place"] + found["LOC"]["person"]) / 2
+    )
+    assert type_score({}, ("place",)) == 0
+
+
+def make_linker(kb):
+    nlp = spacy.blank("en")
+    model = {"context": False, "match": True, "encoder": {"train_precision": "float32"}}
+    linker = nlp.add_pipe("luke_linker", config={"model": model, "drop_gold": 0.0})
+    gold = {"Lovelace": "Q3", "Iraqi": "NIL", "UN": "NIL", "Paris": "Q2", "London": "Q84"}
+    example = Example(make_doc(nlp), make_doc(nlp, ids=gold))
+    linker.initialize(lambda: [example], nlp=nlp, kb=lambda: kb, weights=make_checkpoint)
+    return nlp, linker, example, gold
+
+
+def test_names_and_types_alone(kb, tmp_path):
+    """No vectors are needed and the encoder is not run; learned by heart, saved and loaded."""
+    nlp, linker, example, gold = make_linker(kb)
+    assert kb.vectors is None
+    encoder = linker.encoder.module
+    encoder.forward = encoder.encode_words = encoder.encode_entities = None  # nothing calls them
+    optimizer = make_adamw(learn_rate=0.1)
+    for _ in range(60):
+        linker.update([example], sgd=optimizer)
+    doc = nlp(make_doc(nlp))
+    assert {x.text: x.kb_id_ for x in doc.ents} == {**gold, "Texas": "NIL"}
+    assert linker.type_agreement["PER"] == {"person": pytest.approx(linker.type_agreement["PER"]["person"])}
+    nlp.to_disk(tmp_path / "pipeline")
+    again = spacy.load(tmp_path / "pipeline")
+    assert get_rows(again(make_doc(again)), "luke_linked") == get_rows(doc, "luke_linked")
+    third = spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes())
+    assert get_rows(third(make_doc(third)), "luke_linked") == get_rows(doc, "luke_linked")
+    docs = list(again.pipe([make_doc(again), again.make_doc("Nothing."), make_doc(again)], batch_size=2))
+    assert [get_rows(x, "luke_linked") for x in (docs[0], docs[2])] == [get_rows(doc, "luke_linked")] * 2
+
+
+def test_all_shares_are_shown(kb):
+    nlp, linker, *_ = make_linker(kb)
+    for p in linker.head.module.parameters():
+        p.data = torch_noise(p)
+    linker.explain = True
+    (ent, *_) = nlp(make_doc(nlp)).ents
+    (shares,) = ent._.luke_evidence.values()
+    assert list(shares) == ["context", "prior", "in_links", *MATCH]
+    score_of = {x.id: x.score for x in ent._.luke_candidates}
+    assert sum(shares.values()) == pytest.approx(math.log(score_of["Q3"] / score_of["NIL"]), abs=1e-4)
+    assert shares["context"] == pytest.approx(-linker.head.module.nil.item(), abs=1e-4)
+
+
+def torch_noise(p):
+    return p.new_tensor(np.random.default_rng(p.numel()).normal(size=p.shape))
+
+
+def test_nothing_that_could_decide(kb):
+    with pytest.raises(ValueError, match="without context needs prior or match"):
+        spacy.blank("en").add_pipe("luke_linker", config={"model": {"context": False, "prior": False}})
+
+
+def test_given_candidates_that_no_knowledge_base_has():
+    nlp = spacy.blank("en")
+    doc = nlp.make_doc("London")
+    found = Matcher(None, {})(doc, [Labelled(0, 1, "")], [[("London", 0.5), ("London, Ontario", 0.5)]])
+    assert found[0][:, MATCH.index("name")].tolist() == [1, 1]
+    assert Span(doc, 0, 1).text == "London"
