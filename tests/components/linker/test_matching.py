@@ -17,7 +17,7 @@ from spacy_luke.model.linking import MATCH
 from tests.tiny import make_checkpoint
 
 ROWS = [
-    {"id": "Q84", "names": ["London"], "description": "city in England", "types": ["place"], "count": 300},
+    {"id": "Q84", "names": ["London"], "title": "London", "description": "city in England", "types": ["place"]},
     {"id": "Q1", "names": ["London"], "title": "London (band)", "description": "rock band", "types": ["organization"]},
     {"id": "Q2", "names": ["Paris"], "title": "Paris, Texas", "description": "city of the United States", "types": []},
     {"id": "Q3", "names": ["Lovelace"], "title": "Ada Lovelace", "description": "mathematician", "types": ["person"]},

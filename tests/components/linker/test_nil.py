@@ -66,7 +66,7 @@ def test_without_nil_one_candidate_is_certain(store):
     nlp, linker = make_linker(store, nil=False)
     model = nlp.config["components"]["luke_linker"]["model"]
     assert model.pop("@architectures") == "spacy-luke.EntityLinker.v2"
-    assert [model.pop(name) for name in ("nil", "match")] == [False, False]
+    assert [model.pop(name) for name in ("nil", "match", "context")] == [False, False, True]
     model["@architectures"] = "spacy-luke.EntityLinker.v1"
     for name in ("drop_gold", "overwrite", "labels_ignore", "explain"):
         del nlp.config["components"]["luke_linker"][name]
