@@ -65,7 +65,7 @@ def make_table(proc: LukeComponent | SoftTextCategorizer, scores: Scores, golds:
 def judge_of(proc: LukeComponent | SoftTextCategorizer) -> Judge | None:
     """Reads of predicted Docs which of the component's scores are right; None of one whose scores are not judged."""
     if isinstance(proc, LukeNER):
-        return partial(judge_entities, spans_key=proc.spans_key)
+        return partial(judge_entities, spans_key=proc.spans_key, ents=proc.set_ents)
     if isinstance(proc, LukeLinker):
         return partial(judge_links, spans_key=proc.getter.key if isinstance(proc.getter, SpanGroupGetter) else None)
     if isinstance(proc, LukeTyper):

@@ -74,11 +74,13 @@ def measure_reliability(judged: Sequence[tuple[float, bool]], *, bins: int = BIN
     return Reliability(len(score_N), error, found)
 
 
-def judge_entities(examples: Iterable[Example], *, spans_key: str | None = None) -> Judged:
+def judge_entities(examples: Iterable[Example], *, spans_key: str | None = None, ents: bool = False) -> Judged:
     """Predicted mentions with a score: `span._.luke_score`, or of doc.spans[spans_key] its "scores". Right: a gold
     mention has the same words and label. Others' entities, without a score, are left out, and so are those of which
-    the gold says nothing, by words without annotation or by `doc._.luke_scope`."""
+    the gold says nothing, by words without annotation or by `doc._.luke_scope`. ents: predictions are doc.ents also
+    where gold is in a group."""
     judged: Judged = []
+    shown = None if ents else spans_key
     for example in examples:
         gold_doc, doc = example.reference, example.predicted
         if not (gold_doc.has_annotation("ENT_IOB") if spans_key is None else spans_key in gold_doc.spans):
@@ -87,11 +89,11 @@ def judge_entities(examples: Iterable[Example], *, spans_key: str | None = None)
         gold = {(*find(x.start_char, x.end_char), x.label_) for x in get_spans(gold_doc, spans_key)}
         unknown = _unknown_places(gold_doc, find) if spans_key is None else []
         scores: dict[tuple[int, int, str], float] = {}
-        for span, score in zip(get_spans(doc, spans_key), _scores(doc, spans_key)):
+        for span, score in zip(get_spans(doc, shown), _scores(doc, shown)):
             a, b = span.start_char, span.end_char
             if score is not None and not any(start < b and a < end for start, end in unknown):
                 scores[a, b, span.label_] = score
-        right, known = scored_spans(get_scope(gold_doc, ENTITIES), gold, set(scores), nested=spans_key is not None)
+        right, known = scored_spans(get_scope(gold_doc, ENTITIES), gold, set(scores), nested=shown is not None)
         judged += [(scores[key], key in right) for key in scores if key in known]
     return judged
 

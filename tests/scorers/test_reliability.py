@@ -61,6 +61,8 @@ def test_entities_of_a_group(pair):
     assert judge_entities([Example(doc, gold)], spans_key="sc") == []
     gold.spans["sc"] = [Span(gold, 0, 2, "PER")]
     assert judge_entities([Example(doc, gold)], spans_key="sc") == [(0.75, True), (0.5, False)]
+    doc.set_ents([scored(doc, 0, 2, "PER", 0.9), scored(doc, 3, 4, "LOC", 0.4)])
+    assert judge_entities([Example(doc, gold)], spans_key="sc", ents=True) == [(0.9, True), (0.4, False)]
 
 
 def test_types(pair):
