@@ -50,7 +50,8 @@ from .corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from .entity_vocab import EntityVocab
 from .graph.train import train_graph
 from .graph.triples import Graph, read_graph
-from .kb.build import add_to_kb, build_kb
+from .kb.build import build_kb
+from .kb.change import add_to_kb, change_kb, compact_kb
 from .kb.knowledge_base import EntityKB
 from .model.config import LukeConfig
 from .model.ernie import ErnieConfig, ErnieEncoder, Knowledge
@@ -120,6 +121,8 @@ __all__ = [
     "build_pipeline",
     "build_shards",
     "build_vectors",
+    "change_kb",
+    "compact_kb",
     "convert",
     "embed_entities",
     "evaluate",

@@ -57,6 +57,8 @@ build_kb
 build_pipeline
 build_shards
 build_vectors
+change_kb
+compact_kb
 convert
 embed_entities
 evaluate

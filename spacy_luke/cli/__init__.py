@@ -14,6 +14,7 @@ from .build_mentions import build_mentions_cli
 from .build_shards import build_shards_cli
 from .build_vectors import build_vectors_cli
 from .card import card_cli
+from .compact_kb import compact_kb_cli
 from .convert import convert_cli
 from .corpus import corpus_command
 from .embed_entities import embed_entities_cli
@@ -47,6 +48,7 @@ COMMANDS = (
     ("annotate", annotate_cli, "Nothing was annotated."),
     ("build-mentions", build_mentions_cli, "Nothing was written."),
     ("build-kb", build_kb_cli, "Nothing was written."),
+    ("compact-kb", compact_kb_cli, "Nothing was written."),
     ("starter-kb", starter_kb_cli, "Nothing was written."),
     ("build-vectors", build_vectors_cli, "Nothing was written."),
     ("build-corpus", build_corpus_cli, "Nothing was written."),

@@ -7,7 +7,8 @@ import typer
 from wasabi import msg
 
 from ..aliases.counts import Limits
-from ..kb.build import KBSettings, add_to_kb, build_kb
+from ..kb.build import KBSettings, build_kb
+from ..kb.change import add_to_kb, change_kb
 from ..kb.knowledge_base import EntityKB
 from ..kb.wikidata import Wikidata
 from .errors import failing_as
@@ -24,6 +25,10 @@ def build_kb_cli(
     add_to: Path | None = typer.Option(
         None, help="A knowledge base whose entities and names are taken over as they are; may be the output itself"
     ),
+    replace: bool = typer.Option(
+        False, "--replace", help="With --add-to: entities that are there already give way, with their names"
+    ),
+    remove: Path | None = typer.Option(None, help="With --add-to: file of ids of entities to remove, one a line"),
     columns: str | None = typer.Option(
         None, help="Tables of names without a first line: their columns, such as name,entity,count"
     ),
@@ -60,8 +65,15 @@ def build_kb_cli(
         persons,
         disambiguation,
     )
+    if add_to is None and (replace or remove):
+        raise ValueError("--replace and --remove change a knowledge base that is there: name it with --add-to.")
     if add_to is None:
         built = build_kb(sources, output, settings=settings, progress=True)
+    elif replace or remove:
+        ids = [] if remove is None else [line.strip() for line in remove.read_text("utf-8-sig").splitlines()]
+        built = change_kb(
+            EntityKB.open(add_to), sources, output, remove=list(filter(None, ids)), settings=settings, progress=True
+        )
     else:
         built = add_to_kb(EntityKB.open(add_to), sources, output, settings=settings, progress=True)
     if verify:

@@ -1,4 +1,4 @@
-"""A knowledge base from tables, dumps and lists, and adding to one that is there."""
+"""A knowledge base from tables, dumps and lists (`kb.change` adds to one that is there)."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -6,18 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ..aliases.counts import Limits
-from ..aliases.store import AliasStore
 from ..aliases.tables import read_table, table_kind
 from ..aliases.trie import new_trie
 from ..stores.atomic import write_folder_atomically
-from ..stores.folder import MANIFEST
 from ..stores.opening import is_dump, open_source
 from ..stores.sorting import MOST
 from .files import KB, write_manifest
-from .knowledge_base import EntityKB, hold_kb
+from .knowledge_base import EntityKB
 from .sources import stage_entities, stage_names, stage_persons, stage_ppr
 from .staging import NO_LIMITS, UNKNOWN, Staging
 from .wikidata import Wikidata, stage_wikidata
@@ -81,8 +77,8 @@ def build_kb(
     folder = Path(folder)
     KB.check_replaceable(folder)
     new_trie()  # a missing library is told before the work
-    with write_folder_atomically(folder) as new, _staged(new.parent, settings, None, most) as staging:
-        _read_sources(sources, staging, settings, progress)
+    with write_folder_atomically(folder) as new, staged(new.parent, settings, None, most) as staging:
+        read_sources(sources, staging, settings, progress)
         (new / "0").mkdir()
         info = {"sources": [Path(source).name for source in sources], **staging.read}
         sizes = write_segment(staging, new / "0", info={}, progress=progress)
@@ -91,53 +87,6 @@ def build_kb(
             raise ValueError(f"No name with an entity is left for a knowledge base: {left}.")
         write_manifest(new, {"segments": [sizes], "info": info})
         told = staging.left_out.lines()
-    return BuiltKB(EntityKB.open(folder), staging.read, told)
-
-
-def add_to_kb(
-    kb: EntityKB,
-    sources: Sequence[str | Path],
-    folder: str | Path | None = None,
-    *,
-    settings: KBSettings = DEFAULTS,
-    progress: bool = False,
-    most: int = MOST,
-) -> BuiltKB:
-    """Add entities, and names of entities that are there. What is there stays as it is and is not read: its files are
-    linked, rows and vectors stay, and the vectors of new entities are to be made.
-
-    folder: of the larger knowledge base; None: it takes the place of `kb`. An entity that is there already is an error.
-    The priors of a name that is there are combined as those of sources are. Raises ValueError where another process
-    changes the knowledge base at the same time.
-    """
-    folder = kb.path if folder is None else Path(folder)
-    KB.check_replaceable(folder)
-    with hold_kb(kb.path):
-        return _add_to(EntityKB.open(kb.path), sources, folder, settings, progress, most)  # others may have added to it
-
-
-def _add_to(
-    kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: KBSettings, progress: bool, most: int
-) -> BuiltKB:
-    manifest = kb.manifest
-    number, base = len(manifest["segments"]), len(kb)
-    with write_folder_atomically(folder) as new, _staged(new.parent, settings, kb, most) as staging:
-        _read_sources(sources, staging, settings, progress)
-        kb.link_to(new)
-        (new / MANIFEST).unlink()
-        segment = new / str(number)
-        segment.mkdir()
-        sizes = write_segment(staging, segment, info={}, progress=progress)
-        if not sizes["entities"]:
-            raise ValueError("Expected sources with entities or names to add, but there are none.")
-        rows = _write_rows(segment, kb, base)
-        sizes["entities"] = int((rows >= base).sum())
-        added = {"sources": [Path(source).name for source in sources], **staging.read}
-        info = {**manifest["info"], "added": [*manifest["info"].get("added", []), added]}
-        write_manifest(new, {**manifest, "segments": [*manifest["segments"], sizes], "info": info})
-        told = staging.left_out.lines()
-        if KB.read_manifest(kb.path) != manifest:  # where the disk knows no locks
-            raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
     return BuiltKB(EntityKB.open(folder), staging.read, told)
 
 
@@ -163,7 +112,8 @@ def find_format(path: Path) -> str:
     return "entities" if {"id", "names"} <= columns else "names"
 
 
-def _read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSettings, progress: bool) -> None:
+def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSettings, progress: bool) -> None:
+    """All sources in order; ValueError where there is none, or nothing at its path."""
     paths = [Path(source) for source in sources]
     if not paths:
         raise ValueError("Expected one or more sources of entities and names, but got nothing.")
@@ -192,23 +142,12 @@ def _read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBS
 
 
 @contextmanager
-def _staged(beside: Path, settings: KBSettings, existing: EntityKB | None, most: int) -> Iterator[Staging]:
-    """Temporary files in the hidden folder around the new knowledge base, so that a kill leaves none for ever."""
+def staged(beside: Path, settings: KBSettings, existing: EntityKB | None, most: int) -> Iterator[Staging]:
+    """What sources have, for a new segment. existing: what it is added to. Temporary
+    files are in the hidden folder around the new knowledge base, so that a kill leaves none for ever."""
     folder = beside / ".parts"
     folder.mkdir()
     try:
         yield Staging(folder, settings.limits, existing, most)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _write_rows(segment: Path, kb: EntityKB, base: int) -> np.ndarray:
-    """rows.npy: uint32 (E,), by the numbers of the segment's store."""
-    store = AliasStore.open(segment / "names")
-    rows, new = np.zeros(store.header.entities, "<u4"), base
-    for number in range(len(rows)):
-        row = kb.row(store.entity_of(number))
-        rows[number] = new if row < 0 else row
-        new += row < 0
-    np.save(segment / "rows.npy", rows)
-    return rows

@@ -9,6 +9,8 @@
     0/description_starts.npy   int64 (E,): the byte where the description of each begins, -1 where there is none
     0/about.txt                UTF-8, a line an entity: title, Wikidata id, address and types (see `kb.record`)
     0/about_starts.npy         int64 (E,): as description_starts.npy; older knowledge bases lack both
+    0/totals.npy               float32 (N,): by the numbers of names, what the priors are shares of, links mostly;
+                               0 where they are none; older knowledge bases lack it
     0/redirects.trie           further ids of entities (marisa-trie)
     0/redirect_numbers.npy     uint32 (R,): the numbers of their entities in the store, 2 ** 32 - 1 for none
     0/loose_hashes.npy         uint64 (L,), sorted: 8-byte BLAKE2b digests of names without case and punctuation
@@ -39,7 +41,7 @@ FILES = (
     "loose_hashes.npy",
     "loose_names.npy",
 )
-NEWER = ("about.txt", "about_starts.npy")  # which older knowledge bases lack
+NEWER = ("about.txt", "about_starts.npy", "totals.npy")  # which older knowledge bases lack
 
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:

@@ -47,16 +47,16 @@ class EntityKB(StoreFolder):
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         super().__init__(path, manifest)
-        self._segments: list[Segment] = []
+        self.segments: list[Segment] = []
         for number, entry in enumerate(manifest["segments"]):
             segment = Segment(path / str(number), base=len(self), entities=entry["entities"])
-            self._segments.append(segment)
+            self.segments.append(segment)
         vectors = path / VECTORS
         self.vectors: EntityVectors | None = EntityVectors.open(vectors) if vectors.is_dir() else None
 
     def __len__(self) -> int:
         """Number of entities."""
-        return sum(segment.entities for segment in self._segments)
+        return sum(segment.entities for segment in self.segments)
 
     def __contains__(self, entity: object) -> bool:
         return isinstance(entity, str) and self.row(entity) >= 0
@@ -67,7 +67,7 @@ class EntityKB(StoreFolder):
     @property
     def n_names(self) -> int:
         """Number of names; one to which candidates were added later counts again."""
-        return sum(len(segment.store) for segment in self._segments)
+        return sum(len(segment.store) for segment in self.segments)
 
     def candidates(self, name: str, *, top: int | None = None) -> list[Candidate]:
         """The entities that a name may mean, with p(entity | name), the best first; [] where nothing is found.
@@ -78,8 +78,8 @@ class EntityKB(StoreFolder):
         key = self.find_name(name)
         if key is None:
             return []
-        if len(self._segments) == 1:  # the same, faster
-            store = self._segments[0].store
+        if len(self.segments) == 1:  # the same, faster
+            store = self.segments[0].store
             number = store.number_of_key(key)
             assert number is not None
             return store.candidates_of(number, top=top)
@@ -107,7 +107,7 @@ class EntityKB(StoreFolder):
     def row(self, entity: str) -> int:
         """The row of an entity, by its id or one that redirects to it; -1 where it is not known."""
         try:
-            return next((row for segment in self._segments if (row := segment.row_of(entity)) >= 0), -1)
+            return next((row for segment in self.segments if (row := segment.row_of(entity)) >= 0), -1)
         except UnicodeEncodeError:
             return -1  # as in `find_name`
 
@@ -146,7 +146,7 @@ class EntityKB(StoreFolder):
     def names(self) -> Iterator[str]:
         """All names, in the form of keys (see `text.forms`); one to which candidates were added later comes
         again."""
-        for segment in self._segments:
+        for segment in self.segments:
             yield from segment.store
 
     def verify(self, *, progress: bool = False) -> None:
@@ -161,8 +161,13 @@ class EntityKB(StoreFolder):
         vectors = {} if self.vectors is None else self.vectors.paths()
         return {**super().paths(), **{f"{VECTORS}/{name}": path for name, path in vectors.items()}}
 
+    def first_segments(self, number: int) -> "EntityKB":
+        """The first segments alone, one or more, without vectors."""
+        files = {name: file for name, file in self.manifest["files"].items() if int(name.partition("/")[0]) < number}
+        return EntityKB(self.path, {**self.manifest, "segments": self.manifest["segments"][:number], "files": files})
+
     def _segment_of(self, row: int) -> Segment:
-        for segment in self._segments:
+        for segment in self.segments:
             if 0 <= row - segment.base < segment.entities:
                 return segment
         raise ValueError(
@@ -182,21 +187,25 @@ class EntityKB(StoreFolder):
         return next((found for form in forms if (found := self._loose(form, 3)) is not None), None)
 
     def _knows(self, key: str) -> bool:
-        for segment in self._segments:
+        for segment in self.segments:
             if segment.store.number_of_key(key) is not None:
                 return True
         return False
 
     def _exact(self, key: str) -> list[tuple[int, float]]:
-        """Candidates of a name that is known; those of several segments are combined as sources are (see
-        `kb.staging`)."""
-        numbers = [(segment, segment.store.number_of_key(key)) for segment in self._segments]
-        found = [segment.candidates(number) for segment, number in numbers if number is not None]
+        """Candidates of a name that is known. Of several segments those that are shares of a total are shares of the
+        sum of the totals; others are added (see `kb.staging`)."""
+        numbers = [(segment, segment.store.number_of_key(key)) for segment in self.segments]
+        known = [(segment, number) for segment, number in numbers if number is not None]
+        found = [(segment.candidates(number), segment.total(number)) for segment, number in known]
         if len(found) == 1:
-            return found[0]
+            return found[0][0]
+        whole = sum(total for _, total in found)
         priors: dict[int, float] = {}
-        for row, prior in (pair for pairs in found for pair in pairs):
-            priors[row] = min(1.0, priors.get(row, 0.0) + prior)
+        for candidates, total in found:
+            share = total / whole if total else 1.0
+            for row, prior in candidates:
+                priors[row] = min(1.0, priors.get(row, 0.0) + prior * share)
         return sorted(priors.items(), key=lambda pair: (-pair[1], self.name_of(pair[0])))
 
     def _loose(self, form: str, levels: int) -> str | None:
@@ -205,7 +214,7 @@ class EntityKB(StoreFolder):
         if not letters:
             return None
         best, best_level = None, levels
-        for segment in self._segments:
+        for segment in self.segments:
             for name in segment.loose_names(letters_of(folded)):
                 level = 0 if name.casefold() == folded else 1 if letters_of(name) == letters else 2
                 if level < best_level:

@@ -31,6 +31,8 @@ class Segment:
         about = folder / "about.txt"
         self._abouts = map_bytes(about) if about.is_file() and about.stat().st_size else b""
         self._about_starts = map_array(folder / "about_starts.npy", "<i8", (n,)).data if self._abouts else None
+        totals = folder / "totals.npy"
+        self._totals = map_array(totals, "<f4", (len(self.store),)).data if totals.is_file() else None
         self._redirects_data = map_bytes(folder / "redirects.trie")  # the trie does not keep what it is mapped from
         try:
             self._redirects = new_trie().map(memoryview(self._redirects_data))
@@ -40,12 +42,12 @@ class Segment:
         self._hashes = map_array(folder / "loose_hashes.npy", "<u8", None).data
         self._loose = map_array(folder / "loose_names.npy", "<u4", (len(self._hashes),)).data
         self._rows: memoryview | None = None
-        self._numbers: dict[int, int] = {}  # of the new rows, in segments that were added
+        self._numbers: memoryview | None = None  # of the new rows, in segments that were added
         if base:
             rows = map_array(folder / "rows.npy", "<u4", (n,))
             self._rows = rows.data
             new = np.flatnonzero(rows >= base)
-            self._numbers = dict(zip(rows[new].tolist(), new.tolist(), strict=True))
+            self._numbers = new[np.argsort(rows[new])].data
 
     def row_of(self, entity: str) -> int:
         """-1 where this segment does not know the id."""
@@ -60,13 +62,17 @@ class Segment:
         return -1 if number == NONE else number
 
     def number_of_row(self, row: int) -> int:
-        return row if self._rows is None else self._numbers[row]
+        return row if self._numbers is None else self._numbers[row - self.base]
 
     def candidates(self, number: int) -> list[tuple[int, float]]:
         """Rows and priors of the candidates of a name, the best first."""
         found = self.store.numbers_of(number)
         rows = self._rows
         return found if rows is None else [(rows[entity], prior) for entity, prior in found]
+
+    def total(self, number: int) -> float:
+        """What the priors of a name are shares of; 0.0 where they are none, or where it is not known."""
+        return 0.0 if self._totals is None else self._totals[number]
 
     def count(self, number: int) -> int:
         return self._counts[number]

@@ -4,7 +4,8 @@ They go to sorted runs in temporary files (see `stores.sorting`), from which `kb
 
 p(entity | name) is min(1, sum over the groups of sources of p), as deep-ed combines its lists (data_gen/indexes/
 yago_crosswikis_wiki.lua). Within a group it is the entity's share of the name's weights ("count"), the weight itself
-("probability") or the same for all entities of the name ("uniform").
+("probability") or the same for all entities of the name ("uniform"); "merged": the weight itself, which a knowledge
+base had already.
 """
 
 import re
@@ -18,7 +19,8 @@ from ..text.forms import key_of, units
 from .knowledge_base import EntityKB
 from .record import NOTHING, About, is_page
 
-KINDS = ("count", "probability", "uniform")
+KINDS = ("count", "probability", "uniform", "merged")
+REST = "\x01"  # in place of an id: the weight of a name's candidates that were left out; no source has such an id
 UNKNOWN = ("error", "add", "drop")
 NO_LIMITS = Limits(max_words=None)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -59,7 +61,8 @@ class KBLeftOut(LeftOut):
 
 @dataclass
 class Staging:
-    """What the sources of a knowledge base have. existing: what it will be added to."""
+    """What the sources of a knowledge base have. existing: what it will be added to; known: whose entities are errors
+    in the sources. joined: a group whose weights those of all groups of counts belong to."""
 
     folder: Path
     limits: Limits = NO_LIMITS
@@ -77,11 +80,17 @@ class Staging:
         self.names = SortedSums(self.folder / "names", most=self.most)
         self.mentioned = SortedSums(self.folder / "mentioned", most=self.most)
         self._mentions_of: list[bool] = []
+        self.known: EntityKB | None = None
+        self.joined: int | None = None
+        self.read_names = 0  # names with their entities that sources had
+        self.given: set[str] | None = None  # the ids of the sources' entities, where they are asked for
 
     def add_group(self, group: SourceGroup) -> int:
         """The number of a group, which names are added by."""
         assert group.kind in KINDS, group
         assert group.unknown in UNKNOWN, group
+        if group.kind == "count" and group.part_of is None:
+            group = group._replace(part_of=self.joined)
         self.groups.append(group)
         self._mentions_of.append(group.unknown == "add" or self.existing is not None)
         return len(self.groups) - 1
@@ -97,6 +106,22 @@ class Staging:
     ) -> None:  # fmt: skip
         """once: an id that comes again in the source is an error, which names its line. Its Wikidata id, and its title
         if that is a page's, lead to it."""
+        if self.known is not None and self.known.row(entity) >= 0:
+            raise ValueError(
+                f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of it "
+                "can be added with a table of names; to change it, replace it (--replace)."
+            )
+        if self.given is not None:
+            self.given.add(check_id(entity))
+        self.copy_entity(
+            entity, source=source, line=line, text=text, count=count, person=person, once=once, about=about
+        )
+
+    def copy_entity(
+        self, entity: str, *, source: int, line: int, text: str, count: float, person: bool, about: About,
+        once: bool = False,
+    ) -> None:  # fmt: skip
+        """As `add_entity`, of what a knowledge base has already."""
         entity = check_id(entity)
         text = check_unicode(" ".join(text.split()), "description")
         self.entities.add(
@@ -120,10 +145,18 @@ class Staging:
         if longest is not None and len(key) > longest and sum(1 for _ in units(key)) > longest:
             self.left_out.too_long += 1
             return
-        entity = check_id(entity)
+        self.read_names += 1
+        self.add_key(key, check_id(entity), group=group, weight=weight)
+
+    def add_key(self, key: str, entity: str, *, group: int, weight: float) -> None:
+        """As `add_name`, of a name in the form of keys and an id that is checked."""
         self.names.add(f"{check_characters(key, 'name')}\t{entity}\t{group}", weight)
         if self._mentions_of[group]:
             self.mentioned.add(entity, 1)
+
+    def add_rest(self, key: str, *, group: int, weight: float) -> None:
+        """The weight of candidates of a name that are not there."""
+        self.names.add(f"{key}\t{REST}\t{group}", weight)
 
     def count(self, what: str, number: int = 1) -> None:
         self.read[what] = self.read.get(what, 0) + number

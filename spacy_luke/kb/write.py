@@ -20,7 +20,7 @@ from ..text.forms import letters_of
 from .files import NONE
 from .knowledge_base import EntityKB
 from .record import About
-from .staging import SourceGroup, Staging
+from .staging import REST, SourceGroup, Staging
 
 _BLOCK = 1 << 14  # names that are hashed at once
 
@@ -64,11 +64,6 @@ def _write_records(staging: Staging, records: Path, redirects: Trie, progress: b
                 stub = next(mentioned, None)
             if stub == entity:
                 stub = next(mentioned, None)
-            if staging.existing is not None and staging.existing.row(entity) >= 0:
-                raise ValueError(
-                    f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of "
-                    "it can be added with a table of names; to change it, build the knowledge base again."
-                )
             file.write(f"{entity}\t{count!r}\t{person}\t{about.to_line()}\t{text}\n")
             yield entity
         while stub is not None:
@@ -188,6 +183,7 @@ def _number_of(entity: str, titles: Trie, redirects: Trie, target_R: np.ndarray,
 class _Name(NamedTuple):
     key: str
     weight: float
+    total: float  # what the priors are shares of, 0.0 where they are none
     numbers: list[int]
     priors: list[float]
 
@@ -198,6 +194,7 @@ def _write_names(
 ) -> dict[str, int]:  # fmt: skip
     """The store of names and the index of loose names. count_T (T,) gets the links, where they are more."""
     count_N, weight_N, entity_C, prior_C = array("I"), array("f"), array("I"), array("f")
+    total_N = array("f")
     links_T = np.zeros(len(titles), np.float64)
     keys, longest = staging.folder / "keys", 0
 
@@ -207,6 +204,7 @@ def _write_names(
             for name in tqdm(names, desc="names", unit="", leave=False, disable=None if progress else True):
                 count_N.append(len(name.numbers))
                 weight_N.append(name.weight)
+                total_N.append(name.total)
                 entity_C.extend(name.numbers)
                 prior_C.extend(name.priors)
                 longest = max(longest, len(name.key))
@@ -219,6 +217,9 @@ def _write_names(
     order = np.lexsort((loose_L, -np.frombuffer(weight_N, np.float32)[loose_L], hashes_L))
     np.save(folder / "loose_hashes.npy", hashes_L[order].astype("<u8"))
     np.save(folder / "loose_names.npy", number_N[loose_L[order]].astype("<u4"))
+    totals_N = np.zeros(len(total_N), "<f4")
+    totals_N[number_N] = np.frombuffer(total_N, np.float32)
+    np.save(folder / "totals.npy", totals_N)
     with (folder / "names").open("wb") as file:
         write_store(
             file, trie, titles, number_N=number_N, link_N=np.ones(len(count_N), np.float32),
@@ -226,7 +227,7 @@ def _write_names(
             prior_C=np.frombuffer(prior_C, np.float32), case="exact", longest=longest, info=info,
         )  # fmt: skip
     np.maximum(count_T, links_T, out=count_T)
-    return {"names": len(count_N), "candidates": len(entity_C)}
+    return {"names": len(count_N), "candidates": len(entity_C), "shares": int((totals_N > 0).sum())}
 
 
 def _hash_names(keys: Path, trie: Trie, names: int, progress: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -261,7 +262,7 @@ def _merge_names(
     for key, weight in staging.names:
         name, entity, group_text = key.split("\t")
         group = int(group_text)
-        number = titles.get(entity)
+        number = -1 if entity == REST else titles.get(entity)
         if number is None:
             number = _number_of(entity, titles, redirects, target_R, existing)
             if number < 0:
@@ -272,7 +273,7 @@ def _merge_names(
                     )
                 staging.left_out.unknown += 1
                 continue
-        if is_link[group]:
+        if is_link[group] and number >= 0:
             links_T[number] += weight
         if name != last:
             if found and (merged := _merge_name(last, found, staging, titles)):
@@ -287,8 +288,9 @@ def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging
     """found: group, entity and weight, one or more."""
     limits, weight = staging.limits, sum(row[2] for row in found)
     groups = staging.groups
-    if len(found) == 1 and groups[found[0][0]].kind != "probability" and found[0][2] >= limits.min_count:
-        return _Name(name, weight, [found[0][1]], [1.0])
+    kinds = {groups[of].kind for of, _, _ in found}
+    if len(found) == 1 and kinds <= {"count", "uniform"} and found[0][2] >= limits.min_count and found[0][1] >= 0:
+        return _Name(name, weight, weight if kinds == {"count"} else 0.0, [found[0][1]], [1.0])
     priors: dict[int, float] = {}
     weights_of: dict[int, dict[int, float]] = {}
     for of, number, one in found:
@@ -303,7 +305,8 @@ def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging
     if limits.max_candidates is not None and len(best) > limits.max_candidates:
         staging.left_out.extra_candidates += len(best) - limits.max_candidates
         best = best[: limits.max_candidates]
-    return _Name(name, weight, [number for number, _ in best], [prior for _, prior in best])
+    total = weight if kinds == {"count"} else 0.0
+    return _Name(name, weight, total, [number for number, _ in best], [prior for _, prior in best])
 
 
 def _add_shares(
@@ -314,10 +317,13 @@ def _add_shares(
     if group.kind == "probability" and total > 1 + SLACK:
         raise ValueError(f"{group.title}: the priors of the name {name!r} sum up to {total:g}; expected 1 at most.")
     for number, weight in weights.items():
+        if number < 0:
+            continue
         if group.kind == "count" and weight < staging.limits.min_count:
             staging.left_out.rare_candidates += 1
             continue
-        share = (
-            weight if group.kind == "probability" else 1 / len(weights) if group.kind == "uniform" else weight / total
-        )
+        if group.kind in ("probability", "merged"):
+            share = weight
+        else:
+            share = 1 / len(weights) if group.kind == "uniform" else weight / total
         priors[number] = min(1.0, priors.get(number, 0.0) + share)

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.text_encoder import TextEncoder
-from spacy_luke.kb.build import add_to_kb, build_kb
+from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.change import add_to_kb
 from spacy_luke.kb.knowledge_base import EntityKB
 from tests.tiny import make_checkpoint
 

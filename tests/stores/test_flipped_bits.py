@@ -17,7 +17,7 @@ from spacy_luke.aliases.store import AliasStore
 from spacy_luke.components.linker.spacy_kb import LinkedKB
 from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph
 from spacy_luke.corpus.shards import Shards
-from spacy_luke.kb.build import add_to_kb
+from spacy_luke.kb.change import add_to_kb
 from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.stores import digests
 from spacy_luke.vectors.build import build_vectors

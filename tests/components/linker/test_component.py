@@ -190,7 +190,7 @@ def test_a_knowledge_base(kb, tmp_path):
     """Vectors from texts; links of raw names; saved with the pipeline; an entity is added without training."""
     from spacy_luke.checkpoint.text_encoder import TextEncoder
     from spacy_luke.components.linker.embed_entities import embed_entities
-    from spacy_luke.kb.build import add_to_kb
+    from spacy_luke.kb.change import add_to_kb
 
     checkpoint = make_checkpoint(entity_size=32)
     encoder = TextEncoder(checkpoint)
