@@ -164,7 +164,11 @@ class Attention(nn.Module):
         return self._finish(cpu.attend_in_parts(to_words, to_entities, words, entities, counts, lengths, counts))
 
     def _read(self, x_ND: Tensor) -> Inputs:
-        """What queries, keys and values are computed from: quantised once for all of them, where they are int8."""
+        """What queries, keys and values are computed from: quantised once for all of them, where they are int8, and
+        without gradients cast once where autocast would do it for each."""
+        kind = x_ND.device.type
+        if torch.is_autocast_enabled(kind) and not torch.is_grad_enabled():
+            x_ND = x_ND.to(torch.get_autocast_dtype(kind))
         return quantize_once(self.key, x_ND)
 
     def _entity_query(self, from_entities: Inputs) -> Tensor:

@@ -110,7 +110,8 @@ def attend_fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> AttentionPar
 
 
 def join(one: AttentionPart, other: AttentionPart) -> Tensor:
-    """The attention to two sets of keys from the attentions to each, weighed by their log-sums."""
+    """The attention to two sets of keys from the attentions to each, weighed by their log-sums; also of packed rows,
+    (N, H, K) and (N, H)."""
     weight = torch.sigmoid(one[1] - other[1])[..., None]
     return torch.lerp(other[0], one[0], weight.to(one[0].dtype))
 

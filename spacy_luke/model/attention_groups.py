@@ -46,20 +46,24 @@ def attend_with_own(
 ) -> Tensor:
     """Each of E entities sees the words of its window, and G tokens of its own, whose scaled scores and values are
     given: (E, D)."""
-    keys, values = (word_rows(x, rows) for x in words)
-    queries, own_scores, own_values = (split_rows(x[rows.rows_P], rows.shapes) for x in (q_EHK, own_EHG, own_v_EHGK))
+    if not rows.parts:
+        return q_EHK.flatten(1)
+    keys, values = ([x.transpose(1, 2) for x in word_rows(x, rows)] for x in words)
+    queries = [x.transpose(1, 2) for x in split_rows(q_EHK[rows.rows_P], rows.shapes)]
+    groups = [group for group, _ in rows.parts]
+    if cpu.has_log_sums(q_EHK) and all(group.real_BL is None for group in groups):
+        parts = [cpu.attend_fused(*heads) for heads in zip(queries, keys, values, strict=True)]
+        to_words_EHK = torch.cat([out_BHSK.transpose(1, 2).flatten(0, 1) for out_BHSK, _ in parts])[rows.place_E]
+        sums_EH = torch.cat([sums_BHS.transpose(1, 2).flatten(0, 1) for _, sums_BHS in parts])[rows.place_E]
+        own_EHG = own_EHG.to(torch.promote_types(own_EHG.dtype, torch.float32))
+        own_EHK = (own_EHG.softmax(-1).to(own_v_EHGK.dtype)[..., None] * own_v_EHGK).sum(-2)
+        return cpu.join((to_words_EHK, sums_EH), (own_EHK, own_EHG.logsumexp(-1))).flatten(1)
+    own = (split_rows(x[rows.rows_P], rows.shapes) for x in (own_EHG, own_v_EHGK))
     results = []
-    for (group, _), *heads in zip(rows.parts, keys, values, queries, own_scores, own_values, strict=True):
-        k_BHLK, v_BHLK, q_BHSK, own_BHSG, own_BHSGK = (x.transpose(1, 2) for x in heads)
-        if group.real_BL is None and cpu.has_log_sums(q_EHK):
-            own_BHSG = own_BHSG.to(torch.promote_types(own_BHSG.dtype, torch.float32))
-            weights_BHSG = own_BHSG.softmax(-1).to(own_BHSGK.dtype)
-            own_BHSK = (weights_BHSG[..., None] * own_BHSGK).sum(-2)
-            out_BHSK = cpu.join(cpu.attend_fused(q_BHSK, k_BHLK, v_BHLK), (own_BHSK, own_BHSG.logsumexp(-1)))
-        else:
-            out_BHSK = _with_own(q_BHSK, k_BHLK, v_BHLK, own_BHSG, own_BHSGK, group, rate=rate)
-        results.append(_rows(out_BHSK))
-    return torch.cat(results)[rows.place_E] if results else q_EHK.flatten(1)
+    for group, q_BHSK, k_BHLK, v_BHLK, scores, own_values in zip(groups, queries, keys, values, *own, strict=True):
+        own_BHSG, own_BHSGK = scores.transpose(1, 2), own_values.transpose(1, 2)
+        results.append(_rows(_with_own(q_BHSK, k_BHLK, v_BHLK, own_BHSG, own_BHSGK, group, rate=rate)))
+    return torch.cat(results)[rows.place_E]
 
 
 def _with_own(
