@@ -58,11 +58,15 @@ def get_parts(doc: Doc, name: str) -> Parts | None:
 
     Raises ValueError for rows that are not of their form, and for those of another text than that of the Doc.
     """
-    kind, size, text = KINDS[name], len(doc.text), doc.text
+    places = _places(doc, f"{name}.rows")
+    if not places and name not in doc.user_data:
+        return None  # most often, and without a look at the text, which takes long
+    kind, text = KINDS[name], doc.text
+    size = len(text)
     if name in doc.user_data:
         return {(0, size): _read(name, doc.user_data[name], size)}
     parts: Parts = {}
-    for start, end in sorted(_places(doc, f"{name}.rows")):
+    for start, end in sorted(places):
         first, last = max(start, 0), min(end, size)
         if first >= last and (start, end) != (0, size):
             continue  # none of its text is here: another part of a Doc that was joined, and then cut
@@ -98,7 +102,7 @@ def find_row(span: Span, name: str) -> list[Any] | None:
 
 def set_rows(doc: Doc, name: str, rows: Iterable[Any] | None) -> None:
     """Put rows, places in characters of the Doc, in the place of all that it has of this kind; None takes them away."""
-    text = doc.text
+    text = "" if rows is None else doc.text
     checked = None if rows is None else _read(name, list(rows), len(text))
     doc.user_data.pop(name, None)
     for start, end in _places(doc, f"{name}.rows"):
@@ -110,7 +114,8 @@ def set_rows(doc: Doc, name: str, rows: Iterable[Any] | None) -> None:
 def get_second(doc: Doc) -> int | None:
     """Character at which the second text of a pair begins; None of a single text, and of a part that lies in one of the
     two. Raises ValueError for a pair that was joined with other texts."""
-    parts, size = get_parts(doc, SECOND), len(doc.text)
+    parts = get_parts(doc, SECOND)
+    size = len(doc.text) if parts else 0
     for (start, end), rows in (parts or {}).items():
         if start > 0 or end < size:
             raise ValueError(

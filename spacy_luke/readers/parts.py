@@ -95,7 +95,7 @@ def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
     rows = get_all_rows(doc)
     head = doc._get_array_attrs()
     array = doc.to_array(list(head))
-    parts = []
+    parts, size = [], len(doc.text)
     for start, end in zip(starts, [*starts[1:], len(doc)]):
         span = doc[start:end]
         part = span.as_doc(array_head=head, array=array)  # type: ignore[call-arg]  # missing in spaCy's stubs
@@ -103,8 +103,8 @@ def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
         for name, group in doc.spans.items():
             inside = [(x, x.start - start, x.end - start) for x in group if start <= x.start and x.end <= end]
             part.spans[name] = _group(part, name, inside)
-        begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else len(doc.text) + 1
-        for name, some in _moved(rows, by=-begin, within=(begin, behind), size=len(doc.text)).items():
+        begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else size + 1
+        for name, some in _moved(rows, by=-begin, within=(begin, behind), size=size).items():
             set_rows(part, name, some)
         parts.append(part)
     return parts
