@@ -24,19 +24,20 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """Which findings are right, in their order; of links None where a mention has none. missed: mentions of the key
-    that were not found, or with another label."""
+    """Which findings are right, in their order; None of a mention where the key leaves that open, and of a link where
+    there is none. missed: mentions of the key that were not found, or with another label."""
 
-    mentions: Sequence[bool]
+    mentions: Sequence[bool | None]
     links: Sequence[bool | None]
     relations: Sequence[bool]
     missed: Sequence[str]
 
     def verdict(self) -> list[tuple[str, str]]:
         """What was found, and how much of it is right, in words."""
-        right = sum(self.mentions)
+        known = [x for x in self.mentions if x is not None]
+        right = sum(known)
         found = f"; {right} of the {right + len(self.missed)} in the text were found"
-        rows = [("entities", _share(self.mentions) + found)]
+        rows = [("entities", _share(known) + found)]
         links = [x for x in self.links if x is not None]
         return [*rows, *((name, _share(x)) for name, x in (("links", links), ("relations", self.relations)) if x)]
 
@@ -46,14 +47,20 @@ class AnswerKey:
 
     relations: names of head and tail with a property between them; properties: what a property, such as P159, is
     called. A relation holds between entities: whichever of their mentions a pipeline relates, and under either name.
+    open_places: of what is an entity by some guidelines alone, such as numbers; a mention there is not judged.
     """
 
     def __init__(
-        self, entities: Sequence[Entity], relations: Sequence[tuple[str, str, str]], properties: dict[str, str]
+        self,
+        entities: Sequence[Entity],
+        relations: Sequence[tuple[str, str, str]],
+        properties: dict[str, str],
+        open_places: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.entities = entities
         self.relations = set(relations)
         self.properties = {name: number for number, name in properties.items()}
+        self.open_places = open_places
         self._places = {place: entity for entity in entities for place in entity.mentions}
 
     def judge(self, found: Findings) -> Judgement:
@@ -74,8 +81,11 @@ class AnswerKey:
             missed,
         )
 
-    def _is_right(self, span: Span) -> bool:
-        entity = self._places.get(_place(span))
+    def _is_right(self, span: Span) -> bool | None:
+        start, end = _place(span)
+        if any(a <= start and end <= b for a, b in self.open_places):
+            return None
+        entity = self._places.get((start, end))
         return entity is not None and entity.label == span.label_
 
     def _is_linked(self, mention: Mention) -> bool:
@@ -99,7 +109,8 @@ def read_answer_key(path: Path, text: str) -> AnswerKey:
 
     - "entities": objects with "name", "label", perhaps "ids", and "mentions", a list of [start, end] in characters;
     - "relations": lists of three, the name of the head, a property, the name of the tail;
-    - "properties": an object with what each property is called.
+    - "properties": an object with what each property is called;
+    - perhaps "open": a list of [start, end], where nothing is judged.
 
     Raises ValueError where the file is something else, or does not fit the text.
     """
@@ -108,6 +119,7 @@ def read_answer_key(path: Path, text: str) -> AnswerKey:
         entities = [_read_entity(item) for item in data["entities"]]
         relations = [(head, label, tail) for head, label, tail in data["relations"]]
         properties: dict[str, str] = dict(data["properties"])
+        open_places = [(int(start), int(end)) for start, end in data.get("open", ())]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}: expected 'entities' (name, label, mentions), 'relations' ([head, property, tail]) and "
@@ -125,7 +137,7 @@ def read_answer_key(path: Path, text: str) -> AnswerKey:
             raise ValueError(
                 f"{path} is the key of another text: where {entity.name!r} should be first, there is {first!r:.60}."
             )
-    return AnswerKey(entities, relations, properties)
+    return AnswerKey(entities, relations, properties, open_places)
 
 
 def _read_entity(item: dict[str, Any]) -> Entity:

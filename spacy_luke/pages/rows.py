@@ -49,7 +49,7 @@ def entity_rows(found: Findings, judged: Judgement | None = None) -> list[Entity
     rows = []
     for (name, label, _), numbers in groups.items():
         some = [found.mentions[i] for i in numbers]
-        right = None if judged is None else all(judged.mentions[i] and judged.links[i] is not False for i in numbers)
+        right = None if judged is None else _all_right(judged, numbers)
         types = next((types for types in (type_list(x.span) for x in some) if types), "")
         rows.append(EntityRow(name, label, numbers[0], len(some), _best(some), types, _best_link(some), right))
     return rows
@@ -67,6 +67,14 @@ def relation_rows(found: Findings, judged: Judgement | None = None) -> list[Rela
         right = None if judged is None else all(judged.relations[i] for i in numbers)
         rows.append(RelationRow(head, label, tail, len(numbers), score, right))
     return sorted(rows, key=lambda row: -row.score)
+
+
+def _all_right(judged: Judgement, numbers: Sequence[int]) -> bool | None:
+    """None where a mention among them is not judged."""
+    known = [judged.mentions[i] for i in numbers]
+    if any(right is None for right in known):
+        return None
+    return all(known) and all(judged.links[i] is not False for i in numbers)
 
 
 def _best(mentions: Sequence[Mention]) -> float | None:

@@ -40,7 +40,7 @@ def annotate_file(
     typed = [span for typer in _of_kind(nlp, LukeTyper) for span in typer.getter(doc)]
     return read_findings(
         doc,
-        spans_key=None if ner is None else ner.cfg["spans_key"],
+        spans_key=None if ner is None or ner.cfg["set_ents"] else ner.cfg["spans_key"],
         typed=typed,
         labels=[] if ner is None else ner.labels,
         describe=_describe_by([linker.kb for linker in _of_kind(nlp, LukeLinker) if linker.kb is not None]),

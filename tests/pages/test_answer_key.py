@@ -80,6 +80,15 @@ def test_judgement(doc, path):
     ]
 
 
+def test_places_that_are_left_open(doc, path):
+    path.write_text(json.dumps(GOOD | {"open": [[42, 51]]}), encoding="utf8")
+    found = read_findings(doc)
+    judged = read_answer_key(path, TEXT).judge(found)
+    assert judged.mentions == [True, True, True, None, True]
+    assert judged.verdict()[0][1].startswith("4 of 4 that are shown")
+    assert [x.right for x in entity_rows(found, judged)] == [True, True, False, None]
+
+
 def test_nothing_found(path):
     register_extensions()
     found = read_findings(spacy.blank("en")(TEXT))
@@ -129,4 +138,5 @@ def test_the_key_of_the_article():
         assert all(text[start:end] in entity.name for start, end in entity.mentions)
     assert len({tuple(x) for x in data["relations"]}) == len(data["relations"])
     assert {label for _, label, _ in data["relations"]} == set(data["properties"])
+    assert not any(a < end and start < b for a, b in places for start, end in key.open_places)
     assert 300 <= len(text.split()) <= 450
