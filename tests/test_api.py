@@ -40,6 +40,8 @@ Mentions
 PieceTokenizer
 Probe
 Quantized
+Query
+Question
 Relation
 Scope
 ScoredSpan

@@ -29,8 +29,9 @@ def build_store(
     titles: bool = False,
     progress: bool = False,
 ) -> BuiltAliases:
-    """Read tables (see `aliases.tables`) or all parts of a Wikipedia dump (see `aliases.wikipedia`); the same sources
-    give the same store. Raises ValueError for a mixture of both, for bad sources, and where no name is left.
+    """Build a dictionary of names from tables (docs/tasks/names.md has their columns) or all parts of a Wikipedia dump;
+    the same sources give the same store. Raises ValueError for a mixture of both, for bad sources, and where no name is
+    left.
     """
     paths = [Path(source) for source in sources]
     if not paths:

@@ -38,8 +38,8 @@ def build_from_docs(
     engine: Engine = Engine(),
     progress: bool = False,
 ) -> LinkedCorpus:
-    """The corpus of Docs in .spacy files, or folders of them, by name; see `read_doc_paragraphs`. A part holds whole
-    files, so that memory is that of a file, and of small ones that of part_bytes.
+    """The corpus of Docs in .spacy files, or folders of them, by name: their paragraphs, and the links of mentions that
+    have a `kb_id_`. A part holds whole files, so that memory is that of a file, and of small ones that of part_bytes.
 
     Raises ValueError for a file that cannot be read, and where there is no text. Then, and when it is killed, the
     output is as it was, and the next run with the same files and settings goes on.

@@ -57,7 +57,8 @@ def build_entity_vocab(
     size: rows, those of special entities included. min_count: links that an entity of several languages has in all of
     them together. white_list: titles ("language:title" where multilingual) that come first, in their order, if they are
     linked at all, whatever their count. pages_only: entities that have a page in the corpus (the original's rule).
-    interwiki: files that say which pages are one entity, besides those of the corpora (see `wikipedia.interwiki`).
+    interwiki: files that say which pages are one entity, besides those of the corpora: tables (language, title,
+    language, title), or a dump of Wikidata.
     multilingual: names have a language, None: where there are several corpora. min_languages: corpora in whose
     languages an entity has names. Raises ValueError for two corpora of one language or one of none, and where no
     entity is left.

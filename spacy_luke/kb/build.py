@@ -71,8 +71,9 @@ def build_kb(
     """Build a knowledge base; an older one in `folder` is replaced when all went well. The same sources, in the same
     order, give the same files. The first source that describes an entity gives its description.
 
-    sources: see `find_format`; all dumps among them are parts of one. most: entities or names in memory, before they go
-    to temporary files beside `folder`. ValueError for bad sources, and where no entity or no name is left.
+    sources: files and folders, as docs/howto/knowledge-base.md lists them; all dumps among them are parts of one.
+    most: entities or names in memory, before they go to temporary files beside `folder`. ValueError for bad sources,
+    and where no entity or no name is left.
     """
     folder = Path(folder)
     KB.check_replaceable(folder)

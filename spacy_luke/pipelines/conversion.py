@@ -186,8 +186,9 @@ def convert(
 
     source, base, tokenizer: folders, archives or hub names, see `read_checkpoint`. language: of the pipeline's
     tokenizer. entities: rows of the entity table to keep, "all" or "special". context: "document" or "sentence", None:
-    as in the paper. labels: see `read_label_list`. vectors: folder of entity vectors, of an ERNIE.
-    layers: of the encoder to keep, the first ones, for training further. Raises ValueError before anything is written.
+    as in the paper. labels: of the classifier in order, a,b,c or a file with one a line, where the checkpoint has none.
+    vectors: folder of entity vectors, of an ERNIE. layers: of the encoder to keep, the first ones, for training
+    further. Raises ValueError before anything is written.
     """
     check_replaceable(output)
     found = find_source(source)

@@ -46,10 +46,12 @@ def build_vectors(
     on_damage: str = "error",
     progress: bool = False,
 ) -> Built:
-    """source: a file or folder (see `sources` for the formats), or float (rows, size). names: the file that names the
-    rows, or the names; titles: a file `title TAB id` of further names. size: of the vectors, where most of the file's
-    first rows do not tell it. on_damage: "error" raises ValueError for damaged entities, "drop" leaves them out and
-    lists them.
+    """Write a store of vectors, from the files of other programs or from an array.
+
+    source: a file or folder in one of the formats of docs/tasks/graphs.md, or float (rows, size). names: the file that
+    names the rows, or the names; titles: a file `title TAB id` of further names. size: of the vectors, where most of
+    the file's first rows do not tell it. on_damage: "error" raises ValueError for damaged entities, "drop" leaves them
+    out and lists them.
 
     An entity is damaged whose row has too few or too many numbers, one that is none or not finite or too large for the
     dtype, or that is missing; a row without a name; a name that comes again (the first one stays); a title whose id has
