@@ -118,10 +118,11 @@ def choose_sentences(records: Iterable[Record]) -> Iterator[Record]:
     """Of FewRel: those of our relations, and some of the others."""
     others = 0.0
     for record in records:
-        others += OTHERS
         if any(label in FEWREL for _, _, label in record.relations or []):
             yield record
-        elif others >= 1:
+            continue
+        others += OTHERS
+        if others >= 1:
             others -= 1
             yield record
 

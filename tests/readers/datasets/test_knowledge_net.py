@@ -7,37 +7,13 @@ import spacy
 
 from spacy_luke.annotations import get_rows
 from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
+from tests.readers.datasets.knowledge_page import ROWS, TEXT, write_page
 
 NLP = spacy.blank("en")
-LINK = '<a href="http://www.wikidata.org/entity/Q7" target="_blank">'
-ED = f'<span id="subject">{LINK}Ed Ott</a></span>'
-
-
-def row(document, place, ends, name, passage):
-    cells = ["1", document, *map(str, place), *map(str, ends), name, f"<p> {passage}</p>"]
-    return "<tr>" + "".join(f'<td style="x">{cell}</td>' for cell in cells) + "</tr>\n"
-
-
-TEXT = "Ed Ott, of A&B, was born in Bonn."
-ROWS = [
-    row("12", (10, 43), (10, 16, 38, 42), "PLACE_OF_BIRTH",
-        f'{ED}, of A&B, was born in <span id="object">Bonn</span>.'),
-    row("12", (10, 43), (10, 16, 21, 24), "EMPLOYEE_OR_MEMBER_OF",
-        f'{ED}, of <span id="object">A&B</span>, was born in Bonn.'),
-    row("12", (10, 43), ("-", "-", "-", "-"), "SPOUSE", TEXT),
-    row("12", (44, 55), (44, 46, 50, 54), "PLACE_OF_RESIDENCE",
-        '<span id="subject">He</span> in <span id="object">Rome</span>'),
-]  # fmt: skip
-
-
-def write(folder, rows):
-    path = folder / "page.html"
-    path.write_text("<HTML><tr class='header'><th>Fold</th></tr><tbody>\n" + "".join(rows), encoding="utf8")
-    return path
 
 
 def test_passages(tmp_path):
-    born, lives = read_dataset(write(tmp_path, ROWS), format="knowledge_net")
+    born, lives = read_dataset(write_page(tmp_path / "page.html", ROWS), format="knowledge_net")
     assert (born.title, born.text, born.has_entities) == ("12", TEXT, False)
     mentions = [(TEXT[x.start : x.end], x.label, x.kb_id) for x in born.mentions]
     assert mentions == [("Ed Ott", "PER", "Q7"), ("Bonn", "LOC", ""), ("A&B", "ORG", "")]
@@ -49,7 +25,7 @@ def test_passages(tmp_path):
 
 
 def test_docs_and_pronouns(tmp_path):
-    docs = list(dataset_docs(NLP, write(tmp_path, ROWS), format="knowledge_net", pronouns="keep"))
+    docs = list(dataset_docs(NLP, write_page(tmp_path / "page.html", ROWS), format="knowledge_net", pronouns="keep"))
     assert get_rows(docs[0], "luke_relations")[1] == [0, 6, 11, 14, "EMPLOYEE_OR_MEMBER_OF", 1.0]
     assert get_rows(docs[0], "luke_pairs") == [[0, 6, 28, 32], [0, 6, 11, 14]]
     assert get_rows(docs[1], "luke_relations") == [[0, 2, 6, 10, "PLACE_OF_RESIDENCE", 1.0]]
@@ -57,7 +33,7 @@ def test_docs_and_pronouns(tmp_path):
 
 
 def test_zip(tmp_path):
-    page, packed = write(tmp_path, ROWS), tmp_path / "page.zip"
+    page, packed = write_page(tmp_path / "page.html", ROWS), tmp_path / "page.zip"
     with zipfile.ZipFile(packed, "w") as archive:
         archive.write(page, "page.html")
         archive.writestr("__MACOSX/._page.html", "x")
@@ -88,9 +64,9 @@ def test_zip(tmp_path):
 )
 def test_malformed(tmp_path, rows, message):
     with pytest.raises(ValueError, match=message):
-        list(read_dataset(write(tmp_path, rows), format="knowledge_net"))
+        list(read_dataset(write_page(tmp_path / "page.html", rows), format="knowledge_net"))
 
 
 def test_wrong_pronouns(tmp_path):
     with pytest.raises(ValueError, match=r"pronouns must be one of .'leave out', 'keep'., but it is 'he'"):
-        list(read_dataset(write(tmp_path, ROWS), format="knowledge_net", pronouns="he"))
+        list(read_dataset(write_page(tmp_path / "page.html", ROWS), format="knowledge_net", pronouns="he"))
