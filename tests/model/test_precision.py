@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from spacy_luke.model.attention import Attention
+from spacy_luke.model.packing import pack
 from spacy_luke.model.precision import choose_precision, has_bfloat16
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -43,3 +45,22 @@ def test_named_formats_are_not_asked_for(monkeypatch):
 def test_unknown_format():
     with pytest.raises(ValueError, match=r"precision must be one of .* but it is 'float16'"):
         choose_precision("float16", CPU)
+
+
+def test_queries_keys_and_values_share_a_cast():
+    """Without gradients; with them each is cast by itself, so that theirs are summed in float32."""
+    torch.manual_seed(0)
+    attention = Attention(32, 2, entity_aware=False, dropout=0.0)
+    given = []
+    for part in (attention.query, attention.key, attention.value):
+        part.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0]))
+    x_ND = torch.randn(5, 32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        trained = attention.words_only(x_ND, pack([5], device=CPU))[0]
+        assert all(x is x_ND for x in given)
+        given.clear()
+        with torch.no_grad():
+            predicted = attention.words_only(x_ND, pack([5], device=CPU))[0]
+    assert len(given) == 3
+    assert all(x is given[0] and x.dtype == torch.bfloat16 for x in given)
+    torch.testing.assert_close(predicted, trained.detach(), atol=2e-2, rtol=2e-2)
