@@ -1,0 +1,104 @@
+"""The ready pipeline en_luke_sm, as it lies in assets: size, card, and what it finds in the article."""
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import spacy
+
+from spacy_luke.pages.answer_key import read_answer_key
+from spacy_luke.pipelines.annotation import annotate_file
+
+ROOT = Path(__file__).parents[1]
+ASSETS = ROOT / "assets"
+WHEELS = sorted(ASSETS.glob("en_luke_sm-*.whl"))
+MEGABYTES = 45
+
+pytestmark = pytest.mark.skipif(not WHEELS, reason="assets has no wheel of en_luke_sm")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The pipeline of the wheel, unpacked."""
+    there = tmp_path_factory.mktemp("ready")
+    with zipfile.ZipFile(WHEELS[-1]) as file:
+        file.extractall(there)
+    (config,) = there.glob("en_luke_sm/en_luke_sm-*/config.cfg")
+    return config.parent
+
+
+@pytest.fixture(scope="module")
+def nlp(folder):
+    return spacy.load(folder)
+
+
+def test_one_wheel_of_its_size():
+    assert len(WHEELS) == 1
+    assert WHEELS[0].stat().st_size <= MEGABYTES * 1_000_000
+
+
+def test_the_card_comes_along(folder):
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf8"))
+    card = (folder / "README.md").read_text(encoding="utf8")
+    about = json.loads((ROOT / "configs/ready.card.json").read_text(encoding="utf8"))
+    assert card.startswith(f"# en_luke_sm {meta['version']}\n")
+    assert meta["license"] == about["license"]
+    assert all(x["name"] in card for x in about["sources"])
+    for title in ("What it finds", "Scores: entities", "Data and licences", "Limits", "How to cite"):
+        assert f"## {title}\n" in card
+    with zipfile.ZipFile(WHEELS[0]) as file:
+        (name,) = (x for x in file.namelist() if x.endswith("METADATA"))
+        metadata = file.read(name).decode("utf8")
+    assert "Requires-Dist: spacy-luke" in metadata
+    assert f"License: {meta['license']}" in metadata
+
+
+def test_the_article(nlp):
+    """What `make run` shows is right: 90 % of the entities, 75 % of the relations, 85 % of the links."""
+    text = ASSETS / "article.txt"
+    found = annotate_file(nlp, text)
+    judged = read_answer_key(ASSETS / "article.key.json", text.read_text(encoding="utf8")).judge(found)
+    known = [x for x in judged.mentions if x is not None]
+    assert len(known) >= 60
+    assert sum(known) >= 0.9 * len(known), judged.verdict()
+    assert len(judged.relations) >= 8
+    assert sum(judged.relations) >= 0.75 * len(judged.relations), judged.verdict()
+    links = [x for x in judged.links if x is not None]
+    if "luke_linker" in nlp.pipe_names:
+        assert len(links) >= 20
+        assert sum(links) >= 0.85 * len(links), judged.verdict()
+
+
+def test_all_has_a_probability(nlp):
+    doc = nlp((ASSETS / "article.txt").read_text(encoding="utf8"))
+    assert all(0 < entity._.luke_score <= 1 for entity in doc.ents)
+    assert all(0 < relation.score <= 1 for relation in doc._.luke_relations)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "🙂", "No names here.", "LONDON", "a\tb\n| c |", "x " * 2000])
+def test_any_text(nlp, text):
+    assert nlp(text).text == text
+
+
+def test_loading_takes_nothing_that_is_slow(folder):
+    """Neither torch's compiler nor what it brings: their imports take longer than all else."""
+    code = (
+        f"import sys, spacy; spacy.load({str(folder)!r}); print('sympy' in sys.modules, 'torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_the_quick_start_is_true(nlp):
+    """The first Python of the README prints what stands below it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    code, expected = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL).groups()
+    assert 'spacy.load("en_luke_sm")' in code
+    lines = []
+    names = {"print": lambda *parts: lines.append(" ".join(map(str, parts))), "nlp": nlp}
+    exec(code.replace('nlp = spacy.load("en_luke_sm")\n', ""), names)
+    assert lines == expected.strip().split("\n")
