@@ -1,5 +1,6 @@
 """Drawings of relations, a sentence each, in displaCy's dep style."""
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -41,7 +42,12 @@ def draw_relations(doc: Doc, relations: Sequence[Relation]) -> Iterator[str]:
     renderer.lang = doc.lang_
     for i, (stretch, inside) in enumerate(sorted(groups.items())):
         words, arcs = draw(doc, stretch, inside)
-        yield renderer.render_svg(f"relations-{i}", words, arcs)
+        yield _scalable(renderer.render_svg(f"relations-{i}", words, arcs))
+
+
+def _scalable(svg: str) -> str:
+    """With a view box, so that a drawing that is too wide for a page is made smaller."""
+    return re.sub(r'width="(\d+)" height="([\d.]+)"', r'viewBox="0 0 \1 \2" width="\1" height="\2"', svg, count=1)
 
 
 def _stretch(relation: Relation) -> tuple[int, int]:

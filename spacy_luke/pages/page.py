@@ -143,7 +143,7 @@ def _tables(found: Findings, judged: Judgement | None) -> Iterator[str]:
     ]
     if relations:
         yield "<h2>Relations</h2>"
-        yield _table(("head", "relation", "tail", "probability", "right"), relations)
+        yield _table(("head", "relation", "tail", "score", "right"), relations)
     entities = [
         (
             f'<a href="#m{x.first}">{escape(x.name)}</a>' if _has_marks(found) else escape(x.name),
@@ -159,7 +159,7 @@ def _tables(found: Findings, judged: Judgement | None) -> Iterator[str]:
     ]
     if entities:
         yield "<h2>Entities</h2>"
-        yield _table(("entity", "label", "times", "probability", "types", "link", "of the link", "right"), entities)
+        yield _table(("entity", "label", "times", "score", "types", "link", "link score", "right"), entities)
 
 
 def _has_marks(found: Findings) -> bool:
@@ -189,8 +189,12 @@ def _right(right: bool | None) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """rows: of HTML; a column without any is left out."""
     columns = [i for i in range(len(header)) if any(row[i] for row in rows)]
-    head = "".join(f'<th scope="col">{escape(header[i])}</th>' for i in columns)
-    lines = ["<tr>" + "".join(f"<td>{row[i]}</td>" for i in columns) + "</tr>" for row in rows]
+    kinds = ["c-" + header[i].replace(" ", "-") for i in columns]
+    head = "".join(f'<th scope="col" class="{kind}">{header[i]}</th>' for i, kind in zip(columns, kinds, strict=True))
+    lines = [
+        "<tr>" + "".join(f'<td class="{kind}">{row[i]}</td>' for i, kind in zip(columns, kinds, strict=True)) + "</tr>"
+        for row in rows
+    ]
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n" + "\n".join(lines) + "</tbody></table>"
 
 

@@ -43,7 +43,7 @@ mark.entity:target {{ outline: .15em solid var(--link); }}
 .others, .score {{ font-size: .85em; }}
 .wrong {{ color: var(--wrong); }}
 figure {{ margin: .8rem 0; padding: .6rem; border: 1px solid var(--line); border-radius: .5rem; }}
-figure svg {{ display: block; max-width: 100%; height: auto !important; }}
+figure svg {{ display: block; max-width: 100% !important; height: auto !important; }}
 .displacy-word {{ font-size: 14px; }}
 .displacy-tag {{ font-size: 11px; font-weight: 700; fill: #5a6675; }}
 .displacy-arrow {{ color: #2d6cb5; }}
@@ -52,7 +52,8 @@ table {{ border-collapse: collapse; font-size: .92em; width: 100%; }}
 th, td {{ text-align: start; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }}
 th {{ font-weight: 600; }}
-td {{ overflow-wrap: anywhere; }}
+th, td {{ overflow-wrap: break-word; }}
+td.c-link {{ overflow-wrap: anywhere; }}
 .number {{ font-variant-numeric: tabular-nums; }}
 details {{ margin-top: 2rem; }}
 summary {{ cursor: pointer; color: var(--link); }}
@@ -60,6 +61,7 @@ summary {{ cursor: pointer; color: var(--link); }}
   body {{ margin: 1rem auto; padding: 0 .8rem; }}
   table {{ font-size: .8em; }}
   th, td {{ padding-inline-end: .5rem; }}
+  .c-times, .c-link-score {{ display: none; }}
 }}
 @media print {{ body {{ max-width: none; margin: 0; }} mark {{ print-color-adjust: exact; }} }}
 </style>
