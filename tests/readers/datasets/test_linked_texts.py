@@ -80,6 +80,7 @@ def test_kilt(tmp_path):
         read(lines(tmp_path / "k.jsonl", {**item, "input": "Mary"}), "kilt")
 
 
+NIF_CORE = "http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#"
 NIF = r"""@prefix nif: <http://x#> .
 # a comment
 <http://d/1#char=0,22> a nif:Context , nif:String ;
@@ -93,13 +94,61 @@ NIF = r"""@prefix nif: <http://x#> .
 """
 
 
+SHORT_NIF = r"""@prefix n: <http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#> .
+PREFIX dbr: <http://dbpedia.org/resource/>
+@prefix wd: <http://www.wikidata.org/entity/> .
+@prefix oke: <http://o/> .
+@base <http://d/> .
+<1#char=0,44> a n:Context ; n:isString 'F. W. De Klerk met Ada in Z\u00FCrich, with It.' .
+<1#char=0,14> n:anchorOf "F. W. De Klerk" ; n:beginIndex 0 ; n:endIndex 14 ; n:referenceContext <1#char=0,44> ;
+    itsrdf:taIdentRef oke:F._W._De_Klerk .
+oke:F._W._De_Klerk a oke:Person ; owl:sameAs oke:Other , dbr:F._W._de_Klerk.
+<1#char=19,22> n:anchorOf "Ada" ; n:beginIndex 19 ; n:endIndex 22 ; n:referenceContext <1#char=0,45> ;
+    itsrdf:taIdentRef wd:Q7259 .
+<1#char=26,32> n:anchorOf "Z\u00FCrich" ; n:beginIndex 26 ; n:endIndex 32 ; n:referenceContext <1#char=0,44> ;
+    itsrdf:taIdentRef <http://dbpedia.org/resource/Z\u00FCrich> .
+<1#char=39,41> n:anchorOf "It" ; n:beginIndex 39 ; n:endIndex 41 ; n:referenceContext <1#char=0,44> ;
+    itsrdf:taIdentRef oke:It_1 .
+"""
+
+
+def test_nif_in_short(tmp_path):
+    """Prefixes of any name, dots in names, owl:sameAs, escapes in addresses, a base; what becomes NIL is counted."""
+    (doc,), counts = read(write(tmp_path / "a.ttl", SHORT_NIF), "nif")
+    linked = [(ent.text, ent.kb_id_) for ent in doc.ents]
+    assert linked == [("F. W. De Klerk", "F. W. de Klerk"), ("Ada", "Q7259"), ("Zürich", "Zürich"), ("It", "NIL")]
+    assert counts["notes: ids of no item or page, read as NIL"] == 1
+    assert counts["notes: contexts found by their document"] == 1
+    with pytest.raises(ValueError, match="line 11: expected a prefix that is declared, but got 'wd:Q7259'"):
+        read(write(tmp_path / "a.ttl", SHORT_NIF.replace("@prefix wd:", "@prefix w:")), "nif")
+
+
+def test_nif_in_full(tmp_path):
+    """N-Triples: full addresses of properties alone, a statement a line."""
+    triples = [
+        ("1#c=0,4", "rdf-syntax-ns#type", f"<{NIF_CORE}Context>"),
+        ("1#c=0,4", "isString", '"Bonn"'),
+        ("1#c=0,4x", "anchorOf", '"Bonn"'),
+        ("1#c=0,4x", "beginIndex", '"0"^^<http://www.w3.org/2001/XMLSchema#int>'),
+        ("1#c=0,4x", "endIndex", '"4"'),
+        ("1#c=0,4x", "referenceContext", "<http://d/1#c=0,4>"),
+        ("1#c=0,4x", "http://www.w3.org/2005/11/its/rdf#taIdentRef", "<http://www.wikidata.org/entity/Q586>"),
+    ]
+    lines = [
+        f"<http://d/{subject}> <{'' if name.startswith('http') else NIF_CORE}{name}> {value} .\n"
+        for subject, name, value in triples
+    ]
+    (doc,), _ = read(write(tmp_path / "a.ttl", "".join(lines)), "nif")
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("Bonn", "Q586")]
+
+
 def test_nif(tmp_path):
     (doc,), counts = read(write(tmp_path / "a.ttl", NIF), "nif")
     assert doc.text == 'In "Bonn" été, Rome. X'
     assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("Bonn", "Q586"), ("Rome", "Ancient Rome"), ("X", "NIL")]
     assert counts["notes: mentions found beside their offset"] == 2
     for old, new, error in [
-        (" .\n# a", " .\n[ ] # a", "line 2: expected Turtle of NIF"),
+        (" .\n# a", " .\n[ ] # a", "line 2: expected Turtle"),
         ("nif:isString", "nif:other", "no context"),
         ('"4"^^xsd:int', '"x"', "with numbers"),
         ('anchorOf "Bonn"', 'anchorOf "Cologne"', "expected 'Cologne' at"),
