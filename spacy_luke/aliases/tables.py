@@ -12,7 +12,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,6 +27,7 @@ RATES = ("occurrences", "link_probability")
 SLACK = 1e-4  # probabilities in tables are rounded
 
 Row = tuple[int, dict[str, Any]]
+Skip = Callable[[ValueError], None]  # what is done with a line that is not as expected
 
 
 def count_table(path: str | Path, counts: AliasCounts, *, progress: bool = False) -> dict[str, int]:
@@ -74,20 +75,26 @@ def table_kind(path: Path) -> str:
 
 
 def read_table(
-    path: Path, *, columns: Sequence[str] | None = None, progress: bool = False, task: str = "reading"
+    path: Path,
+    *,
+    columns: Sequence[str] | None = None,
+    progress: bool = False,
+    task: str = "reading",
+    skip: Skip | None = None,
 ) -> Iterator[Row]:
     """The rows of a table with their lines, as the first line (of .jsonl: the keys) names the columns. columns: their
-    names in a .tsv or .csv that has no such line."""
+    names in a .tsv or .csv that has no such line. ValueError names the line that is none; skip: gets it, and reading
+    goes on."""
     kind = table_kind(path)
     if kind == ".jsonl" and columns is not None:
         raise ValueError(f"{path}: the columns of .jsonl are the keys of its objects; they cannot be named.")
     with open_source(path, progress=progress, task=task) as file:
         if kind == ".jsonl":
-            yield from _read_jsonl(path, file)
+            yield from _read_jsonl(path, file, skip)
         elif kind == ".tsv":
-            yield from _read_tsv(path, file, columns)
+            yield from _read_tsv(path, file, columns, skip)
         else:
-            yield from _read_csv(path, file, columns)
+            yield from _read_csv(path, file, columns, skip)
 
 
 def _occurring(linked: float, rate: float | None, column: str | None) -> float:
@@ -144,33 +151,44 @@ def read_number(row: dict[str, Any], column: str, *, zero: bool, most: float | N
     return number
 
 
-def _read_tsv(path: Path, file: BinaryIO, columns: Sequence[str] | None) -> Iterator[Row]:
+def _read_tsv(path: Path, file: BinaryIO, columns: Sequence[str] | None, skip: Skip | None) -> Iterator[Row]:
     """Fields as they are: quotes have no meaning, and only a line feed ends a line."""
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
         fields = ((i, line.rstrip("\r\n").split("\t")) for i, line in enumerate(lines, 1) if line.strip())
-        yield from _read_columns(path, fields, columns)
+        yield from _read_columns(path, fields, columns, skip)
 
 
-def _read_csv(path: Path, file: BinaryIO, columns: Sequence[str] | None) -> Iterator[Row]:
+def _read_csv(path: Path, file: BinaryIO, columns: Sequence[str] | None, skip: Skip | None) -> Iterator[Row]:
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
         reader = csv.reader(lines, strict=True)
         try:
-            yield from _read_columns(path, ((reader.line_num, fields) for fields in reader if fields), columns)
+            lines_of = ((reader.line_num, fields) for fields in reader if fields)
+            yield from _read_columns(path, lines_of, columns, skip)
         except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error}).") from error
 
 
-def _read_columns(path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None) -> Iterator[Row]:
+def _read_columns(
+    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None, skip: Skip | None
+) -> Iterator[Row]:
     given = "as columns are named" if columns is not None else "as the first line has"
     if columns is None:
         _, columns = next(lines, (0, []))
     for line, fields in lines:
         if len(fields) != len(columns):
-            raise ValueError(f"{path}, line {line}: expected {len(columns)} fields, {given}, but got {len(fields)}.")
+            told = f"{path}, line {line}: expected {len(columns)} fields, {given}, but got {len(fields)}."
+            _refuse(ValueError(told), skip)
+            continue
         yield line, dict(zip(columns, fields, strict=True))
 
 
-def _read_jsonl(path: Path, file: BinaryIO) -> Iterator[Row]:
+def _refuse(error: ValueError, skip: Skip | None) -> None:
+    if skip is None:
+        raise error
+    skip(error)
+
+
+def _read_jsonl(path: Path, file: BinaryIO, skip: Skip | None) -> Iterator[Row]:
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
         for line, text in enumerate(lines, 1):
             if not text.strip():
@@ -178,7 +196,10 @@ def _read_jsonl(path: Path, file: BinaryIO) -> Iterator[Row]:
             try:
                 row = parse_json(text)
             except ValueError as error:
-                raise ValueError(f"{path}, line {line}: not JSON ({error}).") from error
+                _refuse(ValueError(f"{path}, line {line}: not JSON ({error})."), skip)
+                continue
             if not isinstance(row, dict):
-                raise ValueError(f"{path}, line {line}: expected an object, but got {text.strip()[:80]!r}.")
+                told = f"{path}, line {line}: expected an object, but got {text.strip()[:80]!r}."
+                _refuse(ValueError(told), skip)
+                continue
             yield line, row

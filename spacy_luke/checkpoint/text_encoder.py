@@ -4,6 +4,7 @@ E texts, N packed pieces, D model width.
 """
 
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ import torch
 from ..batch.batches import batch_items
 from ..model.luke import LukeEncoder, Windows
 from .contents import LukeCheckpoint
+
+_SAMPLE = "A text, with Words (10 of them) that tokenizers cut «differently» – naïvely, unbelievably, 東京."
 
 
 class _Text:
@@ -44,6 +47,14 @@ class TextEncoder:
     def size(self) -> int:
         """Numbers of a vector (D)."""
         return self.encoder.config.hidden_size
+
+    def fingerprint(self) -> str:
+        """Tells encoders apart whose vectors do not belong together: by weights, tokenizer and normalisation."""
+        state = blake2b(f"{self.normalise} {self.tokenizer.encode(_SAMPLE)[0]}".encode(), digest_size=16)
+        for name, tensor in sorted(self.encoder.state_dict().items()):
+            state.update(name.encode())
+            state.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        return state.hexdigest()
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str], *, batch_size: int = 4096) -> np.ndarray:

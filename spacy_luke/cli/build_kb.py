@@ -52,6 +52,9 @@ def build_kb_cli(
     max_words: int | None = typer.Option(
         None, min=1, help="Leave out names of more words, punctuation counted; default: none"
     ),
+    on_damage: str = typer.Option(
+        "error", help="Lines of tables and of Wikidata that are not as expected: error, or skip, which lists them"
+    ),
     verify: bool = typer.Option(False, "--verify", help="Read the new files again and compare the digests"),
 ) -> None:
     """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by
@@ -64,6 +67,7 @@ def build_kb_cli(
         Wikidata(language, site),
         persons,
         disambiguation,
+        on_damage,
     )
     if add_to is None and (replace or remove):
         raise ValueError("--replace and --remove change a knowledge base that is there: name it with --add-to.")

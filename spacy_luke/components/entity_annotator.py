@@ -17,6 +17,7 @@ from ..aliases.file import MAGIC
 from ..aliases.match import Filter, join_words, match_names
 from ..aliases.store import AliasStore, float32
 from ..annotations import LINKS, QUESTIONS, get_questions, register_extensions, set_rows
+from ..kb.knowledge_base import EntityKB
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
 from ..text.forms import CASES, units
@@ -125,17 +126,20 @@ class EntityAnnotator(Configured, Pipe):
         nlp: Language | None = None,
         store: str | Path | None = None,
     ) -> None:
-        """Read the names. store: a file of `spacy luke build-mentions`, or a table (.tsv, .csv, .jsonl; the columns are
+        """Read the names. store: a file of `spacy luke build-mentions`, the folder of a knowledge base (`spacy luke
+        build-kb`), whose names all count as linked wherever they stand, or a table (.tsv, .csv, .jsonl; the columns are
         described in `aliases.tables`); None keeps those that are there. Raises ValueError where there are none."""
         if store is not None:
             self.store = self._read(Path(store))
         elif self._store is None:
             raise ValueError(
                 f"'{self.name}' needs names: set store in [initialize.components.{self.name}] to a file made by "
-                "`python -m spacy luke build-mentions`, or to a table (.tsv, .csv, .jsonl)."
+                "`python -m spacy luke build-mentions`, a knowledge base, or a table (.tsv, .csv, .jsonl)."
             )
 
     def _read(self, path: Path) -> AliasStore:
+        if path.is_dir():
+            return EntityKB.open(path).alias_store()
         if path.is_file():
             with path.open("rb") as file:
                 start = file.read(len(MAGIC))

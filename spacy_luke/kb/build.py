@@ -21,6 +21,7 @@ from .wikipedia import stage_dump
 from .write import write_segment
 
 FORMATS = ("dump", "wikidata", "entities", "names", "ppr")
+ON_DAMAGE = ("error", "skip")
 WITHOUT_ENTITIES = ("names", "ppr")  # formats that only mention them
 
 
@@ -31,7 +32,8 @@ class KBSettings:
     columns: of tables of names that have no first line with them (.tsv, .csv). unknown: what becomes of an id that a
     name means, but no source of entities has: "error", "add" it, or "drop" the name; None: "error", but "drop" for
     links in dumps, and "add" where no source is one of entities. persons: a file of ids of persons, one a line.
-    templates: further names of templates of disambiguation pages.
+    templates: further names of templates of disambiguation pages. on_damage: of lines of tables and of Wikidata that
+    are not as expected: "error", or "skip", which counts and lists them.
     """
 
     limits: Limits = NO_LIMITS
@@ -40,10 +42,13 @@ class KBSettings:
     wikidata: Wikidata = Wikidata()  # noqa: RUF009
     persons: Path | None = None
     templates: Sequence[str] = ()
+    on_damage: str = "error"
 
     def __post_init__(self) -> None:
         if self.unknown is not None and self.unknown not in UNKNOWN:
             raise ValueError(f"unknown must be one of {UNKNOWN} or None, but it is {self.unknown!r}.")
+        if self.on_damage not in ON_DAMAGE:
+            raise ValueError(f"on_damage must be one of {ON_DAMAGE}, but it is {self.on_damage!r}.")
         if self.limits.min_link_probability:
             raise ValueError("A knowledge base has no link probabilities; leave min_link_probability at 0.")
 
@@ -102,7 +107,7 @@ def find_format(path: Path) -> str:
     if kind.endswith(".json"):
         return "wikidata"
     if table_kind(path) == ".jsonl":
-        _, row = next(read_table(path), (0, {}))
+        _, row = next(read_table(path, skip=lambda _: None), (0, {}))
         columns = set(row)
         if columns & {"labels", "redirect"}:
             return "wikidata"
@@ -121,6 +126,7 @@ def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSe
     for path in paths:
         if not path.exists():
             raise ValueError(f"Expected a source of entities or names at {path}, but there is nothing.")
+    staging.skips = settings.on_damage == "skip"
     formats = [find_format(path) for path in paths]
     mentions_only = staging.existing is None and all(format in WITHOUT_ENTITIES for format in formats)
     unknown = settings.unknown or ("add" if mentions_only else "error")

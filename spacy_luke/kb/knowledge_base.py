@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..aliases.store import Candidate
+from ..aliases.store import AliasStore, Candidate
 from ..stores.atomic import hold
 from ..stores.folder import MANIFEST, StoreFolder
 from ..text.forms import key_of, letters_of, title_case_of, without_possessive
@@ -148,6 +148,16 @@ class EntityKB(StoreFolder):
         again."""
         for segment in self.segments:
             yield from segment.store
+
+    def alias_store(self) -> AliasStore:
+        """Its names with their candidates as one store, which `entity_annotator` finds them by. ValueError where
+        entities were added since it was built, so that names are in several stores."""
+        if len(self.segments) > 1:
+            raise ValueError(
+                f"{self.path} has {len(self.segments)} parts, as entities were added to it. Make them one, with "
+                f"`python -m spacy luke compact-kb {self.path}`."
+            )
+        return self.segments[0].store
 
     def verify(self, *, progress: bool = False) -> None:
         """Read all files, those of the vectors too, and compare their digests. ValueError names the file that is not

@@ -41,7 +41,7 @@ _TITLE = "http://en.wikipedia.org/wiki/"
 def stage_entities(path: Path, staging: Staging, *, unknown: str = "error", progress: bool = False) -> None:
     """A table of entities. ValueError names the line that is not as expected."""
     source, group, loose = staging.add_source(path.name), None, table_kind(path) == ".jsonl"
-    for line, row in read_table(path, progress=progress):
+    for line, row in read_table(path, progress=progress, skip=staging.left_out.skip if staging.skips else None):
         try:
             if group is None:
                 columns = _check_columns(row)
@@ -58,13 +58,16 @@ def stage_entities(path: Path, staging: Staging, *, unknown: str = "error", prog
             text = row.get("description") or ""
             if not isinstance(text, str):
                 raise ValueError(f"expected a text for description, but got {text!r}.")
+            named = _names(row["names"])
+            staging.check_names(named)
             staging.add_entity(
                 entity, source=source, line=line, text=text, count=count, person=person, once=True, about=_about(row)
             )
-            for name, own in _names(row["names"]).items():
+            for name, own in named.items():
                 staging.add_name(name, entity, group=group, weight=weight if own is None else own)
         except ValueError as error:
-            raise ValueError(f"{path}, line {line}: {error}") from error
+            staging.refuse(ValueError(f"{path}, line {line}: {error}"), error)
+            continue
         staging.count("entities read")
     if group is None:
         raise ValueError(f"{path} has no entities: expected lines with the columns {ENTITY_COLUMNS}.")
@@ -80,7 +83,8 @@ def stage_names(
 ) -> None:
     """A table of names. ValueError names the line that is not as expected."""
     group, weighted = None, ""
-    for line, row in read_table(path, columns=columns, progress=progress):
+    skip = staging.left_out.skip if staging.skips else None
+    for line, row in read_table(path, columns=columns, progress=progress, skip=skip):
         try:
             if group is None:
                 weights = [column for column in WEIGHTS if column in row]
@@ -97,7 +101,8 @@ def stage_names(
                 name, entity, group=group, weight=read_number(row, weighted, zero=False) if weighted else 1
             )
         except ValueError as error:
-            raise ValueError(f"{path}, line {line}: {error}") from error
+            staging.refuse(ValueError(f"{path}, line {line}: {error}"), error)
+            continue
         staging.count("rows of names")
     if group is None:
         raise ValueError(f"{path} has no names: expected lines with name, entity and, if known, one of {WEIGHTS}.")

@@ -9,6 +9,7 @@ base had already.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,7 @@ KINDS = ("count", "probability", "uniform", "merged")
 REST = "\x01"  # in place of an id: the weight of a name's candidates that were left out; no source has such an id
 UNKNOWN = ("error", "add", "drop")
 NO_LIMITS = Limits(max_words=None)
+SHOWN = 20  # damaged lines that are told
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -47,6 +49,14 @@ class KBLeftOut(LeftOut):
     redirects: int = 0
     nameless: int = 0
     persons: int = 0
+    damaged: int = 0
+    damage: list[str] = field(default_factory=list)  # of the first lines that were skipped
+
+    def skip(self, error: ValueError) -> None:
+        """Count a line that is not as expected, and keep what is said of the first ones."""
+        self.damaged += 1
+        if len(self.damage) < SHOWN:
+            self.damage.append(str(error))
 
     def lines(self) -> list[str]:
         told = [
@@ -56,7 +66,9 @@ class KBLeftOut(LeftOut):
             (self.redirects, "redirects to nothing"),
             (self.persons, "persons that are no entities"),
         ]
-        return [*super().lines(), *(f"{count:,} {what}" for count, what in told if count)]
+        damage = [f"{self.damaged:,} lines that are not as expected, the first: {' | '.join(self.damage)}"]
+        told_lines = [f"{count:,} {what}" for count, what in told if count]
+        return [*super().lines(), *told_lines, *(damage if self.damaged else [])]
 
 
 @dataclass
@@ -82,6 +94,7 @@ class Staging:
         self._mentions_of: list[bool] = []
         self.known: EntityKB | None = None
         self.joined: int | None = None
+        self.skips = False  # whether lines that are not as expected are skipped
         self.read_names = 0  # names with their entities that sources had
         self.given: set[str] | None = None  # the ids of the sources' entities, where they are asked for
 
@@ -157,6 +170,17 @@ class Staging:
     def add_rest(self, key: str, *, group: int, weight: float) -> None:
         """The weight of candidates of a name that are not there."""
         self.names.add(f"{key}\t{REST}\t{group}", weight)
+
+    def refuse(self, error: ValueError, cause: Exception) -> None:
+        """A line that is not as expected: ValueError, or where lines are skipped it is counted."""
+        if not self.skips:
+            raise error from cause
+        self.left_out.skip(error)
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """ValueError for names that `add_name` would not take."""
+        for name in names:
+            check_characters(key_of(name, case="exact"), "name")
 
     def count(self, what: str, number: int = 1) -> None:
         self.read[what] = self.read.get(what, 0) + number

@@ -54,7 +54,7 @@ def stage_wikidata(
     """Items of a Wikidata dump, an item a line. Weights are numbers of sitelinks, and so are counts of Q numbers."""
     source, group = staging.add_source(path.name), staging.add_group(SourceGroup(path.name, "count", False, unknown))
     found = False
-    for line, data in read_items(path, progress):
+    for line, data in read_items(path, progress, skip=staging.left_out.skip if staging.skips else None):
         try:
             if "redirect" in data:  # of items that were merged
                 staging.add_redirect(data["entity"], data["redirect"])
@@ -68,6 +68,7 @@ def stage_wikidata(
             if item is None:
                 staging.left_out.nameless += 1
                 continue
+            staging.check_names(item.names)
             count = 0 if wikidata.site else item.sitelinks
             staging.add_entity(
                 item.id, source=source, line=line, text=item.description, count=count, person=item.person,
@@ -76,11 +77,10 @@ def stage_wikidata(
             for name in item.names:
                 staging.add_name(name, item.id, group=group, weight=max(item.sitelinks, 1))
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{path}, line {line}: expected an item of Wikidata, but {error!r} is missing or odd."
-            ) from error
+            told = f"{path}, line {line}: expected an item of Wikidata, but {error!r} is missing or odd."
+            staging.refuse(ValueError(told), error)
         except ValueError as error:
-            raise ValueError(f"{path}, line {line}: {error}") from error
+            staging.refuse(ValueError(f"{path}, line {line}: {error}"), error)
     if not found:
         raise ValueError(f"{path} has no items: expected JSON of Wikidata, an item a line.")
 

@@ -44,6 +44,7 @@ def build_vectors(
     titles: str | Path | None = None,
     size: int | None = None,
     on_damage: str = "error",
+    encoder: str | None = None,
     progress: bool = False,
 ) -> Built:
     """Write a store of vectors, from the files of other programs or from an array.
@@ -51,7 +52,7 @@ def build_vectors(
     source: a file or folder in one of the formats of docs/tasks/graphs.md, or float (rows, size). names: the file that
     names the rows, or the names; titles: a file `title TAB id` of further names. size: of the vectors, where most of
     the file's first rows do not tell it. on_damage: "error" raises ValueError for damaged entities, "drop" leaves them
-    out and lists them.
+    out and lists them. encoder: the fingerprint of what made the vectors.
 
     An entity is damaged whose row has too few or too many numbers, one that is none or not finite or too large for the
     dtype, or that is missing; a row without a name; a name that comes again (the first one stays); a title whose id has
@@ -74,7 +75,7 @@ def build_vectors(
         damage.check()
         if not writer.rows:
             raise ValueError(f"{noted['source']} has no entity that can be stored: {damage.summary()}")
-        info = {**noted, "dropped": damage.count}
+        info = {**noted, "dropped": damage.count, **({} if encoder is None else {"encoder": encoder})}
         finish_store(new, writer, index, further_rows, info=info, progress=progress)
     return Built(EntityVectors.open(folder), damage.count, damage.first)
 

@@ -89,6 +89,12 @@ class EntityVectors(StoreFolder):
         """The first name of each row, which is its id."""
         return [self._names.text_of(row).decode("utf8") for row in self._check_rows(rows).tolist()]
 
+    @property
+    def encoder(self) -> str | None:
+        """The fingerprint of the encoder that made the vectors of texts; None where it is not known."""
+        fingerprint = self.info.get("encoder")
+        return fingerprint if isinstance(fingerprint, str) else None
+
     def subset(self, names: Iterable[str], folder: str | Path) -> "EntityVectors":
         """A smaller store of the rows that have one of these names, with all their names; rows keep their order, and
         vectors are the same to the bit. ValueError for names that are not known."""

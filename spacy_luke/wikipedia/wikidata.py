@@ -1,7 +1,7 @@
 """Items of a dump of Wikidata: JSON, an item a line, plain or packed."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -9,23 +9,37 @@ from ..stores.opening import open_source
 from ..stores.plain_text import parse_json
 
 
-def read_items(path: Path, progress: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines and items of a dump of Wikidata. ValueError names the line that is none."""
+def read_items(
+    path: Path, progress: bool, *, skip: Callable[[ValueError], None] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Lines and items of a dump of Wikidata. ValueError names the line that is none; skip: gets it, and reading goes
+    on."""
     with open_source(path, progress=progress) as file, text_of(file) as lines:
         for line, data in enumerate(lines, 1):
             text = data.strip().rstrip(",")
             if not text or text in ("[", "]"):
                 continue
             try:
-                item = parse_json(text)
+                item = _read_item(path, line, text)
             except ValueError as error:
-                raise ValueError(
-                    f"{path}, line {line}: not JSON ({error}). Expected an item a line, as Wikidata's dumps have them; "
-                    "the file may be truncated."
-                ) from error
-            if not isinstance(item, dict):
-                raise ValueError(f"{path}, line {line}: expected an item, but got {text[:80]!r}.")
+                if skip is None:
+                    raise
+                skip(error)
+                continue
             yield line, item
+
+
+def _read_item(path: Path, line: int, text: str) -> dict[str, Any]:
+    try:
+        item = parse_json(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{path}, line {line}: not JSON ({error}). Expected an item a line, as Wikidata's dumps have them; the "
+            "file may be truncated."
+        ) from error
+    if not isinstance(item, dict):
+        raise ValueError(f"{path}, line {line}: expected an item, but got {text[:80]!r}.")
+    return item
 
 
 def text_of(file: BinaryIO) -> TextIO:

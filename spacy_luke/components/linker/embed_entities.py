@@ -51,6 +51,13 @@ def _embed(
             f"The vectors in {old.path} have {old.size} numbers, but the encoder makes {encoder.size}. Give the "
             "encoder that they were made with, or make all of them again (--again)."
         )
+    fingerprint = encoder.fingerprint()
+    if old is not None and old.encoder not in (None, fingerprint):
+        raise ValueError(
+            f"The vectors in {old.path} were made by another encoder, or with other weights, tokenizer or "
+            "normalisation: vectors of both do not belong together. Give the encoder that they were made with, or "
+            "make all of them again (--again)."
+        )
     made = 0
     folder.mkdir()
     path = folder / "vectors.npy"
@@ -65,7 +72,9 @@ def _embed(
             rows[start + new] = encoder.encode(texts, batch_size=batch_size)
             made += len(new)
     rows.flush()
-    build_vectors(path, kb.path / VECTORS, dtype=dtype, names=list(kb.entities()), progress=progress)
+    build_vectors(
+        path, kb.path / VECTORS, dtype=dtype, names=list(kb.entities()), encoder=fingerprint, progress=progress
+    )
     return made
 
 

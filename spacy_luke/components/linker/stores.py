@@ -76,7 +76,19 @@ class KBComponent(LukeComponent):
                 f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them "
                 "with `spacy luke embed-entities`, by the encoder that it was trained from."
             )
+        self._check_same_encoder(kb)
         self.kb = kb
+
+    def _check_same_encoder(self, kb: EntityKB | None) -> None:
+        """ValueError for vectors of another encoder than those that are there, which the weights were trained with."""
+        old = self._vectors if self.kb is None or self.kb.vectors is None else self.kb.vectors
+        new = None if kb is None else kb.vectors
+        if old is None or new is None or None in (old.encoder, new.encoder) or old.encoder == new.encoder:
+            return
+        raise ValueError(
+            f"The vectors of the knowledge base in {new.path} were made by another encoder than those that "
+            f"'{self.name}' was trained with. Make them again with that one: `spacy luke embed-entities --again`."
+        )
 
     def open_entities(
         self, kb: Callable[[], EntityKB] | None, vectors: str | None, checkpoint: LukeCheckpoint | None
