@@ -119,7 +119,11 @@ class Source:
     maps: Mapping[str, LabelMap]
 
     def docs(self, nlp: Language) -> Iterator[Doc]:
-        return islice((example.reference for example in Corpus(self.path)(nlp)), self.limit)
+        return islice(self.all_docs(nlp), self.limit)
+
+    def all_docs(self, nlp: Language) -> Iterator[Doc]:
+        """Those beyond the limit too."""
+        return (example.reference for example in Corpus(self.path)(nlp))
 
 
 def _read_source(name: str, settings: Mapping[str, Any]) -> Source:
@@ -181,13 +185,13 @@ class JoinedDocs:
         for name, source in self.sources.items():
             found: dict[str, set[str]] = {task: set() for task in TASKS}
             docs = 0
-            for doc in source.docs(nlp):
+            for doc in source.all_docs(nlp):
                 docs += 1
                 for task in TASKS:
                     found[task] |= labels_of(doc, task, self.spans_key)
             if not docs:
                 raise ValueError(f"The source {name!r} of a joined corpus has no documents: {source.path}.")
-            counts[name] = docs
+            counts[name] = docs if source.limit is None else min(docs, source.limit)
             for task in TASKS:
                 label_map = source.maps.get(task, UNCHANGED)
                 check_names(label_map, found[task], where=f"sources.{name}.{task}")

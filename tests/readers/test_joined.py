@@ -119,6 +119,15 @@ def test_shares_and_order(files):
     assert texts(seed=1) != texts(seed=0)
 
 
+def test_a_limit_does_not_hide_labels(files):
+    entities = {"labels": {"PER": "PERSON", "ORG": "ORG"}, "annotates": ["PERSON"]}
+    rare = NLP.make_doc("Nobody came .")
+    rare.set_ents([], default="outside")
+    docs = [rare, *(news(i) for i in range(3))]
+    DocBin(docs=docs, store_user_data=True).to_disk(files["news"])
+    assert sum(doc.text.startswith("Nobody") for doc in read(files, news={"entities": entities, "limit": 1})) == 1
+
+
 def test_only_docs_of_one_kind_are_joined(files):
     lengths = registry.misc.get("spacy-luke.mixed_lengths.v1")(sentences=0.0, joined=1.0, max_words=100)
     docs = read(
