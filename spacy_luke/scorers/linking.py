@@ -18,6 +18,7 @@ KEYS = (
     *("links_accuracy", "links_macro_accuracy", "links_p", "links_r", "links_f", "links_macro_f"),
     *("links_strict_p", "links_strict_r", "links_strict_f", "links_strict_macro_f", "links_candidate_recall"),
     *("links_mentions_p", "links_mentions_r", "links_mentions_f"),
+    *("links_nil_p", "links_nil_r", "links_nil_f"),
 )
 
 
@@ -39,6 +40,7 @@ class Counts(NamedTuple):
     reachable: int | None  # of them those whose entity is a candidate; None: candidates are not said
     strict: PRFScore
     mentions: PRFScore
+    nil: PRFScore
 
 
 @registry.scorers("spacy-luke.linking_scorer.v1")
@@ -77,6 +79,7 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
         link of such a mention is wrong. links_strict_macro_f: mean of the documents' F1, over those with gold or
         predictions.
     links_mentions_p, _r, _f: spans of all mentions, NIL or not.
+    links_nil_p, _r, _f: of the gold mentions that are found, those without a link, which should have none.
 
     All are None where no gold mention has an id, and others where there is nothing to divide by.
     """
@@ -86,10 +89,11 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
     known, right = sum(one.known for one in counts), sum(one.right for one in counts)
     answered = sum(one.answered for one in counts)
     with_known = [one for one in counts if one.known]
-    strict, mentions = PRFScore(), PRFScore()
+    strict, mentions, nil = PRFScore(), PRFScore(), PRFScore()
     for one in counts:
         strict += one.strict
         mentions += one.mentions
+        nil += one.nil
     reachable = [one.reachable for one in with_known if one.reachable is not None]
     precision, recall = _share(right, answered), _share(right, known)
     return {
@@ -103,6 +107,7 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
         "links_strict_macro_f": _mean([one.strict.fscore for one in counts if len(one.strict)]),
         "links_candidate_recall": _share(sum(reachable), known) if reachable else None,
         **prf("links_mentions", mentions),
+        **prf("links_nil", nil),
     }
 
 
@@ -114,6 +119,7 @@ def link_rows(scores: dict[str, float | None]) -> list[tuple[str, ...]]:
         ("end to end, micro", "links_strict_p", "links_strict_r", "links_strict_f"),
         ("end to end, macro", "", "", "links_strict_macro_f"),
         ("mentions found", "links_mentions_p", "links_mentions_r", "links_mentions_f"),
+        ("NIL, of mentions found", "links_nil_p", "links_nil_r", "links_nil_f"),
         ("entity among the candidates", "", "links_candidate_recall", ""),
     ]
     rows = [
@@ -175,7 +181,10 @@ def _count(links: Links) -> Counts | None:
             strict.fp += not ids <= gold.get(place, frozenset())
     strict.fn = len(gold) - strict.tp
     mentions.score_set(set(links.predicted), set(links.gold) | links.unknown)
-    return Counts(len(gold), answered, right, None if links.candidates is None else reachable, strict, mentions)
+    nil = PRFScore()
+    both = links.predicted.keys() & links.gold.keys()
+    nil.score_set({x for x in both if not links.predicted[x]}, both - gold.keys())
+    return Counts(len(gold), answered, right, None if links.candidates is None else reachable, strict, mentions, nil)
 
 
 def _f1(precision: float, recall: float) -> float:

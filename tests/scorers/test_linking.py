@@ -42,7 +42,7 @@ def plain(documents):
     """The definitions once more, document after document: (gold, predicted, candidates), dicts by place."""
     known = answered = right = reachable = tp = fp = fn = 0
     accuracies, fs, strict_fs = [], [], []
-    found = [0, 0, 0]
+    found, nil = [0, 0, 0], [0, 0, 0]
     for gold, predicted, candidates in documents:
         k = [place for place in gold if gold[place] != "NIL"]
         a = [place for place in k if candidates.get(place)]
@@ -58,6 +58,9 @@ def plain(documents):
         tp, fp, fn = tp + n, fp + len(links) - n, fn + len(gold_links) - n
         if gold_links or links:
             strict_fs.append(f1(n / len(links) if links else 0.0, n / len(gold_links) if gold_links else 0.0))
+        both = gold.keys() & predicted.keys()
+        said, asked = ({x for x in both if ids[x] in ("", "NIL")} for ids in (predicted, gold))
+        nil = [x + y for x, y in zip(nil, (len(said & asked), len(said), len(asked)))]
         found = [x + y for x, y in zip(found, (len(set(gold) & set(predicted)), len(predicted), len(gold)))]
 
     def share(part, whole):
@@ -69,6 +72,7 @@ def plain(documents):
     p, r = share(right, answered), share(right, known)
     strict = share(tp, tp + fp), share(tp, tp + fn)
     spans = share(found[0], found[1]), share(found[0], found[2])
+    nils = (share(nil[0], nil[1]), share(nil[0], nil[2])) if nil[1] + nil[2] else None
     return {
         "links_accuracy": r,
         "links_macro_accuracy": mean(accuracies),
@@ -84,6 +88,9 @@ def plain(documents):
         "links_mentions_p": spans[0],
         "links_mentions_r": spans[1],
         "links_mentions_f": f1(*spans),
+        "links_nil_p": nils and nils[0],
+        "links_nil_r": nils and nils[1],
+        "links_nil_f": nils and f1(*nils),
     }
 
 

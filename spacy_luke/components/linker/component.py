@@ -248,7 +248,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         create_candidate_head(self.model, seed=seed)
         if self.model.attrs["match"]:
             self.cfg["type_agreement"] = learn_types(
-                row for x in get_examples() for row in typed_candidates(x, self.candidates, self._match)
+                row for x in get_examples() for row in typed_candidates(x, self.candidates, self._match, self.getter)
             )
         if checkpoint is not None and "entity_head.dense.weight" in checkpoint.tensors:
             fill_candidate_head(self.model, checkpoint.tensors)

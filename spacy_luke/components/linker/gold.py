@@ -9,7 +9,7 @@ from spacy.training import Example
 
 from ...annotations import LINKS, NIL
 from ...kb.knowledge_base import EntityKB
-from ..mentions import WordRange, align_mention
+from ..mentions import MentionGetter, WordRange, align_mention
 from .candidates import Found
 from .entity_table import Candidates, EntityTable
 from .matching import Matcher
@@ -79,15 +79,14 @@ def learnable_links(
 
 
 def typed_candidates(
-    example: Example, find: FindCandidates, match: Matcher
+    example: Example, find: FindCandidates, match: Matcher, getter: MentionGetter
 ) -> Iterator[tuple[str, tuple[str, ...], bool]]:
-    """Of each candidate of gold mentions the label of the mention, the candidate's types, and whether it is right."""
-    reference = example.reference
-    spans = reference.spans[LINKS] if LINKS in reference.spans else reference.ents
-    labels = {align_mention(example.predicted, x.start_char, x.end_char): x.label_ for x in spans}
+    """Of each candidate of gold mentions that the getter gives, too, the label of the mention in the predicted Doc, the
+    candidate's types, and whether it is right."""
+    labels = {(x.start, x.end): x.label_ for x in getter(example.predicted)}
     mentions, golds, _ = gold_links(example)
     for mention, one, gold in zip(mentions, find(example.predicted, mentions), golds, strict=True):
-        for entity, _ in one.named:
+        for entity, _ in one.named if mention in labels else ():
             yield labels[mention], match.describe(entity).types, entity == gold
 
 

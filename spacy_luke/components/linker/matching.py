@@ -9,6 +9,7 @@ The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is k
     short      1 where the mention has capitals alone, five at most, and is not the name ("UN")
     derived    1 where the mention begins as the name does and ends otherwise ("Iraqi")
     beside     1 where a word beside the mention has a capital too: it may be a part of a longer name
+    of         1 where it follows "of" and a word with a capital ("King of Hungary", "City of London")
     only       1 where the mention has no other candidate
     described  the share of the words of its description that the text has beside the mention
     related    1 where its description, or what distinguishes its title, names another mention of the text
@@ -68,6 +69,7 @@ class _Asked(NamedTuple):
     label: str
     short: bool
     beside: bool
+    of: bool
     only: bool
     sure: float
     context: frozenset[str]
@@ -97,7 +99,8 @@ class Matcher:
                 words,
                 mention.label,
                 short=text.isupper() and sum(map(str.isalpha, text)) <= MOST_CAPITALS,
-                beside=_has_capital_beside(doc, mention),
+                beside=_is_name(doc, mention.start - 1) or _is_name(doc, mention.end, first=True),
+                of=mention.start > 1 and doc[mention.start - 1].lower_ == "of" and _is_name(doc, mention.start - 2),
                 only=len(candidates) == 1,
                 sure=math.log(max(mention.score, LEAST_SCORE)) if mention.score is not None else 0.0,
                 context=frozenset(word for word, n in counts.items() if n > words.count(word)),
@@ -121,6 +124,7 @@ class Matcher:
             "short": asked.short and not same,
             "derived": not same and not set(words) & set(name) and stem >= LEAST_LETTERS,
             "beside": asked.beside,
+            "of": asked.of,
             "only": asked.only,
             "described": len(one.context & asked.context) / (len(one.context) or 1),
             "related": any(other in one.told for other in asked.others),
@@ -187,12 +191,12 @@ def learn_types(seen: Iterable[tuple[str, Sequence[str], bool]]) -> Agreement:
     return found
 
 
-def _has_capital_beside(doc: Doc, mention: Labelled) -> bool:
-    """Whether the word before the mention, unless it begins a sentence, or the one behind it, has a capital."""
-    before = doc[mention.start - 1] if mention.start else None
-    after = doc[mention.end] if mention.end < len(doc) else None
-    first = before is not None and before.is_title and before.is_alpha and not before.is_sent_start
-    return first or (after is not None and after.is_title and after.is_alpha)
+def _is_name(doc: Doc, i: int, *, first: bool = False) -> bool:
+    """Whether the word i has a capital. first: also where it begins a sentence, as any word then has."""
+    if not 0 <= i < len(doc):
+        return False
+    word = doc[i]
+    return bool(word.is_title and word.is_alpha and (first or not word.is_sent_start))
 
 
 def _words(text: str) -> tuple[str, ...]:

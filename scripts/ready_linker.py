@@ -1,0 +1,172 @@
+"""The last step of the workflow `ready`: a linker of names, priors and types on top of a pipeline that finds entities.
+
+    python scripts/ready_linker.py PIPELINE KB DATA OUTPUT [--metrics FILE]
+
+It learns from the entities that the pipeline finds in KnowledgeNet, in the Wikinews, Wikivoyage and other texts of GUM
+whose licence is CC BY, and in ELEVANT's wiki-fair and news-fair, of which every other document teaches. The others,
+with Tweeki, choose the threshold by precision. Scores are those of sets that it never saw: MSNBC, AIDA's testb and
+RSS-500. `link_data.py` reads them.
+"""
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import spacy
+from link_data import SETS, LinkedText, read_set
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from tqdm import tqdm
+
+from spacy_luke.annotations import LINKS, NIL
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.components.linker.component import LukeLinker
+from spacy_luke.kb.knowledge_base import EntityKB
+from spacy_luke.pipelines.link_tuning import tune_links
+from spacy_luke.pipelines.saving import save
+from spacy_luke.scorers.linking import score_links
+
+IGNORED = ["TIME", "NUM", "DATE"]  # labels of what is no entity
+BESIDE = 40  # words around the annotated part of a document that are read
+
+
+def main() -> None:
+    options = read_options()
+    random.seed(options.seed)
+    np.random.seed(options.seed)
+    nlp, kb = spacy.load(options.pipeline), EntityKB.open(options.kb)
+    finders = [name for name in nlp.pipe_names if name not in ("luke_typer", "luke_relation")]
+    linker = add_linker(nlp, labels_ignore=IGNORED)
+    examples: dict[str, list[Example]] = {}
+    for name in SETS:
+        texts = list(read_set(name, options.data, kb))
+        with nlp.select_pipes(enable=finders):
+            examples[name] = list(find_mentions(nlp, texts, partial=SETS[name].partial))
+        print(
+            name,
+            len(texts),
+            "texts,",
+            sum(len(x.reference.spans[LINKS]) for x in examples[name]),
+            "mentions",
+            flush=True,
+        )
+    train, dev = divide(examples)
+    for example in train:
+        keep_found(example)
+    weights = [options.repeat if x.reference.user_data["full"] else 1 for x in train]
+    linker.initialize(lambda: train, nlp=nlp, kb=lambda: EntityKB.open(options.kb))
+    learn(linker, train, weights, options)
+    found = tune_links(linker, dev, nlp=nlp, least=50, precision=options.precision, calibrate=True)
+    print("tuned on", len(dev), "texts:", found, flush=True)
+    metrics = {"tuned": found} | {
+        name: evaluate(linker, part) for name, part in examples.items() if not SETS[name].learned
+    }
+    metrics["together"] = evaluate(
+        linker, [x for name, part in examples.items() if not SETS[name].learned for x in part]
+    )
+    for name, one in metrics.items():
+        print(name, one, flush=True)
+    if options.metrics is not None:
+        options.metrics.parent.mkdir(parents=True, exist_ok=True)
+        options.metrics.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf8")
+    save(nlp, options.output)
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipeline", help="that finds entities, with a luke_encoder")
+    parser.add_argument("kb", type=Path, help="folder of a knowledge base")
+    parser.add_argument("data", type=Path, help="folder of the data sets")
+    parser.add_argument("output", type=Path, help="folder of the new pipeline")
+    parser.add_argument("--metrics", type=Path, help="file of the scores, JSON")
+    parser.add_argument("--precision", type=float, default=0.85, help="of the links that are shown, on dev documents")
+    parser.add_argument("--repeat", type=int, default=4, help="how much more often fully annotated documents are seen")
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--rate", type=float, default=0.03)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def add_linker(nlp: Language, **settings: Any) -> LukeLinker:
+    model = {"context": False, "match": True, "encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}
+    linker = nlp.add_pipe("luke_linker", config={"model": model, "inference": "local", "drop_gold": 0.0, **settings})
+    assert isinstance(linker, LukeLinker)
+    return linker
+
+
+def find_mentions(nlp: Language, texts: Sequence[LinkedText], *, partial: bool) -> Iterator[Example]:
+    """Examples whose mentions are those that the pipeline finds, with gold ids: those of `texts`, NIL of others where
+    all names are annotated. Of documents the part that is annotated is read, and a few words around it."""
+    cut = [part for text in texts if (part := cut_text(nlp, text)) is not None]
+    docs = nlp.pipe((text.doc for text in cut), batch_size=32)
+    for doc, text in zip(docs, cut, strict=True):
+        gold = Doc(nlp.vocab, words=[x.text for x in doc], spaces=[bool(x.whitespace_) for x in doc])
+        first, last = min(a for a, _ in text.links), max(b for _, b in text.links)
+        ids = {(x.start, x.end): NIL for x in doc.ents if not partial and first <= x.start and x.end <= last}
+        ids |= text.links
+        gold.spans[LINKS] = [Span(gold, a, b, kb_id=kb_id) for (a, b), kb_id in sorted(ids.items()) if kb_id]
+        gold.user_data["full"] = not partial
+        doc.set_ents([x for x in doc.ents if ids.get((x.start, x.end))])
+        yield Example(doc, gold)
+
+
+def divide(examples: dict[str, list[Example]]) -> tuple[list[Example], list[Example]]:
+    """What is learned, and what chooses the threshold."""
+    train: list[Example] = []
+    dev: list[Example] = []
+    for name, part in examples.items():
+        both = SETS[name].learned and SETS[name].tuned
+        train += part[:: 2 if both else 1] if SETS[name].learned else []
+        dev += part[1 if both else 0 :: 2 if both else 1] if SETS[name].tuned else []
+    return train, dev
+
+
+def keep_found(example: Example) -> None:
+    """Gold mentions that the pipeline did not find teach nothing."""
+    found, gold = {(x.start, x.end) for x in example.predicted.ents}, example.reference
+    gold.spans[LINKS] = [x for x in gold.spans[LINKS] if (x.start, x.end) in found]
+
+
+def cut_text(nlp: Language, text: LinkedText) -> LinkedText | None:
+    """None where nothing is annotated."""
+    if not text.links:
+        return None
+    start = max(0, min(a for a, _ in text.links) - BESIDE)
+    words = text.doc[start : max(b for _, b in text.links) + BESIDE]
+    doc = Doc(nlp.vocab, words=[x.text for x in words], spaces=[bool(x.whitespace_) for x in words])
+    return LinkedText(doc, {(a - start, b - start): kb_id for (a, b), kb_id in text.links.items()})
+
+
+def learn(linker: LukeLinker, train: Sequence[Example], weights: Sequence[int], options: argparse.Namespace) -> None:
+    """Few numbers are learned, so that all is over in some minutes, with a rate that falls to nothing."""
+    seen = [x for x, n in zip(train, weights, strict=True) for _ in range(n)]
+    size, start = 64, time.perf_counter()
+    steps = options.epochs * -(-len(seen) // size)
+    optimizer = make_adamw(learn_rate=[options.rate * (1 - i / steps) for i in range(steps + 1)], weight_decay=0.0)
+    for _ in tqdm(range(options.epochs), desc="epochs", disable=None):
+        random.shuffle(seen)
+        for i in range(0, len(seen), size):
+            linker.update(seen[i : i + size], sgd=optimizer)
+            optimizer.step_schedules()
+    print("learned in", round(time.perf_counter() - start), "s", flush=True)
+
+
+def evaluate(linker: LukeLinker, examples: Sequence[Example]) -> dict[str, float]:
+    """Percent. precision: of the links that are shown; recall: of all gold mentions whose entity is known."""
+    copies = [Example(x.predicted.copy(), x.reference) for x in examples]
+    docs = [x.predicted for x in copies]
+    linker.set_annotations(docs, linker.predict(docs))
+    shown = sum(x.kb_id_ not in ("", NIL) for doc in docs for x in doc.ents)
+    scores = score_links(copies)
+    names = {"precision": "links_strict_p", "recall": "links_strict_r", "f": "links_strict_f"}
+    return {name: round(100 * (scores[key] or 0.0), 1) for name, key in names.items()} | {"shown": shown}
+
+
+if __name__ == "__main__":
+    main()
