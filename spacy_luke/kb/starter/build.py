@@ -10,7 +10,7 @@ from ..build import BuiltKB, build_kb
 from .catalogue import Catalogue, Known, weigh_names
 from .freebase import add_freebase
 from .items import Codex, add_fewrel, add_slice, describe, read_codex
-from .pages import add_pages, read_aida_links, read_dump_links
+from .pages import add_pages, read_dump_links
 from .places import add_cities, add_countries, add_well_known
 
 WELL_KNOWN = Path(__file__).with_name("well_known.tsv")
@@ -22,7 +22,6 @@ CODEX = "codex"  # entity2types.json, types.json, train.txt
 FEWREL = "fewrel"  # .json
 FREEBASE, FACTS = "entity2text.txt", "FB15k-237.tar.gz"  # one needs the other
 DUMP = "enwiki.xml.bz2"
-AIDA = "aida-train.xml"
 TABLE = "entities.jsonl"
 
 
@@ -53,7 +52,7 @@ def build_starter_kb(sources: Path, folder: Path, *, most: int | None = None) ->
 
 def collect(sources: Path) -> tuple[Catalogue, list[str]]:
     """All entities of the sources that are there, and the names of those that are not."""
-    names = (SLICE, CITIES, CODEX, FEWREL, FREEBASE, FACTS, DUMP, AIDA)
+    names = (SLICE, CITIES, CODEX, FEWREL, FREEBASE, FACTS, DUMP)
     absent = [name for name in names if not (sources / name).exists()]
     catalogue = Catalogue()
     countries = add_countries(COUNTRIES, catalogue)
@@ -68,8 +67,6 @@ def collect(sources: Path) -> tuple[Catalogue, list[str]]:
         add_freebase(sources / FREEBASE, sources / FACTS, catalogue)
     if DUMP not in absent:
         add_pages(*read_dump_links(sources / DUMP), catalogue, what="the dump")
-    if AIDA not in absent:
-        add_pages(read_aida_links(sources / AIDA), {}, catalogue, what="AIDA")
     describe(catalogue, codex)
     return catalogue, absent
 

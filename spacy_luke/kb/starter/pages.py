@@ -1,8 +1,7 @@
-"""Titles of Wikipedia and the names that texts link to them by: pages of a dump, and the entities of AIDA."""
+"""Titles of Wikipedia and the names that texts link to them by: pages of a dump."""
 
 from collections import Counter, defaultdict
 from pathlib import Path
-from xml.etree.ElementTree import ParseError, parse
 
 from ...wikipedia.dumps import names_of_title, read_pages
 from ...wikipedia.wikitext import read_article
@@ -34,22 +33,6 @@ def read_dump_links(path: Path) -> tuple[Links, dict[str, str]]:
         if title in links:
             links[target].update(links.pop(title))
     return links, sentences
-
-
-def read_aida_links(path: Path) -> Links:
-    """Entities of AIDA in WNED's XML, which has no text but the mentions."""
-    links: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    try:
-        root = parse(path).getroot()
-    except ParseError as error:
-        raise ValueError(f"{path} is not XML ({error}).") from error
-    for annotation in root.iter("annotation"):
-        title, name = annotation.findtext("wikiName") or "", annotation.findtext("mention") or ""
-        if title.strip() and name.strip():
-            links[title.strip().replace("_", " ")][name.strip()] += 1
-    if not links:
-        raise ValueError(f"{path} has no annotations with wikiName and mention.")
-    return links
 
 
 def add_pages(links: Links, sentences: dict[str, str], catalogue: Catalogue, *, what: str) -> None:

@@ -27,7 +27,6 @@ FEWREL = {
     "P177": [{"tokens": "London Bridge in London".split(), "h": ["b", "Q4", [[0, 1]]], "t": ["london", "Q84", [[3]]]}],
     "P641": [{"tokens": "She plays tennis".split(), "h": ["she", "Q6", [[0]]], "t": ["tennis", "Q847", [[2]]]}],
 }
-AIDA = "<x><annotation><mention>British</mention><wikiName>United Kingdom</wikiName></annotation>%s</x>"
 DUMP = """<mediawiki><siteinfo><namespaces><namespace key="0"/></namespaces></siteinfo>
 <page><title>London</title><ns>0</ns><revision><text>London is the capital of the [[United Kingdom|UK]].
 
@@ -47,7 +46,6 @@ def sources(tmp_path):
     (folder / "codex/types.json").write_text(json.dumps(LABELS))
     (folder / "codex/train.txt").write_text(TRIPLES)
     (folder / "fewrel/a.json").write_text(json.dumps(FEWREL))
-    (folder / "aida-train.xml").write_text(AIDA % "<annotation><mention>X</mention><wikiName/></annotation>")
     (folder / "enwiki.xml.bz2").write_bytes(bz2.compress(DUMP.encode()))
     (folder / "entity2text.txt").write_text("/m/01\tCy Dow-GB\n/m/02\tActor-GB\n/m/03\tUnited Kingdom\n")
     with tarfile.open(folder / "FB15k-237.tar.gz", "w:gz") as archive:
@@ -118,11 +116,11 @@ def test_links_that_were_seen_count_beside_prominence():
 
 
 def test_sources_that_are_absent_are_told_and_the_best_known_are_kept(sources, tmp_path):
-    (sources / "aida-train.xml").unlink()
+    (sources / "enwiki.xml.bz2").unlink()
     starter = build_starter_kb(sources, tmp_path / "kb", most=5)
     assert len(starter.built.kb) == 5
     assert "174 well-known cities that no source has" in starter.left_out
-    assert "aida-train.xml, which is not there" in starter.left_out
+    assert "enwiki.xml.bz2, which is not there" in starter.left_out
     assert any(line.endswith("entities that are known less than others") for line in starter.left_out)
     rows = [json.loads(line) for line in (tmp_path / "kb.jsonl").read_text().splitlines()]
     assert len(rows) == 5
@@ -152,8 +150,6 @@ def test_every_country_has_its_item_and_an_adjective_means_it_less():
         ("codex/types.json", "{", "types.json is not JSON"),
         ("fewrel/a.json", "[]", "a.json: expected an object, but got list"),
         ("FB15k-237.tar.gz", "no", "FB15k-237.tar.gz is not a whole archive"),
-        ("aida-train.xml", "<x/>", "aida-train.xml has no annotations"),
-        ("aida-train.xml", "<x>", "aida-train.xml is not XML"),
     ],
 )
 def test_bad_sources_are_refused_by_name(sources, name, content, message):
