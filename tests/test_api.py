@@ -91,6 +91,7 @@ register_extensions
 render_page
 save
 save_entity_vocab
+search_kb
 set_candidates_given
 set_knowledge
 set_pairs

@@ -143,6 +143,10 @@ class AliasStore:
         """Names that a key begins with, and their numbers, the shortest first."""
         return self._names.iter_prefixes_with_ids(key)
 
+    def names_beginning(self, key: str) -> Iterator[str]:
+        """Names that begin with a key."""
+        return self._names.iterkeys(key)
+
     def link_probability_of(self, number: int) -> float:
         """The share of a name's occurrences that are links."""
         return self._link[number]

@@ -20,8 +20,8 @@ class Trie(Protocol):
     def restore_key(self, number: int) -> str:
         """The text of a number."""
 
-    def iterkeys(self) -> Iterator[str]:
-        """All texts."""
+    def iterkeys(self, prefix: str = "") -> Iterator[str]:
+        """All texts, or those that begin so."""
 
     def iter_prefixes_with_ids(self, text: str) -> Iterator[tuple[str, int]]:
         """The texts that a text begins with, and their numbers, the shortest first."""

@@ -159,6 +159,13 @@ class EntityKB(StoreFolder):
             )
         return self.segments[0].store
 
+    def names_beginning(self, text: str) -> Iterator[str]:
+        """Names that begin with a text, as it is or with capitals at the beginning of its words."""
+        key = key_of(text, case="exact")
+        for form in dict.fromkeys([key, title_case_of(key), key[:1].upper() + key[1:]] if key else []):
+            for segment in self.segments:
+                yield from segment.store.names_beginning(form)
+
     def verify(self, *, progress: bool = False) -> None:
         """Read all files, those of the vectors too, and compare their digests. ValueError names the file that is not
         the one that was written."""

@@ -1,0 +1,91 @@
+"""Searching entities where no name is as it was written: names with a slip, beginnings of names, vectors near one."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ..text.forms import key_of, letters_of
+from .knowledge_base import EntityKB
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+LEAST_LETTERS = 4  # of a text that names with a slip are looked for: most names of fewer are one slip apart
+BLOCK = 1 << 15  # vectors in memory at once
+
+
+class Hit(NamedTuple):
+    """An entity that was found. how: "name", "fuzzy", "prefix" or "dense", the first that found it; score: its prior
+    under `name`, and of "dense" the cosine."""
+
+    row: int
+    how: str
+    name: str
+    score: float
+
+
+def search_kb(kb: EntityKB, text: str, *, top: int = 10, vector: np.ndarray | None = None) -> list[Hit]:
+    """Entities that a text may mean, each once: by its name (see `EntityKB.find_name`), by names of one slip (a letter
+    too many, missing, wrong, or two exchanged), by names that begin so, and by vectors near one, such as that of the
+    text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within each way the best first."""
+    if top < 1:
+        raise ValueError(f"top must be at least 1, but it is {top}.")
+    hits: dict[int, Hit] = {}
+    own = kb.find_name(text)
+    _add(hits, kb, "name", [] if own is None else [own])
+    _add(hits, kb, "fuzzy", sorted(set(fuzzy_names(kb, text))))
+    if len(hits) < top:
+        _add(hits, kb, "prefix", list(islice(kb.names_beginning(text), 10 * top)))
+    if vector is not None:
+        for row, score in nearest_entities(kb, vector, top=top):
+            hits.setdefault(row, Hit(row, "dense", "", score))
+    return list(hits.values())[:top]
+
+
+def fuzzy_names(kb: EntityKB, text: str) -> Iterator[str]:
+    """Names that differ from a text in one slip, whatever their case and punctuation are."""
+    letters = letters_of(key_of(text, case="exact").casefold())
+    if len(letters) < LEAST_LETTERS:
+        return
+    for other in sorted(_slips(letters)):
+        for segment in kb.segments:
+            yield from segment.loose_names(other)
+
+
+def nearest_entities(kb: EntityKB, vector_S: np.ndarray, *, top: int) -> list[tuple[int, float]]:
+    """Rows and cosines of the entities whose vectors are nearest to one, the nearest first: exact, block by block.
+    ValueError where the knowledge base has no vectors, or of another width."""
+    if kb.vectors is None:
+        raise ValueError(f"{kb.path} has no vectors. Make them with `spacy luke embed-entities`.")
+    vector_S = np.asarray(vector_S, np.float32).ravel()
+    if len(vector_S) != kb.vectors.size:
+        raise ValueError(f"Expected a vector of {kb.vectors.size} numbers, but got {len(vector_S)}.")
+    vector_S = vector_S / max(float(np.linalg.norm(vector_S)), 1e-12)
+    found: list[tuple[float, int]] = []
+    for start in range(0, len(kb.vectors), BLOCK):
+        vectors_ES = kb.vectors.gather(np.arange(start, min(start + BLOCK, len(kb.vectors))))
+        lengths_E = np.maximum(np.linalg.norm(vectors_ES, axis=1), 1e-12)
+        scores_E = vectors_ES @ vector_S / lengths_E
+        best = np.argpartition(-scores_E, min(top, len(scores_E)) - 1)[:top]
+        found = sorted([*found, *((-float(scores_E[i]), start + int(i)) for i in best)])[:top]
+    names = kb.vectors.names_of([row for _, row in found])
+    return [(row, -score) for (score, _), name in zip(found, names, strict=True) if (row := kb.row(name)) >= 0]
+
+
+def _add(hits: dict[int, Hit], kb: EntityKB, how: str, names: list[str]) -> None:
+    """Their candidates; of several names the most linked entities first."""
+    found = [Hit(row, how, name, prior) for name in names for row, prior in kb.candidate_rows(name)]
+    if how != "name":
+        found.sort(key=lambda hit: (-kb.count(hit.row), -hit.score, hit.row))
+    for hit in found:
+        hits.setdefault(hit.row, hit)
+
+
+def _slips(letters: str) -> set[str]:
+    halves = [(letters[:i], letters[i:]) for i in range(len(letters) + 1)]
+    alphabet = sorted({*LETTERS, *letters})
+    slips = {a + b[1:] for a, b in halves if b}
+    slips |= {a + b[1] + b[0] + b[2:] for a, b in halves if len(b) > 1}
+    slips |= {a + letter + b[1:] for a, b in halves if b for letter in alphabet}
+    slips |= {a + letter + b for a, b in halves for letter in alphabet}
+    return slips - {letters}
