@@ -44,7 +44,7 @@ def main() -> None:
     finders = [name for name in nlp.pipe_names if name not in ("luke_typer", "luke_relation")]
     linker = add_linker(nlp, labels_ignore=IGNORED)
     examples: dict[str, list[Example]] = {}
-    for name in SETS:
+    for name in there(options.data):
         texts = list(read_set(name, options.data, kb))
         with nlp.select_pipes(enable=finders):
             examples[name] = list(find_mentions(nlp, texts, partial=SETS[name].partial))
@@ -76,6 +76,16 @@ def main() -> None:
         options.metrics.parent.mkdir(parents=True, exist_ok=True)
         options.metrics.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf8")
     save(nlp, options.output)
+
+
+def there(data: Path) -> list[str]:
+    """The sets that are in the folder. One that is not learned may be missing, as AIDA's may not be passed on."""
+    for name, one in SETS.items():
+        if not (data / one.path).exists():
+            if one.learned:
+                raise SystemExit(f"Expected {data / one.path}: `python -m spacy project assets` fetches it.")
+            print(f"{name} is left out: there is no {data / one.path}", flush=True)
+    return [name for name, one in SETS.items() if (data / one.path).exists()]
 
 
 def read_options() -> argparse.Namespace:

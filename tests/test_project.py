@@ -134,7 +134,7 @@ def test_only_what_may_be_shared_is_downloaded():
     folders = {"squad", "codex_m", "ernie_sample", "aida", "starter_kb", "ready"}
     assert {Path(dest).parts[1] for dest in downloaded} == folders
     assert all("checksum" in asset for asset in downloaded.values())
-    assert all(re.search("CC BY|MIT|CC0", asset["description"]) for asset in downloaded.values())
+    assert all(re.search("CC BY|MIT|CC0|Apache", asset["description"]) for asset in downloaded.values())
 
 
 def test_every_task_of_glue_has_its_folder():
