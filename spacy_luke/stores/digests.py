@@ -87,7 +87,7 @@ def _bar(what: str, total: int, progress: bool) -> Iterator[Callable[[int], Any]
     if not progress and (total <= SHOWN or not sys.stderr.isatty()):
         yield lambda size: None
         return
-    with tqdm(desc=what, total=total, unit="B", unit_scale=True, leave=False) as bar:
+    with tqdm(desc=what, total=total, unit="B", unit_scale=True, leave=False, disable=None) as bar:
         yield bar.update
 
 
