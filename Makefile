@@ -46,8 +46,8 @@ endef
 define EXPECT
 
 Entities, their types and relations are trained over one small encoder, MiniLM, on the 48 short, invented documents in
-assets/sample: 389 steps, some minutes on two cores. Expect F1 of about 75 for entities, 65 for types and 10 for
-relations, of which there are only 90 to learn from. It shows how training is done. Real data make the ready pipeline of
+assets/sample: 389 steps, some minutes on two cores. Expect F1 of about 73 for entities, 63 for types and 10 for
+relations, of which there are few to learn from. It shows how training is done. Real data make the ready pipeline of
 `make run` what it is; docs/howto/training.md says how to train on yours.
 
 endef
