@@ -15,8 +15,8 @@ from torch import Tensor, nn
 PRIOR = ("prior", "in_links")  # what is known of a candidate: log p(entity | name), log(1 + in-links)
 # How a candidate's name, description and type agree with its mention and text, see `components.linker.matching`.
 MATCH = (
-    *("name", "long_name", "part", "told", "short", "derived", "beside", "of", "only", "described", "related", "type"),
-    "sure",
+    *("name", "long_name", "part", "surname", "told", "short", "derived"),
+    *("beside", "of", "only", "described", "related", "type", "sure"),
 )
 NIL_START = -2.0  # NIL's score before any training: a single candidate has a probability of 0.88, all else being equal
 

@@ -5,6 +5,7 @@ The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is k
     name       1 where the mention is the entity's name: its title without what distinguishes it, as "(film)"
     long_name  log of the mention's words where it is: a long name is seldom that of another
     part       the share of the name's words that the mention has, where it is not the whole name ("Lovelace")
+    surname    1 where the mention is one word and the entity is a person
     told       1 where it is not, and the text has the whole name elsewhere
     short      1 where the mention has capitals alone, five at most, and is not the name ("UN")
     derived    1 where the mention begins as the name does and ends otherwise ("Iraqi")
@@ -38,6 +39,7 @@ Agreement = dict[str, dict[str, float]]  # log-odds of a type, by a mention's la
 SMOOTHING = 2.0  # pseudo-counts of a type beside each label
 LEAST_LETTERS = 3  # of a word that counts as context
 MOST_CAPITALS = 5
+PERSONS = frozenset({"person", "human", "Q5"})  # types of persons
 LEAST_SCORE = 1e-3
 CACHE = 100_000  # entities whose words are kept
 _WORDS = re.compile(r"\w+")
@@ -120,6 +122,7 @@ class Matcher:
             "name": same,
             "long_name": math.log(len(words)) if same else 0.0,
             "part": 0.0 if same or not name else len(set(words) & set(name)) / len(set(name)),
+            "surname": len(words) == 1 and not PERSONS.isdisjoint(one.types),
             "told": not same and bool(name) and f" {' '.join(name)} " in asked.whole,
             "short": asked.short and not same,
             "derived": not same and not set(words) & set(name) and stem >= LEAST_LETTERS,

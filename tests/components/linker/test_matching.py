@@ -71,7 +71,7 @@ def test_numbers(kb):
     assert [x.shape for x in found] == [(len(x), len(MATCH)) for x in named]
     rows = [dict(zip(MATCH, map(float, row), strict=True)) for rows in found for row in rows]
     lovelace, iraq, nations, texas, city, band, part, scored = rows
-    assert lovelace == {**dict.fromkeys(MATCH, 0.0), "part": 0.5, "told": 1.0, "only": 1.0}
+    assert lovelace == {**dict.fromkeys(MATCH, 0.0), "part": 0.5, "surname": 1.0, "told": 1.0, "only": 1.0}
     assert (iraq["derived"], iraq["name"], iraq["type"]) == (1.0, 0.0, 1.5)
     assert (nations["short"], nations["derived"]) == (1.0, 0.0)
     assert (texas["name"], texas["long_name"], texas["related"]) == (1.0, 0.0, 1.0)
