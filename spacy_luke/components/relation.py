@@ -1,12 +1,13 @@
 """`luke_relation`: relations between mentions (LUKE, EMNLP 2020, section 4.2)."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -78,6 +79,11 @@ class LukeRelation(ThresholdClassifier):
         "and as a tail, however many pairs",
         choices=TOKENS,
     )
+    mention_scores: Setting[bool] = Setting(
+        False,
+        "only with `multi_label`: whether a relation's probability is multiplied by those of its two mentions "
+        "(`span._.luke_score`), as it is right only if both are",
+    )
     ids: Setting[dict[str, str]] = Setting(
         {}, 'what labels are elsewhere, such as properties of Wikidata: `{"country": "P17"}`; nothing depends on it'
     )
@@ -98,6 +104,14 @@ class LukeRelation(ThresholdClassifier):
     advice = "Correct the data, or change getter, suggester or multi_label."
     task = "entity_pair_classification"
     metric = "relations_f"
+
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **settings)
+        if self.mention_scores and not self.multi_label:
+            raise ValueError(
+                f"mention_scores = true of '{self.name}' needs multi_label = true: with one label a pair, the "
+                "probabilities of all labels are one."
+            )
 
     @property
     def has_none(self) -> bool:
@@ -169,6 +183,24 @@ class LukeRelation(ThresholdClassifier):
         )
 
     # ---- predictions
+
+    def scored(
+        self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]
+    ) -> Iterator[tuple[EntityBatch, Tensor]]:
+        found = super().scored(docs, asked, lost)
+        if not self.mention_scores:
+            yield from found
+            return
+        chances = [self._chances(doc, units) for doc, units in zip(docs, asked, strict=True)]
+        for batch, logits_UL in found:
+            places = zip(batch.owner_U().tolist(), batch.number_U().tolist(), strict=True)
+            yield batch, joint_logits(logits_UL, torch.tensor([chances[i][number] for i, number in places]))
+
+    def _chances(self, doc: Doc, asked: Units) -> list[float]:
+        """Of each pair the probability that both mentions are right; 1 of mentions without a score."""
+        scores = {(span.start, span.end): span._.luke_score for span in self.getter(doc)}
+        known = [1.0 if (score := scores.get(mention)) is None else float(score) for mention in asked.mentions]
+        return [known[head] * known[tail] for head, tail in asked.units_UK.tolist()]
 
     def predict(self, docs: Iterable[Doc]) -> list[FoundRelations]:
         docs = list(docs)
@@ -276,6 +308,12 @@ class LukeRelation(ThresholdClassifier):
         probability_U, best_U = (x.numpy() for x in torch.from_numpy(logits_UL[known_U]).softmax(-1).max(-1))
         shown_U = best_U > 0 if self.has_none else np.ones(len(best_U), dtype=np.bool_)
         return probability_U[shown_U], (best_U == gold[known_U])[shown_U]
+
+
+def joint_logits(logits_UL: Tensor, chance_U: Tensor) -> Tensor:
+    """Log-odds of p times a chance, where the logits are log-odds of p; those with chance 1 stay as they are."""
+    log_UL = F.logsigmoid(logits_UL) + chance_U.log()[:, None]
+    return torch.where(chance_U[:, None] == 1, logits_UL, log_UL - torch.log1p(-log_UL.exp()))
 
 
 make_luke_relation = register(

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.components.calibration import HIGHEST, LOWEST, apply_calibration, fit_calibration, log_odds
+from spacy_luke.components.relation import joint_logits
 from spacy_luke.components.spans.found import FoundSpans, judged_spans
 from spacy_luke.scorers.reliability import measure_reliability
 from tests.pipelines import annotate, make_pipeline
@@ -114,6 +116,28 @@ def test_settings_change_scores_and_not_their_order(name):
     assert [x[:-1] for x in after] == [x[:-1] for x in before]
     expected = apply_calibration(np.array([x[-1] for x in before]), 2.0, -0.25)
     assert [x[-1] for x in after] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_scores_of_mentions():
+    """A relation's score is its probability times the scores of its mentions, where both have one."""
+    settings = {"none": "no", "multi_label": True, "threshold": 0.0}
+    nlp = make_pipeline("luke_ner", "luke_relation", luke_relation=settings)
+    alone = [doc._.luke_relations for doc in annotate(nlp)]
+    nlp.get_pipe("luke_relation").mention_scores = True
+    joint = [doc._.luke_relations for doc in annotate(nlp)]
+    assert sum(map(len, alone)) > 0
+    for before, after in zip(alone, joint, strict=True):
+        for a, b in zip(before, after, strict=True):
+            assert (a.head.start, a.tail.start, a.label) == (b.head.start, b.tail.start, b.label)
+            expected = a.score * b.head._.luke_score * b.tail._.luke_score
+            assert b.score == pytest.approx(expected, rel=1e-4)
+            assert b.score < a.score
+    logits = torch.tensor([[-3.0, 0.0, 40.0, -float("inf")]] * 2)
+    found = joint_logits(logits, torch.tensor([1.0, 0.5]))
+    assert torch.equal(found[0], logits[0])
+    assert found[1].sigmoid().tolist() == pytest.approx([0.5 * x for x in logits[1].sigmoid().tolist()])
+    with pytest.raises(ValueError, match=r"mention_scores = true of 'luke_relation' needs multi_label = true"):
+        make_pipeline("luke_ner", "luke_relation", luke_relation={"mention_scores": True})
 
 
 def shown(nlp, name):
