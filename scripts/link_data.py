@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import spacy
 from spacy.tokens import Doc
@@ -118,7 +119,7 @@ def gum_mentions(cells: list[str]) -> Iterator[tuple[tuple[int, int], str]]:
                     continue
             start, parts = opened[match["id"] or match["opened"].split("-")[0]].pop()
             if parts[1] in GUM_LABELS:
-                yield (start, i + 1), "-".join(parts[7:]).replace("_", " ")
+                yield (start, i + 1), unquote("-".join(parts[7:])).replace("_", " ")
 
 
 def is_name(doc: Doc, start: int, end: int) -> bool:

@@ -13,6 +13,7 @@ import json
 import random
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def main() -> None:
     linker = add_linker(nlp, labels_ignore=IGNORED)
     examples: dict[str, list[Example]] = {}
     for name in there(options.data):
-        texts = list(read_set(name, options.data, kb))
+        texts = list(islice(read_set(name, options.data, kb), options.limit))
         with nlp.select_pipes(enable=finders):
             examples[name] = list(find_mentions(nlp, texts, partial=SETS[name].partial))
         print(
@@ -62,14 +63,13 @@ def main() -> None:
     weights = [options.repeat if x.reference.user_data["full"] else 1 for x in train]
     linker.initialize(lambda: train, nlp=nlp, kb=lambda: EntityKB.open(options.kb))
     learn(linker, train, weights, options)
-    found = tune_links(linker, dev, nlp=nlp, least=50, precision=options.precision, calibrate=True)
-    print("tuned on", len(dev), "texts:", found, flush=True)
-    metrics = {"tuned": found} | {
-        name: evaluate(linker, part) for name, part in examples.items() if not SETS[name].learned
-    }
-    metrics["together"] = evaluate(
-        linker, [x for name, part in examples.items() if not SETS[name].learned for x in part]
+    found = tune_links(
+        linker, dev, nlp=nlp, least=0 if options.limit else 50, precision=options.precision, calibrate=True
     )
+    print("tuned on", len(dev), "texts:", found, flush=True)
+    unseen = {name: part for name, part in examples.items() if not (SETS[name].learned or SETS[name].tuned)}
+    metrics = {"tuned": found} | {name: evaluate(linker, part) for name, part in unseen.items()}
+    metrics["together"] = evaluate(linker, [x for part in unseen.values() for x in part])
     for name, one in metrics.items():
         print(name, one, flush=True)
     if options.metrics is not None:
@@ -100,6 +100,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--rate", type=float, default=0.03)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=int, help="texts of each set (smoke runs)")
     return parser.parse_args()
 
 
