@@ -104,7 +104,8 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.checkpoint.text_encoder import TextEncoder
     from spacy_luke.components.linker.embed_entities import embed_entities
-    from spacy_luke.kb.build import KBSettings, add_to_kb
+    from spacy_luke.kb.build import KBSettings
+    from spacy_luke.kb.change import add_to_kb
     from spacy_luke.kb.knowledge_base import EntityKB
 
     if (folder / "vectors").is_dir():
