@@ -101,7 +101,7 @@ def test_the_choices_of_variables_exist(variable, value, command):
 def test_what_is_trained_on_is_what_the_config_names(name):
     (path,) = (path for path in COMMANDS[name]["deps"] if path.endswith(".cfg"))
     paths = load_config(ROOT / path, interpolate=True)["paths"]
-    given = {paths[key] for key in ("train", "dev", "data", "mentions", "entity_vectors", "kb") if key in paths}
+    given = {paths[key] for key in ("train", "dev", "data", "mentions", "entity_vectors", "kb") if paths.get(key)}
     assert set(COMMANDS[name]["deps"]) == {path, *given}
     (output,) = COMMANDS[name]["outputs"]
     assert output.startswith(f"training/{Path(path).stem}/")
