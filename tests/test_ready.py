@@ -65,7 +65,7 @@ def test_the_article(nlp):
     known = [x for x in judged.mentions if x is not None]
     assert len(known) >= 60
     assert sum(known) >= 0.9 * len(known), judged.verdict()
-    assert len(judged.relations) >= 8
+    assert bool(judged.relations) == ("luke_relation" in nlp.pipe_names)
     assert sum(judged.relations) >= 0.75 * len(judged.relations), judged.verdict()
     links = [x for x in judged.links if x is not None]
     if "luke_linker" in nlp.pipe_names:
