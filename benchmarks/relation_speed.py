@@ -183,7 +183,7 @@ def read_once(relation: Any, docs: Sequence[Any]) -> None:
     """The word pass alone, once for each document."""
     from spacy_luke.batch.windows import plan_windows
     from spacy_luke.bridge.documents import read_document
-    from spacy_luke.encoders.luke import encode_words
+    from spacy_luke.encoders.luke_kind import encode_words
 
     for doc in docs:
         document = read_document(doc, relation.tokenizer)

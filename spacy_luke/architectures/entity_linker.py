@@ -16,7 +16,7 @@ from torch import Tensor
 from ..batch.linking import MASKED, LinkBatch
 from ..bridge.wrapper import shim_of
 from ..encoders.kind import EncoderShim
-from ..encoders.luke import encode_sent, encode_words
+from ..encoders.luke_kind import encode_sent, encode_words
 from ..encoders.nodes import EncoderModel, number_format
 from ..model.linking import MATCH, PRIOR, CandidateHead, FeatureHead
 from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows

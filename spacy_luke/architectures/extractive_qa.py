@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..batch.passages import PassageBatch
 from ..encoders.kind import EncoderShim
-from ..encoders.luke import encode_words
+from ..encoders.luke_kind import encode_words
 from ..encoders.nodes import EncoderModel
 from ..model.answers import AnswerHead
 from ..model.luke import LukeEncoder, make_windows

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..batch.batches import SpanBatch
 from ..encoders.kind import EncoderShim
-from ..encoders.luke import encode_sent
+from ..encoders.luke_kind import encode_sent
 from ..encoders.nodes import EncoderModel
 from ..model.luke import LukeEncoder, Mentions, Windows, make_windows
 from ..model.packing import Packing, entity_rows

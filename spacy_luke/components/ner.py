@@ -22,7 +22,7 @@ from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enum
 from ..bridge.documents import read_document
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
-from ..model.marginal import span_loss
+from ..model.partial_losses import span_loss
 from .base import LukeComponent, need_gold
 from .calibration import Calibrated
 from .extents import WindowSettings

@@ -20,7 +20,7 @@ from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.losses import cross_entropy, multi_label_cross_entropy
-from ..model.marginal import marginal_cross_entropy, marginal_multi_label
+from ..model.partial_losses import marginal_cross_entropy, marginal_multi_label
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester

@@ -14,7 +14,7 @@ from ..annotations import TYPES, TYPES_TASK, get_scope
 from ..batch.entities import EntityBatch
 from ..bridge.wrapper import to_tensor
 from ..model.losses import multi_label_cross_entropy
-from ..model.marginal import marginal_multi_label
+from ..model.partial_losses import marginal_multi_label
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import SpanGroupGetter, WordRange, align_mention

@@ -13,7 +13,7 @@ from thinc.util import xp2torch
 
 from ..bridge.wrapper import shim_of, to_floats2d
 from ..model.luke import Encoder, Windows
-from ..model.precision import choose_precision
+from ..model.precision import choose_precision, passes_in
 from .kind import EncoderKind, EncoderShim
 
 EncoderModel = Model[list[Ints1d], list[Floats2d]]
@@ -108,14 +108,13 @@ def encode_windows(
 
 @contextlib.contextmanager
 def number_format(node: EncoderModel, *, is_train: bool) -> Iterator[None]:
-    """Gradients and number format for passes of an encoder: autocast to bfloat16 where it is chosen, unless it is int8.
-    Around several passes without gradients it lets them share the cast parameters."""
+    """Gradients and number format for passes of an encoder, as its settings say; what is int8 stays so."""
     shim = encoder_of(node)
     device = shim.device
     dtype = choose_precision(node.attrs["train_precision" if is_train else "predict_precision"], device)
     with (
         torch.enable_grad() if is_train else torch.inference_mode(),
-        torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16 and not shim.is_int8),
+        passes_in(torch.float32 if shim.is_int8 else dtype, device),
     ):
         yield
 

@@ -1,4 +1,5 @@
-"""The losses of all tasks and of pretraining: what the logits of a head lose against gold.
+"""The losses of all tasks and of pretraining: what the logits of a head lose against gold. Where gold is only partly
+known: partial_losses.py.
 
 Losses of components also return their gradient by the logits, which is written down, so that no graph is kept; those of
 pretraining are differentiated by torch.

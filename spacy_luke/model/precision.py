@@ -1,4 +1,4 @@
-"""Which number format a chip computes fast: asked of the chip, never assumed."""
+"""float32 or bfloat16: which one a chip computes fast, asked of the chip, never assumed; and passes in it."""
 
 import torch
 
@@ -13,6 +13,12 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
     if name == "auto":
         return torch.bfloat16 if has_bfloat16(device) else torch.float32
     return torch.bfloat16 if name == "bfloat16" else torch.float32
+
+
+def passes_in(dtype: torch.dtype, device: torch.device) -> torch.autocast:
+    """A context whose passes multiply in this number format: autocast for bfloat16, nothing for float32. Around several
+    passes without gradients it lets them share the cast parameters."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16)
 
 
 def has_bfloat16(device: torch.device) -> bool:

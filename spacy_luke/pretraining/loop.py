@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from ..bridge.identity import Identity
-from ..model.precision import PRECISIONS, choose_precision
+from ..model.precision import PRECISIONS, choose_precision, passes_in
 from ..model.transfer import to_device
 from ..stores.atomic import mend
 from .measures import Measures, Totals, add_measured, averages, total_counts
@@ -219,7 +219,7 @@ def _backward(
 ) -> tuple[Tensor, Measures]:
     """Adds the gradient of a batch's share of the step's loss. size: of processes. RETURNS: the loss, and what was
     measured."""
-    with torch.autocast(device_of(model).type, dtype=dtype, enabled=dtype != torch.float32):
+    with passes_in(dtype, device_of(model)):
         result: tuple[Tensor, Measures] = model(batch, totals)
     loss, measured = result
     (loss * size).backward()  # processes average their gradients

@@ -10,7 +10,7 @@ from spacy_luke.architectures.span_classifier import build_span_classifier, crea
 from spacy_luke.batch.batches import Item, make_batch
 from spacy_luke.batch.windows import Spans
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.encoders.luke import build_luke_encoder
+from spacy_luke.encoders.luke_kind import build_luke_encoder
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.losses import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows

@@ -10,7 +10,7 @@ from spacy_luke.architectures.entity_classifier import build_entity_classifier, 
 from spacy_luke.architectures.run_head import MAX_MENTION
 from spacy_luke.batch.entities import EntityItem, make_entity_batch
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.encoders.luke import build_luke_encoder
+from spacy_luke.encoders.luke_kind import build_luke_encoder
 from spacy_luke.encoders.sharing import SharedEncoder
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.losses import cross_entropy

@@ -7,9 +7,9 @@ from spacy_luke.architectures.extractive_qa import build_extractive_qa, create_a
 from spacy_luke.architectures.pooled_classifier import build_pooled_classifier
 from spacy_luke.architectures.run_head import encoder_under
 from spacy_luke.architectures.span_classifier import build_span_classifier, create_span_head
-from spacy_luke.encoders.ernie import build_ernie_encoder
+from spacy_luke.encoders.ernie_kind import build_ernie_encoder
 from spacy_luke.encoders.kind import Needs
-from spacy_luke.encoders.luke import build_luke_encoder
+from spacy_luke.encoders.luke_kind import build_luke_encoder
 from tests.tiny import make_checkpoint, make_ernie
 
 

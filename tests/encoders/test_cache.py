@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.encoders.luke import build_luke_encoder, encode_words
+from spacy_luke.encoders.luke_kind import build_luke_encoder, encode_words
 from spacy_luke.encoders.nodes import number_format
 from spacy_luke.encoders.sharing import SharedEncoder
 from spacy_luke.model.config import LukeConfig

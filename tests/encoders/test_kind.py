@@ -16,7 +16,7 @@ from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import to_tensor
 from spacy_luke.checkpoint.contents import Checkpoint
 from spacy_luke.encoders.kind import EncoderKind, Needs, encoder_tensors, fill_encoder
-from spacy_luke.encoders.luke import Luke
+from spacy_luke.encoders.luke_kind import Luke
 from spacy_luke.encoders.nodes import build_shared_encoder, encoder_of, make_encoder
 from spacy_luke.model.config import TransformerConfig
 from spacy_luke.model.luke import Encoder, Windows

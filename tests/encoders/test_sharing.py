@@ -9,7 +9,7 @@ from thinc.api import Adam
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.kind import EncoderShim
-from spacy_luke.encoders.luke import Luke
+from spacy_luke.encoders.luke_kind import Luke
 from spacy_luke.encoders.sharing import SharedEncoder
 from spacy_luke.model.config import LukeConfig
 

@@ -20,7 +20,7 @@ from ...batch.batches import batch_items
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
 from ...checkpoint.contents import Checkpoint, LukeCheckpoint
-from ...encoders.luke import Luke
+from ...encoders.luke_kind import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH, PRIOR
 from ...model.losses import candidate_cross_entropy

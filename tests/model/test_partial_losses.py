@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spacy_luke.model.losses import binary_cross_entropy, cross_entropy
-from spacy_luke.model.marginal import marginal_binary_cross_entropy, marginal_cross_entropy, span_loss
+from spacy_luke.model.partial_losses import marginal_binary_cross_entropy, marginal_cross_entropy, span_loss
 
 TABLE = torch.tensor([[1, 0, 1, 1, 0], [0, 1, 1, 0, 0], [1, 0, 0, 0, 1]], dtype=torch.bool)  # may be none, is one, may
 
