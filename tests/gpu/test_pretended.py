@@ -83,11 +83,11 @@ def test_mixing_is_refused():
 def test_a_wait_in_a_layer_is_found_with_its_place(monkeypatch):
     """Each layer has it, so that a bound of the whole is broken."""
     encoder, windows = LukeEncoder(make_checkpoint(num_layers=5).config).eval(), Windows(torch.arange(9), [4, 5])
-    plain = luke.activate
+    plain = luke.multiply
 
-    def with_a_wait(x, name):
+    def with_a_wait(x, *rest):
         assert x.abs().max().item() >= 0
-        return plain(x, name)
+        return plain(x, *rest)
 
     expected = encoder.word_states(windows)
     with PretendedGPU() as gpu, torch.no_grad():
@@ -98,7 +98,7 @@ def test_a_wait_in_a_layer_is_found_with_its_place(monkeypatch):
         assert torch.allclose(states, expected, atol=1e-5)
         assert (gpu.waits.total(), gpu.transfers.total()) == (1, 1)
         gpu.forget()
-        monkeypatch.setattr(luke, "activate", with_a_wait)
+        monkeypatch.setattr(luke, "multiply", with_a_wait)
         encoder.word_states(there)
         assert gpu.waits.total() == 5
         assert all("model/luke.py:" in where for where in gpu.waits)

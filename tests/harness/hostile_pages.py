@@ -36,6 +36,7 @@ ALLOWED = {
     "text",
     "tspan",
 }
+ALLOWED |= {"main", "ul", "li", "a", "thead", "tbody"}  # links lead to places of the page, see _Parser
 ALLOWED |= {"g", "path", "textpath", "table", "tr", "th", "td", "details", "summary", "br", "strong", "b"}
 PLACES = ("text", "labels", "links", "types", "relations", "questions", "title", "all")
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...stores.plain_text import read_text
 from ..lines import decode_line
 from ..records import Mention, Record, check_choice
 from .names import trim_name
@@ -27,7 +28,7 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
         raise ValueError(f"{path}: expected the text beside it, {text.name}, but it is not there.")
     words: list[str] = []
     starts: list[int] = []
-    for raw in text.read_text(encoding="utf8").splitlines():
+    for raw in read_text(text).splitlines():
         starts.append(len(words))
         words += raw.split()
     edges = [*starts, len(words)]
