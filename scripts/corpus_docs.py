@@ -2,7 +2,7 @@
 `python -m spacy luke tune` and `evaluate` can read them: what a document's data set does not annotate is in
 `doc._.luke_scope`.
 
-    python scripts/corpus_docs.py configs/ready.cfg dev corpus/ready/dev.spacy --paths.data corpus/ready
+    python scripts/corpus_docs.py configs/ready.cfg tune corpus/ready/tune.spacy --paths.data corpus/ready
 """
 
 import argparse
