@@ -21,6 +21,12 @@ def chip_name() -> str:
     return f"{names[0] if names else platform.processor()} ({os.cpu_count()} cores)"
 
 
+def has_amx() -> bool:
+    """Whether the chip multiplies matrices of bfloat16 and int8 in tiles (Intel's, since 2023)."""
+    info = Path("/proc/cpuinfo")
+    return info.exists() and "amx_tile" in info.read_text(encoding="utf8")
+
+
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in ("torch", "spacy", "thinc", "transformers", "spacy-transformers", "span-marker", "spacy-luke"):

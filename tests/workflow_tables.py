@@ -24,6 +24,12 @@ def cell(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|").rstrip(".")
 
 
+def where_from(asset: dict[str, Any]) -> str:
+    if "url" in asset or "git" in asset:
+        return "downloaded"
+    return "by a step" if "`fetch-" in asset["description"] else "yours"
+
+
 def draw_workflows() -> str:
     project: dict[str, Any] = load_project_config(ROOT)
     helps = {command["name"]: cell(command.get("help")) for command in project["commands"]}
@@ -33,10 +39,7 @@ def draw_workflows() -> str:
     ]
     inside = {step for steps in project["workflows"].values() for step in steps}
     rows += [f"| `{name}` | {about} |" for name, about in helps.items() if name not in inside]
-    data = [
-        f"| `{x['dest']}` | {'downloaded' if 'url' in x or 'git' in x else 'yours'} | {cell(x.get('description'))} |"
-        for x in project["assets"]
-    ]
+    data = [f"| `{x['dest']}` | {where_from(x)} | {cell(x.get('description'))} |" for x in project["assets"]]
     lines = [INTRODUCTION, "## Steps", "\n".join(["| workflow | steps |", "| --- | --- |", *rows])]
     lines += ["## Data", "Where an address is missing, the licence does not let it be passed on, or there is none."]
     lines += ["\n".join(["| file | | what it is, and its licence |", "| --- | --- | --- |", *data])]

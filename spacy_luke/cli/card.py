@@ -14,9 +14,12 @@ def card_cli(
     metrics: list[Path] = typer.Option(
         [], exists=True, dir_okay=False, help="JSON file of `evaluate` or benchmarks/ready.py; may be repeated"
     ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="Folder of a copy that gets the card; default: change this one"
+    ),
 ) -> None:
     """Write README.md with what a pipeline finds, its scores, data, licences and limits into its folder,
     LICENSES_SOURCES beside it, and name, licence, sources and scores into its meta.json. `spacy package` takes all of
     them along."""
-    card = write_card(pipeline, read_about(about), metrics)
-    msg.good(f"Saved the card to {pipeline / CARD}: {len(card.split()):,} words")
+    card = write_card(pipeline, read_about(about), metrics, output=output)
+    msg.good(f"Saved the card to {(output or pipeline) / CARD}: {len(card.split()):,} words")

@@ -4,8 +4,9 @@ It is made of a description that its author writes (see `About`), of what the pi
 in JSON files that `spacy luke evaluate` and `benchmarks/ready.py` write; nothing else is said of how good it is.
 """
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ import srsly
 from spacy.language import Language
 
 from ..components.base import LukeComponent
-from ..stores.atomic import write_atomically
+from ..components.linker.component import LukeLinker
+from ..components.relation import LukeRelation
+from ..stores.atomic import write_atomically, write_folder_atomically
 from ..stores.plain_text import read_object
 from .figures import figure_tables, markdown_table
+from .saving import check_replaceable
 
 CARD, SOURCES, META = "README.md", "LICENSES_SOURCES", "meta.json"
+LEFT_OUT = "left_out"  # in meta.json: components that a pipeline might have, and why it has not
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,8 @@ class Source:
 @dataclass(frozen=True)
 class About:
     """What the author says of a pipeline. name: without the language; license: of the pipeline; text: an example;
-    limits, making, cite: paragraphs of Markdown."""
+    components: what those that it may have find, each told where the pipeline has it; limits, making, cite: paragraphs
+    of Markdown."""
 
     name: str
     version: str
@@ -45,6 +51,7 @@ class About:
     url: str = ""
     why_license: str = ""
     text: str = ""
+    components: Mapping[str, str] = field(default_factory=dict)
     limits: Sequence[str] = ()
     making: Sequence[str] = ()
     cite: Sequence[str] = ()
@@ -64,28 +71,34 @@ def read_about(path: Path) -> About:
         ) from error
 
 
-def write_card(folder: Path, about: About, metrics: Sequence[Path]) -> str:
+def write_card(folder: Path, about: About, metrics: Sequence[Path], *, output: Path | None = None) -> str:
     """Write README.md and LICENSES_SOURCES into the folder of a saved pipeline, and name, version, licence, author,
     address, description, sources and scores into its meta.json. RETURNS: the card.
 
-    metrics: JSON files with figures, in the order in which they are told. Raises ValueError where the folder holds no
-    pipeline, or a file none.
+    metrics: JSON files with figures, in the order in which they are told. output: folder of a copy that is changed
+    instead. Raises ValueError where the folder holds no pipeline, or a file none.
     """
     if not (folder / META).is_file():
         raise ValueError(f"{folder} is no folder with a pipeline (no {META}). Save one there first.")
     figures = {path.stem: read_object(path) for path in metrics}
-    card = make_card(spacy.load(folder), about, figures, size=_size(folder))
+    nlp = spacy.load(folder)
+    card = make_card(nlp, about, figures, size=_size(folder))
     meta = read_object(folder / META)
     meta |= {
         "name": about.name,
         "version": about.version,
-        "description": about.description,
+        "description": _description(nlp, about),
         "license": about.license,
         "author": about.author or meta.get("author", ""),
         "url": about.url or meta.get("url", ""),
         "sources": [{"name": x.name, "url": x.url, "license": x.license, "author": ""} for x in about.sources],
         "performance": {name: _numbers(figure) for name, figure in figures.items()},
     }
+    if output is not None:
+        check_replaceable(output)
+        with write_folder_atomically(output) as temporary:
+            shutil.copytree(folder, temporary, dirs_exist_ok=True)
+        folder = output
     texts = {CARD: card, SOURCES: _license_text(about), META: srsly.json_dumps(meta, indent=2) + "\n"}
     for name, text in texts.items():
         with write_atomically(folder / name) as temporary:
@@ -98,8 +111,8 @@ def make_card(nlp: Language, about: About, figures: Mapping[str, Mapping[str, An
     name = f"{nlp.meta['lang']}_{about.name}"
     parts = [
         f"# {name} {about.version}",
-        about.description,
-        *_use(name, about.text),
+        _description(nlp, about),
+        *_use(nlp, name, about.text),
         "## What it finds",
         markdown_table(("component", "finds", "least score"), list(_components(nlp))),
         f"{size / 1e6:.1f} MB on disk. It needs spaCy {nlp.meta['spacy_version']} and `spacy-luke`, and no network.",
@@ -109,29 +122,46 @@ def make_card(nlp: Language, about: About, figures: Mapping[str, Mapping[str, An
     rows = [(f"[{x.name}]({x.url})" if x.url else x.name, x.license, x.used) for x in about.sources]
     licenses = [f"The pipeline: **{about.license}**. {about.why_license}".strip()]
     parts += ["## Data and licences", *licenses, markdown_table(("data", "licence", "used for"), rows)]
-    for title, texts in (("Limits", about.limits), ("How it was made", about.making), ("How to cite", about.cite)):
+    left_out: Mapping[str, str] = nlp.meta.get(LEFT_OUT, {})
+    limits = [*(f"Without `{name}`: {why}" for name, why in left_out.items()), *about.limits]
+    for title, texts in (("Limits", limits), ("How it was made", about.making), ("How to cite", about.cite)):
         if texts:
             parts += [f"## {title}", *texts]
     return "\n\n".join(parts) + "\n"
 
 
-def _use(name: str, text: str) -> Iterator[str]:
-    if text:
-        yield "## Use"
-        yield "\n".join(
-            [
-                "```python",
-                "import spacy",
-                "",
-                f'nlp = spacy.load("{name}")',
-                f'doc = nlp("{text}")',
-                "for entity in doc.ents:",
-                "    print(entity.text, entity.label_, entity._.luke_score, entity.kb_id_)",
-                "for relation in doc._.luke_relations:",
-                "    print(relation.head, relation.label, relation.tail, relation.score)",
-                "```",
-            ]
-        )
+def leave_out(nlp: Language, name: str, why: str) -> None:
+    """Remove a component that is not good enough, if it is there; meta.json, and the card, say why it is not."""
+    if name in nlp.component_names:
+        nlp.remove_pipe(name)
+    nlp.meta[LEFT_OUT] = {**nlp.meta.get(LEFT_OUT, {}), name: why}
+
+
+def _description(nlp: Language, about: About) -> str:
+    told = [text for name, text in about.components.items() if name in nlp.component_names]
+    return " ".join([about.description, *told])
+
+
+def _use(nlp: Language, name: str, text: str) -> Iterator[str]:
+    if not text:
+        return
+    linked = any(isinstance(proc, LukeLinker) for _, proc in nlp.pipeline)
+    lines = [
+        "```python",
+        "import spacy",
+        "",
+        f'nlp = spacy.load("{name}")',
+        f'doc = nlp("{text}")',
+        "for entity in doc.ents:",
+        f"    print(entity.text, entity.label_, entity._.luke_score{', entity.kb_id_' if linked else ''})",
+    ]
+    if any(isinstance(proc, LukeRelation) for _, proc in nlp.pipeline):
+        lines += [
+            "for relation in doc._.luke_relations:",
+            "    print(relation.head, relation.label, relation.tail, relation.score)",
+        ]
+    yield "## Use"
+    yield "\n".join([*lines, "```"])
 
 
 def _components(nlp: Language) -> Iterator[tuple[str, str, str]]:

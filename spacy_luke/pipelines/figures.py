@@ -1,10 +1,12 @@
 """Figures of measurements as tables in Markdown.
 
-Known are the files of `spacy luke evaluate` (scores of components, by label, with their reliability) and those of
-`benchmarks/ready.py` (entities on several sets beside another pipeline, with intervals).
+Known are the files of `spacy luke evaluate` (scores of components, by label, with their reliability), of
+`benchmarks/ready.py` (entities on several sets beside another pipeline, with intervals), of
+`benchmarks/ready_speed.py`, and of `scripts/ready_linker.py` (links on several sets).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -13,7 +15,8 @@ Row = Sequence[str]
 
 
 class _Scored(NamedTuple):
-    """What `evaluate` writes of a component. name: in prose; key: before "_p", "_r", "_f" and "_per_type"."""
+    """What `evaluate` writes of a component. name: in prose; key: before "_p", "_r", "_f" and "_per_type"; a group of
+    spans has its name after "spans_"."""
 
     name: str
     key: str
@@ -21,12 +24,15 @@ class _Scored(NamedTuple):
 
 SCORED = (
     _Scored("entities", "ents"),
+    _Scored("entities", "spans_*"),
     _Scored("types of mentions", "types_micro"),
     _Scored("relations", "relations"),
     _Scored("links", "links"),
 )
 PER_TYPE = {"types_micro": "types_per_type"}
 RELIABILITY = "_reliability"  # after the name of a component
+BELIEVED = "How far scores can be believed"
+RELIABILITY_HEADER = ("component", "shown", "right", "mean score", "expected calibration error")
 Z = 1.96  # of a 95 % interval
 
 
@@ -35,14 +41,15 @@ def figure_tables(figures: Mapping[str, Figures]) -> dict[str, list[str]]:
     nothing that is known."""
     found: dict[str, list[str]] = {}
     for name, figure in figures.items():
-        read = list(_sets(figure) if "sets" in figure else _scores(figure))
-        if not read:
+        read = next((table for key, table in SEVERAL.items() if key in figure), None)
+        texts = list(_scores(figure) if read is None else read(figure))
+        if read is None and not texts:
             raise ValueError(
                 f"The figures in '{name}' have none of the scores that `spacy luke evaluate` or benchmarks/ready.py "
                 f"write; they have {sorted(figure)[:10]}."
             )
-        for title, text in read:
-            heading = [] if "sets" in figure else [f"On `{name}`, {figure.get('words', 0):,} words:"]
+        for title, text in texts:
+            heading = [f"On `{name}`, {figure.get('words', 0):,} words:"] if read is None else []
             found.setdefault(title, []).extend([*heading, text])
     return found
 
@@ -80,26 +87,51 @@ def _sets(figure: Figures) -> Iterator[tuple[str, str]]:
     header = ("set", "sentences a text", "mentions", "F1", "P", "R", *labels, "spaCy's small")
     note = "F1 in points; a mention counts where words and label are right. In brackets 95 % intervals over sentences."
     yield "Scores: entities", f"{note}\n\n{markdown_table(header, rows)}"
-    if "chip" in figure:
-        yield "Scores: entities", f"Measured on {figure['chip']}."
+    if reliability := figure.get("reliability"):
+        rows = [_reliability_row(f"`luke_ner`, {name}", one) for name, one in reliability.items()]
+        yield BELIEVED, markdown_table(RELIABILITY_HEADER, rows)
+
+
+def _link_sets(figure: Figures) -> Iterator[tuple[str, str]]:
+    rows: list[Row] = [
+        (name, f"{x['shown']:,}", *(f"{x[key]:.1f}" for key in ("precision", "recall", "f")))
+        for name, x in figure["links"].items()
+    ]
+    if not rows:  # the linker was left out
+        return
+    note = "Of entities that the pipeline itself finds; recall of all mentions whose entity is in the knowledge base."
+    yield "Scores: links", f"{note}\n\n{markdown_table(('set', 'shown', 'P', 'R', 'F1'), rows)}"
+    if (reliability := figure.get("reliability")) and reliability["n"]:
+        yield BELIEVED, markdown_table(RELIABILITY_HEADER, [_reliability_row("`luke_linker`", reliability)])
+
+
+def _speeds(figure: Figures) -> Iterator[tuple[str, str]]:
+    rows = [(x["system"], f"{x['words_per_second']:,.0f}", f"{x['ratio']:.2f}") for x in figure["speeds"]]
+    header = ("system", "words a second", "of spaCy's")
+    note = (
+        f"{figure['words']:,} words, one thread of {figure['chip']}, a chip {'with' if figure['amx'] else 'without'} "
+        f"AMX; it loads in {figure['load_seconds']:.1f} seconds, with Python and its imports."
+    )
+    yield "Speed", f"{note}\n\n{markdown_table(header, rows)}"
 
 
 def _scores(figure: Figures) -> Iterator[tuple[str, str]]:
     for scored in SCORED:
-        if (f := figure.get(f"{scored.key}_f")) is not None:
-            p, r = (figure.get(f"{scored.key}_{x}") or 0.0 for x in "pr")
+        for key in (key.removesuffix("_f") for key in figure if fnmatch(key, f"{scored.key}_f")):
+            if (f := figure[f"{key}_f"]) is None:
+                continue
+            p, r = (figure.get(f"{key}_{x}") or 0.0 for x in "pr")
             rows: list[Sequence[str]] = [("**all**", *(f"{100 * x:.1f}" for x in (p, r, f)))]
-            per_type = figure.get(PER_TYPE.get(scored.key, f"{scored.key}_per_type")) or {}
+            per_type = figure.get(PER_TYPE.get(key, f"{key}_per_type")) or {}
             rows += [(label, *(f"{100 * score[x]:.1f}" for x in "prf")) for label, score in sorted(per_type.items())]
             yield f"Scores: {scored.name}", markdown_table(("label", "P", "R", "F1"), rows)
     rows = [
-        _reliability_row(key.removesuffix(RELIABILITY), value)
+        _reliability_row(f"`{key.removesuffix(RELIABILITY)}`", value)
         for key, value in figure.items()
         if key.endswith(RELIABILITY) and value["n"]
     ]
     if rows:
-        header = ("component", "shown", "right", "mean score", "expected calibration error")
-        yield "How far scores can be believed", markdown_table(header, rows)
+        yield BELIEVED, markdown_table(RELIABILITY_HEADER, rows)
     if speed := figure.get("words_per_second"):
         yield "Speed", f"{speed:,.0f} words a second, with all components."
 
@@ -109,7 +141,7 @@ def _reliability_row(name: str, value: Mapping[str, Any]) -> Row:
     right, score = (sum(one["n"] * one[key] for one in value["bins"]) / n for key in ("right", "score"))
     low, high = wilson(right, n)
     return (
-        f"`{name}`",
+        name,
         f"{n:,}",
         f"{_with_interval(100 * right, (100 * low, 100 * high))} %",
         f"{100 * score:.1f} %",
@@ -120,3 +152,11 @@ def _reliability_row(name: str, value: Mapping[str, Any]) -> Row:
 def _with_interval(value: float, interval: Sequence[float]) -> str:
     low, high = interval
     return f"{value:.1f} ({low:.1f}-{high:.1f})"
+
+
+# What is in a file, by a key that only such files have.
+SEVERAL: Mapping[str, Callable[[Figures], Iterator[tuple[str, str]]]] = {
+    "sets": _sets,
+    "links": _link_sets,
+    "speeds": _speeds,
+}

