@@ -35,7 +35,10 @@ def quantize_cli(
         for name, before in made.before.scores.items()
     ]
     msg.table(rows, header=("score", "float", "int8", "change"), aligns=("l", "r", "r", "r"), divider=True)
-    msg.text(f"Words a second on {data}: {made.before.speed:,.0f}, in int8 {made.after.speed:,.0f}")
+    before, after = made.before.speed, made.after.speed
+    msg.text(f"Words a second, in turns: {before:,.0f}, in int8 {after:,.0f} ({after / before:.2f} times)")
+    if made.is_busy:
+        msg.warn("Other programs had much of the processor meanwhile: on a quiet machine the speeds are others.")
     if made.lost:
         raise ValueError(
             f"In int8 the score of {made.lost} falls by more than {max_loss:g} points, which --max-loss allows (the "

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from .linear import multiply as linear_of
 
 LARGEST = 127
-ROWS = 256  # at once
+ROWS = 256  # at once, of each thread
 EXACT_TERMS = 1024  # products of two int8 whose sum float32 holds exactly: 1024 * 127 * 127 < 2 ** 24
 NUMBERS = "numbers"  # setting of an encoder: the format of its weights, float32 where it is not there
 INT8 = "int8"
@@ -57,8 +57,13 @@ def quantize_rows(x_NK: Tensor) -> Rows:
 
 
 def _in_parts(*matrices: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """So few rows of each at once that what is made of them stays in the cache."""
-    return zip(*(x.split(ROWS) for x in matrices), strict=True)
+    """So few rows of each at once that what is made of them stays in the caches, and so many that threads seldom wait
+    for one another: each operator does, which costs most where other programs have some of the cores."""
+    return zip(*(x.split(rows_at_once()) for x in matrices), strict=True)
+
+
+def rows_at_once() -> int:
+    return ROWS * torch.get_num_threads()
 
 
 def quantize_once(linear: nn.Module, x_NK: Tensor) -> Inputs:

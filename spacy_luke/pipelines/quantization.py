@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import spacy
@@ -17,13 +16,15 @@ from ..components.storage import StoredComponent
 from ..encoders.nodes import ENCODER
 from .gold import Given, luke_components, read_gold
 from .saving import check_replaceable, save
+from .speed import Speeds, compare_speed
 
 MOST_LOSS = 0.2  # points of a score
 
 
 @dataclass(frozen=True)
 class Measured:
-    """scores: of each component that there is gold for, in points, by its name. speed: words a second."""
+    """scores: of each component that there is gold for, in points, by its name. speed: words a second, where both
+    pipelines took turns on the same part of the data."""
 
     scores: dict[str, float]
     speed: float
@@ -32,13 +33,15 @@ class Measured:
 @dataclass(frozen=True)
 class Quantized:
     """before, after: on the same data. bytes_before, bytes_after: of the folders. lost: components whose score fell by
-    more than was allowed; the pipeline was written where there are none."""
+    more than was allowed; the pipeline was written where there are none. is_busy: whether other jobs of the machine had
+    so much of it that the speeds say little."""
 
     before: Measured
     after: Measured
     lost: list[str]
     bytes_before: int = 0
     bytes_after: int = 0
+    is_busy: bool = False
 
 
 def quantize_pipeline(
@@ -51,17 +54,17 @@ def quantize_pipeline(
     ValueError where nothing can be scored, and where `output` holds something else than a pipeline.
     """
     check_replaceable(output)
-    nlp = spacy.load(pipeline)
-    find_owners(nlp)
-    before = _measure(nlp, data, given)
-    quantize(nlp)
-    after = _measure(nlp, data, given)
+    nlp, small = spacy.load(pipeline), spacy.load(pipeline)
+    quantize(small)
+    scores, small_scores = (_score(x, data, given) for x in (nlp, small))
+    speeds = _compare(nlp, small, data, given)
+    before, after = map(Measured, (scores, small_scores), speeds.words_per_second)
     # so that a score that is no number is a loss
     lost = [name for name, score in before.scores.items() if not score - after.scores[name] <= max_loss]
     if lost:
-        return Quantized(before, after, lost)
-    save(nlp, output)
-    return Quantized(before, after, lost, _size(nlp.path), _size(output))
+        return Quantized(before, after, lost, is_busy=speeds.is_busy)
+    save(small, output)
+    return Quantized(before, after, lost, _size(nlp.path), _size(output), speeds.is_busy)
 
 
 def quantize(nlp: Language) -> None:
@@ -83,20 +86,24 @@ def find_owners(nlp: Language) -> list[StoredComponent]:
     return owners
 
 
-def _measure(nlp: Language, data: Path, given: Given) -> Measured:
+def _score(nlp: Language, data: Path, given: Given) -> dict[str, float]:
     found: dict[str, float] = {}
     with _without_finders(nlp, given.entities or given.links):
         examples = read_gold(nlp, data, given)
-        start = perf_counter()
-        docs = list(nlp.pipe(example.predicted for example in examples))
-        speed = sum(len(doc) for doc in docs) / (perf_counter() - start)
+        docs = nlp.pipe(example.predicted for example in examples)
         examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
         for name, component in nlp.pipeline:  # those of spaCy too, which may listen to an encoder
             if isinstance(component, Pipe) and (score := _main_score(nlp, name, component.score(examples))) is not None:
                 found[name] = 100 * score
     if not found:
         raise ValueError(f"{data} has nothing that the components {nlp.pipe_names} could be scored on.")
-    return Measured(found, speed)
+    return found
+
+
+def _compare(nlp: Language, small: Language, data: Path, given: Given) -> Speeds:
+    without = given.entities or given.links
+    with _without_finders(nlp, without), _without_finders(small, without):
+        return compare_speed((nlp, small), lambda x: [example.predicted for example in read_gold(x, data, given)])
 
 
 @contextmanager
