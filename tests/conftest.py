@@ -8,6 +8,7 @@ from hypothesis import settings
 from spacy.util import fix_random_seed
 
 from tests.products import beyond_each_value
+from tests.quick_english import make_quick
 
 # A machine under load is slow: no example fails for its time. What an example may cost is what its test's counts allow.
 settings.register_profile("no deadline", deadline=None)
@@ -15,6 +16,8 @@ settings.load_profile("no deadline")
 
 # Tiny models: threads that wait for one another on a busy machine take forty times as long. And sums are the same.
 torch.set_num_threads(1)
+
+make_quick()
 
 SHARED = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
 
