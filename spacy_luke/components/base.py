@@ -1,4 +1,4 @@
-"""What all LUKE components have: labels, a head that comes from a checkpoint or goes into one, and training."""
+"""What all LUKE components have: a head that comes from a checkpoint or goes into one, and training."""
 
 import contextlib
 import warnings
@@ -24,7 +24,6 @@ from ..encoders.sharing import Share
 from .extents import forget_limits, record_windows
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
-MOST_LABELS = 50  # that a message lists
 PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 
 
@@ -35,7 +34,6 @@ class LukeComponent(EncoderComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     noun = "LUKE component"  # what messages call it
-    learned: tuple[str, ...] = ("labels",)
     model: Model[Any, Any]
     _divisor = 0.0  # of the gradients since the last step
     _steps = 0  # that it has made since it was built or loaded
@@ -52,56 +50,6 @@ class LukeComponent(EncoderComponent):
     def head(self) -> TorchShim[Any]:
         return shim_of(self.model)
 
-    # ---- labels
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.cfg.get("labels", []))
-
-    @property
-    def label_data(self) -> list[str] | None:
-        """What `spacy init labels` writes; None of a component without labels."""
-        return list(self.labels) if "labels" in self.cfg else None
-
-    def create_head(self, *, seed: int = 0) -> None:
-        """A head with fresh parameters for the labels that there are."""
-        raise NotImplementedError
-
-    def add_label(self, label: str) -> int:
-        """Add a label. Where the head exists already it gains a row that has learned nothing yet."""
-        if not isinstance(label, str) or not label:
-            raise ValueError(f"A label must be a string that is not empty, but it is {label!r}.")
-        if label in self.cfg["labels"]:
-            return 0
-        self.cfg["labels"].append(label)
-        head = self.head
-        if head.ready:
-            old = head.module.state_dict()
-            self.create_head()
-            new = head.module.state_dict()
-            for key, value in old.items():
-                new[key][: len(value)] = value
-            head.fill(new)
-        return 1
-
-    def choose_labels(self, given: list[str] | None, seen: Counter[str], *, where: str) -> None:
-        """Take the labels that were given, or those of the examples; where: they were looked for."""
-        if given is not None:
-            if repeated := sorted(label for label, n in Counter(given).items() if n > 1):
-                raise ValueError(f"The labels given for '{self.name}' repeat {repeated}; expected each once.")
-            if missing := sorted(set(seen) - set(given)):
-                raise ValueError(
-                    f"The labels given for '{self.name}' are {sorted(given)}, but the examples also hold {missing}. "
-                    f"Add these to [initialize.components.{self.name}.labels] or remove them from the data."
-                )
-        chosen = given if given is not None else sorted(seen)
-        if not chosen:
-            raise ValueError(
-                f"'{self.name}' found no labels: expected {where} in the examples, "
-                f"or a list in [initialize.components.{self.name}.labels]."
-            )
-        self.cfg["labels"] = list(chosen)
-
     def warn_missing(self, missing: Counter[str], total: int, *, what: str, advice: str = "Correct the data.") -> None:
         """Say how much of the gold can never be predicted, and why."""
         if missing:
@@ -111,15 +59,6 @@ class LukeComponent(EncoderComponent):
                 f"({reasons}). {advice}",
                 stacklevel=3,
             )
-
-    def unknown_label(self, what: str, *, noun: str = "label") -> ValueError:
-        """The error of a label in the examples that the component does not have; what: the label, and where it is."""
-        known = sorted(self.labels)
-        return ValueError(
-            f"'{self.name}' does not know {what}; it was initialised with {len(known)} "
-            f"{noun}s{f': {known}' if len(known) <= MOST_LABELS else ''}. Add it to "
-            f"[initialize.components.{self.name}.labels], call add_label, or initialise with data that holds it."
-        )
 
     # ---- heads that come from elsewhere, and go there
 

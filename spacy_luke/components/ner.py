@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.pipeline.spancat import Suggester
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example
 from thinc.api import get_current_ops
 from thinc.types import Ragged
 from torch import Tensor
@@ -23,10 +23,11 @@ from ..bridge.documents import read_document
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.partial_losses import span_loss
-from .base import LukeComponent, need_gold
+from .base import need_gold
 from .calibration import Calibrated
 from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
+from .labelled import LabelledComponent
 from .mentions import blocked_words, write_entities
 from .spans.found import BIAS_LIMIT, FoundSpans, best_settings, judged_spans, make_spans, on_host, read_spans
 from .spans.gold import (
@@ -47,7 +48,7 @@ NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the origi
 WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
-class LukeNER(Calibrated, WindowSettings, LukeComponent):
+class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
     """Finds entities by classifying spans of words."""
 
     context: Setting[str] = Setting(
@@ -96,12 +97,16 @@ class LukeNER(Calibrated, WindowSettings, LukeComponent):
 
     noun = "luke_ner"
     learned = ("labels", "none")
+    gold_noun = "gold spans"
+    advice = "Raise max_span_pieces or max_span_words, change the suggester, or correct the data."
+    task = "span_classification"
+    head_features = "all"
     counts_windows = True
     _warned_of_sentences = False
 
     def __init__(self, *args: Any, **settings: Any):
         super().__init__(*args, **settings)
-        self.cfg.update(labels=[], none=NONE_LABEL)
+        self.cfg["none"] = NONE_LABEL
         if self.max_span_pieces is not None and self.max_span_pieces > self.overlap // 2:
             raise ValueError(
                 f"overlap must be at least twice max_span_pieces, or spans at the end of a window could be lost; "
@@ -243,60 +248,35 @@ class LukeNER(Calibrated, WindowSettings, LukeComponent):
         """What spans may be in the words of the predicted Doc, by numbers of `allowed`; None where the whole Doc has no
         annotation."""
         allowed = AllowedClasses(len(self.labels) + 1) if allowed is None else allowed
-        return read_gold_spans(example, self.labels, allowed, spans_key=self.spans_key, name=self.name)
+        return read_gold_spans(
+            example, self.labels, allowed, spans_key=self.spans_key, unknown_label=self.unknown_label
+        )
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: list[str] | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
-        seed: int = 0,
-    ) -> None:
-        """Load the checkpoint, fix the labels and make the head.
+    # ---- the head
 
-        labels: all labels; found in the examples where null. weights: a loader of a checkpoint, such as
-        spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh parameters.
-        """
-        validate_get_examples(get_examples, "LukeNER.initialize")
-        checkpoint = self.load_weights(weights)
-        survey = self._survey(get_examples)
-        known = None if checkpoint is None else self._known_labels(checkpoint)
-        fits = known is not None and set(labels or survey.labels) <= set(known)
-        key = self.spans_key
-        where = "entities in doc.ents" if key is None else f"spans in doc.spans[{key!r}]"
-        self.choose_labels(known if fits else labels, survey.labels, where=where)
-        if checkpoint is not None and fits:
-            self.load_head(checkpoint)
-        else:
-            self.create_head(seed=seed, shares=survey.shares())
-        advice = "Raise max_span_pieces or max_span_words, change the suggester, or correct the data."
-        self.warn_missing(survey.unreachable, survey.labels.total(), what="gold spans", advice=advice)
+    @property
+    def gold_place(self) -> str:
+        return "entities in doc.ents" if self.spans_key is None else f"spans in doc.spans[{self.spans_key!r}]"
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
-        """Take over a fine-tuned checkpoint's labels and classifier; index 0 of its labels means no entity."""
-        self.cfg["none"], *self.cfg["labels"] = checkpoint.named_labels()
-        self.create_head()
-        self.fill_classifier(checkpoint)
+    def create_first_head(self, survey: SpanSurvey, *, seed: int) -> None:
+        self.create_head(seed=seed, shares=survey.shares())
 
-    def to_checkpoint(self) -> Checkpoint:
-        self.check_exportable("all")
-        checkpoint = self.with_classifier(super().to_checkpoint())
-        checkpoint.labels = [self.cfg["none"], *self.labels]
-        checkpoint.task = "span_classification"
-        return checkpoint
-
-    def _known_labels(self, checkpoint: Checkpoint) -> list[str] | None:
-        """Labels of a checkpoint whose head can be the component's; None of others."""
-        own = checkpoint.task == "span_classification" and checkpoint.labels is not None
+    def known_labels(self, checkpoint: Checkpoint) -> list[str] | None:
+        own = checkpoint.task == self.task and checkpoint.labels is not None
         plain = self.model.attrs["features"] == "all" and self.model.attrs["proposer_size"] == 0
         return checkpoint.named_labels()[1:] if own and plain else None
+
+    def take_labels(self, labels: Sequence[str], *, nlp: Language | None = None) -> None:
+        """The first one means no entity."""
+        self.cfg["none"], *self.cfg["labels"] = labels
+
+    def row_labels(self) -> list[str]:
+        return [self.cfg["none"], *self.labels]
 
     def gold_spans(self, reference: Doc) -> list[Span]:
         return list(reference.ents if self.spans_key is None else reference.spans.get(self.spans_key, []))
 
-    def _survey(self, get_examples: Callable[[], Iterable[Example]]) -> SpanSurvey:
+    def survey(self, get_examples: Callable[[], Iterable[Example]]) -> SpanSurvey:
         found, rate = SpanSurvey(), self.model.attrs["spans_per_word"]
         for example in get_examples():
             doc, aligned = example.predicted, found.count_gold(example, self.gold_spans(example.reference))
@@ -309,9 +289,9 @@ class LukeNER(Calibrated, WindowSettings, LukeComponent):
             if self.suggester is not None:
                 pairs = set(zip(offered.start_E.tolist(), offered.end_E.tolist()))
                 missing = sum((span.start, span.end) not in pairs for span in aligned)
-                found.unreachable.update({"are not proposed by the suggester": missing} if missing else {})
+                found.missing.update({"are not proposed by the suggester": missing} if missing else {})
                 continue
-            found.unreachable.update(
+            found.missing.update(
                 obstacles(document, windows, aligned, max_pieces=self.max_span_pieces, max_words=self.max_span_words)
             )
         return found

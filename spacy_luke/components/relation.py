@@ -285,10 +285,11 @@ class LukeRelation(ThresholdClassifier):
             self.settle(nlp, none=labels[0])
         super().take_labels(labels[1:] if self.has_none else labels)
 
+    def row_labels(self) -> list[str]:
+        return [self.none or "no_relation", *self.labels] if self.has_none else list(self.labels)
+
     def to_checkpoint(self) -> Checkpoint:
         checkpoint = super().to_checkpoint()
-        none = [self.none or "no_relation"] if self.has_none else []
-        checkpoint.labels = [*none, *self.labels]
         checkpoint.task = self.encoder.kind.pair_task
         return checkpoint
 

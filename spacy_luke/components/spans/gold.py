@@ -1,8 +1,7 @@
 """Gold spans of examples: as classes of candidate spans, why some can never be predicted, and names of their scores."""
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from spacy.training import Example
 from ...annotations import ENTITIES, LabelledSpan, Scope, get_scope
 from ...batch.allowed import ANY, AllowedClasses
 from ...batch.windows import Document, Spans, WindowPlan, place_spans
+from ..labelled import LabelSurvey
 
 Place = tuple[int, int]  # words [start, end)
 
@@ -38,12 +38,10 @@ class SpanGold:
 
 
 @dataclass
-class SpanSurvey:
-    """What the training data hold: gold spans by label, of which one may have several that it may be; those that can
-    never be predicted by the reason; and how many spans are candidates, are encoded, and are gold."""
+class SpanSurvey(LabelSurvey):
+    """Gold spans, of which one may have several labels that it may be; and how many spans are candidates, are encoded,
+    and are gold."""
 
-    labels: Counter[str] = field(default_factory=Counter)
-    unreachable: Counter[str] = field(default_factory=Counter)
     candidates: int = 0
     encoded: int = 0
     gold: int = 0
@@ -51,14 +49,16 @@ class SpanSurvey:
     def count_gold(self, example: Example, spans: Sequence[Span]) -> list[Span]:
         """Count the gold spans of an example. RETURNS: those that are spans of the predicted Doc, too."""
         scope = get_scope(example.reference, ENTITIES)
-        self.labels.update(label for span in spans for label in sorted(scope.named(span.label_)))
+        named = [label for span in spans for label in sorted(scope.named(span.label_))]
+        self.seen.update(named)
+        self.total += len(named)
         self.gold += len(spans)
         aligned: list[Span] = example.get_aligned_spans_y2x(spans, allow_overlap=True)
         if len(aligned) < len(spans):
-            self.unreachable["do not fall on word boundaries"] += len(spans) - len(aligned)
+            self.missing["do not fall on word boundaries"] += len(spans) - len(aligned)
         doubled = len({(x.start, x.end, x.label) for x in aligned}) - len({(x.start, x.end) for x in aligned})
         if doubled:
-            self.unreachable["have the words of another one with another label"] += doubled
+            self.missing["have the words of another one with another label"] += doubled
         return aligned
 
     def shares(self) -> tuple[float, float]:
@@ -68,10 +68,15 @@ class SpanSurvey:
 
 
 def read_gold_spans(
-    example: Example, labels: Sequence[str], allowed: AllowedClasses, *, spans_key: str | None, name: str
+    example: Example,
+    labels: Sequence[str],
+    allowed: AllowedClasses,
+    *,
+    spans_key: str | None,
+    unknown_label: Callable[[str], ValueError],
 ) -> SpanGold | None:
-    """What is gold of an example; None where nothing is. Raises ValueError for a label that is not among `labels`, the
-    classes from 1; name: the component's."""
+    """What is gold of an example; None where nothing is. labels: the classes from 1; unknown_label: what is raised for
+    another one."""
     reference = example.reference
     key = spans_key
     if not (reference.has_annotation("ENT_IOB") if key is None else key in reference.spans):
@@ -85,11 +90,7 @@ def read_gold_spans(
     aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
     for span in aligned:
         if unknown := sorted(scope.named(span.label_) - set(labels)):
-            raise ValueError(
-                f"'{name}' does not know the label {unknown[0]!r} of {span.text!r}; it was initialised with "
-                f"{sorted(labels)}. Add it to [initialize.components.{name}.labels], call add_label, or "
-                "initialise with data that holds it."
-            )
+            raise unknown_label(f"the label {unknown[0]!r} of {span.text!r}")
         meaning = scope.meaning(span.label_)
         gold[span.start, span.end] = (
             ANY if meaning is None else allowed.number(number[label] if label else 0 for label in meaning)

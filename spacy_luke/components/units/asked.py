@@ -5,11 +5,12 @@ M mentions of a Doc, U units, K mentions of a unit, L labels.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..labelled import LabelSurvey
 from ..mentions import WordRange
 
 
@@ -62,11 +63,7 @@ class Gold:
 
 
 @dataclass
-class UnitSurvey:
-    """What the training data hold: how often each label, how many units are asked about, how many things are to be
-    found in all, and why some of these can never be."""
+class UnitSurvey(LabelSurvey):
+    """units: how many are asked about."""
 
-    seen: Counter[str] = field(default_factory=Counter)
-    missing: Counter[str] = field(default_factory=Counter)
     units: int = 0
-    total: int = 0

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example
 from torch import Tensor
 
 from ...annotations import get_scope
@@ -24,25 +23,22 @@ from ...batch.windows import CONTEXTS
 from ...bridge.finite import check_scores
 from ...checkpoint.contents import Checkpoint
 from ...model.transfer import to_host
-from ..base import LukeComponent
 from ..extents import WindowSettings
 from ..factories import Function, Setting
+from ..labelled import LabelledComponent
 from ..mentions import MentionGetter
 from .asked import Gold, Units, UnitSurvey
 from .gold_classes import class_numbers, class_table, is_known, unknown_labels
 from .inputs import Input, unit_items
 
 
-class UnitClassifier(WindowSettings, LukeComponent):
+class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
     """Predicts, learns and counts. What a task says for itself: which units a Doc has (`asked`), what is gold of
     them (`read_gold`), how predictions are read and written, and its words.
 
-    label_noun, unit_noun, mention_noun, gold_noun: what messages call a label, the units, their mentions, and what is
-        to be found.
-    gold_place: where gold is looked for. lost_reason: what is said of gold whose unit cannot be encoded. advice: what
-        to do about gold that is lost.
-    scope_task: what the scope of a Doc calls the task. task: of a checkpoint whose head it can take. metric: that
-        `tune` makes best.
+    label_noun, unit_noun, mention_noun: what messages call a label, the units, and their mentions.
+    lost_reason: what is said of gold whose unit cannot be encoded.
+    scope_task: what the scope of a Doc calls the task. metric: that `tune` makes best.
     """
 
     getter: Function[MentionGetter] = Function(
@@ -63,17 +59,9 @@ class UnitClassifier(WindowSettings, LukeComponent):
     label_noun: ClassVar[str]
     unit_noun: ClassVar[str]
     mention_noun: ClassVar[str]
-    gold_noun: ClassVar[str]
-    gold_place: ClassVar[str]
     lost_reason: ClassVar[str]
-    advice: ClassVar[str] = "Correct the data."
     scope_task: ClassVar[str]
-    task: ClassVar[str]
     metric: ClassVar[str]
-
-    def __init__(self, *args: Any, **settings: Any):
-        super().__init__(*args, **settings)
-        self.cfg["labels"] = []
 
     # ---- what a task says
 
@@ -241,53 +229,11 @@ class UnitClassifier(WindowSettings, LukeComponent):
             found.total += sum(map(self.weigh, gold.labels.values())) + gold.missing.total()
         return found
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: list[str] | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
-        seed: int = 0,
-    ) -> None:
-        """Load the checkpoint, fix the labels and make the head.
+    # ---- the head
 
-        labels: all labels, without a name for none; found in the examples where null. weights: a loader of a
-        checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh
-        parameters.
-        """
-        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        checkpoint = self.load_weights(weights)
-        self.check_knowledge(get_examples)
-        survey = self.survey(get_examples)
-        known = None if checkpoint is None else self.known_labels(checkpoint)
-        fits = known is not None and set(labels or survey.seen) <= set(known)
-        self.choose_labels(known if fits else labels, survey.seen, where=self.gold_place)
-        if checkpoint is not None and fits:
-            self.load_head(checkpoint, nlp=nlp)
-        else:
-            self.create_head(seed=seed, prior_L=self.prior(survey))
-        self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=self.advice)
-
-    # ---- heads that come from elsewhere, and go there
+    def create_first_head(self, survey: UnitSurvey, *, seed: int) -> None:
+        self.create_head(seed=seed, prior_L=self.prior(survey))
 
     def known_labels(self, checkpoint: Checkpoint) -> list[str] | None:
-        """Labels of a checkpoint whose head can be the component's; None of others."""
         same = checkpoint.task == self.task and self.model.attrs["features"] in ("entity", "pooled")
         return checkpoint.labels if same else None
-
-    def load_head(self, checkpoint: Checkpoint, *, nlp: Language | None = None) -> None:
-        """Take over a fine-tuned checkpoint's labels and classifier. nlp: pipeline whose config gets settings that they
-        fix."""
-        self.take_labels(checkpoint.named_labels(), nlp=nlp)
-        self.create_head()
-        self.fill_classifier(checkpoint)
-
-    def take_labels(self, labels: Sequence[str], *, nlp: Language | None = None) -> None:
-        self.cfg["labels"] = list(labels)
-
-    def to_checkpoint(self) -> Checkpoint:
-        self.check_exportable()
-        checkpoint = self.with_classifier(super().to_checkpoint())
-        checkpoint.labels, checkpoint.task = list(self.labels), self.task
-        return checkpoint

@@ -1,0 +1,177 @@
+"""What components have whose head has a row for each label: the labels, and how these and the head begin."""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from spacy.language import Language
+from spacy.training import Example, validate_get_examples
+
+from ..checkpoint.contents import Checkpoint
+from .base import LukeComponent
+
+MOST_LABELS = 50  # that a message lists
+
+
+@dataclass
+class LabelSurvey:
+    """What the training data hold: how often each label, how many things are to be found in all, and why some of these
+    can never be."""
+
+    seen: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    total: int = 0
+
+
+SurveyT = TypeVar("SurveyT", bound=LabelSurvey)
+
+
+class LabelledComponent(LukeComponent, Generic[SurveyT]):
+    """A component whose head has a row for each label, and one for none where a task has that.
+
+    gold_noun: what messages call what is to be found; advice: what to do about gold that never can be. task: of a
+    checkpoint whose head it can take; head_features: what a head that is exported must read.
+    """
+
+    learned: tuple[str, ...] = ("labels",)
+    gold_noun: ClassVar[str]
+    advice: ClassVar[str] = "Correct the data."
+    task: ClassVar[str]
+    head_features: ClassVar[str] = "entity"
+
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **settings)
+        self.cfg["labels"] = []
+
+    # ---- what a task says
+
+    @property
+    @abstractmethod
+    def gold_place(self) -> str:
+        """Where gold is looked for."""
+
+    @abstractmethod
+    def survey(self, get_examples: Callable[[], Iterable[Example]]) -> SurveyT:
+        """Read the training data once."""
+
+    @abstractmethod
+    def create_head(self, *, seed: int = 0) -> None:
+        """A head with fresh parameters for the labels that there are."""
+
+    @abstractmethod
+    def create_first_head(self, survey: SurveyT, *, seed: int) -> None:
+        """A fresh head that begins with the shares of the training data."""
+
+    @abstractmethod
+    def known_labels(self, checkpoint: Checkpoint) -> list[str] | None:
+        """Labels of a checkpoint whose head can be the component's; None of others."""
+
+    # ---- labels
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> list[str]:
+        """What `spacy init labels` writes."""
+        return list(self.labels)
+
+    def add_label(self, label: str) -> int:
+        """Add a label. Where the head exists already it gains a row that has learned nothing yet."""
+        if not isinstance(label, str) or not label:
+            raise ValueError(f"A label must be a string that is not empty, but it is {label!r}.")
+        if label in self.cfg["labels"]:
+            return 0
+        self.cfg["labels"].append(label)
+        head = self.head
+        if head.ready:
+            old = head.module.state_dict()
+            self.create_head()
+            new = head.module.state_dict()
+            for key, value in old.items():
+                new[key][: len(value)] = value
+            head.fill(new)
+        return 1
+
+    def choose_labels(self, given: list[str] | None, seen: Counter[str], *, where: str) -> None:
+        """Take the labels that were given, or those of the examples; where: they were looked for."""
+        if given is not None:
+            if repeated := sorted(label for label, n in Counter(given).items() if n > 1):
+                raise ValueError(f"The labels given for '{self.name}' repeat {repeated}; expected each once.")
+            if missing := sorted(set(seen) - set(given)):
+                raise ValueError(
+                    f"The labels given for '{self.name}' are {sorted(given)}, but the examples also hold {missing}. "
+                    f"Add these to [initialize.components.{self.name}.labels] or remove them from the data."
+                )
+        chosen = given if given is not None else sorted(seen)
+        if not chosen:
+            raise ValueError(
+                f"'{self.name}' found no labels: expected {where} in the examples, "
+                f"or a list in [initialize.components.{self.name}.labels]."
+            )
+        self.cfg["labels"] = list(chosen)
+
+    def unknown_label(self, what: str, *, noun: str = "label") -> ValueError:
+        """The error of a label in the examples that the component does not have; what: the label, and where it is."""
+        known = sorted(self.labels)
+        return ValueError(
+            f"'{self.name}' does not know {what}; it was initialised with {len(known)} "
+            f"{noun}s{f': {known}' if len(known) <= MOST_LABELS else ''}. Add it to "
+            f"[initialize.components.{self.name}.labels], call add_label, or initialise with data that holds it."
+        )
+
+    # ---- the beginning
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: list[str] | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint, fix the labels and make the head: the checkpoint's, where it has all labels.
+
+        labels: all labels, without a name for none; found in the examples where null. weights: a loader of a
+        checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh
+        parameters.
+        """
+        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
+        checkpoint = self.load_weights(weights)
+        self.check_knowledge(get_examples)
+        survey = self.survey(get_examples)
+        known = None if checkpoint is None else self.known_labels(checkpoint)
+        fits = known is not None and set(labels or survey.seen) <= set(known)
+        self.choose_labels(known if fits else labels, survey.seen, where=self.gold_place)
+        if checkpoint is not None and fits:
+            self.load_head(checkpoint, nlp=nlp)
+        else:
+            self.create_first_head(survey, seed=seed)
+        self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=self.advice)
+
+    # ---- heads that come from elsewhere, and go there
+
+    def load_head(self, checkpoint: Checkpoint, *, nlp: Language | None = None) -> None:
+        """Take over a fine-tuned checkpoint's labels and classifier. nlp: pipeline whose config gets settings that they
+        fix."""
+        self.take_labels(checkpoint.named_labels(), nlp=nlp)
+        self.create_head()
+        self.fill_classifier(checkpoint)
+
+    def take_labels(self, labels: Sequence[str], *, nlp: Language | None = None) -> None:
+        """labels: of all rows of a checkpoint's classifier."""
+        self.cfg["labels"] = list(labels)
+
+    def row_labels(self) -> list[str]:
+        """The reverse of `take_labels`."""
+        return list(self.labels)
+
+    def to_checkpoint(self) -> Checkpoint:
+        self.check_exportable(self.head_features)
+        checkpoint = self.with_classifier(super().to_checkpoint())
+        checkpoint.labels, checkpoint.task = self.row_labels(), self.task
+        return checkpoint
