@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import islice
@@ -19,7 +19,7 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 
 from .column_layouts import ColumnLayout, layout_of
-from .corpora import Lengths, check_limit, make_examples
+from .corpora import CorpusReader, Lengths, check_limit, make_examples
 from .given import copy_words
 from .lines import decode_line
 from .schemes import TagError, WordMention, decode_brackets, decode_tags
@@ -80,7 +80,7 @@ def make_column_corpus(
     gold_sentences: bool = False,
     limit: int | None = None,
     lengths: Lengths | None = None,
-) -> Callable[[Language], Iterator[Example]]:
+) -> CorpusReader:
     """A corpus for `spacy train` from a file with columns.
 
     path: the file.

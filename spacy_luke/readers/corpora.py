@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
+CorpusReader = Callable[[Language], Iterator[Example]]  # what configs call a corpus
 Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)
 
 

@@ -1,5 +1,12 @@
 """What a pipeline may see of a gold Doc."""
 
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any
+
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
@@ -19,6 +26,7 @@ from ..annotations import (
     set_rows,
     set_second,
 )
+from .corpora import CorpusReader
 
 
 def copy_words(doc: Doc, vocab: Vocab, *, sentences: bool) -> Doc:
@@ -28,44 +36,77 @@ def copy_words(doc: Doc, vocab: Vocab, *, sentences: bool) -> Doc:
     return Doc(vocab, words=[word.text for word in doc], spaces=spaces, sent_starts=starts)
 
 
-def copy_given(
-    doc: Doc,
-    vocab: Vocab,
-    *,
-    sentences: bool = True,
-    entities: bool = False,
-    mentions: bool = False,
-    pairs: bool = False,
-    questions: bool = False,
-    knowledge: bool = True,
-    links: bool = False,
-) -> Doc:
-    """A Doc of the same words, with what a component may see of a gold Doc.
+@dataclass(frozen=True)
+class Given:
+    """What a pipeline is given of a gold Doc beside its words; what is no gold of any task it has always.
 
-    sentences: sentence boundaries. entities: doc.ents with their labels. mentions: the extents of
-    doc.spans["luke_types"], each once, as doc.spans["luke_mentions"], without labels. pairs: `luke_pairs`.
-    questions: `luke_questions` and `luke_queries` without their answers; a query keeps its candidates.
-    knowledge: `luke_knowledge`, the given entities, which are no gold of any task. links: the mentions of doc.ents with
-    their labels, without the entity, and those of doc.spans["luke_links"] where a data set has mentions that overlap.
-    `luke_second` and the given candidates of linking, `luke_candidates`, are always copied.
+    sentences: whether the pipeline is given the sentence boundaries.
+    entities: whether it is given doc.ents, with their labels.
+    mentions: whether it is given the mentions of types, without the types.
+    pairs: whether it is given the pairs of mentions that relations are asked of, without the relations.
+    questions: whether it is given questions and queries, without the answers.
+    knowledge: whether it is given doc._.luke_knowledge, the given entities.
+    links: whether it is given the mentions that are linked, without their entities.
     """
-    if entities and links:
-        raise ValueError("entities and links both give doc.ents, with and without their ids: set one of them.")
-    given = copy_words(doc, vocab, sentences=sentences)
-    if entities and doc.has_annotation("ENT_IOB"):
-        given.set_ents([Span(given, e.start, e.end, label=e.label_, kb_id=e.kb_id_) for e in doc.ents])
-    if links:
-        given.set_ents([Span(given, e.start, e.end, label=e.label_) for e in doc.ents], default="outside")
-        if LINKS in doc.spans:
-            places = sorted({(span.start, span.end, span.label_) for span in doc.spans[LINKS]})
-            given.spans[LINKS] = [Span(given, start, end, label=label) for start, end, label in places]
-    if mentions and TYPES in doc.spans:
-        extents = sorted({(span.start, span.end) for span in doc.spans[TYPES]})
-        given.spans[MENTIONS] = [Span(given, start, end) for start, end in extents]
-    if pairs:
-        set_pair_rows(given, get_pair_rows(doc))
-    copy_asked(doc, given, questions=questions, knowledge=knowledge)
-    return given
+
+    sentences: bool = True
+    entities: bool = False
+    mentions: bool = False
+    pairs: bool = False
+    questions: bool = False
+    knowledge: bool = True
+    links: bool = False
+
+    def __post_init__(self) -> None:
+        if self.entities and self.links:
+            raise ValueError("entities and links both give doc.ents, with and without their ids: set one of them.")
+
+    def copy(self, doc: Doc, vocab: Vocab) -> Doc:
+        """A Doc of the same words, with what is given. The mentions of types are doc.spans["luke_mentions"], each once;
+        those that are linked are doc.ents, and doc.spans["luke_links"] where a data set has some that overlap."""
+        given = copy_words(doc, vocab, sentences=self.sentences)
+        if self.entities and doc.has_annotation("ENT_IOB"):
+            given.set_ents([Span(given, e.start, e.end, label=e.label_, kb_id=e.kb_id_) for e in doc.ents])
+        if self.links:
+            given.set_ents([Span(given, e.start, e.end, label=e.label_) for e in doc.ents], default="outside")
+            if LINKS in doc.spans:
+                places = sorted({(span.start, span.end, span.label_) for span in doc.spans[LINKS]})
+                given.spans[LINKS] = [Span(given, start, end, label=label) for start, end, label in places]
+        if self.mentions and TYPES in doc.spans:
+            extents = sorted({(span.start, span.end) for span in doc.spans[TYPES]})
+            given.spans[MENTIONS] = [Span(given, start, end) for start, end in extents]
+        if self.pairs:
+            set_pair_rows(given, get_pair_rows(doc))
+        copy_asked(doc, given, questions=self.questions, knowledge=self.knowledge)
+        return given
+
+
+def copy_given(doc: Doc, vocab: Vocab, **settings: bool) -> Doc:
+    """A Doc of the same words, with what a component may see of a gold Doc. settings: those of `Given`."""
+    return Given(**settings).copy(doc, vocab)
+
+
+def takes_given(make: Callable[..., CorpusReader]) -> Callable[..., CorpusReader]:
+    """A registered function whose parameter `given` is a `Given`: configs write the settings of that in its place, and
+    its docstring tells them in the place of the line of `given`."""
+    signature = inspect.signature(make)
+    settings = [
+        inspect.Parameter(x.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=x.default, annotation=bool)
+        for x in fields(Given)
+    ]
+    parameters = [p for own in signature.parameters.values() for p in (settings if own.name == "given" else [own])]
+    whole = signature.replace(parameters=parameters)
+
+    @wraps(make)
+    def make_corpus(*args: Any, **kwargs: Any) -> CorpusReader:
+        values = whole.bind(*args, **kwargs).arguments
+        given = Given(**{x.name: values.pop(x.name) for x in settings if x.name in values})
+        return make(given=given, **values)
+
+    told = (inspect.getdoc(Given) or "").split("\n\n")[1]
+    make_corpus.__doc__ = re.sub(r"(?m)^given: .*$", lambda _: told, inspect.getdoc(make) or "")
+    make_corpus.__signature__ = whole  # type: ignore[attr-defined]
+    return make_corpus
 
 
 def copy_asked(doc: Doc, given: Doc, *, questions: bool = True, knowledge: bool = True) -> None:

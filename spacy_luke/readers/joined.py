@@ -1,7 +1,7 @@
 """One corpus of several data sets that annotate different things, with the labels of one pipeline."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -14,27 +14,22 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 
 from ..annotations import TASKS
-from .corpora import Lengths, check_limit, make_examples
-from .given import copy_given
+from .corpora import CorpusReader, Lengths, check_limit, make_examples
+from .given import Given, takes_given
 from .label_maps import UNCHANGED, LabelMap, check_names, labels_of, map_doc, read_label_map
 
 KEYS = ("path", "repeat", "limit", *TASKS)
 
 
 @registry.readers("spacy-luke.JoinedCorpus.v1")
+@takes_given
 def make_joined_corpus(
     sources: dict[str, dict[str, Any]],
     spans_key: str | None = None,
     seed: int = 0,
-    sentences: bool = True,
-    entities: bool = False,
-    mentions: bool = False,
-    pairs: bool = False,
-    questions: bool = False,
-    knowledge: bool = True,
-    links: bool = False,
+    given: Given = Given(),
     lengths: Lengths | None = None,
-) -> Callable[[Language], Iterator[Example]]:
+) -> CorpusReader:
     """A corpus for `spacy train` of several sources, each with labels of its own:
 
         [corpora.train]
@@ -75,13 +70,7 @@ def make_joined_corpus(
     spacy-luke.mixed_lengths.v1, only those whose gold says the same.
 
     sources: the blocks above, by name.
-    sentences: whether the pipeline is given the sentence boundaries.
-    entities: whether it is given doc.ents, with their labels.
-    mentions: whether it is given the mentions of types, without the types.
-    pairs: whether it is given the pairs of mentions that relations are asked of, without the relations.
-    questions: whether it is given questions and queries, without the answers.
-    knowledge: whether it is given doc._.luke_knowledge, the given entities.
-    links: whether it is given the mentions that are linked, without their entities.
+    given: see `Given`.
 
     What a source leaves open is said on each Doc, in `doc._.luke_scope`; `luke_ner`, `luke_typer`, `luke_relation` and
     the scorers heed it.
@@ -92,18 +81,7 @@ def make_joined_corpus(
     joined = JoinedDocs(read, spans_key=spans_key, seed=seed)
 
     def read_corpus(nlp: Language) -> Iterator[Example]:
-        given = partial(
-            copy_given,
-            vocab=nlp.vocab,
-            sentences=sentences,
-            entities=entities,
-            mentions=mentions,
-            pairs=pairs,
-            questions=questions,
-            knowledge=knowledge,
-            links=links,
-        )
-        return make_examples(joined(nlp), given, lengths=lengths)
+        return make_examples(joined(nlp), partial(given.copy, vocab=nlp.vocab), lengths=lengths)
 
     return read_corpus
 

@@ -1,7 +1,7 @@
 """JSON lines: a text and what is marked in it by characters, as annotation tools and this project write them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations import Query, Question
-from .corpora import Lengths, check_limit, make_examples
+from .corpora import CorpusReader, Lengths, check_limit, make_examples
 from .json_files import read_json_lines, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
@@ -52,7 +52,7 @@ def make_jsonl_corpus(
     overlaps: str = "error",
     limit: int | None = None,
     lengths: Lengths | None = None,
-) -> Callable[[Language], Iterator[Example]]:
+) -> CorpusReader:
     """A corpus for `spacy train` from JSON lines; a line is a Doc.
 
     path: the file.
