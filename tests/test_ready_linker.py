@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.tokens import Span
+from spacy.training import Example
 
 from spacy_luke.kb.build import build_kb
 
@@ -90,3 +92,36 @@ def test_examples(kb):
     )
     assert train == [full, full, full]
     assert dev == [part, part]
+
+
+def test_evaluate(kb):
+    """Shares with intervals over texts, and how many links are right of each label."""
+
+    class Linker:
+        """London is Q84, all else NIL."""
+
+        def predict(self, docs):
+            return docs
+
+        def set_annotations(self, docs, found):
+            for doc in docs:
+                ids = [(x, "Q84" if x.text in ("London", "Paris") else "NIL") for x in doc.ents]
+                doc.set_ents([Span(doc, x.start, x.end, x.label_, kb_id=kb_id) for x, kb_id in ids])
+
+    nlp = spacy.blank("en")
+    examples = []
+    for words, gold in (("London", "Q84"), ("Paris", "Q90"), ("London", "Q84"), ("Rome", "Q220")):
+        doc, reference = nlp.make_doc(words), nlp.make_doc(words)
+        doc.set_ents([Span(doc, 0, 1, "LOC")])
+        reference.spans["luke_links"] = [Span(reference, 0, 1, kb_id=gold)]
+        examples.append(Example(doc, reference))
+    scores, reliability = ready_linker.evaluate(Linker(), {"all": examples[:1], "together": examples})
+    assert scores["all"]["precision"] == 100
+    assert reliability["n"] == 0  # nothing has a score
+    found = scores["together"]
+    low, high = found.pop("precision_95")
+    assert low < 66.7 <= high
+    low, high = found.pop("recall_95")
+    assert low < 50 < high
+    assert found == {"precision": 66.7, "recall": 50.0, "f": 57.1, "shown": 3, "gold": 4, "labels": {"LOC": [2, 3]}}
+    assert [x.predicted.ents[0].kb_id_ for x in examples] == [""] * 4  # the Docs stay as they are

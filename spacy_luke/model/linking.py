@@ -13,10 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 PRIOR = ("prior", "in_links")  # what is known of a candidate: log p(entity | name), log(1 + in-links)
-# How a candidate's name, description and type agree with its mention and text, see `components.linker.matching`.
+# How a candidate's name, description and type agree with its mention and text, see `components.linker.matching`. What
+# is added goes to the end, so that heads that were saved before read theirs.
 MATCH = (
     *("name", "long_name", "part", "surname", "told", "short", "derived"),
     *("beside", "of", "only", "described", "related", "type", "sure"),
+    *("sports", "shared", "group"),
 )
 NIL_START = -2.0  # NIL's score before any training: a single candidate has a probability of 0.88, all else being equal
 
@@ -106,8 +108,9 @@ def known_scores(prior: nn.Linear | None, match: nn.Linear | None, features_CF: 
     scores_C = features_CF.new_zeros(len(features_CF))
     if prior is not None:
         scores_C = scores_C + prior(features_CF[:, : len(PRIOR)]).float().squeeze(-1)
-    if match is not None:
-        scores_C = scores_C + match(features_CF[:, len(PRIOR) :]).float().squeeze(-1)
+    if match is not None:  # one that was saved before MATCH grew reads fewer of them
+        known_CF = features_CF[:, len(PRIOR) : len(PRIOR) + match.in_features]
+        scores_C = scores_C + match(known_CF).float().squeeze(-1)
     return scores_C
 
 

@@ -175,13 +175,11 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
     def _weights(self) -> Weights:
         """Of what is known of candidates, by its name."""
         head = self.head.module
-        parts = [(PRIOR, head.prior), (MATCH, head.match)]
-        return {
-            name: weight
-            for names, part in parts
-            for name, weight in zip(names, [0.0] * len(names) if part is None else part.weight[0].tolist(), strict=True)
-            if part is not None or names is PRIOR
-        }
+        weights = dict.fromkeys(PRIOR, 0.0)
+        for names, part in ((PRIOR, head.prior), (MATCH, head.match)):
+            if part is not None:
+                weights.update(zip(names, part.weight[0].tolist()))
+        return weights
 
     def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
         how = self.inference if self.others == "masked" and self.context else "local"

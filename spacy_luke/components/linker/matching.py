@@ -17,6 +17,9 @@ The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is k
     type       how much more often the mention's label goes with the types of right candidates than with those of wrong
                ones: log-odds, learned at initialisation (`learn_types`)
     sure       the logarithm of the probability of the mention's label, where it has one
+    sports     of a place, whose name may stand for its team: log(1 + words of sports in a hundred words of the text)
+    shared     1 where a person's one word is part of another person's name in the text ("Kate" of "Kate Hudson")
+    group      of a place: 1 where the same name is an organization elsewhere in the text
 
 K candidates of a mention.
 """
@@ -40,6 +43,21 @@ SMOOTHING = 2.0  # pseudo-counts of a type beside each label
 LEAST_LETTERS = 3  # of a word that counts as context
 MOST_CAPITALS = 5
 PERSONS = frozenset({"person", "human", "Q5"})  # types of persons
+PLACES = frozenset({"place", "country", "city", "Q515", "Q6256", "Q3624078", "Q486972"})  # types of places
+PERSON_LABELS = frozenset({"PER", "PERSON"})
+GROUPS = frozenset({"ORG", "organization", "NORP"})  # labels of organizations
+# Words of English that tell of sports.
+SPORTS = frozenset(
+    """
+    athletics baseball basketball batsman batted bowler champions championship championships club clubs coach
+    coached coaches cricket cup defender defenseman derby doubles fifa fixture football game games goal
+    goalkeeper goalless goals golf halftime handball hockey homer homered inning innings kickoff league leagues
+    match matches midfielder mlb nba nfl nhl olympic olympics outfielder pitcher player players playoff playoffs
+    qualifier qualifiers quarterback quarterfinal quarterfinals referee rugby runs scorer scorers season
+    semifinal semifinals singles soccer squad stadium striker substitute super-g team teams tennis touchdown
+    touchdowns tournament uefa volleyball vs wicket wickets winger
+    """.split()
+)
 LEAST_SCORE = 1e-3
 CACHE = 100_000  # entities whose words are kept
 _WORDS = re.compile(r"\w+")
@@ -74,6 +92,9 @@ class _Asked(NamedTuple):
     of: bool
     only: bool
     sure: float
+    sports: float
+    group: bool
+    fuller: frozenset[tuple[str, ...]]  # names of persons that have its one word
     context: frozenset[str]
     others: frozenset[str]
     whole: str
@@ -93,6 +114,9 @@ class Matcher:
         counts = Counter(word.lower_ for word in doc if _counts(word.lower_))
         whole = f" {' '.join(_words(doc.text))} "
         names = [_words(doc[x.start : x.end].text) for x in mentions]
+        sports = math.log1p(100 * sum(word.lower_ in SPORTS for word in doc) / max(len(doc), 1))
+        groups = {doc[x.start : x.end].text.casefold() for x in mentions if x.label in GROUPS}
+        persons = {name for name, x in zip(names, mentions, strict=True) if x.label in PERSON_LABELS and len(name) > 1}
         told = {f" {' '.join(words)} " for words in names if sum(map(len, words)) >= LEAST_LETTERS}
         found = []
         for mention, words, candidates in zip(mentions, names, named, strict=True):
@@ -105,6 +129,9 @@ class Matcher:
                 of=mention.start > 1 and doc[mention.start - 1].lower_ == "of" and _is_name(doc, mention.start - 2),
                 only=len(candidates) == 1,
                 sure=math.log(max(mention.score, LEAST_SCORE)) if mention.score is not None else 0.0,
+                sports=sports,
+                fuller=_fuller(words, persons) if mention.label in PERSON_LABELS else frozenset(),
+                group=text.casefold() in groups,
                 context=frozenset(word for word, n in counts.items() if n > words.count(word)),
                 others=frozenset(told - {f" {' '.join(words)} "}),
                 whole=whole,
@@ -118,6 +145,7 @@ class Matcher:
         same = bool(words) and words == name
         letters, own = "".join(words), "".join(name)
         stem = next((i for i, (a, b) in enumerate(zip(letters, own)) if a != b), min(len(letters), len(own)))
+        place = not PLACES.isdisjoint(one.types)
         numbers = {
             "name": same,
             "long_name": math.log(len(words)) if same else 0.0,
@@ -133,6 +161,9 @@ class Matcher:
             "related": any(other in one.told for other in asked.others),
             "type": type_score(self.agreement.get(asked.label, {}), one.types),
             "sure": asked.sure,
+            "sports": asked.sports if place else 0.0,
+            "shared": not asked.fuller <= {name},
+            "group": asked.group and place,
         }
         return [float(numbers[name]) for name in MATCH]
 
@@ -204,6 +235,11 @@ def _is_name(doc: Doc, i: int, *, first: bool = False) -> bool:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORDS.findall(text.casefold()))
+
+
+def _fuller(words: tuple[str, ...], names: Iterable[tuple[str, ...]]) -> frozenset[tuple[str, ...]]:
+    """Names that have the one word of a mention among others."""
+    return frozenset(name for name in names if len(words) == 1 and words[0] in name)
 
 
 def _counts(word: str) -> bool:

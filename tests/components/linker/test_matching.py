@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.tokens import Span
 from spacy.training import Example
 
@@ -13,7 +14,7 @@ from spacy_luke.annotations import get_rows
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.linker.matching import Labelled, Matcher, learn_types, split_title, type_score
 from spacy_luke.kb.build import build_kb
-from spacy_luke.model.linking import MATCH
+from spacy_luke.model.linking import MATCH, PRIOR, FeatureHead
 from tests.tiny import make_checkpoint
 
 ROWS = [
@@ -79,6 +80,44 @@ def test_numbers(kb):
     assert (band["name"], band["type"]) == (1.0, -2.0)
     assert (part["beside"], city["beside"]) == (1.0, 0.0)
     assert scored["sure"] == pytest.approx(math.log(0.5))
+
+
+def test_what_the_text_says_of_places_and_persons(kb):
+    """A text of sports, a name that is an organization elsewhere, a first name that another person has."""
+    nlp = spacy.blank("en")
+    doc = nlp.make_doc("London beat Ada Hudson's team in the last match. London and Ada won.")
+    matcher = Matcher(kb, {})
+
+    def ask(text, label, *others):
+        start = doc.text.rindex(text)
+        span = doc.char_span(start, start + len(text))
+        asked = [Labelled(span.start, span.end, label), *others]
+        named = [[("Q84", 0.6), ("Q1", 0.2), ("Q3", 0.2)], *([] for _ in others)]
+        return [dict(zip(MATCH, map(float, row), strict=True)) for row in matcher(doc, asked, named)[0]]
+
+    place, band, person = ask("London", "LOC")
+    assert place["sports"] == pytest.approx(math.log1p(100 * 2 / len(doc)))
+    assert (band["sports"], person["sports"], place["group"]) == (0, 0, 0)
+    place, band, _ = ask("London", "LOC", Labelled(0, 1, "ORG"))
+    assert (place["group"], band["group"]) == (1, 0)
+    assert [x["shared"] for x in ask("Ada", "PER")] == [0, 0, 0]
+    hudson, lovelace = Labelled(2, 4, "PER"), Labelled(2, 4, "LOC")
+    assert [x["shared"] for x in ask("Ada", "PER", hudson)] == [1, 1, 1]
+    assert [x["shared"] for x in ask("Ada", "LOC", hudson)] == [0, 0, 0]
+    assert [x["shared"] for x in ask("Ada", "PER", lovelace)] == [0, 0, 0]
+    whole = nlp.make_doc("Ada Lovelace came. Lovelace spoke.")
+    asked = [Labelled(4, 5, "PER"), Labelled(0, 2, "PER")]
+    rows = matcher(whole, asked, [[("Q3", 1.0)], []])[0]
+    assert rows[0][MATCH.index("shared")] == 0  # the other person is the candidate
+
+
+def test_heads_of_before():
+    """A head that was saved when MATCH was shorter reads the numbers that it learned."""
+    head = FeatureHead(features=len(PRIOR), match=2)
+    torch.nn.init.constant_(head.prior.weight, 0.0)
+    torch.nn.init.constant_(head.match.weight, 1.0)
+    features_CF = torch.arange(float(len(PRIOR) + len(MATCH)))[None]
+    assert head(features_CF).tolist() == [2 + 3]
 
 
 def test_titles():
