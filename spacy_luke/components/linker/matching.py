@@ -20,6 +20,9 @@ The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is k
     sports     of a place, whose name may stand for its team: log(1 + words of sports in a hundred words of the text)
     shared     1 where a person's one word is part of another person's name in the text ("Kate" of "Kate Hudson")
     group      of a place: 1 where the same name is an organization elsewhere in the text
+    titled     the share of the words of its title, those of the mention apart, that the text has beside the mention
+    coherent   log(1 + other names of the text with candidates whose titles have one of these words, too), each name by
+               the priors of these, of the word for which it is most
 
 K candidates of a mention.
 """
@@ -27,7 +30,7 @@ K candidates of a mention.
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,10 +68,11 @@ _WORDS = re.compile(r"\w+")
 
 class Described(NamedTuple):
     """What is known of an entity: the words of its name, those of its description and of what distinguishes its title,
-    and its types."""
+    those of its title, and its types."""
 
     name: tuple[str, ...]
     context: frozenset[str]
+    title: frozenset[str]
     told: str  # description and what distinguishes the title, in small letters, " word word "
     types: tuple[str, ...]
 
@@ -98,6 +102,7 @@ class _Asked(NamedTuple):
     context: frozenset[str]
     others: frozenset[str]
     whole: str
+    coherent: Mapping[str, float]  # of words of titles, see `_coherence`
 
 
 class Matcher:
@@ -118,6 +123,7 @@ class Matcher:
         groups = {doc[x.start : x.end].text.casefold() for x in mentions if x.label in GROUPS}
         persons = {name for name, x in zip(names, mentions, strict=True) if x.label in PERSON_LABELS and len(name) > 1}
         told = {f" {' '.join(words)} " for words in names if sum(map(len, words)) >= LEAST_LETTERS}
+        coherence = self._coherence(names, named)
         found = []
         for mention, words, candidates in zip(mentions, names, named, strict=True):
             text = doc[mention.start : mention.end].text
@@ -135,16 +141,35 @@ class Matcher:
                 context=frozenset(word for word, n in counts.items() if n > words.count(word)),
                 others=frozenset(told - {f" {' '.join(words)} "}),
                 whole=whole,
+                coherent=coherence[words],
             )
             rows = [self._compare(self.describe(entity), asked) for entity, _ in candidates]
             found.append(np.array(rows, dtype=np.float32).reshape(-1, len(MATCH)))
         return found
+
+    def _coherence(
+        self, names: Sequence[tuple[str, ...]], named: Sequence[Sequence[tuple[str, float]]]
+    ) -> dict[tuple[str, ...], dict[str, float]]:
+        """Of each name and word the priors of the candidates of all other names whose titles have the word."""
+        shares: dict[tuple[str, ...], Counter[str]] = {}
+        for words, candidates in zip(names, named, strict=True):
+            if words not in shares:
+                shares[words] = Counter()
+                for entity, prior in candidates:
+                    shares[words].update(dict.fromkeys(self.describe(entity).title, prior))
+        total: Counter[str] = Counter()
+        for share in shares.values():
+            total.update(share)
+        return {
+            words: {word: max(total[word] - n, 0.0) for word, n in share.items()} for words, share in shares.items()
+        }
 
     def _compare(self, one: Described, asked: "_Asked") -> list[float]:
         words, name = asked.words, one.name
         same = bool(words) and words == name
         letters, own = "".join(words), "".join(name)
         stem = next((i for i, (a, b) in enumerate(zip(letters, own)) if a != b), min(len(letters), len(own)))
+        further = one.title.difference(words)
         place = not PLACES.isdisjoint(one.types)
         numbers = {
             "name": same,
@@ -164,6 +189,8 @@ class Matcher:
             "sports": asked.sports if place else 0.0,
             "shared": not asked.fuller <= {name},
             "group": asked.group and place,
+            "titled": len(further & asked.context) / (len(further) or 1),
+            "coherent": math.log1p(max((asked.coherent.get(word, 0.0) for word in further), default=0.0)),
         }
         return [float(numbers[name]) for name in MATCH]
 
@@ -185,7 +212,8 @@ class Matcher:
         words = _words(f"{apart} {description}")
         own = set(_words(name))
         context = frozenset(word for word in words if _counts(word) and word not in own)
-        return Described(_words(name), context, f" {' '.join(words)} ", types)
+        whole = frozenset(word for word in _words(title) if _counts(word))
+        return Described(_words(name), context, whole, f" {' '.join(words)} ", types)
 
 
 def split_title(title: str) -> tuple[str, str]:

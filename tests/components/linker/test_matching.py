@@ -72,7 +72,14 @@ def test_numbers(kb):
     assert [x.shape for x in found] == [(len(x), len(MATCH)) for x in named]
     rows = [dict(zip(MATCH, map(float, row), strict=True)) for rows in found for row in rows]
     lovelace, iraq, nations, texas, city, band, part, scored = rows
-    assert lovelace == {**dict.fromkeys(MATCH, 0.0), "part": 0.5, "surname": 1.0, "told": 1.0, "only": 1.0}
+    assert lovelace == {
+        **dict.fromkeys(MATCH, 0.0),
+        "part": 0.5,
+        "surname": 1.0,
+        "told": 1.0,
+        "only": 1.0,
+        "titled": 1.0,
+    }
     assert (iraq["derived"], iraq["name"], iraq["type"]) == (1.0, 0.0, 1.5)
     assert (nations["short"], nations["derived"]) == (1.0, 0.0)
     assert (texas["name"], texas["long_name"], texas["related"]) == (1.0, 0.0, 1.0)
@@ -109,6 +116,28 @@ def test_what_the_text_says_of_places_and_persons(kb):
     asked = [Labelled(4, 5, "PER"), Labelled(0, 2, "PER")]
     rows = matcher(whole, asked, [[("Q3", 1.0)], []])[0]
     assert rows[0][MATCH.index("shared")] == 0  # the other person is the candidate
+
+
+def test_titles_of_a_text_agree(tmp_path):
+    """Words of a title that the text has, and that titles of candidates of other names have."""
+    rows = [
+        {"id": title, "names": [name], "count": count}
+        for name, title, count in (
+            ("Kent", "Kent", 2),
+            ("Kent", "Kent County Cricket Club", 2),
+            ("Essex", "Essex County Cricket Club", 1),
+            ("Essex", "Essex", 3),
+        )
+    ]
+    (tmp_path / "entities.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf8")
+    matcher = Matcher(build_kb([tmp_path / "entities.jsonl"], tmp_path / "kb").kb, {})
+    doc = spacy.blank("en").make_doc("Kent won the club cup. Kent beat Essex.")
+    kent, again, essex = (Labelled(i, i + 1, "LOC") for i, word in enumerate(doc) if word.text in ("Kent", "Essex"))
+    clubs = [("Kent", 0.5), ("Kent County Cricket Club", 0.5)]
+    first, _, last = matcher(doc, [kent, again, essex], [clubs, clubs, [("Essex County Cricket Club", 0.25)]])
+    found = [dict(zip(MATCH, map(float, row), strict=True)) for row in (*first, *last)]
+    assert [x["titled"] for x in found] == pytest.approx([0, 1 / 3, 1 / 3])  # "club" of county, cricket, club
+    assert [x["coherent"] for x in found] == pytest.approx([0, math.log1p(0.25), math.log1p(0.5)])
 
 
 def test_heads_of_before():
