@@ -28,9 +28,10 @@ MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
 DEV := pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
 DOCS := mkdocs-material "mkdocstrings[python]" ruff
 SITE := output/site
-# The tests of a file stay in one process; each process computes with one thread.
+# The tests of a file stay in one process; each process computes with one thread. Files go to the processes in the order
+# of their names, so that small ones come last: by their number of tests, few long ones would.
 WORKERS ?= 2
-PYTEST := -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 
 define NEXT
@@ -74,6 +75,8 @@ train: $(VENV)/.run
 	@echo "$$NEXT_TRAIN"
 
 test test-slow test-matrix: export OMP_NUM_THREADS = 1
+# Compiled once, not by each process that a test starts, whatever the machine says.
+test test-slow test-matrix: export PYTHONDONTWRITEBYTECODE =
 
 test: style types
 	$(BIN)/python $(PYTEST)

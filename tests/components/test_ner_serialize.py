@@ -130,7 +130,7 @@ def test_entity_table_is_kept_beside(tmp_path):
 
 
 PROCESSES = """
-    import multiprocessing, os, sys
+    import multiprocessing, sys
     import spacy
 
     def read(docs):
@@ -141,20 +141,20 @@ PROCESSES = """
         texts = [*sys.argv[1:], "", " "] * 4
         expected = read([nlp(text) for text in texts])
         assert sum(map(len, expected)) >= 24, expected
-        for method in ["fork", "spawn"] if hasattr(os, "fork") else ["spawn"]:
-            multiprocessing.set_start_method(method, force=True)
-            found = read(nlp.pipe(texts, n_process=2, batch_size=3))
-            for a, b in zip(expected, found, strict=True):
-                assert set(a) == set(b), (method, a, b)
-                assert all(abs(a[key] - b[key]) < 1e-5 for key in a), (method, a, b)
+        multiprocessing.set_start_method(METHOD)
+        found = read(nlp.pipe(texts, n_process=2, batch_size=3))
+        for a, b in zip(expected, found, strict=True):
+            assert set(a) == set(b), (a, b)
+            assert all(abs(a[key] - b[key]) < 1e-5 for key in a), (a, b)
         print("same")
 """
 
 
-def test_processes(tmp_path):
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_processes(tmp_path, method):
     """After a prediction in the parent, whose threads a forked child does not have."""
     trained().to_disk(tmp_path / "pipeline")
-    (tmp_path / "run.py").write_text(textwrap.dedent(PROCESSES))
+    (tmp_path / "run.py").write_text(textwrap.dedent(PROCESSES.replace("METHOD", repr(method))))
     command = [sys.executable, "run.py", *SENTENCES]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
