@@ -88,6 +88,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
     parser.add_argument("--limit", type=int, help="documents of each part (smoke runs)")
     parser.add_argument("--save", type=Path, help="folder that gets the trained pipeline")
+    parser.add_argument("--train-only", action="store_true", help="with --save: nothing is scored")
     parser.add_argument("--table", action="store_true", help="write results/linking.md")
     return parser.parse_args()
 
@@ -124,6 +125,8 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         seconds = learn(nlp, linker, train, options)
         if options.save:
             nlp.to_disk(options.save)
+        if options.train_only:
+            return
         for part, test in tests.items():
             for inference in system.inference:
                 linker.cfg["inference"] = inference

@@ -7,11 +7,12 @@ what it leaves open. `extensions`: `doc._.luke_...` and `span._.luke_...`.
 """
 
 from .entities import (
+    CHOICES,
+    EntityRecord,
     GivenCandidate,
     GivenMention,
     KnownEntity,
     LinkCandidate,
-    LinkedEntity,
     LinkedMention,
     LinkEvidence,
     get_candidates,
@@ -115,6 +116,7 @@ from .scope import (
 __all__ = [
     "ANSWERS",
     "CANDIDATES",
+    "CHOICES",
     "ENTITIES",
     "ENTITY",
     "EVERYTHING",
@@ -145,13 +147,13 @@ __all__ = [
     "TYPES_TASK",
     "UNLINKED",
     "Answer",
+    "EntityRecord",
     "GivenCandidate",
     "GivenMention",
     "KnownEntity",
     "LabelledSpan",
     "LinkCandidate",
     "LinkEvidence",
-    "LinkedEntity",
     "LinkedMention",
     "PairRow",
     "Query",

@@ -8,6 +8,8 @@ from spacy.tokens import Doc, Span
 from .keys import GIVEN_CANDIDATES, KNOWLEDGE, LINK_EVIDENCE, LINKED_CANDIDATES, LINKED_ENTITIES
 from .rows import find_row, get_rows, set_rows
 
+CHOICES = ("id", "title", "wikidata", "url")  # what `EntityRecord.choose` can give
+
 
 class KnownEntity(NamedTuple):
     """An entity of a knowledge graph that is given as input, at characters [start, end) of the text."""
@@ -41,11 +43,12 @@ class LinkCandidate(NamedTuple):
     score: float
 
 
-class LinkedEntity(NamedTuple):
+class EntityRecord(NamedTuple):
     """What a knowledge base knows of an entity; "" and () where no source told.
 
-    id: the knowledge base's own; title: what people call it, of a page of Wikipedia its title; wikidata: Q and a
-    number; types: what it is an instance of, as the source has it.
+    id: what the knowledge base calls it, and all that refers to it; title: what people call it, of a page of Wikipedia
+    its title; wikidata: Q and a number; url: of its page in Wikipedia, of its item in Wikidata, or what the source
+    gave; types: what it is an instance of, as the source has it.
     """
 
     id: str
@@ -58,6 +61,11 @@ class LinkedEntity(NamedTuple):
     def ids(self) -> frozenset[str]:
         """All that it is called by data sets: its id, title and Wikidata id."""
         return frozenset({self.id, self.title, self.wikidata} - {""})
+
+    def choose(self, which: str) -> str:
+        """The id that `CHOICES` names; the knowledge base's own where this one is not known."""
+        value: str = getattr(self, which)
+        return value or self.id
 
 
 class LinkedMention(NamedTuple):
@@ -128,26 +136,26 @@ def set_evidence(doc: Doc, mentions: Iterable[LinkEvidence] | None) -> None:
     set_rows(doc, LINK_EVIDENCE, mentions)
 
 
-def get_entity(span: Span) -> LinkedEntity | None:
+def get_entity(span: Span) -> EntityRecord | None:
     """What is known of the entity that exactly this mention is linked to; None where it is not linked, or where the
     linker has no knowledge base."""
     row = find_row(span, LINKED_ENTITIES)
     return None if row is None else _entity_of(row[2])
 
 
-def get_entities(doc: Doc) -> dict[tuple[int, int], LinkedEntity]:
+def get_entities(doc: Doc) -> dict[tuple[int, int], EntityRecord]:
     """The entities that mentions are linked to, by their characters [start, end)."""
     return {(start, end): _entity_of(record) for start, end, record in get_rows(doc, LINKED_ENTITIES) or []}
 
 
-def set_entities(doc: Doc, entities: Mapping[tuple[int, int], LinkedEntity] | None) -> None:
+def set_entities(doc: Doc, entities: Mapping[tuple[int, int], EntityRecord] | None) -> None:
     """entities: by the characters [start, end) of their mentions; None takes all away."""
     rows = None if entities is None else [[*place, one._asdict()] for place, one in sorted(entities.items())]
     set_rows(doc, LINKED_ENTITIES, rows)
 
 
-def _entity_of(record: dict[str, Any]) -> LinkedEntity:
-    return LinkedEntity(**{**record, "types": tuple(record["types"])})
+def _entity_of(record: dict[str, Any]) -> EntityRecord:
+    return EntityRecord(**{**record, "types": tuple(record["types"])})
 
 
 def _known_row(size: int, number: int, row: Any) -> list[Any]:

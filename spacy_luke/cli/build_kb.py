@@ -4,13 +4,13 @@ from pathlib import Path
 from time import perf_counter
 
 import typer
-from wasabi import msg
 
 from ..aliases.counts import Limits
 from ..kb.build import KBSettings, build_kb
 from ..kb.change import add_to_kb, change_kb
 from ..kb.knowledge_base import EntityKB
 from ..kb.wikidata import Wikidata
+from .built_kb import tell_built
 from .errors import failing_as
 
 
@@ -83,9 +83,4 @@ def build_kb_cli(
     if verify:
         with failing_as("The new knowledge base is not as it was written."):
             built.kb.verify(progress=True)
-    total = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    msg.good(f"{output}: {total:,} bytes in {perf_counter() - start:.0f} s")
-    read = [(what, f"{count:,}") for what, count in built.read.items()]
-    msg.table([*read, ("entities", f"{len(built.kb):,}"), ("names", f"{built.kb.n_names:,}")], aligns=("l", "r"))
-    for line in built.left_out:
-        msg.text(f"Left out: {line}")
+    tell_built(output, built.kb, built.read, built.left_out, seconds=perf_counter() - start)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
 from ..kb.starter.build import build_starter_kb
+from .built_kb import tell_built
 
 
 def starter_kb_cli(
@@ -18,10 +18,4 @@ def starter_kb_cli(
     """Build a starter knowledge base of some MB from sources that may be passed on: Wikidata ids, titles, descriptions,
     types, addresses, and priors from links, sitelinks and inhabitants."""
     starter = build_starter_kb(sources, output, most=most)
-    kb = starter.built.kb
-    total = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    msg.good(f"{output}: {total:,} bytes")
-    read = [(what, f"{count:,}") for what, count in starter.read.items()]
-    msg.table([*read, ("entities", f"{len(kb):,}"), ("names", f"{kb.n_names:,}")], aligns=("l", "r"))
-    for line in starter.left_out:
-        msg.text(f"Left out: {line}")
+    tell_built(output, starter.built.kb, starter.read, starter.left_out)

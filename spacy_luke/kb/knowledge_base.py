@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ..aliases.store import AliasStore, Candidate
+from ..annotations import EntityRecord
 from ..stores.atomic import hold
 from ..stores.folder import MANIFEST, StoreFolder
 from ..text.forms import key_of, letters_of, title_case_of, without_possessive
 from ..vectors.store import EntityVectors
 from .files import KB, VECTORS
-from .record import EntityRecord, make_record
+from .record import make_record
 from .segment import Segment
 
 

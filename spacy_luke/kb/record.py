@@ -4,11 +4,12 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote
 
+from ..annotations import EntityRecord
+
 _ITEM = re.compile(r"Q[1-9]\d*")
 _WIKI = re.compile(r"[a-z]{2,}(-[a-z0-9]+)*")  # the language of a Wikipedia
 _ESCAPED = re.compile(r"[\t\n\r]")
 WIKIDATA = "https://www.wikidata.org/wiki/"
-CHOICES = ("id", "title", "wikidata", "url")  # what `EntityRecord.choose` can give
 
 
 class About(NamedTuple):
@@ -44,27 +45,6 @@ class About(NamedTuple):
 
 
 NOTHING = About()
-
-
-class EntityRecord(NamedTuple):
-    """An entity of a knowledge base; "" and () where no source told.
-
-    id: what the knowledge base calls it, and all that refers to it; title: what people call it, of a page of Wikipedia
-    its title; wikidata: Q and a number; url: of its page in Wikipedia, of its item in Wikidata, or what the source
-    gave.
-    """
-
-    id: str
-    title: str
-    wikidata: str
-    url: str
-    description: str
-    types: tuple[str, ...]
-
-    def choose(self, which: str) -> str:
-        """The id that `CHOICES` names; the knowledge base's own where this one is not known."""
-        value: str = getattr(self, which)
-        return value or self.id
 
 
 def make_record(entity: str, about: About, description: str) -> EntityRecord:

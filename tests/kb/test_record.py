@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from spacy_luke.annotations import CHOICES, EntityRecord
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.change import add_to_kb
 from spacy_luke.kb.knowledge_base import EntityKB
-from spacy_luke.kb.record import CHOICES, About, EntityRecord, make_record
+from spacy_luke.kb.record import About, make_record
 
 
 @pytest.mark.parametrize(

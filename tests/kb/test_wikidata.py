@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from spacy_luke.annotations import EntityRecord
 from spacy_luke.kb.build import KBSettings, build_kb
-from spacy_luke.kb.record import EntityRecord
 from spacy_luke.kb.wikidata import Wikidata, read_item
 
 

@@ -144,7 +144,7 @@ def _run_local(model: LinkerModel, tasks: Sequence[LinkTask], vectors: LinkVecto
     batch = make_link_batch([task.item(_open(task).tolist()) for task in tasks], vectors)
     counts.update(windows=len(tasks), passes=1)
     tokens = [(task, e) for task in tasks for e in _open(task).tolist()]
-    for (task, e), probabilities in zip(tokens, _probabilities(model, batch), strict=True):
+    for (task, e), probabilities in zip(tokens, candidate_probabilities(model, batch), strict=True):
         task.decide(e, probabilities)
     counts["steps"] += len(tokens)
 
@@ -164,7 +164,7 @@ def _run_global(
         items = [
             task.item(scored.get(id(task), []), tokens=id(task) in scored) for task in (tasks if one_way else active)
         ]
-        found = iter(_probabilities(model, make_link_batch(items, vectors, words=words)))
+        found = iter(candidate_probabilities(model, make_link_batch(items, vectors, words=words)))
         counts.update(windows=len(active), passes=1)
         for task in active:
             probabilities = [next(found) for _ in scored[id(task)]]
@@ -176,7 +176,7 @@ def _run_global(
             counts["steps"] += len(chosen)
 
 
-def _probabilities(model: LinkerModel, batch: Any) -> list[np.ndarray]:
+def candidate_probabilities(model: LinkerModel, batch: Any) -> list[np.ndarray]:
     """Of each scored token of a batch the probabilities of its candidates (K,), and NIL's after them where it is
     one."""
     (scores_C,) = to_host([model.predict(batch)])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from spacy.tokens import Doc, Span
 
-from ...annotations import UNLINKED, LinkedEntity, LinkedMention, get_linked, set_entities, set_linked
+from ...annotations import UNLINKED, LinkedMention, get_linked, set_entities, set_linked
 from ...kb.knowledge_base import EntityKB
 from ..mentions import WordRange
 
@@ -13,7 +13,7 @@ def write_records(
     doc: Doc, mentions: Sequence[WordRange], kb: EntityKB | None, *, ids: str, key: str | None = None
 ) -> None:
     """Of each linked mention, words [start, end), in doc.ents or doc.spans[key], what the knowledge base knows of its
-    entity. Its `kb_id_`, and the ids of its candidates, become those that `ids` names (see `kb.record.CHOICES`).
+    entity. Its `kb_id_`, and the ids of its candidates, become those that `ids` names (see `CHOICES`).
     Without a knowledge base ids stay."""
     if kb is None:
         set_entities(doc, None)
@@ -25,7 +25,7 @@ def write_records(
         row = kb.row(span.kb_id_) if (span.start, span.end) in wanted and span.kb_id_ not in UNLINKED else -1
         if row >= 0:
             record = kb.record(row)
-            entities[span.start_char, span.end_char] = LinkedEntity(*record)
+            entities[span.start_char, span.end_char] = record
             chosen = record.choose(ids)
             if chosen != span.kb_id_:
                 span = Span(doc, span.start, span.end, label=span.label_, kb_id=chosen, span_id=span.id)

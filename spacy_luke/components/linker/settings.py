@@ -1,7 +1,7 @@
 """The settings of `luke_linker`."""
 
+from ...annotations import CHOICES
 from ...batch.linking import SPLITS
-from ...kb.record import CHOICES
 from ..factories import Configured, Function, Scorer, Setting
 from ..mentions import MentionGetter
 from .decisions import INFERENCE

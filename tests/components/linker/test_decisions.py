@@ -14,13 +14,13 @@ from tests.tiny import SENTENCES
 def decide_plainly(linker, task: LinkTask, vectors):
     """The reference's procedure: a pass over one window for each of its mentions; the most confident one is fixed."""
     from spacy_luke.batch.linking import make_link_batch
-    from spacy_luke.components.linker.decisions import _probabilities
+    from spacy_luke.components.linker.decisions import candidate_probabilities
 
     waiting = [e for e in range(len(task.rows)) if len(task.rows[e])]
     chosen = {}
     while waiting:
         batch = make_link_batch([task.item(waiting)], vectors)
-        probabilities = _probabilities(linker.model, batch)
+        probabilities = candidate_probabilities(linker.model, batch)
         best = max(range(len(waiting)), key=lambda i: (probabilities[i].max(), -i))
         e = waiting.pop(best)
         chosen[e] = int(task.rows[e][probabilities[best].argmax()])
