@@ -214,3 +214,29 @@ def test_most_names_of_the_corpus_are_in_the_graph():
         for entity in record["entities"]
     }
     assert (len(texts), sum(text in names for _, text in texts)) == (1198, 879)
+
+
+def test_open_data():
+    """The words that assets/README.md counts; no document of a test part is in a training part."""
+    readme = (ASSETS / "README.md").read_text(encoding="utf8")
+    titles = {split: {d["title"] for d in _redocred(split)} for split in SPLITS}
+    assert not titles["train"] & titles["test"] | titles["train"] & titles["dev"] | titles["dev"] & titles["test"]
+    words = {
+        "wikigold": [_count_words(f"open/wikigold.{split}.conll") for split in SPLITS],
+        "wnut17": [_count_words(f"open/wnut17.{split}.conll") for split in SPLITS],
+        "redocred": [sum(len(x) for d in _redocred(split) for x in d["sents"]) for split in SPLITS],
+    }
+    for name, counts in words.items():
+        (row,) = (line for line in readme.splitlines() if line.startswith(f"| `open/{name}."))
+        assert f"| {'; '.join(f'{n:,}' for n in counts)} | " in row
+        assert "CC BY" in row
+
+
+def _redocred(split: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((ASSETS / f"open/redocred.{split}.json").read_text(encoding="utf8"))
+    return found
+
+
+def _count_words(name: str) -> int:
+    lines = (ASSETS / name).read_text(encoding="utf8").splitlines()
+    return sum(bool(line.strip()) and not line.startswith("-DOCSTART-") for line in lines)

@@ -38,6 +38,7 @@ PRETRAINING = ("ernie_pretrain", "pretrain_")  # no pipelines: see tests/pretrai
 CONFIGS = sorted(
     path for path in (ROOT / "configs").glob("*.cfg") if path != ASSEMBLED and not path.stem.startswith(PRETRAINING)
 )
+JOINED = ("ready", "open_small")  # of several sources
 TEXT = [("Ada", "B-PER"), ("Lovelace", "I-PER"), ("lived", "O"), ("in", "O"), ("London", "B-LOC"), (".", "O")]
 LABELS = {"luke_ner": ("LOC", "PER"), "luke_typer": ("person", "place"), "luke_relation": ("lives_in",)}
 LABELS |= {name.replace("luke", "ernie"): labels for name, labels in LABELS.items()}
@@ -52,6 +53,7 @@ WARMUP = {  # shares of all steps, where it is not LUKE's 6 %
     "joint_small": 0.1,
     "linking_small": 0.1,
     "listeners_small": 0.05,
+    "open_small": 0.1,
     "ready": 0.1,
 }
 PUBLISHED = {  # documents, and the steps of all epochs
@@ -130,23 +132,26 @@ def folder(tmp_path_factory):
     build_kb([folder / "entities.jsonl"], folder / "kb")
     noise = np.random.default_rng(1).normal(size=(2, 12)).astype("float32")
     build_vectors(noise, folder / "kb/vectors", names=["Ghana", "Japan"])
-    write_sources(folder / "sources")
+    for name in JOINED:
+        write_sources(name, folder / "sources" / name)
     (folder / "names.tsv").write_text("name\tentity\tcount\toccurrences\nLondon\tJapan\t5\t10\n", encoding="utf8")
     return folder
 
 
-def write_sources(folder):
-    """The files of ready.cfg: each with all the labels that its source has there."""
+def write_sources(name, folder):
+    """The files of a config that joins sources: each with all the labels that its source has there."""
     nlp = spacy.blank("en")
-    config = load_config(ROOT / "configs/ready.cfg", overrides={"paths.data": str(folder)}, interpolate=True)
+    config = load_config(ROOT / f"configs/{name}.cfg", overrides={"paths.data": str(folder)}, interpolate=True)
     for corpus in ("train", "dev"):
         for source in config["corpora"][corpus]["sources"].values():
             gold = make_gold(nlp)
             told = source.get("entities") or {}
             names = [label for label in told.get("labels", {}) if label != "*"] or ["PER", "LOC"]
             gold.set_ents([Span(gold, i, i + 1, label) for i, label in enumerate(names)])
-            relation = config["initialize"]["components"]["luke_relation"]["labels"][0]
-            set_relations(gold, [(gold.ents[0], gold.ents[1], relation)])
+            relations = config["initialize"]["components"]["luke_relation"]["labels"][:1]
+            if told := source.get("relations"):
+                relations = [label for label in told["labels"] if label != "*"]
+            set_relations(gold, [(gold.ents[0], gold.ents[1], relation) for relation in relations])
             write_docbin([gold] * 3, source["path"])
 
 
@@ -164,7 +169,7 @@ def overrides(path, folder):
     data = "pairs" if "relation" in path.stem else data
     settings |= {f"paths.{part}": folder / f"{data}.spacy" for part in ("train", "dev")}
     if "data" in config["paths"]:
-        settings["paths.data"] = folder / "sources"
+        settings["paths.data"] = folder / "sources" / path.stem
     if "mentions" in config["paths"]:
         settings["paths.mentions"] = folder / "names.tsv"
     if "kb" in config["paths"]:
@@ -258,7 +263,7 @@ def test_trains_two_steps(path, folder, tmp_path, capsys):
     nlp = spacy.load(tmp_path / "model-last")
     small = "sample" in overrides(path, folder)["paths.train"]
     for name, labels in LABELS.items():
-        if name in nlp.pipe_names and path.stem == "ready":  # which names its labels
+        if name in nlp.pipe_names and path.stem in JOINED:  # which names its labels
             own = load_config(path)["initialize"]["components"][name]["labels"]
             assert sorted(nlp.get_pipe(name).labels) == sorted(own)
         elif name in nlp.pipe_names and not small:

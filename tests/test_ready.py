@@ -57,20 +57,36 @@ def test_the_card_comes_along(folder):
     assert f"License: {meta['license']}" in metadata
 
 
-def test_the_article(nlp):
-    """What `make run` shows is right: 90 % of the entities, 75 % of the relations, 85 % of the links."""
+@pytest.fixture(scope="module")
+def judged(nlp):
+    """What `make run` shows of the article, beside what is true of it."""
     text = ASSETS / "article.txt"
-    found = annotate_file(nlp, text)
-    judged = read_answer_key(ASSETS / "article.key.json", text.read_text(encoding="utf8")).judge(found)
+    return read_answer_key(ASSETS / "article.key.json", text.read_text(encoding="utf8")).judge(annotate_file(nlp, text))
+
+
+def needs(nlp, name):
+    """Skips where the pipeline was made without a component, and says why it was."""
+    if name not in nlp.pipe_names:
+        pytest.skip(f"{WHEELS[0].name} has no {name}: {nlp.meta.get('left_out', {}).get(name, 'it is older')}")
+
+
+def test_entities_of_the_article(judged):
     known = [x for x in judged.mentions if x is not None]
     assert len(known) >= 60
     assert sum(known) >= 0.9 * len(known), judged.verdict()
-    assert bool(judged.relations) == ("luke_relation" in nlp.pipe_names)
+
+
+def test_relations_of_the_article(nlp, judged):
+    needs(nlp, "luke_relation")
+    assert len(judged.relations) >= 5
     assert sum(judged.relations) >= 0.75 * len(judged.relations), judged.verdict()
+
+
+def test_links_of_the_article(nlp, judged):
+    needs(nlp, "luke_linker")
     links = [x for x in judged.links if x is not None]
-    if "luke_linker" in nlp.pipe_names:
-        assert len(links) >= 20
-        assert sum(links) >= 0.85 * len(links), judged.verdict()
+    assert len(links) >= 20
+    assert sum(links) >= 0.85 * len(links), judged.verdict()
 
 
 def test_all_has_a_probability(nlp):

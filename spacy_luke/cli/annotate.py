@@ -51,10 +51,10 @@ def _print_tables(found: Findings, judged: Judgement | None, rows: int) -> None:
     header = ("entity", "label", "times", "score", "types", "link", "of it", "what it is", "")
     _print_table(entities, header, rows)
     relations = [
-        (x.head, x.label, x.tail, _times(x.count), probability(x.score), _right(x.right))
+        (x.head, x.label, x.tail, x.id, _times(x.count), probability(x.score), _right(x.right))
         for x in relation_rows(found, judged)
     ]
-    _print_table(relations, ("head", "relation", "tail", "times", "score", ""), rows)
+    _print_table(relations, ("head", "relation", "tail", "property", "times", "score", ""), rows)
     answers = [
         (one_line(x.question), one_line(x.text) or ("no answer" if x.spans else ""), probability(x.score))
         for x in found.answers

@@ -1,7 +1,8 @@
 """What a pipeline found in a Doc, as the page and the tables of `spacy luke annotate` show it."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from spacy.tokens import Doc, Span
 
@@ -35,7 +36,8 @@ class Mention:
 @dataclass(frozen=True)
 class Findings:
     """What a pipeline found in a Doc. mentions: in the order of the text; spans_key: the group where the entities are,
-    None: doc.ents; labels: of entities, in the order of their colors."""
+    None: doc.ents; labels: of entities, in the order of their colors; properties: what labels of relations are
+    elsewhere, such as P19 of Wikidata."""
 
     doc: Doc
     mentions: Sequence[Mention]
@@ -43,6 +45,7 @@ class Findings:
     answers: Sequence[Answer]
     spans_key: str | None
     labels: Sequence[str]
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self) -> list[str]:
         """What there is, such as "3 entities"; words and entities always."""
@@ -71,9 +74,11 @@ def read_findings(
     typed: Iterable[Span] = (),
     labels: Sequence[str] = (),
     describe: Describe = Link,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> Findings:
     """spans_key: of the entities; typed: other mentions that have types; labels: that the entities may have, in
-    order; describe: what is known of the entities that mentions are linked to."""
+    order; describe: what is known of the entities that mentions are linked to; properties: what labels of relations are
+    elsewhere."""
     if spans_key is None:
         found = [(span, span._.luke_score) for span in doc.ents]
     else:
@@ -84,7 +89,8 @@ def read_findings(
     found.sort(key=lambda x: (x[0].start, -x[0].end))
     mentions = [Mention(span, score, _read_link(span, describe)) for span, score in found]
     names = list(dict.fromkeys([*labels, *(span.label_ for span, _ in found)]))
-    return Findings(doc, mentions, get_relations(doc), [*get_answers(doc), *get_fillers(doc)], spans_key, names)
+    answers = [*get_answers(doc), *get_fillers(doc)]
+    return Findings(doc, mentions, get_relations(doc), answers, spans_key, names, dict(properties))
 
 
 def _read_link(span: Span, describe: Describe) -> Link | None:

@@ -25,7 +25,7 @@ class EntityRow:
 
 @dataclass(frozen=True)
 class RelationRow:
-    """Relations with the same words and label."""
+    """Relations with the same words and label. id: what the label is elsewhere, "" where nobody says."""
 
     head: str
     label: str
@@ -33,6 +33,7 @@ class RelationRow:
     count: int
     score: float
     right: bool | None
+    id: str
 
 
 def entity_rows(found: Findings, judged: Judgement | None = None) -> list[EntityRow]:
@@ -65,7 +66,7 @@ def relation_rows(found: Findings, judged: Judgement | None = None) -> list[Rela
     for (head, label, tail), numbers in groups.items():
         score = max(found.relations[i].score for i in numbers)
         right = None if judged is None else all(judged.relations[i] for i in numbers)
-        rows.append(RelationRow(head, label, tail, len(numbers), score, right))
+        rows.append(RelationRow(head, label, tail, len(numbers), score, right, found.properties.get(label, "")))
     return sorted(rows, key=lambda row: -row.score)
 
 

@@ -13,6 +13,7 @@ from ..components.cloze import LukeCloze
 from ..components.linker.component import LukeLinker
 from ..components.ner import LukeNER
 from ..components.qa import LukeQA
+from ..components.relation import LukeRelation
 from ..components.typer import LukeTyper
 from ..kb.knowledge_base import EntityKB
 from ..pages.findings import Describe, Findings, Link, read_findings
@@ -44,6 +45,7 @@ def annotate_file(
         typed=typed,
         labels=[] if ner is None else ner.labels,
         describe=_describe_by([linker.kb for linker in _of_kind(nlp, LukeLinker) if linker.kb is not None]),
+        properties={label: x for relation in _of_kind(nlp, LukeRelation) for label, x in relation.cfg["ids"].items()},
     )
 
 

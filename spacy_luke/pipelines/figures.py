@@ -88,8 +88,8 @@ def _sets(figure: Figures) -> Iterator[tuple[str, str]]:
     note = "F1 in points; a mention counts where words and label are right. In brackets 95 % intervals over sentences."
     yield "Scores: entities", f"{note}\n\n{markdown_table(header, rows)}"
     if reliability := figure.get("reliability"):
-        rows = [_reliability_row(f"`luke_ner`, {name}", one) for name, one in reliability.items()]
-        yield BELIEVED, markdown_table(RELIABILITY_HEADER, rows)
+        believed = [_reliability_row(f"`luke_ner`, {name}", one) for name, one in reliability.items()]
+        yield BELIEVED, markdown_table(RELIABILITY_HEADER, believed)
 
 
 def _link_sets(figure: Figures) -> Iterator[tuple[str, str]]:
