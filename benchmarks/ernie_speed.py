@@ -104,7 +104,7 @@ def read_batches(options: argparse.Namespace) -> tuple[list[dict[str, Any]], int
     import spacy
 
     from spacy_luke.bridge.documents import read_document
-    from spacy_luke.components.knowledge import Known, align_known
+    from spacy_luke.components.knowledge import KnownEntity, align_known
     from spacy_luke.text.tokenizer import PieceTokenizer
 
     nlp = spacy.blank("en")
@@ -114,7 +114,7 @@ def read_batches(options: argparse.Namespace) -> tuple[list[dict[str, Any]], int
     for record in records[: options.sentences]:
         doc = nlp.make_doc(record["sent"])
         document = read_document(doc, tokenizer)
-        known = [Known(begin, end, name, score) for name, begin, end, score in record["ents"] if score > 0.3]
+        known = [KnownEntity(begin, end, name, score) for name, begin, end, score in record["ents"] if score > 0.3]
         placed = align_known(doc, known).placed
         at = sorted({int(document.pieces.first_W[word]) + 1 for word, _ in placed})
         ids = document.pieces.ids_N[:510]

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import get_type_hints
@@ -14,6 +15,7 @@ TESTS = Path(__file__).parent
 
 MOST_LINES = 350
 STILL_LONG: set[str] = set()
+STILL_TWICE = {"About", "EntityRow", "Link", "Mention", "RelationRow"}  # names of two classes
 ENTRY_POINTS = [point for point in distribution("spacy-luke").entry_points if point.value.startswith("spacy_luke.")]
 
 
@@ -96,6 +98,17 @@ def test_no_drawers():
 def test_there_is_no_optional():
     """`X | None` says it."""
     assert [module for module, path in MODULES.items() if re.search(r"\bOptional\[", path.read_text("utf8"))] == []
+
+
+def test_a_name_is_of_one_class():
+    """Two classes of one name are two things that somebody takes for one another."""
+    places = defaultdict(list)
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1 and name not in STILL_TWICE} == {}
+    assert {name for name in STILL_TWICE if len(places[name]) < 2} == set()
 
 
 @pytest.mark.parametrize("folder", ["spacy_luke", "tests", "benchmarks"])

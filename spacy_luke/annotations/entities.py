@@ -17,7 +17,7 @@ class KnownEntity(NamedTuple):
     start: int
     end: int
     id: str
-    score: float
+    score: float = 1.0
 
 
 class GivenCandidate(NamedTuple):

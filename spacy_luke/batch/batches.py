@@ -16,7 +16,7 @@ from .windows import Spans
 
 
 @dataclass(frozen=True)
-class Item:
+class SpanItem:
     """A window that shall be encoded with some of its spans: the unit of batches.
 
     owner: index of its document in the caller's list; spans: [first, last) in the order of the spans object.
@@ -49,7 +49,7 @@ class SpanBatch:
     end_E: np.ndarray
     budget_B: np.ndarray  # spans a window may keep
     gold_E: np.ndarray | None
-    items: Sequence[Item]
+    items: Sequence[SpanItem]
     allowed_SL: NDArray[np.bool_] | None = None  # the classes that a span may have whose gold_E is -2 - s
     chance: float = 0.0  # least probability of a proposed span that is kept; in predictions alone
 
@@ -76,7 +76,7 @@ class SpanBatch:
         return rows_E
 
 
-def make_batch(items: Sequence[Item], *, chance: float = 0.0) -> SpanBatch:
+def make_batch(items: Sequence[SpanItem], *, chance: float = 0.0) -> SpanBatch:
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(item.spans, name)[item.first : item.last] for item in items])
 

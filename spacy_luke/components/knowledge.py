@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from ..annotations import LINKS, UNLINKED, get_knowledge
+from ..annotations import LINKS, UNLINKED, KnownEntity, get_knowledge
 from ..text.align import is_punctuation
 
 ALIGNMENTS = ("characters", "whitespace")
@@ -22,34 +22,24 @@ NO_WORD = "no word begins there"
 DISPLACED = "another entity at the same word"
 
 
-@dataclass(frozen=True)
-class Known:
-    """A mention [start_char, end_char) of the entity that the graph calls `name`."""
-
-    start_char: int
-    end_char: int
-    name: str
-    score: float = 1.0
-
-
 @runtime_checkable
 class KnownGetter(Protocol):
     """Gives the entities of a Doc that a knowledge graph has."""
 
-    def __call__(self, doc: Doc, /) -> list[Known]: ...
+    def __call__(self, doc: Doc, /) -> list[KnownEntity]: ...
 
 
 class Aligned(NamedTuple):
     """placed: (word, entity), ascending, each word once. lost: (entity, reason) of all others, in the list's order;
     the reason is NO_WORD or DISPLACED."""
 
-    placed: list[tuple[int, Known]]
-    lost: list[tuple[Known, str]]
+    placed: list[tuple[int, KnownEntity]]
+    lost: list[tuple[KnownEntity, str]]
 
 
 def align_known(
     doc: Doc,
-    known: Sequence[Known],
+    known: Sequence[KnownEntity],
     *,
     alignment: str = "characters",
     marked: Sequence[tuple[int, int]] = (),
@@ -92,15 +82,15 @@ def align_known(
     )
 
 
-def _first_visible(text: str, one: Known) -> int | None:
-    if not 0 <= one.start_char < one.end_char:
+def _first_visible(text: str, one: KnownEntity) -> int | None:
+    if not 0 <= one.start < one.end:
         return None
-    inside = range(one.start_char, min(one.end_char, len(text)))
+    inside = range(one.start, min(one.end, len(text)))
     return next((i for i in inside if not _is_blank(text[i]) and not _is_dropped(text[i])), None)
 
 
 def _by_whitespace(
-    text: str, known: Sequence[Known], *, marked: Sequence[tuple[int, int]], strip_accents: bool
+    text: str, known: Sequence[KnownEntity], *, marked: Sequence[tuple[int, int]], strip_accents: bool
 ) -> tuple[list[tuple[int, int | None]], list[int]]:
     """(number of each entity, the character whose piece gets it), in the text's order, and the numbers that another one
     with the same beginning displaces."""
@@ -110,9 +100,9 @@ def _by_whitespace(
     at: dict[int, int] = {}
     displaced = []
     for number, one in enumerate(known):
-        if one.start_char < 0:
+        if one.start < 0:
             continue
-        place = bisect_left(kept, one.start_char + _shift(one.start_char, marked))
+        place = bisect_left(kept, one.start + _shift(one.start, marked))
         if place in at:
             displaced.append(at[place])
         at[place] = number
@@ -191,8 +181,8 @@ def _is_dropped(char: str) -> bool:
 class LinkedEnts:
     """doc.ents with a kb_id_."""
 
-    def __call__(self, doc: Doc) -> list[Known]:
-        return [Known(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in UNLINKED]
+    def __call__(self, doc: Doc) -> list[KnownEntity]:
+        return [KnownEntity(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in UNLINKED]
 
 
 @dataclass(frozen=True)
@@ -202,7 +192,7 @@ class LinkedSpans:
     key: str
     threshold: float
 
-    def __call__(self, doc: Doc) -> list[Known]:
+    def __call__(self, doc: Doc) -> list[KnownEntity]:
         if self.key not in doc.spans:
             return []
         group = doc.spans[self.key]
@@ -214,7 +204,7 @@ class LinkedSpans:
                 "each. Was the group changed without its scores?"
             )
         return [
-            Known(span.start_char, span.end_char, span.kb_id_, score)
+            KnownEntity(span.start_char, span.end_char, span.kb_id_, score)
             for span, score in zip(group, scores, strict=True)
             if span.kb_id_ not in UNLINKED and score >= self.threshold
         ]
@@ -226,8 +216,8 @@ class GivenEntities:
 
     threshold: float
 
-    def __call__(self, doc: Doc) -> list[Known]:
-        return [Known(*one) for one in get_knowledge(doc) if one.score > self.threshold]
+    def __call__(self, doc: Doc) -> list[KnownEntity]:
+        return [one for one in get_knowledge(doc) if one.score > self.threshold]
 
 
 @registry.misc("spacy-luke.linked_ents.v1")

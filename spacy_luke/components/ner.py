@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.allowed import ANY, AllowedClasses
-from ..batch.batches import Item, SpanBatch, batch_items, make_batch, split_spans
+from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
@@ -118,7 +118,7 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
 
     # ---- from Docs to batches
 
-    def items(self, owner: int, doc: Doc, gold: SpanGold | None = None) -> Iterator[Item]:
+    def items(self, owner: int, doc: Doc, gold: SpanGold | None = None) -> Iterator[SpanItem]:
         """The windows of one Doc with their candidate spans. gold: only in training."""
         document = read_document(doc, self.tokenizer)
         windows = self.plan(document, learning=gold is not None)
@@ -140,7 +140,7 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
                 pieces = self.tokenizer.window(document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]])
                 for run in split_spans(a, b, most=attrs["spans_per_pass"]):
                     part = None if classes is None else classes[run.start : run.stop]
-                    yield Item(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part, allowed)
+                    yield SpanItem(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part, allowed)
 
     def _check_sentences(self, doc: Doc, document: Document, gold: SpanGold) -> None:
         """In training: say once where gold spans lie in two sentences."""

@@ -46,7 +46,7 @@ InstanceT_co = TypeVar("InstanceT_co", covariant=True)
 InstanceT = TypeVar("InstanceT")
 
 
-class Source(Protocol[InstanceT_co]):
+class InstanceSource(Protocol[InstanceT_co]):
     """Where instances come from; the same position always gives the same ones.
 
     counts: what was read and what was left out since the process began, see `instances.report_counts`.
@@ -59,7 +59,7 @@ class Source(Protocol[InstanceT_co]):
 
 
 def batch_instances(
-    source: Source[InstanceT], position: Position, *, size: int, rank: int = 0, world_size: int = 1
+    source: InstanceSource[InstanceT], position: Position, *, size: int, rank: int = 0, world_size: int = 1
 ) -> Iterator[tuple[list[InstanceT], Position]]:
     """Batches of `size` instances for one of `world_size` processes, each with the position after it.
 

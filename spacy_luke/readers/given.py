@@ -37,7 +37,7 @@ def copy_words(doc: Doc, vocab: Vocab, *, sentences: bool) -> Doc:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenGold:
     """What a pipeline is given of a gold Doc beside its words; what is no gold of any task it has always.
 
     sentences: whether the pipeline is given the sentence boundaries.
@@ -82,17 +82,17 @@ class Given:
 
 
 def copy_given(doc: Doc, vocab: Vocab, **settings: bool) -> Doc:
-    """A Doc of the same words, with what a component may see of a gold Doc. settings: those of `Given`."""
-    return Given(**settings).copy(doc, vocab)
+    """A Doc of the same words, with what a component may see of a gold Doc. settings: those of `GivenGold`."""
+    return GivenGold(**settings).copy(doc, vocab)
 
 
 def takes_given(make: Callable[..., CorpusReader]) -> Callable[..., CorpusReader]:
-    """A registered function whose parameter `given` is a `Given`: configs write the settings of that in its place, and
-    its docstring tells them in the place of the line of `given`."""
+    """A registered function whose parameter `given` is a `GivenGold`: configs write the settings of that in its place,
+    and its docstring tells them in the place of the line of `given`."""
     signature = inspect.signature(make)
     settings = [
         inspect.Parameter(x.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=x.default, annotation=bool)
-        for x in fields(Given)
+        for x in fields(GivenGold)
     ]
     parameters = [p for own in signature.parameters.values() for p in (settings if own.name == "given" else [own])]
     whole = signature.replace(parameters=parameters)
@@ -100,10 +100,10 @@ def takes_given(make: Callable[..., CorpusReader]) -> Callable[..., CorpusReader
     @wraps(make)
     def make_corpus(*args: Any, **kwargs: Any) -> CorpusReader:
         values = whole.bind(*args, **kwargs).arguments
-        given = Given(**{x.name: values.pop(x.name) for x in settings if x.name in values})
+        given = GivenGold(**{x.name: values.pop(x.name) for x in settings if x.name in values})
         return make(given=given, **values)
 
-    told = (inspect.getdoc(Given) or "").split("\n\n")[1]
+    told = (inspect.getdoc(GivenGold) or "").split("\n\n")[1]
     make_corpus.__doc__ = re.sub(r"(?m)^given: .*$", lambda _: told, inspect.getdoc(make) or "")
     make_corpus.__signature__ = whole  # type: ignore[attr-defined]
     return make_corpus

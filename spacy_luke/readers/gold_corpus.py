@@ -10,7 +10,7 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 
 from .corpora import CorpusReader, Lengths, check_limit, make_examples
-from .given import Given, takes_given
+from .given import GivenGold, takes_given
 
 
 @registry.readers("spacy-luke.GoldCorpus.v1")
@@ -18,7 +18,7 @@ from .given import Given, takes_given
 def make_gold_corpus(
     path: str | Path | None,
     limit: int | None = None,
-    given: Given = Given(),
+    given: GivenGold = GivenGold(),
     lengths: Lengths | None = None,
 ) -> CorpusReader:
     """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
@@ -28,7 +28,7 @@ def make_gold_corpus(
 
     path: the file or folder.
     limit: documents to read, from 1; None: all.
-    given: see `Given`.
+    given: see `GivenGold`.
     lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
     """
     if path is None:

@@ -15,7 +15,7 @@ from spacy.util import registry
 
 from ..annotations import TASKS
 from .corpora import CorpusReader, Lengths, check_limit, make_examples
-from .given import Given, takes_given
+from .given import GivenGold, takes_given
 from .label_maps import UNCHANGED, LabelMap, check_names, labels_of, map_doc, read_label_map
 
 KEYS = ("path", "repeat", "limit", *TASKS)
@@ -27,7 +27,7 @@ def make_joined_corpus(
     sources: dict[str, dict[str, Any]],
     spans_key: str | None = None,
     seed: int = 0,
-    given: Given = Given(),
+    given: GivenGold = GivenGold(),
     lengths: Lengths | None = None,
 ) -> CorpusReader:
     """A corpus for `spacy train` of several sources, each with labels of its own:
@@ -70,7 +70,7 @@ def make_joined_corpus(
     spacy-luke.mixed_lengths.v1, only those whose gold says the same.
 
     sources: the blocks above, by name.
-    given: see `Given`.
+    given: see `GivenGold`.
 
     What a source leaves open is said on each Doc, in `doc._.luke_scope`; `luke_ner`, `luke_typer`, `luke_relation` and
     the scorers heed it.
@@ -87,7 +87,7 @@ def make_joined_corpus(
 
 
 @dataclass(frozen=True)
-class Source:
+class JoinedSource:
     """A data set: its files, how often and how far they are read, and what becomes of its labels."""
 
     name: str
@@ -104,7 +104,7 @@ class Source:
         return (example.reference for example in Corpus(self.path)(nlp))
 
 
-def _read_source(name: str, settings: Mapping[str, Any]) -> Source:
+def _read_source(name: str, settings: Mapping[str, Any]) -> JoinedSource:
     where = f"The source {name!r} of a joined corpus"
     if not isinstance(settings, Mapping) or not set(settings) <= set(KEYS):
         raise ValueError(f"{where} may have {list(KEYS)}, but it is {settings!r:.160}.")
@@ -119,14 +119,14 @@ def _read_source(name: str, settings: Mapping[str, Any]) -> Source:
         for task in TASKS
         if settings.get(task) is not None
     }
-    return Source(name, Path(settings["path"]), float(repeat), limit, maps)
+    return JoinedSource(name, Path(settings["path"]), float(repeat), limit, maps)
 
 
 class JoinedDocs:
     """The documents of several sources, each in its share, in an order that mixes them. Each call is a pass, which
     draws anew; the same pass of the same seed gives the same."""
 
-    def __init__(self, sources: Mapping[str, Source], *, spans_key: str | None, seed: int):
+    def __init__(self, sources: Mapping[str, JoinedSource], *, spans_key: str | None, seed: int):
         self.sources, self.spans_key, self.seed = sources, spans_key, seed
         self.passes = 0
         self.counts: dict[str, int] = {}
@@ -147,7 +147,7 @@ class JoinedDocs:
             else:
                 yield doc
 
-    def _stream(self, source: Source, nlp: Language, seed: float) -> Iterator[Doc]:
+    def _stream(self, source: JoinedSource, nlp: Language, seed: float) -> Iterator[Doc]:
         draw, rest = random.Random(seed), source.repeat
         while rest > 0:
             for doc in source.docs(nlp):

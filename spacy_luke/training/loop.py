@@ -26,7 +26,7 @@ from ..bridge.optimizer import AdamW
 from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
 from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_state
-from .steps import Plan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
+from .steps import TrainingPlan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
 
 class _Job(NamedTuple):
@@ -36,7 +36,7 @@ class _Job(NamedTuple):
     T: dict[str, Any]
     seed: int
     identity: Identity
-    plan: Plan
+    plan: TrainingPlan
     optimizer: AdamW
     examples: list[Example] | None
     train_corpus: Callable[[Language], Any]

@@ -15,7 +15,7 @@ NEGLIGIBLE = 0.02  # share of training that may pass at rate 0
 HIGH = 0.1  # share of its greatest value that a falling rate should reach by the end
 
 
-class Plan(NamedTuple):
+class TrainingPlan(NamedTuple):
     """steps: updates, None where only patience ends the training; epochs: passes over the data, None where unknown."""
 
     steps: int | None
@@ -29,7 +29,7 @@ def in_order(examples: Sequence[Example], *, seed: int, epoch: int) -> list[Exam
     return order
 
 
-def plan_training(config: dict[str, Any], examples: Sequence[Example] = ()) -> Plan:
+def plan_training(config: dict[str, Any], examples: Sequence[Example] = ()) -> TrainingPlan:
     """Count the updates of a training until max_epochs or max_steps ends it, whichever comes first.
 
     config: interpolated. examples: the training data; none where they are streamed. spaCy's loops make one update more
@@ -40,7 +40,7 @@ def plan_training(config: dict[str, Any], examples: Sequence[Example] = ()) -> P
     most = T["max_steps"] + 1 if T["max_steps"] else None
     epochs = max(T["max_epochs"], 0)
     if not examples or (most is None and not epochs):
-        return Plan(most, None)
+        return TrainingPlan(most, None)
     batcher = registry.resolve({"batcher": T["batcher"]})["batcher"]  # one of its own: sizes may follow a schedule
     steps, epoch = 0, 0
     while epoch < epochs or (not epochs and epoch < 1):
@@ -51,12 +51,12 @@ def plan_training(config: dict[str, Any], examples: Sequence[Example] = ()) -> P
                 "The batcher makes no batch of the training data: look at [training.batcher], such as its size."
             )
         if most is not None and steps + made >= most:
-            return Plan(most, epoch + (most - steps) / made)
+            return TrainingPlan(most, epoch + (most - steps) / made)
         steps, epoch = steps + made, epoch + 1
     if epochs:
-        return Plan(steps, float(epochs))
+        return TrainingPlan(steps, float(epochs))
     assert most is not None
-    return Plan(most, most / steps)  # by the batches of the first epoch
+    return TrainingPlan(most, most / steps)  # by the batches of the first epoch
 
 
 def uncounted(node: Any) -> Iterator[dict[str, Any]]:
@@ -68,7 +68,7 @@ def uncounted(node: Any) -> Iterator[dict[str, Any]]:
             yield from uncounted(part)
 
 
-def set_steps(config: dict[str, Any], plan: Plan) -> None:
+def set_steps(config: dict[str, Any], plan: TrainingPlan) -> None:
     """Give the schedules of [training] whose number of steps follows from the data the counted one, in place."""
     for schedule in uncounted(config["training"]):
         if plan.steps is None:
@@ -96,7 +96,7 @@ def make_step_counter() -> Callable[[Language], Language]:
     return count
 
 
-def faults_of_schedule(config: dict[str, Any], plan: Plan) -> Iterator[str]:
+def faults_of_schedule(config: dict[str, Any], plan: TrainingPlan) -> Iterator[str]:
     """What does not fit together: a rate that ends long before training or long after it, evaluations that never come.
 
     config: interpolated, with all numbers of steps.
@@ -129,7 +129,7 @@ def faults_of_schedule(config: dict[str, Any], plan: Plan) -> Iterator[str]:
         )
 
 
-def describe(config: dict[str, Any], plan: Plan, examples: int) -> str:
+def describe(config: dict[str, Any], plan: TrainingPlan, examples: int) -> str:
     """What training will do, in a line. examples: of the training data, 0 where they are streamed."""
     T = config["training"]
     parts = ["no limit of steps" if plan.steps is None else f"{plan.steps:,} steps"]
@@ -143,7 +143,7 @@ def describe(config: dict[str, Any], plan: Plan, examples: int) -> str:
     return f"Training: {', '.join(parts)}"
 
 
-def describe_rest(plan: Plan, done: int, since: int, seconds: float) -> str:
+def describe_rest(plan: TrainingPlan, done: int, since: int, seconds: float) -> str:
     """How far training is: `done` steps, of which the last `done - since` took `seconds`, evaluations included."""
     if plan.steps is None:
         return f"{done:,} steps done"

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from spacy.util import registry
 
 from spacy_luke.architectures.span_classifier import build_span_classifier, create_span_head
-from spacy_luke.batch.batches import Item, make_batch
+from spacy_luke.batch.batches import SpanItem, make_batch
 from spacy_luke.batch.windows import Spans
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.encoders.luke_kind import build_luke_encoder
@@ -49,7 +49,7 @@ def make_items(*, budget=2, gold=True):
         words = np.sort(chosen.integers(0, length - 2, (count, 2)), axis=1)
         spans = Spans(words[:, 0], words[:, 1] + 1, np.zeros(count, np.int64), words[:, 0] + 1, words[:, 1] + 1)
         classes = chosen.integers(-1, LABELS, count) if gold else None
-        items.append(Item(k, pieces, spans, 0, count, budget, classes))
+        items.append(SpanItem(k, pieces, spans, 0, count, budget, classes))
     return items
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.batch.batches import Item, batch_items, make_batch, split_spans
+from spacy_luke.batch.batches import SpanItem, batch_items, make_batch, split_spans
 from spacy_luke.batch.windows import enumerate_spans, plan_windows
 from tests.batch.documents import documents
 
@@ -23,7 +23,7 @@ def items_of(owner, document, *, budget=1000, gold=False):
         if len(own):
             pieces = np.concatenate([[0], document.pieces.ids_N[windows.start_B[k] : windows.end_B[k]], [2]])
             classes = (own + owner) % 4 - 1 if gold else None
-            yield Item(owner, pieces, spans, int(own[0]), int(own[-1]) + 1, budget, classes)
+            yield SpanItem(owner, pieces, spans, int(own[0]), int(own[-1]) + 1, budget, classes)
 
 
 def all_items(texts, **kwargs):
@@ -75,7 +75,7 @@ def test_batches_lose_nothing(texts, size, buffer, gold):
 def test_passes_of_a_window_join_to_the_whole(document, most):
     """Items of one window, cut by `split_spans`, hold all of its spans."""
     items = [
-        Item(0, item.pieces, item.spans, run.start, run.stop, 10, None)
+        SpanItem(0, item.pieces, item.spans, run.start, run.stop, 10, None)
         for item in items_of(0, document)
         for run in split_spans(item.first, item.last, most=most)
     ]

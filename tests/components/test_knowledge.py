@@ -10,7 +10,7 @@ from spacy.tokens import Doc, DocBin, Span, SpanGroup
 
 from spacy_luke.annotations import register_extensions
 from spacy_luke.bridge.documents import read_document
-from spacy_luke.components.knowledge import DISPLACED, NO_WORD, Known, align_known
+from spacy_luke.components.knowledge import DISPLACED, NO_WORD, KnownEntity, align_known
 from spacy_luke.text.backends import BERT_SPECIAL, build_wordpiece
 from spacy_luke.text.tokenizer import PieceTokenizer
 
@@ -26,9 +26,9 @@ def golden_tokenizer(vocab, *, lower):
 
 def place(doc, known, **kwargs):
     """{word: id}, and {id: reason} of the lost."""
-    placed, lost = align_known(doc, [Known(*row) for row in known], **kwargs)
+    placed, lost = align_known(doc, [KnownEntity(*row) for row in known], **kwargs)
     assert len(placed) + len(lost) == len(known)
-    return {doc[word].text: one.name for word, one in placed}, {one.name: reason for one, reason in lost}
+    return {doc[word].text: one.id for word, one in placed}, {one.id: reason for one, reason in lost}
 
 
 @pytest.mark.parametrize("case", ["lower", "cased"])
@@ -38,7 +38,7 @@ def test_the_originals_rule(shared, case):
     n_placed = 0
     for item in golden["texts"]:
         expected = item[case]
-        known = [Known(start, end, name, score) for name, start, end, score in item["ents"]]
+        known = [KnownEntity(start, end, name, score) for name, start, end, score in item["ents"]]
         doc = NLP(item["text"])
         placed, lost = align_known(doc, known, alignment="whitespace", strip_accents=case == "lower")
         pieces = read_document(doc, tokenizer).pieces
@@ -46,7 +46,7 @@ def test_the_originals_rule(shared, case):
         found = ["UNK"] * len(expected["ids"])
         for word, one in placed:
             assert pieces.first_W[word] < pieces.last_W[word]
-            found[pieces.first_W[word]] = one.name
+            found[pieces.first_W[word]] = one.id
         assert found == expected["entities"], item["name"]
         assert len(placed) + len(lost) == len(known)
         n_placed += len(placed)
@@ -56,8 +56,8 @@ def test_the_originals_rule(shared, case):
 def test_after_a_bracket():
     doc = NLP("the president (Obama) met non-Obama U.S. folk")
     known = [(15, 20, "Q76"), (30, 35, "Q77"), (36, 40, "Q30")]
-    placed, lost = align_known(doc, [Known(*row) for row in known])
-    assert [(doc[word].idx, one.name) for word, one in placed] == [(15, "Q76"), (30, "Q77"), (36, "Q30")]
+    placed, lost = align_known(doc, [KnownEntity(*row) for row in known])
+    assert [(doc[word].idx, one.id) for word, one in placed] == [(15, "Q76"), (30, "Q77"), (36, "Q30")]
     assert not lost
     assert place(doc, known, alignment="whitespace") == ({"U.S.": "Q30"}, {"Q76": NO_WORD, "Q77": NO_WORD})
     # The original's marks bring blanks: "(。 Obama 。)".
@@ -83,7 +83,7 @@ def test_after_a_bracket():
 def test_hard_texts(text, mention, word):
     doc = NLP(text)
     start = text.index(mention)
-    (found,), lost = align_known(doc, [Known(start, start + len(mention), "Q1")])
+    (found,), lost = align_known(doc, [KnownEntity(start, start + len(mention), "Q1")])
     assert doc[found[0]].text.startswith(word)
     assert not lost
 
@@ -125,31 +125,29 @@ def test_nonsense_is_lost_not_dropped(alignment):
 )
 def test_everything_is_accounted_for(text, places, alignment, cut):
     doc = NLP(text)
-    known = [Known(start, end, f"Q{i}") for i, (start, end) in enumerate(places)]
+    known = [KnownEntity(start, end, f"Q{i}") for i, (start, end) in enumerate(places)]
     marked = [(cut, len(text))] if cut < len(text) else []
     placed, lost = align_known(doc, known, alignment=alignment, marked=marked)
-    assert sorted([one.name for _, one in placed] + [one.name for one, _ in lost]) == [
-        f"Q{i}" for i in range(len(known))
-    ]
+    assert sorted([one.id for _, one in placed] + [one.id for one, _ in lost]) == [f"Q{i}" for i in range(len(known))]
     words = [word for word, _ in placed]
     assert words == sorted(set(words))
     if alignment == "characters":
         for word, one in placed:
-            assert doc[word].idx < one.end_char
-            assert one.start_char < doc[word].idx + len(doc[word])
+            assert doc[word].idx < one.end
+            assert one.start < doc[word].idx + len(doc[word])
 
 
 def test_getters():
     doc = NLP("Ada Lovelace lived in London with Bob")
     doc.set_ents([Span(doc, 0, 2, "PER", kb_id="Q7259"), Span(doc, 4, 5, "LOC"), Span(doc, 6, 7, "PER", kb_id="NIL")])
-    assert GETTERS.get("spacy-luke.linked_ents.v1")()(doc) == [Known(0, 12, "Q7259", 1.0)]
+    assert GETTERS.get("spacy-luke.linked_ents.v1")()(doc) == [KnownEntity(0, 12, "Q7259", 1.0)]
     linked = GETTERS.get("spacy-luke.linked_spans.v1")
     assert linked()(doc) == []
     spans = [Span(doc, 0, 2, "E", kb_id="Ada"), Span(doc, 4, 5, "E", kb_id="London"), Span(doc, 6, 7, "E")]
     doc.spans["luke_links"] = SpanGroup(doc, name="luke_links", spans=spans, attrs={"scores": [0.25, 0.5, 1.0]})
-    assert linked(threshold=0.5)(doc) == [Known(22, 28, "London", 0.5)]
+    assert linked(threshold=0.5)(doc) == [KnownEntity(22, 28, "London", 0.5)]
     doc.spans["plain"] = spans
-    assert linked(key="plain")(doc) == [Known(0, 12, "Ada", 1.0), Known(22, 28, "London", 1.0)]
+    assert linked(key="plain")(doc) == [KnownEntity(0, 12, "Ada", 1.0), KnownEntity(22, 28, "London", 1.0)]
     doc.spans["luke_links"].append(Span(doc, 2, 3, "E", kb_id="x"))
     with pytest.raises(ValueError, match=r"has 4 spans, but attrs\['scores'\] has 3"):
         linked()(doc)
@@ -162,8 +160,8 @@ def test_given_entities():
     assert given_entities()(doc) == []
     assert doc._.luke_knowledge == []
     doc._.luke_knowledge = [(0, 3, "Q7259"), (13, 19, "Q84", 0.3)]
-    assert given_entities()(doc) == [Known(0, 3, "Q7259", 1.0)]  # .3 is not above .3
-    assert given_entities(threshold=0.29)(doc)[1] == Known(13, 19, "Q84", 0.3)
+    assert given_entities()(doc) == [KnownEntity(0, 3, "Q7259", 1.0)]  # .3 is not above .3
+    assert given_entities(threshold=0.29)(doc)[1] == KnownEntity(13, 19, "Q84", 0.3)
     (copy,) = DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes()).get_docs(NLP.vocab)
     assert copy._.luke_knowledge == doc._.luke_knowledge == [[0, 3, "Q7259", 1.0], [13, 19, "Q84", 0.3]]
     assert given_entities()(copy) == given_entities()(doc)

@@ -11,7 +11,7 @@ from spacy.util import load_config
 
 from spacy_luke.bridge.optimizer import AdamW
 from spacy_luke.bridge.schedules import make_linear
-from spacy_luke.training.steps import Plan, describe_rest, plan_training
+from spacy_luke.training.steps import TrainingPlan, describe_rest, plan_training
 from tests.training_config import quiet, start
 
 COUNT = {"@callbacks": "spacy-luke.count_steps.v1"}
@@ -91,12 +91,12 @@ def test_counts_by_hand(config):
         settings = load_config(config(**training), interpolate=True)
         return plan_training(settings, range(4))
 
-    assert plan() == Plan(6, 3.0)
-    assert plan(max_steps=3) == Plan(4, 2.0)
-    assert plan(max_steps=4) == Plan(5, 2.5)
-    assert plan(max_steps=99) == Plan(6, 3.0)
-    assert plan(max_steps=9, max_epochs=0) == Plan(10, 5.0)
-    assert plan(max_steps=0, max_epochs=0) == Plan(None, None)
+    assert plan() == TrainingPlan(6, 3.0)
+    assert plan(max_steps=3) == TrainingPlan(4, 2.0)
+    assert plan(max_steps=4) == TrainingPlan(5, 2.5)
+    assert plan(max_steps=99) == TrainingPlan(6, 3.0)
+    assert plan(max_steps=9, max_epochs=0) == TrainingPlan(10, 5.0)
+    assert plan(max_steps=0, max_epochs=0) == TrainingPlan(None, None)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_steps_epochs_and_time_left(config, tmp_path):
 )
 def test_time_left(done, seconds, expected):
     """10 steps since the start at step 1 of 101 took this long."""
-    assert describe_rest(Plan(101, 1.0), done, 1, seconds).endswith(f"about {expected}")
+    assert describe_rest(TrainingPlan(101, 1.0), done, 1, seconds).endswith(f"about {expected}")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from confection import ConfigValidationError
 from spacy.util import registry
 
-from spacy_luke.readers.given import Given
+from spacy_luke.readers.given import GivenGold
 
 CORPORA = {"spacy-luke.GoldCorpus.v1": {"path": "a.spacy"}, "spacy-luke.JoinedCorpus.v1": {"sources": {"a": {}}}}
 
@@ -15,10 +15,10 @@ CORPORA = {"spacy-luke.GoldCorpus.v1": {"path": "a.spacy"}, "spacy-luke.JoinedCo
 @pytest.mark.parametrize("name", CORPORA)
 def test_settings_of_every_corpus(name):
     parameters = inspect.signature(registry.readers.get(name)).parameters
-    assert {key: parameters[key].default for key in asdict(Given())} == asdict(Given())
+    assert {key: parameters[key].default for key in asdict(GivenGold())} == asdict(GivenGold())
     assert "given" not in parameters
     doc = inspect.getdoc(registry.readers.get(name))
-    assert all(f"\n{key}: whether" in doc for key in asdict(Given()))
+    assert all(f"\n{key}: whether" in doc for key in asdict(GivenGold()))
 
 
 @pytest.mark.parametrize("name", CORPORA)

@@ -69,7 +69,7 @@ class KnownEntities:
         aligned = align_known(
             doc, self.getter(doc), alignment=self.alignment, marked=marked, strip_accents=self.strip_accents
         )
-        rows = self.vectors.rows([known.name for _, known in aligned.placed])
+        rows = self.vectors.rows([known.id for _, known in aligned.placed])
         first_W, last_W = document.pieces.first_W, document.pieces.last_W
         row_of = {}
         for (word, _), row in zip(aligned.placed, rows.tolist()):

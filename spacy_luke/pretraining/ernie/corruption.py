@@ -17,7 +17,7 @@ from torch import Tensor
 from ...model.ernie import Knowledge
 from ...model.luke import Windows
 from ...vectors.store import EntityVectors
-from ..stream import Position, Source, Stream, batch_instances
+from ..stream import InstanceSource, Position, Stream, batch_instances
 from .instances import Instance
 
 CANDIDATES = ("batch", "sequence")
@@ -135,7 +135,7 @@ def collate(
 
 
 def ernie_stream(
-    source: Source[Instance],
+    source: InstanceSource[Instance],
     vectors: EntityVectors,
     task: dict[str, Any],
     size: int,
@@ -157,7 +157,7 @@ def ernie_stream(
 
 
 def held_out_batches(
-    source: Source[Instance], vectors: EntityVectors, task: dict[str, Any], size: int, limit: int, seed: int
+    source: InstanceSource[Instance], vectors: EntityVectors, task: dict[str, Any], size: int, limit: int, seed: int
 ) -> list[ErnieBatch]:
     """The first batches of the held-out data's first pass, with a corruption that stays the same."""
     instances = []

@@ -20,7 +20,7 @@ from ..measures import average
 from ..optimizer import OptimizerSettings
 from ..registry import make_parts
 from ..sections import check_count, check_sections, check_settings, make_settings
-from ..stream import Source
+from ..stream import InstanceSource
 from .corruption import ernie_stream, held_out_batches
 from .instances import Instance
 from .task import load_pretraining, to_checkpoint
@@ -41,7 +41,7 @@ def pretrain_ernie(
     gpu_id: int = -1,
     progress: bool = True,
     tell: Callable[[str], object] | None = None,
-) -> tuple[ErnieCheckpoint, Source[Instance]]:
+) -> tuple[ErnieCheckpoint, InstanceSource[Instance]]:
     """Pretrain by an interpolated config, such as configs/ernie_pretrain.cfg.
 
     resume: go on from OUTPUT/resume. gpu_id: -1 for the CPU. tell: gets the lines of the first checkpoint's report
@@ -66,7 +66,7 @@ def pretrain_ernie(
     if gpu_id >= 0:
         model.cuda(gpu_id)
     bound = {"tokenizer": tokenizer, "vectors": vectors, "max_window": started.config.max_window, "seed": seed}
-    source: Source[Instance] = parts["corpora"]["train"](**bound)
+    source: InstanceSource[Instance] = parts["corpora"]["train"](**bound)
     evaluate: Evaluate | None = None
     if parts["corpora"]["dev"] is not None:
         held_out = held_out_batches(parts["corpora"]["dev"](**bound), vectors, task, batch_size, n_evaluated, seed)

@@ -11,14 +11,14 @@ import numpy as np
 
 from ...text.tokenizer import PieceTokenizer
 from ...vectors.store import EntityVectors
-from ..stream import Position, Source
+from ..stream import InstanceSource, Position
 from .instances import Instance, InstanceSettings, SourceDocument, encode_document, pair_documents, report_counts
 from .records import Records, from_record
 
 # Documents of a corpus from a number on; made anew for each pass.
 Documents = Callable[[int], Iterator[SourceDocument]]
 # Takes what the model brings: tokenizer, vectors, max_window (pieces that the encoder reads at once), and the seed.
-Bind = Callable[..., Source[Instance]]
+Bind = Callable[..., InstanceSource[Instance]]
 PLACINGS = ("first", "code")
 NO_ENTITY = "#UNK#"
 
@@ -31,7 +31,9 @@ def make_record_source(path: str, entities: str | None = None) -> Bind:
     are rows of the vectors, as in stores built from the original's own files.
     """
 
-    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source[Instance]:
+    def bind(
+        *, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int
+    ) -> InstanceSource[Instance]:
         names = None if entities is None else read_entity_numbers(Path(entities))
         return RecordSource(
             Records(Path(path)),
@@ -65,7 +67,9 @@ def make_document_source(
     block: documents in memory at a time, among which random second sentences are drawn and instances shuffled.
     """
 
-    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> Source[Instance]:
+    def bind(
+        *, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int
+    ) -> InstanceSource[Instance]:
         if max_pieces > max_window:
             raise ValueError(
                 f"The corpus makes windows of {max_pieces} pieces, but the encoder reads {max_window}: lower "
