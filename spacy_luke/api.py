@@ -55,7 +55,6 @@ from .graph.triples import Graph, read_graph
 from .kb.build import build_kb
 from .kb.change import add_to_kb, change_kb, compact_kb
 from .kb.knowledge_base import EntityKB
-from .kb.search import search_kb
 from .model.config import LukeConfig
 from .model.ernie import ErnieConfig, ErnieEncoder, Knowledge
 from .model.luke import LukeEncoder, Mentions, Windows
@@ -158,7 +157,6 @@ __all__ = [
     "render_page",
     "save",
     "save_entity_vocab",
-    "search_kb",
     "set_candidates_given",
     "set_knowledge",
     "set_pairs",

@@ -91,7 +91,6 @@ register_extensions
 render_page
 save
 save_entity_vocab
-search_kb
 set_candidates_given
 set_knowledge
 set_pairs

@@ -20,7 +20,7 @@ def embed_entities_cli(
     dtype: str = typer.Option("float32", help="Numbers of the store: float32, float16 or int8"),
     batch_size: int = typer.Option(4096, help="Pieces encoded at once"),
 ) -> None:
-    """Make a vector of each entity from its id and description: the mean of an encoder's last states.
+    """Make a vector of each entity from its title and description: the mean of an encoder's last states.
 
     After entities were added (build-kb --add), only their vectors are made. A linker that was trained with vectors of
     the same encoder needs no training for new ones.

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..aliases.store import AliasStore, Candidate
 from ..annotations import EntityRecord
 from ..stores.atomic import hold
@@ -17,6 +19,7 @@ from ..text.forms import key_of, letters_of, title_case_of, without_possessive
 from ..vectors.store import EntityVectors
 from .files import KB, VECTORS
 from .record import make_record
+from .search import Hit, search_kb
 from .segment import Segment
 
 
@@ -104,6 +107,12 @@ class EntityKB(StoreFolder):
             return self._find(key_of(name, case="exact"))
         except UnicodeEncodeError:
             return None  # half of a character, which no name has
+
+    def search(self, text: str, *, top: int = 10, vector: np.ndarray | None = None) -> list[Hit]:
+        """Entities that a text may mean, each once: by its name (see `find_name`), by names of one slip (a letter too
+        many, missing, wrong, or two exchanged), by names that begin so, and by vectors near one, such as that of the
+        text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within each way the best first."""
+        return search_kb(self, text, top=top, vector=vector)
 
     def row(self, entity: str) -> int:
         """The row of an entity, by its id or one that redirects to it; -1 where it is not known."""

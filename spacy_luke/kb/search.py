@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..text.forms import key_of, letters_of
-from .knowledge_base import EntityKB
+from ..vectors.store import EntityVectors
+from .segment import Segment
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 LEAST_LETTERS = 4  # of a text that names with a slip are looked for: most names of fewer are one slip apart
@@ -24,10 +26,22 @@ class Hit(NamedTuple):
     score: float
 
 
-def search_kb(kb: EntityKB, text: str, *, top: int = 10, vector: np.ndarray | None = None) -> list[Hit]:
-    """Entities that a text may mean, each once: by its name (see `EntityKB.find_name`), by names of one slip (a letter
-    too many, missing, wrong, or two exchanged), by names that begin so, and by vectors near one, such as that of the
-    text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within each way the best first."""
+class Searched(Protocol):
+    """What of an `EntityKB` is searched."""
+
+    path: Path
+    segments: list[Segment]
+    vectors: EntityVectors | None
+
+    def find_name(self, name: str) -> str | None: ...
+    def names_beginning(self, text: str) -> Iterator[str]: ...
+    def candidate_rows(self, name: str) -> list[tuple[int, float]]: ...
+    def row(self, entity: str) -> int: ...
+    def count(self, row: int) -> int: ...
+
+
+def search_kb(kb: Searched, text: str, *, top: int, vector: np.ndarray | None) -> list[Hit]:
+    """See `EntityKB.search`."""
     if top < 1:
         raise ValueError(f"top must be at least 1, but it is {top}.")
     hits: dict[int, Hit] = {}
@@ -42,7 +56,7 @@ def search_kb(kb: EntityKB, text: str, *, top: int = 10, vector: np.ndarray | No
     return list(hits.values())[:top]
 
 
-def fuzzy_names(kb: EntityKB, text: str) -> Iterator[str]:
+def fuzzy_names(kb: Searched, text: str) -> Iterator[str]:
     """Names that differ from a text in one slip, whatever their case and punctuation are."""
     letters = letters_of(key_of(text, case="exact").casefold())
     if len(letters) < LEAST_LETTERS:
@@ -52,7 +66,7 @@ def fuzzy_names(kb: EntityKB, text: str) -> Iterator[str]:
             yield from segment.loose_names(other)
 
 
-def nearest_entities(kb: EntityKB, vector_S: np.ndarray, *, top: int) -> list[tuple[int, float]]:
+def nearest_entities(kb: Searched, vector_S: np.ndarray, *, top: int) -> list[tuple[int, float]]:
     """Rows and cosines of the entities whose vectors are nearest to one, the nearest first: exact, block by block.
     ValueError where the knowledge base has no vectors, or of another width."""
     if kb.vectors is None:
@@ -72,7 +86,7 @@ def nearest_entities(kb: EntityKB, vector_S: np.ndarray, *, top: int) -> list[tu
     return [(row, -score) for (score, _), name in zip(found, names, strict=True) if (row := kb.row(name)) >= 0]
 
 
-def _add(hits: dict[int, Hit], kb: EntityKB, how: str, names: list[str]) -> None:
+def _add(hits: dict[int, Hit], kb: Searched, how: str, names: list[str]) -> None:
     """Their candidates; of several names the most linked entities first."""
     found = [Hit(row, how, name, prior) for name in names for row, prior in kb.candidate_rows(name)]
     if how != "name":

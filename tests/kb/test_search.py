@@ -5,7 +5,7 @@ import pytest
 
 from spacy_luke.kb.change import add_to_kb
 from spacy_luke.kb.knowledge_base import EntityKB
-from spacy_luke.kb.search import fuzzy_names, nearest_entities, search_kb
+from spacy_luke.kb.search import fuzzy_names, nearest_entities
 from spacy_luke.vectors.build import build_vectors
 from tests.kb.kbs import ENTITIES, small_kb, write_entities
 
@@ -23,7 +23,7 @@ def found(kb, hits):
 def test_one_slip(kb, text):
     (name,) = set(fuzzy_names(kb, text)) or {kb.find_name(text)}
     assert name == "Japan"
-    assert found(kb, search_kb(kb, text))[0][0] == "Japan"
+    assert found(kb, kb.search(text))[0][0] == "Japan"
 
 
 @pytest.mark.parametrize("text", ["Jpn", "Jaooan", "", "..."])
@@ -32,27 +32,27 @@ def test_two_slips_and_short_texts_find_nothing(kb, text):
 
 
 def test_ways_in_order(kb):
-    hits = search_kb(kb, "clinton")
+    hits = kb.search("clinton")
     assert found(kb, hits) == [
         ("Clinton, Iowa", "name"),
         ("Hillary Clinton", "name"),
         ("Bill Clinton", "name"),
     ]
     assert hits[0].score == 0.5
-    assert found(kb, search_kb(kb, "Clin")) == [
+    assert found(kb, kb.search("Clin")) == [
         ("Clinton, Iowa", "prefix"),
         ("Hillary Clinton", "prefix"),
         ("Bill Clinton", "prefix"),
     ]
-    assert found(kb, search_kb(kb, "clinton", top=1)) == [("Clinton, Iowa", "name")]
+    assert found(kb, kb.search("clinton", top=1)) == [("Clinton, Iowa", "name")]
     with pytest.raises(ValueError, match="top must be at least 1"):
-        search_kb(kb, "x", top=0)
+        kb.search("x", top=0)
 
 
 def test_names_that_were_added_are_found(kb, tmp_path):
     kb = add_to_kb(kb, [write_entities(tmp_path / "more.jsonl", [{"id": "L", "names": ["London"]}])]).kb
-    assert found(kb, search_kb(kb, "Londn")) == [("L", "fuzzy")]
-    assert found(kb, search_kb(kb, "lond")) == [("L", "prefix")]
+    assert found(kb, kb.search("Londn")) == [("L", "fuzzy")]
+    assert found(kb, kb.search("lond")) == [("L", "prefix")]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
@@ -67,7 +67,7 @@ def test_nearest_vectors_are_those_of_a_plain_search(kb, dtype):
     near = nearest_entities(kb, query, top=3)
     assert [kb.name_of(row) for row, _ in near] == expected
     assert [score for _, score in near] == pytest.approx(sorted(cosines, reverse=True)[:3], abs=0.02)
-    hits = search_kb(kb, "nothing like it", vector=query, top=3)
+    hits = kb.search("nothing like it", vector=query, top=3)
     assert found(kb, hits) == [(name, "dense") for name in expected]
     assert len(nearest_entities(kb, query, top=100)) == 8
     with pytest.raises(ValueError, match="Expected a vector of 5 numbers, but got 4"):

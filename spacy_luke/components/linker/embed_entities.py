@@ -17,9 +17,9 @@ BLOCK = 4096  # entities whose texts are in memory at once
 
 
 def entity_text(kb: EntityKB, row: int) -> str:
-    """Its id, and its description where it has one."""
-    name, description = kb.name_of(row), kb.description(row)
-    return f"{name}. {description}" if description else name
+    """Its title, which is its id where it has no other, and its description where it has one."""
+    record = kb.record(row)
+    return f"{record.title}. {record.description}" if record.description else record.title
 
 
 def embed_entities(
