@@ -93,6 +93,7 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m tests.setting_tables
 	$(BIN)/python -m tests.command_tables
 	$(BIN)/python -m tests.workflow_tables
+	$(BIN)/python -m tests.schema_tables
 	$(BIN)/python benchmarks/charts.py
 
 site: export NO_MKDOCS_2_WARNING = 1

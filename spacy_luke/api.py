@@ -60,6 +60,7 @@ from .model.ernie import ErnieConfig, ErnieEncoder, Knowledge
 from .model.luke import LukeEncoder, Mentions, Windows
 from .pages.findings import Findings, read_findings
 from .pages.page import render_page
+from .pages.schema import AnnotatedText, as_form
 from .pipelines.annotation import annotate_file
 from .pipelines.conversion import Converted, build_pipeline, convert
 from .pipelines.evaluation import ComponentScores, Evaluation, evaluate
@@ -80,6 +81,7 @@ from .vectors.store import EntityVectors
 
 __all__ = [
     "AliasStore",
+    "AnnotatedText",
     "Answer",
     "Checkpoint",
     "ComponentScores",
@@ -117,6 +119,7 @@ __all__ = [
     "Windows",
     "add_to_kb",
     "annotate_file",
+    "as_form",
     "build_alias_store",
     "build_entity_vocab",
     "build_from_docs",

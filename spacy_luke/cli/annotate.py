@@ -13,7 +13,7 @@ from ..pages.page import render_page
 from ..pages.rows import entity_rows, relation_rows
 from ..pages.style import one_line, probability, save_page
 from ..pages.terminal import draw_table, terminal_width
-from ..pipelines.annotation import annotate_file
+from ..pipelines.annotation import annotate_file, pipeline_name
 from ..stores.plain_text import read_text
 
 
@@ -30,7 +30,8 @@ def annotate_cli(
     """List the entities of a text with their types and links, its relations, and the answers to questions about it,
     each with its probability, and show them in a page for the browser. With a key, say how many are right."""
     answers = None if key is None else read_answer_key(key, read_text(text))
-    found = annotate_file(spacy.load(pipeline), text, questions=question, queries=query, component=component)
+    nlp = spacy.load(pipeline)
+    found = annotate_file(nlp, text, questions=question, queries=query, component=component)
     judged = None if answers is None else answers.judge(found)
     msg.divider(f"{text}: {', '.join(found.counts())}")
     _print_tables(found, judged, rows)
@@ -39,7 +40,8 @@ def annotate_cli(
         for name, verdict in judged.verdict():
             typer.echo(f"  {name:<9}  {verdict}")
     if output is not None:
-        save_page(render_page(found, title=text.name, judged=judged), output)
+        page = render_page(found, title=text.name, judged=judged, pipeline=pipeline_name(nlp))
+        save_page(page, output)
         msg.good(f"Open {output} in a browser to see them in the text")
 
 

@@ -1,1 +1,1 @@
-"""Pages for the browser: what a pipeline finds in a text, and what a pretrained checkpoint takes mentions for."""
+"""What a pipeline finds in a text, as JSON and as a page for the browser; what a checkpoint takes mentions for."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from spacy.tokens import Doc, Span
 
-from ..annotations import UNLINKED, Answer, Relation, get_answers, get_candidates, get_fillers, get_relations
+from ..annotations import UNLINKED, Answer, LinkCandidate, Relation, get_answers, get_fillers, get_linked, get_relations
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,22 @@ def read_findings(
     places = {(span.start, span.end) for span, _ in found}
     found += [(span, None) for span in typed if (span.start, span.end) not in places and span._.luke_types]
     found.sort(key=lambda x: (x[0].start, -x[0].end))
-    mentions = [Mention(span, score, _read_link(span, describe)) for span, score in found]
+    linked = {(x.start, x.end): x.candidates for x in get_linked(doc) or []}
+    mentions = [Mention(span, score, _read_link(span, describe, linked)) for span, score in found]
     names = list(dict.fromkeys([*labels, *(span.label_ for span, _ in found)]))
     answers = [*get_answers(doc), *get_fillers(doc)]
     return Findings(doc, mentions, get_relations(doc), answers, spans_key, names, dict(properties))
 
 
-def _read_link(span: Span, describe: Describe) -> Link | None:
+def _read_link(
+    span: Span, describe: Describe, linked: Mapping[tuple[int, int], Sequence[LinkCandidate]]
+) -> Link | None:
     entity = span.kb_id_
     if entity in UNLINKED:
         return None
     known = describe(entity)
-    score = next((one.score for one in get_candidates(span) if one.id == entity), None)
+    candidates = linked.get((span.start_char, span.end_char), ())
+    score = next((one.score for one in candidates if one.id == entity), None)
     return Link(entity, score, known.title, known.description, known.url)
 
 

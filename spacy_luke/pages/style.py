@@ -16,7 +16,6 @@ PAGE = """<!DOCTYPE html>
   --wrong: #b3261e; }}
 @media (prefers-color-scheme: dark) {{
   :root {{ --text: #e4e8ee; --soft: #a0abba; --line: #38424f; --page: #14181d; --link: #8ab4f8; --wrong: #f2a09a; }}
-  figure {{ background: #e9edf2; }}
 }}
 body {{ font: 16px/1.5 -apple-system, "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; color: var(--text);
   background: var(--page); max-width: 62rem; margin: 2.5rem auto; padding: 0 1.5rem; overflow-wrap: anywhere; }}
@@ -42,12 +41,6 @@ mark.entity:target {{ outline: .15em solid var(--link); }}
 .answer mark {{ background: #ffe27a; padding: .12em .25em; }}
 .others, .score {{ font-size: .85em; }}
 .wrong {{ color: var(--wrong); }}
-figure {{ margin: .8rem 0; padding: .6rem; border: 1px solid var(--line); border-radius: .5rem; }}
-figure svg {{ display: block; max-width: 100% !important; height: auto !important; }}
-.displacy-word {{ font-size: 14px; }}
-.displacy-tag {{ font-size: 11px; font-weight: 700; fill: #5a6675; }}
-.displacy-arrow {{ color: #2d6cb5; }}
-.displacy-label {{ font-weight: 600; }}
 table {{ border-collapse: collapse; font-size: .92em; width: 100%; }}
 th, td {{ text-align: start; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }}

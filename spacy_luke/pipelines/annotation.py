@@ -49,6 +49,12 @@ def annotate_file(
     )
 
 
+def pipeline_name(nlp: Language) -> str:
+    """Name and version, such as "en_luke_sm 0.1.0"; "" of a pipeline without a name."""
+    name = nlp.meta.get("name") or ""
+    return f"{nlp.lang}_{name} {nlp.meta.get('version', '')}".strip() if name else ""
+
+
 def _describe_by(kbs: Sequence[EntityKB]) -> Describe:
     """What the first knowledge base that has an entity says of it."""
 
