@@ -4,6 +4,7 @@
 # make style types           ruff and its format; mypy, which takes a minute the first time and seconds after
 # make docs                  the map of the package, the settings and the commands in docs/, drawn anew from the code
 # make site                  docs/ as a site in output/site, checked strictly; its environment .venv-docs is built once
+# make browser               the tests of pages in Chromium; playwright and axe-core are fetched once
 # make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
@@ -25,7 +26,7 @@ KEY := $(if $(filter assets/article.txt,$(TEXT)),--key assets/article.key.json)
 TRAINED := training/open_small/model-best
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
 # Old pips build packages that have no wheel (seqeval) with tools that no longer work: --use-pep517 is the new way.
-DEV := pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
+DEV := playwright pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell "transformers>=5"
 DOCS := mkdocs-material "mkdocstrings[python]" ruff
 SITE := output/site
 # The tests of a file stay in one process; each process computes with one thread. Files go to the processes in the order
@@ -62,7 +63,7 @@ What to try next:
 endef
 export NEXT EXPECT NEXT_TRAIN
 
-.PHONY: run train test style types docs site test-slow harness test-matrix lock clean
+.PHONY: run train test style types docs site test-slow browser harness test-matrix lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.pipeline
@@ -103,6 +104,11 @@ site: .venv-docs/.done
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python $(PYTEST) -m slow
+
+# Chromium is looked for in PATH (apt-get install chromium); axe-core is on npm.
+browser: $(VENV)/.dev
+	test -f output/browser/node_modules/axe-core/axe.min.js || npm install --prefix output/browser axe-core@4
+	$(BIN)/python $(PYTEST) -m slow tests/pages
 
 harness: $(VENV)/.dev
 	$(BIN)/python -m tests.harness $(HARNESS)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 # A name that goes or changes is a line in CHANGELOG.md; a new one is entered here.
 NAMES = """
 AliasStore
+AnnotatedText
 Answer
 Checkpoint
 ComponentScores
@@ -51,6 +52,7 @@ Tuned
 Windows
 add_to_kb
 annotate_file
+as_form
 build_alias_store
 build_entity_vocab
 build_from_docs
