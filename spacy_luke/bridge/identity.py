@@ -45,8 +45,7 @@ def check_same(saved: str, now: Identity, *, folder: Path) -> list[Change]:
         more = [f"and {len(wrong) - most} more"] if len(wrong) > most else []
         raise ValueError(
             f"{folder} belongs to a run with other settings or data, so going on would not give what either of them "
-            f"gives. "
-            "Use the same ones, or start anew in another folder. They differ in:\n"
+            "gives. Use the same ones, or start anew in another folder. They differ in:\n"
             + "\n".join([*map(str, wrong[:most]), *more])
         )
     return _changes(old.free, now.free)

@@ -87,8 +87,7 @@ def explain(error: BaseException) -> str:
     else:
         text = (
             f"{type(error).__name__}: {error} ({_place(error)})\nThis should have been found earlier, with a better "
-            f"message. "
-            "Please report it, with what --traceback shows."
+            "message. Please report it, with what --traceback shows."
         )
     text += next((f" {advice}" for code, advice in ADVICE.items() if code in text), "")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

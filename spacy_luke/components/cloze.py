@@ -60,8 +60,7 @@ class LukeCloze(LukeComponent):
         if len(ids) < len(CLOZE_PIECES):
             raise ValueError(
                 f"'{self.name}' needs the pieces {[piece for piece, _ in CLOZE_PIECES]}, which the encoder's tokenizer "
-                f"does "
-                "not have: it was loaded before this component was added. Load its checkpoint again."
+                "does not have: it was loaded before this component was added. Load its checkpoint again."
             )
         return ClozeInput(
             tokenizer,
@@ -193,8 +192,7 @@ class LukeCloze(LukeComponent):
         if not queries:
             raise ValueError(
                 f"'{self.name}' found no queries with answers in the training data: expected doc._.luke_queries of "
-                f"gold "
-                'Docs, with "answers" as characters.'
+                'gold Docs, with "answers" as characters.'
             )
         if checkpoint is not None and checkpoint.task == "cloze" and self.model.attrs["features"] == "entity":
             self.load_head(checkpoint)
@@ -206,8 +204,7 @@ class LukeCloze(LukeComponent):
             reasons = ", ".join(f"{n} {reason}" for reason, n in report.items())
             warnings.warn(
                 f"'{self.name}': of {queries} queries with {candidates} candidates and {answers} answers in the "
-                f"training "
-                f"data, {reasons}; these cannot be found. Correct the data, or give the queries' candidates.",
+                f"training data, {reasons}; these cannot be found. Correct the data, or give the queries' candidates.",
                 stacklevel=2,
             )
 

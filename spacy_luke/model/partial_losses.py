@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..batch.allowed import ANY, FIRST_SET
 from .losses import binary_cross_entropy, cross_entropy, multi_label_cross_entropy
 
 
@@ -20,13 +21,13 @@ def marginal_cross_entropy(logits_EL: Tensor, gold_E: Tensor, allowed_SL: Tensor
     """-log of the summed probability of the classes that a unit may have, summed over the units of which something is
     known, and its gradient by the logits, (E, L).
 
-    gold_E: the class, from 0; -1 where any may be; -2 - s for one of those in row s of allowed_SL.
+    gold_E: the class, from 0; ANY, -1, where any may be; -2 - s for one of those in row s of allowed_SL.
     """
     log_EL = logits_EL.detach().float().log_softmax(-1)
     allowed_EL = _allowed(gold_E, allowed_SL)
     possible_EL = log_EL.masked_fill(~allowed_EL, -math.inf)
     total_E = possible_EL.logsumexp(-1)
-    known_E = gold_E != -1
+    known_E = gold_E != ANY
     loss = -(total_E * known_E).sum()
     return loss, (log_EL.exp() - (possible_EL - total_E[:, None]).exp()) * known_E[:, None]
 
@@ -60,15 +61,15 @@ def marginal_binary_cross_entropy(
     spans kept_K (logits_KL, which learn nothing of it), and elsewhere the share of these labels among all.
     """
     logits_E = logits_E.detach().float()
-    is_set_E = gold_E <= -2
-    rows_E = (-2 - gold_E).clamp(min=0)
+    is_set_E = gold_E <= FIRST_SET
+    rows_E = (FIRST_SET - gold_E).clamp(min=0)
     is_mention_E = torch.where(is_set_E, ~allowed_SL[rows_E, 0], gold_E > 0)
     is_open_E = is_set_E & ~is_mention_E
     share_S = allowed_SL[:, 1:].float().mean(-1)
     share_E = share_S[rows_E]
     share_E[kept_K] = _share(logits_KL, allowed_SL[rows_E[kept_K]])
     share_E = share_E * is_open_E
-    known_E = gold_E != -1
+    known_E = gold_E != ANY
     plain_E = F.binary_cross_entropy_with_logits(logits_E, is_mention_E.float(), reduction="none")
     # 1 - p (1 - r) = (1 + r exp z) / (1 + exp z), with z the logit
     more_E = torch.where(is_open_E, F.softplus(logits_E + share_E.clamp(min=1e-30).log()), 0.0)
@@ -106,9 +107,9 @@ def marginal_multi_label(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0
 def _allowed(gold_E: Tensor, allowed_SL: Tensor) -> Tensor:
     """Whether a unit may have a class, (E, L)."""
     n_classes = allowed_SL.shape[1]
-    one_EL = F.one_hot(gold_E.clamp(min=0), n_classes).bool() | (gold_E == -1)[:, None]
-    set_EL = allowed_SL[(-2 - gold_E).clamp(min=0)]
-    return torch.where((gold_E <= -2)[:, None], set_EL, one_EL)
+    one_EL = F.one_hot(gold_E.clamp(min=0), n_classes).bool() | (gold_E == ANY)[:, None]
+    set_EL = allowed_SL[(FIRST_SET - gold_E).clamp(min=0)]
+    return torch.where((gold_E <= FIRST_SET)[:, None], set_EL, one_EL)
 
 
 def _share(logits_KL: Tensor, allowed_KL: Tensor) -> Tensor:

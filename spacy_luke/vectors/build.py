@@ -115,8 +115,7 @@ class Damage:
         if self.count and not self._drop:
             raise ValueError(
                 f"{self._source}: {self.count:,} entities or titles are damaged. {self.summary()}. Repair the source, "
-                f"or "
-                'leave them out with on_damage="drop" (--on-damage drop).'
+                'or leave them out with on_damage="drop" (--on-damage drop).'
             )
 
 

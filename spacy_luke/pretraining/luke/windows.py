@@ -240,8 +240,7 @@ def make_shard_reader(
     if part not in PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):
         raise ValueError(
             f'Expected part = "all" and held_out = null, or one of {PARTS[1:]} and held_out from 2, but got {part!r} '
-            f"and "
-            f"{held_out}."
+            f"and {held_out}."
         )
 
     def read() -> ShardPart:
