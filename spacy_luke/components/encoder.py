@@ -31,7 +31,7 @@ from .attached import check_encoder
 from .base import LukeComponent
 from .extents import WindowSettings, record_windows
 from .factories import Setting, register
-from .units.known import KnownFinder
+from .known_entities import KnownFinder
 
 MODEL = {"@architectures": "spacy-luke.LukeEncoder.v1"}
 ENTITY_ROWS = ("special", "all")

@@ -8,11 +8,11 @@ from typing import Any
 from .encoder import LukeEncoderOwner
 from .factories import Function, Setting, model_block, register
 from .knowledge import ALIGNMENTS, KnownGetter
+from .known_entities import KnownEntities
 from .relation import SCORES as RELATION_SCORES
 from .relation import LukeRelation
 from .typer import SCORES as TYPER_SCORES
 from .typer import LukeTyper
-from .units.known import KnownEntities
 from .with_encoder import EncoderComponent
 
 ENCODER = "spacy-luke.ErnieEncoder.v1"

@@ -18,7 +18,7 @@ from ..encoders.nodes import number_format
 from ..text.tokenizer import PieceTokenizer
 from .attached import check_encoder
 from .extents import WindowedComponent
-from .units.known import KnownEntities
+from .known_entities import KnownEntities
 
 AnyCheckpoint = TypeVar("AnyCheckpoint", bound=Checkpoint)
 logger = logging.getLogger("spacy")

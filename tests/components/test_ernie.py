@@ -9,8 +9,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.bridge.documents import read_document
+from spacy_luke.components.known_entities import KnownPieces
 from spacy_luke.components.units.asked import Units
-from spacy_luke.components.units.known import KnownPieces
 from spacy_luke.vectors.build import build_vectors
 from tests.components.known import ALWAYS, BOTH, TEXTS, annotate, annotated, make, results
 from tests.tiny import ENTITY_SIZE as SIZE

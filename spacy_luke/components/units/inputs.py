@@ -16,7 +16,7 @@ from ...batch.windows import Document, plan_windows
 from ...bridge.documents import read_document, word_edges
 from ...text.segments import CutText, TextCutter, WordCutter
 from ...text.tokenizer import PieceTokenizer
-from .known import KnownEntities, KnownFinder
+from ..known_entities import KnownEntities, KnownFinder
 
 
 @dataclass(frozen=True)

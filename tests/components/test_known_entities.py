@@ -9,8 +9,8 @@ import spacy
 
 from spacy_luke.annotations import get_rows
 from spacy_luke.components.knowledge import GivenEntities
+from spacy_luke.components.known_entities import KnownEntities
 from spacy_luke.components.units.inputs import Input, unit_items
-from spacy_luke.components.units.known import KnownEntities
 from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.text.backends import BERT_SPECIAL, build_wordpiece
 from spacy_luke.text.tokenizer import PieceTokenizer

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from spacy.tokens import Doc
 
-from ...batch.windows import Document
-from ...vectors.store import EntityVectors
-from ..knowledge import KnownGetter, align_known
+from ..batch.windows import Document
+from ..vectors.store import EntityVectors
+from .knowledge import KnownGetter, align_known
 
 
 @dataclass(frozen=True)
