@@ -10,6 +10,7 @@ from typing import Any
 import typer.main
 
 from spacy_luke.cli import app
+from spacy_luke.cli.examples import EXAMPLES
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 INTRODUCTION = """# Commands
@@ -44,6 +45,7 @@ def draw_command(name: str, command: Any) -> list[str]:
     for option in options:
         names = ", ".join(f"`{x}`" for x in [*option.opts, *option.secondary_opts])
         rows.append(f"| {names} | {shown(option.default)} | {cell(option.help)} |")
+    lines.append(f"```bash\n{EXAMPLES[name]}\n```")
     return [*lines, "\n".join(["| | default | |", "| --- | --- | --- |", *rows])]
 
 

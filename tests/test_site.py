@@ -61,6 +61,16 @@ def test_nothing_comes_from_the_network(hooks, tag):
     hooks.on_post_page('<script src="assets/a.js"></script><a href="https://spacy.io">', page("index.md"), None)
 
 
+def test_the_form_stands_in_the_page(hooks):
+    """Rules and script, of which nothing ends the element that they stand in."""
+    html = hooks.on_page_content(f"<p>a</p>{hooks.FORM}", page("howto/init-config.md"), None, None)
+    assert html.startswith('<p>a</p><div id="quickstart"></div><script>const RULES = {')
+    assert html.count("</script>") == 1
+    assert "</" not in html.split("<script>")[1].removesuffix("</script>")
+    assert hooks.FORM in (SITE.parent / "howto" / "init-config.md").read_text(encoding="utf8")
+    assert hooks.on_page_content("<p>a</p>", page("index.md"), None, None) == "<p>a</p>"
+
+
 @pytest.mark.parametrize(
     ("text", "names", "wanted"),
     [

@@ -8,7 +8,8 @@ ROOT = Path(spacy_luke.__file__).parent
 # A part may import parts of lower rows; parts of one row never import each other.
 ROWS = [
     ["cli", "api"],
-    ["pipelines"],
+    ["reports"],
+    ["pipelines", "quickstart"],
     ["pages"],
     ["components", "readers", "scorers", "training", "pretraining"],
     ["architectures"],
@@ -30,7 +31,9 @@ RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 ROOMS = {
     "spacy": [
         "cli",
+        "reports",
         "pipelines",
+        "quickstart",
         "pages",
         "components",
         "readers",
@@ -44,7 +47,16 @@ ROOMS = {
         "corpus.from_docs",
         "pretraining.registry",
     ],
-    "thinc": ["cli", "components", "training", "pretraining.registry", "architectures", "encoders", "bridge"],
+    "thinc": [
+        "cli",
+        "quickstart",
+        "components",
+        "training",
+        "pretraining.registry",
+        "architectures",
+        "encoders",
+        "bridge",
+    ],
     "torch": [
         "components",
         "training",
@@ -56,6 +68,7 @@ ROOMS = {
         "model",
         "graph",
     ],
+    "resvg_py": ["reports"],
     "marisa_trie": ["aliases"],
     "pykeen": ["graph"],
     "ray": ["corpus"],

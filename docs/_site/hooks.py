@@ -24,6 +24,7 @@ MADE = {
 ORIGINS = {page: origin for origin, page in MADE.items()}
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 OUTSIDE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(?:https?:)?//[^>]*>""")
+FORM = "<!-- the form of init-config -->"
 
 
 def on_config(config: Any) -> None:
@@ -66,3 +67,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def on_post_page(output: str, page: Any, config: Any) -> None:
     if found := OUTSIDE.search(output):
         raise PluginError(f"{page.file.src_uri} takes something from the network: {found[0]}")
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """The form that writes what `spacy luke init-config` writes: the rules and the script stand in the page."""
+    if FORM not in html:
+        return html
+    rules = (ROOT / "spacy_luke" / "quickstart" / "rules.json").read_text(encoding="utf8")
+    script = (ROOT / "docs" / "_site" / "quickstart.js").read_text(encoding="utf8")
+    if "</" in rules + script:
+        raise PluginError("The rules and the script of init-config's form stand inside <script>, and may not have </.")
+    form = f'<div id="quickstart"></div><script>const RULES = {rules};\n{script}</script>'
+    return html.replace(FORM, form)

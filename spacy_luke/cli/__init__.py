@@ -20,21 +20,28 @@ from .corpus import corpus_command
 from .embed_entities import embed_entities_cli
 from .errors import with_one_message
 from .evaluate import evaluate_cli
+from .examples import EXAMPLES
 from .export import export_cli
+from .info import info_cli
+from .init_config import init_config_cli
 from .pretrain import pretrain_cli
 from .pretrain_ernie import pretrain_ernie_cli
 from .probe import probe_cli
 from .quantize import quantize_cli
 from .starter_kb import starter_kb_cli
+from .terminal import begin
 from .train import train_cli
 from .train_kge import train_kge_cli
 from .tune import tune_cli
 
 app = typer.Typer(name="luke", help="LUKE and its relatives: data, checkpoints, pipelines.", no_args_is_help=True)
+app.callback()(begin)
 OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}  # of any setting of the config
 # name, function, the first line of an error
 COMMANDS = (
+    ("info", info_cli, "Nothing can be said."),
     ("corpus", corpus_command, "Nothing was written."),
+    ("init-config", init_config_cli, "No config was written."),
     ("convert", convert_cli, "Nothing was written."),
     ("export", export_cli, "Nothing was written."),
     ("train", train_cli, "Training stopped."),
@@ -60,6 +67,7 @@ COMMANDS = (
 )
 for name, function, failed in COMMANDS:
     settings = OVERRIDES if "ctx" in signature(function).parameters else {}
-    app.command(name, context_settings=settings)(with_one_message(function, failed=failed))
+    command = with_one_message(function, failed=failed)
+    app.command(name, context_settings=settings, epilog=f"Example: {EXAMPLES[name]}")(command)
 
 spacy_app.add_typer(app, name="luke")

@@ -15,6 +15,7 @@ from ..pages.style import one_line, probability, save_page
 from ..pages.terminal import draw_table, terminal_width
 from ..pipelines.annotation import annotate_file, pipeline_name
 from ..stores.plain_text import read_text
+from .terminal import show_heading
 
 
 def annotate_cli(
@@ -33,7 +34,7 @@ def annotate_cli(
     nlp = spacy.load(pipeline)
     found = annotate_file(nlp, text, questions=question, queries=query, component=component)
     judged = None if answers is None else answers.judge(found)
-    msg.divider(f"{text}: {', '.join(found.counts())}")
+    show_heading(f"{text}: {', '.join(found.counts())}")
     _print_tables(found, judged, rows)
     if judged is not None:
         typer.echo(f"\nBy what is true of it ({key}):")

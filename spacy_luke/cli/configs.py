@@ -1,9 +1,11 @@
 """What the commands that train share: reading a config, and finding misspelt settings."""
 
+import difflib
 import re
 from pathlib import Path
 from typing import Any
 
+import typer
 from pydantic import BaseModel
 from spacy.cli._util import import_code, parse_config_overrides
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
@@ -24,9 +26,15 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 }
 
 
-def read_config(path: Path, arguments: list[str], *, code: Path | None, interpolate: bool = True) -> Config:
+def read_config(path: Path, ctx: typer.Context, *, code: Path | None, interpolate: bool = True) -> Config:
     """A config with overrides as in `spacy train`. code: a Python file with registered functions."""
-    overrides = parse_config_overrides(arguments)
+    try:
+        overrides = parse_config_overrides(ctx.args)
+    except Exception as error:  # an option that is none, nor the override of a setting: those have a dot
+        if name := getattr(error, "option_name", None):
+            options = [option for parameter in ctx.command.params for option in parameter.opts]
+            error.possibilities = difflib.get_close_matches(name, options)  # type: ignore[attr-defined]
+        raise
     if code is not None:
         import_code(code)
     _check_size(path)

@@ -7,12 +7,18 @@ import srsly
 import typer
 from wasabi import msg
 
+from ..pages.style import save_page
 from ..pipelines.evaluation import evaluate
 from ..pipelines.gold import Given
 from ..pipelines.score_tables import reliability_rows
+from ..reports.logs import read_log
+from ..reports.page import draw_page, pictures_of
+from ..reports.pictures import save_pictures
+from ..reports.report import make_report
 from ..stores.atomic import write_atomically
 from .errors import use_gpu
 from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
+from .terminal import show_heading, show_table
 
 
 def evaluate_cli(
@@ -26,24 +32,44 @@ def evaluate_cli(
     output: Path | None = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
     component: str | None = typer.Option(None, help="Score this component only"),
     rows: int = typer.Option(50, min=0, help="Most labels of a table here; the JSON file has all"),
+    html: Path | None = typer.Option(
+        None, "--html", help="Report as one HTML file: intervals, confusion, thresholds, calibration, errors"
+    ),
+    against: str | None = typer.Option(None, help="Report: folder or name of a second pipeline, to be compared"),
+    log: Path | None = typer.Option(
+        None, exists=True, dir_okay=False, help="Report: log of the training (output_file of [training.logger])"
+    ),
+    pictures: Path | None = typer.Option(None, help="Report: folder for its charts as SVG and PNG"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Score every LUKE component on gold documents, as its task's official script counts. Questions are always given;
     everything else is found by the pipeline itself, unless an option gives it."""
+    asked = {"--against": against, "--log": log, "--pictures": pictures}
+    if useless := [name for name, value in asked.items() if value is not None and html is None]:
+        raise ValueError(f"{useless[0]} is of the report: give --html REPORT.html too.")
     use_gpu(gpu_id)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
     found = evaluate(spacy.load(pipeline), data, given=given, component=component, progress=True)
-    msg.divider(f"{data}: {found.documents:,} documents, {found.words:,} words")
+    show_heading(f"{data}: {found.documents:,} documents, {found.words:,} words")
     for one in found.components:
         if not one.table.totals:
             msg.warn(f"'{one.name}' is not scored: {data} has {one.missing}.")
             continue
         msg.text(f"\n{one.name}")
-        header = one.table.header
-        msg.table(one.table.rows(rows), header=header, aligns=("l", *"r" * (len(header) - 1)), divider=True)
+        show_table(one.table.header, one.table.rows(rows))
         if one.reliability is not None and one.reliability.n:
-            header = ("score", "mean", "right", "shown")
-            msg.table(reliability_rows(one.reliability), header=header, aligns=("l", "r", "r", "r"), divider=True)
+            show_table(("score", "mean", "right", "shown"), reliability_rows(one.reliability))
+    if html is not None:
+        evaluations, names = [found], [pipeline]
+        if against is not None:
+            second = spacy.load(against)
+            evaluations.append(evaluate(second, data, given=given, component=component, progress=True))
+            names.append(against)
+        report = make_report(names, str(data), evaluations, training=None if log is None else read_log(log))
+        save_page(draw_page(report), html)
+        msg.good(f"Open {html} in a browser to see the report")
+        if pictures is not None:
+            msg.good(f"{pictures}: {len(save_pictures(pictures_of(report), pictures))} pictures")
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(output) as temporary:

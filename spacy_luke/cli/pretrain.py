@@ -22,7 +22,7 @@ def pretrain_cli(
 
     Several processes: torchrun --nproc-per-node 8 -m spacy luke pretrain ... Overrides as in `spacy train`.
     """
-    config = read_config(config_path, ctx.args, code=code)
+    config = read_config(config_path, ctx, code=code)
     trained = pretrain_luke(config, output, resume=resume, gpu_id=gpu_id)
     if trained is not None:
         for line in trained.report:

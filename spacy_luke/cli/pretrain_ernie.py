@@ -20,7 +20,7 @@ def pretrain_ernie_cli(
 ) -> None:
     """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint. Overrides as in `spacy
     train`."""
-    config = read_config(config_path, ctx.args, code=code)
+    config = read_config(config_path, ctx, code=code)
     checkpoint, source = pretrain_ernie(config, output, resume=resume, gpu_id=gpu_id, tell=msg.text)
     for line in report_counts(source.counts):
         msg.text(line)

@@ -10,6 +10,7 @@ from ..checkpoint.sources import find_source
 from ..pages.probe import render_probe
 from ..pages.style import probability, save_page
 from ..pretraining.luke.probe import Probe, Ranked
+from .terminal import show_heading, show_table
 
 
 def probe_cli(
@@ -32,6 +33,5 @@ def probe_cli(
 
 
 def _print(title: str, ranked: Ranked, number: str) -> None:
-    msg.divider(title)
-    rows = [(name, probability(value)) for name, value in ranked]
-    msg.table(rows, header=("entity", number), aligns=("l", "r"), divider=True, max_col=60)
+    show_heading(title)
+    show_table(("entity", number), [(name, probability(value)) for name, value in ranked])

@@ -8,6 +8,7 @@ from wasabi import msg
 from ..pipelines.gold import Given
 from ..pipelines.quantization import MOST_LOSS, quantize_pipeline
 from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
+from .terminal import show_table
 
 
 def quantize_cli(
@@ -34,7 +35,7 @@ def quantize_cli(
         (name, f"{before:.2f}", f"{made.after.scores[name]:.2f}", f"{made.after.scores[name] - before:+.2f}")
         for name, before in made.before.scores.items()
     ]
-    msg.table(rows, header=("score", "float", "int8", "change"), aligns=("l", "r", "r", "r"), divider=True)
+    show_table(("score", "float", "int8", "change"), rows)
     before, after = made.before.speed, made.after.speed
     msg.text(f"Words a second, in turns: {before:,.0f}, in int8 {after:,.0f} ({after / before:.2f} times)")
     if made.is_busy:

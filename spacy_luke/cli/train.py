@@ -25,7 +25,7 @@ def train_cli(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
 ) -> None:
     """Train a pipeline; --resume goes on after a kill as if it had never happened. Overrides as in `spacy train`."""
-    config = read_config(config_path, ctx.args, code=code, interpolate=False)
+    config = read_config(config_path, ctx, code=code, interpolate=False)
     check_names(config)
     check_output(output, resume=resume, overwrite=overwrite)
     for name, corpus in config.interpolate()["corpora"].items():

@@ -8,6 +8,7 @@ from wasabi import msg
 from ..graph.settings import TransESettings
 from ..graph.train import METRICS, VECTORS, train_graph
 from ..graph.triples import Graph, read_graph
+from .terminal import show_table
 
 DEFAULT = TransESettings()
 FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
@@ -78,7 +79,7 @@ def train_kge_cli(
     reported = [split for split in ("valid", "test") if result[split]]
     if reported:
         rows = [(split, *(f"{result[split][name]:.4f}" for name in FIGURES)) for split in reported]
-        msg.table(rows, header=("", *FIGURES), aligns=("l", *"r" * len(FIGURES)))
+        show_table(("part", *FIGURES), rows)
 
 
 def _describe(graph: Graph) -> None:

@@ -6,37 +6,42 @@ from pathlib import Path
 from time import perf_counter
 
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
 from tqdm import tqdm
 
 from ..components.base import LukeComponent, find_component
 from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
+from ..scorers.items import Item
 from ..scorers.reliability import Reliability, measure_reliability
 from .gold import Given, luke_components, read_gold
-from .score_tables import Scores, ScoreTable, judge_of, make_table, missing_gold
+from .score_tables import Scores, ScoreTable, items_of, judge_of, make_table, missing_gold
 
 
 @dataclass(frozen=True)
 class ComponentScores:
     """table: has no totals where the gold lacks what the component is scored on, and `missing` then says what.
-    reliability: how often what is shown is right, by its score; None of a component without scores of its own."""
+    reliability: how often what is shown is right, by its score; None of a component without scores of its own. items:
+    all that is gold or found, where it is counted item by item."""
 
     name: str
     scores: Scores
     table: ScoreTable
     missing: str
     reliability: Reliability | None = None
+    items: Sequence[Item] = ()
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """seconds: that the pipeline took, without the scorers."""
+    """seconds: that the pipeline took, without the scorers. docs: as it annotated them."""
 
     documents: int
     words: int
     seconds: float
     components: Sequence[ComponentScores]
+    docs: Sequence[Doc] = ()
 
     @property
     def scores(self) -> Scores:
@@ -73,7 +78,7 @@ def evaluate(
     if not any(one.table.totals for one in scored):
         lacking = "".join(f"\n'{one.name}' is not scored: {data} has {one.missing}." for one in scored)
         raise ValueError(f"{data} has nothing that the components {nlp.pipe_names} could be scored on.{lacking}")
-    return Evaluation(len(examples), words, seconds, scored)
+    return Evaluation(len(examples), words, seconds, scored, [example.predicted for example in examples])
 
 
 def _choose(nlp: Language, component: str | None) -> list[LukeComponent | SoftTextCategorizer]:
@@ -103,5 +108,7 @@ def _score(chosen: Sequence[LukeComponent | SoftTextCategorizer], examples: Sequ
         reliability = None if judge is None else measure_reliability(judge(examples))
         if reliability is not None and table.totals:
             found = {**found, f"{proc.name}_reliability": reliability.to_dict()}
-        scored.append(ComponentScores(proc.name, found, table, missing_gold(proc), reliability))
+        read_items = items_of(proc)
+        items = read_items(examples) if read_items is not None and table.totals else ()
+        scored.append(ComponentScores(proc.name, found, table, missing_gold(proc), reliability, items))
     return scored

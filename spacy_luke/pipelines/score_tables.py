@@ -17,6 +17,7 @@ from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
+from ..scorers.items import ItemReader, entity_items, link_items, relation_items, type_items
 from ..scorers.linking import link_rows
 from ..scorers.reliability import Judge, Reliability, judge_entities, judge_links, judge_relations, judge_types
 
@@ -71,6 +72,17 @@ def judge_of(proc: LukeComponent | SoftTextCategorizer) -> Judge | None:
     if isinstance(proc, LukeTyper):
         return judge_types
     return judge_relations if isinstance(proc, LukeRelation) else None
+
+
+def items_of(proc: LukeComponent | SoftTextCategorizer) -> ItemReader | None:
+    """Reads of predicted Docs all that is gold or found, item by item; None of one that is counted otherwise."""
+    if isinstance(proc, LukeNER):
+        return partial(entity_items, spans_key=proc.spans_key, ents=proc.set_ents)
+    if isinstance(proc, LukeLinker):
+        return partial(link_items, spans_key=proc.getter.key if isinstance(proc.getter, SpanGroupGetter) else None)
+    if isinstance(proc, LukeTyper):
+        return type_items
+    return relation_items if isinstance(proc, LukeRelation) else None
 
 
 def reliability_rows(reliability: Reliability) -> list[ScoreRow]:

@@ -87,9 +87,9 @@ def judge_entities(examples: Iterable[Example], *, spans_key: str | None = None,
             continue
         find = gold_place_finder(example)
         gold = {(*find(x.start_char, x.end_char), x.label_) for x in get_spans(gold_doc, spans_key)}
-        unknown = _unknown_places(gold_doc, find) if spans_key is None else []
+        unknown = unknown_places(gold_doc, find) if spans_key is None else []
         scores: dict[tuple[int, int, str], float] = {}
-        for span, score in zip(get_spans(doc, shown), _scores(doc, shown)):
+        for span, score in zip(get_spans(doc, shown), scores_of_spans(doc, shown)):
             a, b = span.start_char, span.end_char
             if score is not None and not any(start < b and a < end for start, end in unknown):
                 scores[a, b, span.label_] = score
@@ -156,7 +156,7 @@ def judge_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
             gold.setdefault(find(x.start_char, x.end_char), set()).add(x.kb_id_)
         if not any(ids - {""} for ids in gold.values()):
             continue
-        unknown = _unknown_places(gold_doc, find)
+        unknown = unknown_places(gold_doc, find)
         scores = {(x.start, x.end): {one.id: one.score for one in x.candidates} for x in get_linked(doc) or []}
         for span in get_spans(doc, spans_key):
             place = (span.start_char, span.end_char)
@@ -168,7 +168,7 @@ def judge_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
     return judged
 
 
-def _scores(doc: Doc, spans_key: str | None) -> Iterable[float | None]:
+def scores_of_spans(doc: Doc, spans_key: str | None) -> Iterable[float | None]:
     if spans_key is None:
         return [_score_of(span) for span in doc.ents]
     group = doc.spans[spans_key] if spans_key in doc.spans else None
@@ -181,5 +181,5 @@ def _score_of(span: Span) -> float | None:
     return found
 
 
-def _unknown_places(doc: Doc, find: Callable[[int, int], Place]) -> list[Place]:
+def unknown_places(doc: Doc, find: Callable[[int, int], Place]) -> list[Place]:
     return [find(word.idx, word.idx + len(word)) for word in doc if not word.ent_iob]

@@ -1,0 +1,180 @@
+"""`spacy luke init-config`: a config for one's own data, each line of it with its reason."""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import spacy
+import typer
+from thinc.api import prefer_gpu
+from wasabi import msg
+
+from ..components.paragraphs import ParagraphSentencizer
+from ..pipelines.gold import check_docs
+from ..quickstart.cost import Cost, estimate, is_here, measure
+from ..quickstart.data import Parts, prepare_parts
+from ..quickstart.rules import MACHINES, TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
+from ..quickstart.survey import Survey, read_docs, survey_docs
+from ..readers.conversion import FORMAT_NAMES
+from ..stores.atomic import write_atomically
+
+MOST_LABELS = 12  # of a task that are shown
+
+
+class _Answers(NamedTuple):
+    train: list[Path]
+    dev: list[Path]
+    format: str | None
+
+
+def init_config_cli(
+    output: Path = typer.Argument(..., help="The config that is written"),
+    train: list[Path] = typer.Option([], "--train", help="Gold documents: a .spacy file, or files of --format; repeat"),
+    dev: list[Path] = typer.Option([], "--dev", help="The same to score on; without: a share of the training data"),
+    format: str | None = typer.Option(None, "--format", "-f", help=f"Of other files: {', '.join(FORMAT_NAMES)}"),
+    task: list[str] = typer.Option([], "--task", "-t", help=f"{', '.join(TASKS)}; repeat. Without: all in the data"),
+    encoder: str | None = typer.Option(
+        None, "--encoder", "-e", help="small, base, large, multilingual, or the path or hub name of another"
+    ),
+    machine: str | None = typer.Option(None, "--machine", "-m", help="cpu or gpu"),
+    lang: str = typer.Option("en", "--lang", "-l", help="Language of the texts"),
+    kb: Path | None = typer.Option(None, "--kb", help="Knowledge base of the task links"),
+    spans_key: str | None = typer.Option(None, help="Group of the entities; without: where most of them are"),
+    dev_share: float = typer.Option(0.2, help="Share of the documents that becomes the dev part, without --dev"),
+    ask: bool | None = typer.Option(None, "--ask/--no-ask", help="Ask what no option says; in a terminal it does"),
+    timing: bool = typer.Option(True, "--timing/--no-timing", help="Time some steps, to say what training will take"),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace a config that is there"),
+) -> None:
+    """Write a config for your own data: it holds what differs from the defaults, each line with its reason, and trains
+    at once. What no option says is asked, in a terminal. Data that are no .spacy files, or have no dev part, are
+    written to the folder corpus beside the config."""
+    if output.exists() and not overwrite:
+        raise ValueError(f"{output} is there already: choose another name, or replace it with --overwrite.")
+    asking = sys.stdin.isatty() if ask is None else ask
+    given = _ask_data(_Answers(train, dev, format), asking)
+    parts = prepare_parts(
+        given.train,
+        given.dev,
+        output.parent / "corpus",
+        format=given.format,
+        lang=lang,
+        spans_key=spans_key,
+        share=dev_share,
+    )
+    for line in parts.made:
+        msg.good(line)
+    check_docs(parts.train, "--train")
+    check_docs(parts.dev, "--dev")
+    survey = survey_docs(
+        read_docs(parts.train, spacy.blank(lang).vocab), sentencize=ParagraphSentencizer(), spans_key=spans_key
+    )
+    _report(survey, parts)
+    wanted = _ask_rest(task, encoder, machine, tasks_of(survey.shape), asking)
+    has_vectors = kb is not None and (kb / "vectors").is_dir()
+    wanted = wanted._replace(
+        lang=lang, train=str(parts.train), dev=str(parts.dev), kb=str(kb or ""), vectors=has_vectors
+    )
+    text = draft(wanted, survey.shape)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with write_atomically(output) as temporary:
+        temporary.write_text(_head(output, wanted) + text, encoding="utf8")
+    msg.good(f"{output}: {sum('=' in line and line[0] != '#' for line in text.splitlines() if line)} settings")
+    _tell_cost(output, wanted, survey, timing)
+    _tell_next(output, wanted)
+
+
+def _ask_data(given: _Answers, asking: bool) -> _Answers:
+    if not given.train and not asking:
+        raise ValueError("Expected gold documents by --train FILE, but there are none.")
+    if given.train:
+        return given
+    train = Path(typer.prompt("Training data (a .spacy file, or another)"))
+    dev = typer.prompt("Dev data (nothing: a share of these)", default="", show_default=False)
+    format = given.format
+    if train.suffix != ".spacy" and not train.is_dir() and format is None:
+        format = typer.prompt(f"Format ({', '.join(FORMAT_NAMES)})", default="jsonl")
+    return _Answers([train], [Path(dev)] if dev else [], format)
+
+
+def _ask_rest(
+    tasks: list[str], encoder: str | None, machine: str | None, found: tuple[Task, ...], asking: bool
+) -> Wanted:
+    if not tasks and asking:
+        said = typer.prompt(f"Tasks ({', '.join(TASKS)})", default=",".join(found))
+        tasks = said.replace(",", " ").split()
+    tasks = [name for some in tasks for name in some.split(",")]
+    if unknown := [name for name in tasks if name not in TASKS]:
+        raise ValueError(f"A task is one of {', '.join(TASKS)}, but {unknown[0]!r} is none.")
+    if encoder is None and asking:
+        for name, one in encoders().items():
+            msg.text(f"  {name}: {one['about']}")
+        encoder = typer.prompt("Encoder (one of these, or a path)", default="small")
+    if machine is None:
+        usual = "gpu" if prefer_gpu() else "cpu"
+        machine = typer.prompt(f"Machine ({', '.join(MACHINES)})", default=usual) if asking else usual
+    known = encoder is None or (encoder in encoders() and encoder != "other")
+    return Wanted(
+        tuple(name for name in TASKS if name in tasks) or found,
+        encoder=(encoder or "small") if known else "other",
+        machine=cast(str, machine),
+        weights="" if known else cast(str, encoder),
+    )
+
+
+def _report(survey: Survey, parts: Parts) -> None:
+    """What was found in the training data."""
+    shape = survey.shape
+    mean = shape.words / shape.documents
+    msg.info(
+        f"{parts.train}: {shape.documents:,} documents, {survey.sentences:,} sentences, {shape.words:,} words; "
+        f"a document has {mean:.0f}, the longest {survey.longest:,}"
+    )
+    for task, what in (("ner", "entities"), ("types", "types"), ("relations", "relations")):
+        labels = survey.labels[task]
+        if labels:
+            shown = ", ".join(f"{name} {n:,}" for name, n in labels.most_common(MOST_LABELS))
+            more = f" and {len(labels) - MOST_LABELS:,} others" if len(labels) > MOST_LABELS else ""
+            msg.text(f"{labels.total():,} {what}: {shown}{more}")
+    for n, what in (
+        (shape.longest_span, "words has the longest entity"),
+        (shape.questions, f"questions, {shape.unanswerable:,} without an answer"),
+        (shape.queries, "queries"),
+        (shape.linked, "linked mentions"),
+    ):
+        if n:
+            msg.text(f"{n:,} {what}")
+    if survey.cut:
+        msg.warn(
+            f"{survey.cut:,} entities cross the end of a sentence: luke_ner cannot find these, nor learn from them. "
+            "Look at the sentences of the data."
+        )
+
+
+def _head(output: Path, wanted: Wanted) -> str:
+    tasks = ", ".join(wanted.tasks)
+    return (
+        f"# {tasks}; encoder: {wanted.weights or wanted.encoder}; for a {wanted.machine.upper()}. Written by "
+        "`spacy luke init-config`: what differs from the defaults.\n"
+        f"# All settings: python -m spacy init fill-config {output} FULL.cfg\n\n"
+    )
+
+
+def _tell_cost(output: Path, wanted: Wanted, survey: Survey, timing: bool) -> None:
+    facts = facts_of(wanted, survey.shape)
+    weights = wanted.weights or encoders()[wanted.encoder]["weights"]
+    if wanted.machine == "gpu" and not prefer_gpu():
+        msg.info("There is no GPU here to time: `spacy luke train` says what is left after its second evaluation.")
+    elif timing and is_here(weights):
+        cost = measure(output)
+        msg.info(f"Training will take {cost}")
+    else:
+        estimated: Cost = estimate(wanted.encoder, survey.shape.words, int(facts["epochs"]))
+        msg.info(f"Training will take {estimated}")
+
+
+def _tell_next(output: Path, wanted: Wanted) -> None:
+    gpu = " --gpu-id 0" if wanted.machine == "gpu" else ""
+    folder = Path("training") / output.stem
+    typer.echo("Next:")  # not wrapped, to be copied
+    typer.echo(f"  python -m spacy luke train {output} --output {folder}{gpu}")
+    typer.echo(f"  python -m spacy luke evaluate {folder}/model-best {wanted.dev}{gpu}")

@@ -1,0 +1,43 @@
+"""What holds for all commands of `spacy luke`: --version, and no colours where nobody sees them."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+from wasabi import msg
+
+from ..pages.terminal import draw_table, terminal_width
+from ..pipelines.info import version
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"spacy-luke {version()}")
+        raise typer.Exit
+
+
+def begin(
+    asked: bool = typer.Option(False, "--version", callback=_say_version, is_eager=True, help="Say the version"),
+) -> None:
+    """LUKE and its relatives: data, checkpoints, pipelines."""
+    quieten()
+
+
+def quieten() -> None:
+    """No colours in a file or a pipe, and none where NO_COLOR is set (no-color.org); bars and animations leave these by
+    themselves."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        os.environ["ANSI_COLORS_DISABLED"] = "1"  # for printers that spaCy makes
+        msg.show_color = False
+        msg.hide_animation = True
+
+
+def show_heading(text: str) -> None:
+    """A line of its own, in bold where there are colours."""
+    typer.echo(f"\n{typer.style(text, bold=True) if msg.show_color else text}")
+
+
+def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table as wide as the terminal at most, whose first column is text and whose others are numbers."""
+    typer.echo(f"\n{draw_table(header, rows, width=terminal_width(), numbers=header[1:])}\n")

@@ -1,0 +1,108 @@
+"""Gold data of any known format as .spacy files for training: converted, and divided where there is no dev part."""
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import spacy
+
+from ..readers.conversion import FORMAT_NAMES, convert_files
+from ..readers.docbin import write_docbin
+from .survey import read_docs
+
+SUFFIX = ".spacy"
+NESTED = "sc"  # the span group of entities that lie inside or across others
+FEWEST = 5  # documents that can be divided
+
+
+class Parts(NamedTuple):
+    """train, dev: .spacy files, or folders of them; made: what was written, for the user to know."""
+
+    train: Path
+    dev: Path
+    made: tuple[str, ...] = ()
+
+
+def prepare_parts(
+    train: Sequence[Path],
+    dev: Sequence[Path],
+    folder: Path,
+    *,
+    format: str | None = None,
+    lang: str = "en",
+    spans_key: str | None = None,
+    share: float = 0.2,
+    seed: int = 0,
+) -> Parts:
+    """Files for training. What is .spacy stays where it is; all else is converted into `folder`.
+
+    train: files of one format, or one .spacy file or folder. dev: as well; none: this `share` of the training
+    documents, drawn by `seed`, and train is then what remains. format: of FORMAT_NAMES, for files that are not .spacy.
+    spans_key: the group that entities of converted files go to; None: doc.ents, or "sc" where they overlap.
+    Raises ValueError for a missing format, and for data of which no part can be taken.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"The share of the documents that become the dev part must be between 0 and 1, not {share}.")
+    files, made = [], []
+    for name, inputs in (("train", train), ("dev", dev)):
+        if not inputs:
+            continue
+        if _is_docbin(inputs):
+            files.append(inputs[0])
+            continue
+        path = folder / f"{name}{SUFFIX}"
+        counts = _convert(inputs, path, format=format, lang=lang, spans_key=spans_key)
+        made.append(f"{path}: {counts:,} documents of {', '.join(map(str, inputs))}")
+        files.append(path)
+    if dev:
+        return Parts(files[0], files[1], tuple(made))
+    paths = [folder / f"{name}{SUFFIX}" for name in ("train", "dev")]
+    if files[0].resolve() == paths[0].resolve():  # what was just converted: both parts get other names
+        paths = [folder / f"train-part{SUFFIX}", folder / f"dev-part{SUFFIX}"]
+    sizes = _divide(files[0], paths, share=share, seed=seed)
+    made.append(f"{paths[0]} and {paths[1]}: {sizes[0]:,} and {sizes[1]:,} documents of {files[0]}, drawn at random")
+    return Parts(paths[0], paths[1], tuple(made))
+
+
+def _is_docbin(inputs: Sequence[Path]) -> bool:
+    found = [path.suffix == SUFFIX or path.is_dir() for path in inputs]
+    if any(found) and len(inputs) > 1:
+        raise ValueError(f"Expected one {SUFFIX} file or folder, but there are {len(inputs)}: put them into a folder.")
+    return any(found)
+
+
+def _convert(inputs: Sequence[Path], path: Path, *, format: str | None, lang: str, spans_key: str | None) -> int:
+    """RETURNS: the number of documents. Entities that overlap go to the group NESTED."""
+    if format is None:
+        raise ValueError(f"{inputs[0]} is no {SUFFIX} file, so say by --format what it is: {', '.join(FORMAT_NAMES)}.")
+
+    def convert(key: str | None) -> int:
+        return convert_files(inputs, path, format=format or "", lang=lang, spans_key=key).counts["documents"]
+
+    try:
+        return convert(spans_key)
+    except ValueError as error:
+        if spans_key is not None:
+            raise
+        return _nested_instead(convert, error)
+
+
+def _nested_instead(convert: Callable[[str | None], int], first: ValueError) -> int:
+    """Whether the entities overlap is seen by that a span group can hold them; other errors are as before."""
+    try:
+        return convert(NESTED)
+    except ValueError:
+        raise first from None
+
+
+def _divide(source: Path, paths: Sequence[Path], *, share: float, seed: int) -> tuple[int, int]:
+    """Write the documents to train and dev, each in the order of the file. RETURNS: how many of each."""
+    vocab = spacy.blank("xx").vocab
+    total = sum(1 for _ in read_docs(source, vocab))
+    if total < FEWEST:
+        raise ValueError(f"{source} has {total} documents, too few to take a dev part from: give one by --dev.")
+    chosen = set(random.Random(seed).sample(range(total), min(max(round(total * share), 1), total - 1)))
+    for path, wanted in zip(paths, (False, True), strict=True):
+        write_docbin((doc for i, doc in enumerate(read_docs(source, vocab)) if (i in chosen) == wanted), path)
+    return total - len(chosen), len(chosen)

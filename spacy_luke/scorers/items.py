@@ -1,0 +1,148 @@
+"""Everything that is gold or found, item by item: what reports count, and what they show of it.
+
+An item is a label at a place (an entity, a type of a mention, a link) or at a pair of places (a relation), counted as
+the scorers count: what the gold says nothing about is left out.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+from spacy.training import Example
+
+from ..annotations import (
+    ENTITIES,
+    LINKS,
+    NIL,
+    RELATIONS_TASK,
+    TYPES,
+    TYPES_TASK,
+    get_linked,
+    get_pair_rows,
+    get_relation_rows,
+    get_scope,
+    register_extensions,
+    scored_spans,
+)
+from .counts import get_spans
+from .places import Place, gold_place_finder
+from .reliability import scores_of_spans, unknown_places
+
+Places = tuple[Place, ...]
+
+
+class Item(NamedTuple):
+    """A label at one or two places, characters of the predicted text of document number `doc`. score: of what is found,
+    None where it has none."""
+
+    doc: int
+    places: Places
+    label: str
+    gold: bool
+    found: bool
+    score: float | None = None
+
+
+ItemReader = Callable[[Iterable[Example]], list[Item]]
+
+
+def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, ents: bool = False) -> list[Item]:
+    """Of doc.ents, or of doc.spans[spans_key]. ents: predictions are doc.ents also where gold is in a group."""
+    items: list[Item] = []
+    shown = None if ents else spans_key
+    for i, example in enumerate(examples):
+        gold_doc, doc = example.reference, example.predicted
+        if not (gold_doc.has_annotation("ENT_IOB") if spans_key is None else spans_key in gold_doc.spans):
+            continue
+        find = gold_place_finder(example)
+        gold = {(*find(x.start_char, x.end_char), x.label_) for x in get_spans(gold_doc, spans_key)}
+        unknown = unknown_places(gold_doc, find) if spans_key is None else []
+        scores = {
+            (x.start_char, x.end_char, x.label_): score
+            for x, score in zip_longest(get_spans(doc, shown), scores_of_spans(doc, shown))
+            if not any(start < x.end_char and x.start_char < end for start, end in unknown)
+        }
+        right, known = scored_spans(get_scope(gold_doc, ENTITIES), gold, set(scores), nested=shown is not None)
+        items += [
+            Item(i, ((a, b),), label, (a, b, label) in right, (a, b, label) in known, scores.get((a, b, label)))
+            for a, b, label in sorted(right | known)
+        ]
+    return items
+
+
+def type_items(examples: Iterable[Example]) -> list[Item]:
+    """Of the mentions of the gold doc.spans["luke_types"]."""
+    register_extensions()
+    items: list[Item] = []
+    for i, example in enumerate(examples):
+        if TYPES not in example.reference.spans:
+            continue
+        find = gold_place_finder(example)
+        gold: dict[Place, set[str]] = {}
+        for span in example.reference.spans[TYPES]:
+            gold.setdefault(find(span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
+        scope = get_scope(example.reference, TYPES_TASK)
+        for place, labels in sorted(gold.items()):
+            if scope.is_open(labels):
+                continue
+            span = example.predicted.char_span(*place)
+            types: dict[str, float] = {} if span is None else span._.luke_types or {}
+            items += _labelled(i, (place,), *scope.scored(labels, set(types)), types)
+    return items
+
+
+def relation_items(examples: Iterable[Example]) -> list[Item]:
+    """Of all pairs, or of those that the gold gives."""
+    items: list[Item] = []
+    for i, example in enumerate(examples):
+        rows, given = get_relation_rows(example.reference), get_pair_rows(example.reference)
+        if rows is None:
+            continue
+        find = gold_place_finder(example)
+        gold: dict[Places, set[str]] = {}
+        for row in rows:
+            gold.setdefault((find(*row[:2]), find(*row[2:4])), set()).add(row.label)
+        pairs = None if given is None else {(find(a, b), find(c, d)) for a, b, c, d in given}
+        found: dict[Places, dict[str, float]] = {}
+        for a, b, c, d, label, score in get_relation_rows(example.predicted) or []:
+            if pairs is None or ((a, b), (c, d)) in pairs:
+                found.setdefault(((a, b), (c, d)), {})[label] = score
+        scope = get_scope(example.reference, RELATIONS_TASK)
+        for pair in sorted(gold.keys() | found.keys()):
+            scores = found.get(pair, {})
+            items += _labelled(i, pair, *scope.scored(gold.get(pair, set()), set(scores)), scores)
+    return items
+
+
+def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> list[Item]:
+    """Of mentions whose entity the gold says, NIL apart; the label is the entity's id."""
+    items: list[Item] = []
+    for i, example in enumerate(examples):
+        gold_doc, doc = example.reference, example.predicted
+        key = LINKS if LINKS in gold_doc.spans else None
+        if key is None and not gold_doc.has_annotation("ENT_IOB"):
+            continue
+        find = gold_place_finder(example)
+        gold: dict[Place, set[str]] = {}
+        for x in get_spans(gold_doc, key):
+            gold.setdefault(find(x.start_char, x.end_char), set()).add(x.kb_id_)
+        unknown = unknown_places(gold_doc, find)
+        scores = {(x.start, x.end): {one.id: one.score for one in x.candidates} for x in get_linked(doc) or []}
+        found: dict[Place, dict[str, float | None]] = {}
+        for span in get_spans(doc, spans_key):
+            place = (span.start_char, span.end_char)
+            if span.kb_id_ in ("", NIL) or gold.get(place) == {""}:
+                continue
+            if place in gold or not any(start < place[1] and place[0] < end for start, end in unknown):
+                found.setdefault(place, {})[span.kb_id_] = scores.get(place, {}).get(span.kb_id_)
+        for place in sorted(gold.keys() | found.keys()):
+            labels = gold.get(place, set()) - {"", NIL}
+            items += _labelled(i, (place,), labels, set(found.get(place, {})), found.get(place, {}))
+    return items
+
+
+def _labelled(
+    doc: int, places: Places, gold: set[str], found: set[str], scores: dict[str, float] | dict[str, float | None]
+) -> Iterator[Item]:
+    for label in sorted(gold | found):
+        yield Item(doc, places, label, label in gold, label in found, scores.get(label))

@@ -1,0 +1,55 @@
+"""`spacy luke info`: what is here, and what a pipeline is made of."""
+
+import json
+
+import spacy
+import torch
+from spacy.cli._util import app as spacy_app
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.bridge.machine import describe_machine
+from spacy_luke.pipelines.info import parts_of, version
+from tests.pipelines import make_pipeline
+
+
+def run(*words):
+    result = CliRunner().invoke(spacy_app, ["luke", "info", *map(str, words)])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+def test_versions_and_machine():
+    found = json.loads(run("--json"))
+    assert found["versions"]["spacy-luke"] == version()
+    assert found["versions"]["spacy"] == spacy.__version__
+    assert {"chip", "GPU", "int8"} <= set(found["machine"])
+    assert found.keys() == {"versions", "machine"}
+    assert sum(what.startswith("auto: ") for what, _ in describe_machine()) == 1
+
+
+def test_pipeline(tmp_path):
+    nlp = make_pipeline("luke_ner", "luke_relation")
+    nlp.meta["performance"] = {"ents_f": 0.5, "speed": 3.0, "ents_per_type": {"A": {"f": 1.0}}, "dev": {"qa_f": 0.25}}
+    nlp.to_disk(tmp_path / "pipeline")
+    (tmp_path / "pipeline" / "README.md").write_text("# A card")
+    found = json.loads(run(tmp_path / "pipeline", "--json"))
+    assert found["pipeline"]["scores"] == "ents_f 0.500, dev.qa_f 0.250"
+    assert found["pipeline"]["card"].endswith("README.md")
+    names = [part["name"] for part in found["components"]]
+    assert names == ["sentencizer", "luke_encoder", "luke_ner", "luke_relation"]
+    ner = found["components"][2]
+    assert (ner["finds"], ner["settings"]) == ("LOC, PER", "overlap=32, max_span_words=3")
+    digests = [digest for part in found["components"] for digest in part["digest"].split()]
+    assert len(set(digests)) == len(digests) == 3  # an encoder, which is shared, and two heads
+    assert "luke_relation" in run(tmp_path / "pipeline")
+
+
+def test_digests_follow_the_weights():
+    nlp = make_pipeline("luke_ner")
+    before = {part.name: part.digest for part in parts_of(nlp)}
+    parameter = next(nlp.get_pipe("luke_ner").model.shims[0].module.parameters())
+    with torch.no_grad():
+        parameter.add_(1)
+    after = {part.name: part.digest for part in parts_of(nlp)}
+    assert [name for name in before if before[name] != after[name]] == ["luke_ner"]

@@ -1,0 +1,198 @@
+"""`spacy luke init-config`: for every task and shape of data a config that trains at once, by both commands."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli._util import app as spacy_app
+from spacy.tokens import Doc, Span
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.annotations import set_pairs, set_queries, set_questions, set_relations
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.kb.build import build_kb
+from spacy_luke.quickstart import cost
+from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.vectors.build import build_vectors
+from tests.tiny import make_checkpoint
+
+WORDS = "Ada Lovelace lived in Accra . She left Accra for the University of Lagos .".split()
+STARTS = [i in (0, 6) for i in range(len(WORDS))]
+PLACES = [(0, 2, "PER"), (4, 5, "LOC"), (7, 8, "LOC"), (10, 13, "ORG")]
+
+
+def make(vocab, *what, times=1):
+    doc = Doc(vocab, words=WORDS * times, sent_starts=STARTS * times)
+    spans = [
+        Span(doc, start + i * len(WORDS), end + i * len(WORDS), label, kb_id="Ghana" if "linked" in what else "")
+        for i in range(times)
+        for start, end, label in PLACES
+    ]
+    if "nested" in what:
+        doc.spans["inner"] = [*spans, Span(doc, 12, 13, "LOC")]
+    elif "long" in what:
+        doc.set_ents([Span(doc, 6, 15, "WORK"), *spans[:2]])
+    elif "mentions" in what or "linked" in what or "relations" in what or "types" in what:
+        doc.set_ents(spans)
+    if "types" in what:
+        doc.spans["luke_types"] = [Span(doc, s.start, s.end, s.label_.lower()) for s in spans]
+    if "relations" in what or "crossing" in what:
+        last = 3 if "crossing" in what else 1
+        set_relations(doc, [(spans[0], spans[last], "near"), (spans[0], spans[1], "lives_in")])
+    if "pairs" in what:
+        set_pairs(doc, [(spans[0], spans[1]), (spans[1], spans[0])])
+    answer = [(spans[1].start_char, spans[1].end_char)]
+    if "questions" in what:
+        set_questions(doc, [{"question": "Where?", "answers": answer}, {"question": "Why?", "answers": []}])
+    if "queries" in what:
+        candidates = [(span.start_char, span.end_char) for span in spans]
+        set_queries(doc, [{"query": "@placeholder is far.", "candidates": candidates, "answers": answer}])
+    return doc
+
+
+# gold, copies of the text in a document, tasks, what the config must have
+SHAPES = {
+    "flat": (("mentions",), 1, ("ner",), {"mixed_lengths"}),
+    "nested": (("nested",), 1, ("ner",), {'spans_key = "inner"'}),
+    "long documents": (("mentions",), 60, ("ner",), set()),
+    "long entities": (("long",), 1, ("ner",), {"max_span_pieces = 24", "has 9 words"}),
+    "types": (("types",), 1, ("types",), {"luke_mentions"}),
+    "entities and types": (("types",), 1, ("ner", "types"), {"luke_encoder"}),
+    "relations": (("relations",), 1, ("relations",), {"entities = true", "same_sentence"}),
+    "pairs": (("relations", "pairs"), 1, ("relations",), {"pairs = true"}),
+    "crossing": (("relations", "crossing"), 1, ("ner", "relations"), set()),
+    "nested relations": (("nested", "crossing"), 1, ("ner", "relations"), {'"key":"inner"'}),
+    "questions": (("questions",), 1, ("questions",), {"no_answer_threshold"}),
+    "queries": (("mentions", "queries"), 1, ("cloze",), {"luke_cloze"}),
+    "all": (("types", "relations", "questions", "queries"), 1, None, {"luke_encoder", "weight = 0.1"}),
+    "links": (("linked",), 1, ("links",), {"EntityLinker.v2", "context = false"}),
+    "links by vectors": (("linked",), 1, ("links",), {"links = true"}),
+}
+
+
+def run(*arguments, code=0, **settings):
+    result = CliRunner().invoke(spacy_app, [str(argument) for argument in arguments], **settings)
+    assert result.exit_code == code, (result.output, result.exception)
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("init_config")
+    write_huggingface(make_checkpoint(max_positions=300), folder / "tiny")
+    entities = "".join(f'{{"id": "{x}", "names": ["{x}", "Accra", "Ada Lovelace"]}}\n' for x in ("Ghana", "Japan"))
+    (folder / "entities.jsonl").write_text(entities)
+    for name in ("links", "links by vectors"):
+        build_kb([folder / "entities.jsonl"], folder / name)
+    noise = np.random.default_rng(1).normal(size=(2, 12)).astype("float32")
+    build_vectors(noise, folder / "links by vectors" / "vectors", names=["Ghana", "Japan"])
+    vocab = spacy.blank("en").vocab
+    for name, (gold, times, _, _) in SHAPES.items():
+        write_docbin([make(vocab, *gold, times=times) for _ in range(3)], folder / f"{name}.spacy")
+    return folder
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.luke_(ner|linker).. [0-9]+ of [0-9]+ gold:UserWarning"
+)  # tiny tokenizer, tiny knowledge base
+@pytest.mark.parametrize("name", SHAPES)
+def test_trains_at_once(folder, tmp_path, name):
+    """What is written is filled by spaCy, names no setting that is none, and both commands train it."""
+    _, _, tasks, expected = SHAPES[name]
+    path, data = tmp_path / "config.cfg", folder / f"{name}.spacy"
+    arguments = ["--train", data, "--dev", data, "--encoder", folder / "tiny", "--no-timing"]
+    arguments += [x for task in tasks or () for x in ("--task", task)]
+    if name.startswith("links"):
+        arguments += ["--kb", folder / name]
+    said = run("luke", "init-config", path, *arguments)
+    assert "3 documents" in said
+    text = path.read_text()
+    assert [part for part in expected if part not in text] == []
+    few = ["--training.max_steps", 1, "--training.eval_frequency", 1]
+    run("luke", "train", path, "--output", tmp_path / "ours", *few)
+    nlp = spacy.load(tmp_path / "ours" / "model-last")
+    assert nlp.pipe_names == load_config(path)["nlp"]["pipeline"]
+    if name in ("flat", "all", "links"):  # one way to read a config: some of them suffice
+        run("train", path, "--output", tmp_path / "spacy", *few)
+        assert spacy.load(tmp_path / "spacy" / "model-last").pipe_names == nlp.pipe_names
+
+
+def test_it_says_what_is_in_the_data(folder, tmp_path):
+    data = folder / "all.spacy"
+    arguments = ("--train", data, "--dev", data, "--encoder", folder / "tiny", "--no-timing")
+    said = run("luke", "init-config", tmp_path / "config.cfg", *arguments)
+    for part in (
+        "3 documents, 6 sentences, 45 words; a document has 15, the longest 15",
+        "12 entities: LOC 6, PER 3, ORG 3",
+        "12 types: loc 6",
+        "6 relations: near 3, lives_in 3",
+        "6 questions, 3 without an answer",
+        "an estimate",
+        f"python -m spacy luke train {tmp_path}/config.cfg --output training/config",
+    ):
+        assert part in said, part
+
+
+def test_it_asks(folder, tmp_path):
+    path = tmp_path / "config.cfg"
+    given = "\n".join([str(folder / "all.spacy"), str(folder / "all.spacy"), "ner,types", "base", "gpu"]) + "\n"
+    said = run("luke", "init-config", path, "--ask", "--no-timing", input=given)
+    assert "Tasks (ner, types, relations, questions, cloze, links) [ner,types,relations,questions,cloze]" in said
+    assert "There is no GPU here to time" in said
+    config = load_config(path)
+    assert config["paths"]["weights"] == "studio-ousia/luke-base"
+    assert config["training"]["gpu_allocator"] == "pytorch"
+    assert config["nlp"]["pipeline"] == ["sentencizer", "luke_encoder", "luke_ner", "luke_typer"]
+
+
+def test_of_json_lines_without_a_dev_part(tmp_path):
+    line = {"text": "Ada left.", "entities": [{"start": 0, "end": 3, "label": "PER"}]}
+    (tmp_path / "data.jsonl").write_text((json.dumps(line) + "\n") * 10)
+    arguments = ("--train", tmp_path / "data.jsonl", "-f", "jsonl", "--encoder", "no-timing", "--no-timing")
+    said = run("luke", "init-config", tmp_path / "config.cfg", *arguments, "--dev-share", 0.3)
+    assert "7 and 3 documents" in said
+    assert load_config(tmp_path / "config.cfg")["paths"]["train"] == str(tmp_path / "corpus" / "train-part.spacy")
+
+
+def test_steps_are_timed(folder, tmp_path, monkeypatch):
+    """As many as there are, up to five, and all evaluations."""
+    data = folder / "flat.spacy"
+    monkeypatch.setattr(cost, "in_words", "{:.0f} seconds".format)
+    said = run("luke", "init-config", tmp_path / "c.cfg", "--train", data, "--dev", data, "-e", folder / "tiny")
+    found = re.search(
+        r"Training will take about (\d+) seconds on this machine: (\d+) steps, by 5 that were timed", said
+    )
+    assert found
+    assert load_config(tmp_path / "c.cfg")["training"]["max_epochs"] == 20
+    assert int(found[2]) >= 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Expected gold documents by --train FILE"),
+        (("--train", "flat.spacy", "--dev", "gone.spacy"), "--dev is .*gone.spacy, which does not exist"),
+        (("--train", "flat.spacy", "--dev", "flat.spacy", "--task", "nerr"), "A task is one of ner, .*'nerr' is none"),
+        (("--train", "flat.spacy", "--dev", "flat.spacy", "--task", "types"), "they have: ner"),
+    ],
+)
+def test_faults(folder, tmp_path, arguments, message):
+    given = [folder / x if x.endswith(".spacy") else x for x in arguments]
+    said = run("luke", "init-config", tmp_path / "config.cfg", *given, code=1)
+    assert re.search(message, said), said
+    assert not (tmp_path / "config.cfg").exists()
+
+
+def test_a_config_that_is_there_stays(folder, tmp_path):
+    path = tmp_path / "config.cfg"
+    path.write_text("mine")
+    data = folder / "flat.spacy"
+    arguments = ("luke", "init-config", path, "--train", data, "--dev", data, "--no-timing")
+    assert "replace it with --overwrite" in run(*arguments, code=1)
+    assert path.read_text() == "mine"
+    run(*arguments, "--overwrite")
+    assert "[paths]" in path.read_text()
