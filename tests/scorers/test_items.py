@@ -11,7 +11,7 @@ from spacy_luke.annotations import register_extensions, set_pairs, set_relations
 from spacy_luke.scorers.entity_types import score_types
 from spacy_luke.scorers.items import entity_items, link_items, relation_items, type_items
 from spacy_luke.scorers.linking import score_links
-from spacy_luke.scorers.ner import score_entities
+from spacy_luke.scorers.ner import score_ner
 from spacy_luke.scorers.relations import score_relations
 
 VOCAB = spacy.blank("en").vocab
@@ -57,7 +57,7 @@ def test_entities(seed):
     for key, name in ((None, "ents_f"), ("sc", "spans_sc_f")):
         items = entity_items(some, spans_key=key)
         assert nothing_twice(items)
-        assert f_score(items) == pytest.approx(score_entities(some, spans_key=key)[name])
+        assert f_score(items) == pytest.approx(score_ner(some, spans_key=key)[name])
 
 
 @pytest.mark.parametrize("seed", range(5))
