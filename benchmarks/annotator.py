@@ -10,7 +10,6 @@ process of its own; what both find, all places of all names, is compared first. 
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -22,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
-from measuring import mb, memory
+from measuring import data_parser, mb, memory, write_report
 
-RESULTS = Path(__file__).parent / "results"
 DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 
 
@@ -44,16 +42,11 @@ def main() -> None:
     found = [rows[system].pop("found") for system in ("entity_annotator", "phrase_matcher")]
     same = f"{len(set(map(tuple, found[0])) & set(map(tuple, found[1]))):,} of {len(found[0]):,} and {len(found[1]):,}"
     result = {**describe_machine(), "names": options.names, "same": same, "rows": rows}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "annotator.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-    (RESULTS / "annotator.md").write_text(make_report(result), encoding="utf8")
-    print(make_report(result))
+    write_report("annotator", result, make_report(result))
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser = data_parser(__doc__)
     parser.add_argument("--names", type=int, default=2_000_000)
     parser.add_argument("--words", type=int, default=200_000, help="words of text to annotate")
     parser.add_argument("--folder", type=Path, help="where the parts hand over their files")

@@ -15,14 +15,13 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from machine import describe_machine
+from measuring import data_parser, write_report
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
-RESULTS = Path(__file__).parent / "results"
 SIZES = {
     "base": {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "intermediate_size": 3072},
     "smoke": {"hidden_size": 48, "num_layers": 4, "num_heads": 4, "intermediate_size": 96},
@@ -30,19 +29,14 @@ SIZES = {
 
 
 def main() -> None:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets and vocabularies")
+    parser = data_parser(__doc__)
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=5, help="timed rounds; the median counts")
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     result = measure(options)
     name = "ernie_speed_smoke" if options.smoke else "ernie_speed"
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-    (RESULTS / f"{name}.md").write_text(report(result), encoding="utf8")
-    print(report(result))
+    write_report(name, result, report(result))
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
+from measuring import data_parser, write_report
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
-RESULTS = Path(__file__).parent / "results"
 SIZE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
 ENTITIES_PER_WORD = 0.12  # as in CoNLL-2003; a random head would find entities everywhere
 
@@ -48,17 +48,12 @@ def main() -> None:
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
         print(rows[-1], flush=True)
-    RESULTS.mkdir(exist_ok=True)
     result = {**describe_machine(), "size": SIZE, "context": options.context, "rows": rows}
-    (RESULTS / "growth.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-    (RESULTS / "growth.md").write_text(make_report(result), encoding="utf8")
-    print(make_report(result))
+    write_report("growth", result, make_report(result))
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets and vocabularies")
+    parser = data_parser(__doc__)
     parser.add_argument("--words", nargs="+", type=int, default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--context", choices=("document", "sentence"), default="document")
     parser.add_argument("--one", type=int, help="measure one length in this process and print it")

@@ -10,7 +10,6 @@ import argparse
 import copy
 import json
 import logging
-import os
 import statistics
 import tempfile
 import time
@@ -23,6 +22,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from machine import describe_machine
+from measuring import data_parser
 from torch import nn
 
 from spacy_luke.model.int8 import QuantizedLinear, has_exact_operator, quantize_rows
@@ -57,9 +57,7 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser = data_parser(__doc__)
     parser.add_argument("--documents", type=int, default=12, help="of CoNLL's test file")
     parser.add_argument("--slow-documents", type=int, default=2, help="for attention full")
     parser.add_argument("--repeats", type=int, default=9, help="timed rounds; the median counts")

@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 from kb_report import make_report
 from machine import describe_machine
-from measuring import forget, mb, memory, timed
+from measuring import forget, mb, memory, timed, write_report
 
-RESULTS = Path(__file__).parent / "results"
 SIZES = (0.1, 0.3, 1.0)  # of --entities
 ASKED, REPEATS, SHARED = 20_000, 3, 20
 FIRST = "a e i o u an el or is am".split()
@@ -60,10 +59,7 @@ def main() -> None:
             check_answers(rows, size)
     load = "{:.1f}, {:.1f}, {:.1f}".format(*os.getloadavg())
     result = {**describe_machine(), "load": load, "sizes": sizes, "asked": ASKED, "measured": rows}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "kb.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-    (RESULTS / "kb.md").write_text(make_report(result), encoding="utf8")
-    print(make_report(result))
+    write_report("kb", result, make_report(result))
 
 
 def read_options() -> argparse.Namespace:

@@ -10,9 +10,7 @@ the test triples are scored once, with the epoch of the best validation MRR. For
 Linux only (memory).
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import tarfile
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
-from measuring import memory
+from measuring import data_parser, memory
 
 RESULTS = Path(__file__).parent / "results"
 CODEX = "codex/triples/codex-{}/{}.txt"
@@ -70,9 +68,7 @@ TABLES_IN_MEMORY = 5  # what a dense step of PyKEEN holds: table, gradient, Adag
 
 
 def main() -> None:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
+    parser = data_parser(__doc__)
     parser.add_argument("--only", choices=[*RECIPES, "scale"], help="one part")
     parser.add_argument("--again", action="store_true", help="run what has a result already")
     parser.add_argument("--keep", type=Path, help="folder for what the runs write; default: a temporary one")

@@ -24,6 +24,7 @@ import spacy
 import torch
 from length_data import SETS, Text, join, read_training, take_sentences
 from machine import describe_machine
+from measuring import data_parser
 from ner_data import Mention, score
 from runs import add_line, describe_machines, read_lines
 from spacy.tokens import Doc, Span
@@ -77,8 +78,7 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = data_parser(__doc__)
     parser.add_argument("do", choices=["train", "score", "table"])
     parser.add_argument("--texts", choices=["sentences", "mixed"], default="sentences")
     parser.add_argument("--seed", type=int, default=0)
@@ -91,7 +91,6 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=300, help="sentences of each set")
     parser.add_argument("--window", type=int, help="max_window instead of the systems'; prints only")
     parser.add_argument("--cache", type=Path, default=Path("training/lengths"), help="folder of the trained pipelines")
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     return parser.parse_args()
 
 

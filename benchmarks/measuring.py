@@ -1,10 +1,31 @@
-"""What the benchmarks of stores measure with: seconds, bytes of this process, files that the system forgets."""
+"""What benchmarks share: the option of the data, results and reports in files; of stores seconds, bytes of this
+process, and files that the system forgets."""
 
+import argparse
+import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def data_parser(description: str | None) -> argparse.ArgumentParser:
+    """Options, of which there is one: the folder of the data sets and vocabularies."""
+    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets and vocabularies")
+    return parser
+
+
+def write_report(name: str, result: dict[str, Any], report: str) -> None:
+    """results/NAME.json and results/NAME.md; the report is printed too."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    (RESULTS / f"{name}.md").write_text(report, encoding="utf8")
+    print(report)
 
 
 def forget(folder: Path) -> None:

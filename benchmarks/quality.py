@@ -22,6 +22,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from machine import describe_machine
+from measuring import data_parser
 from runs import describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -50,8 +51,7 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = data_parser(__doc__)
     parser.add_argument("--dataset", choices=DATA_SETS, default="conll2003")
     parser.add_argument("--system", choices=SYSTEMS, default="luke_one_way")
     parser.add_argument("--seed", type=int, default=0)
@@ -61,7 +61,6 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=8, help="sentences a step")
     parser.add_argument("--spans-per-word", type=float, default=0.5, help="of luke_one_way")
     parser.add_argument("--max-span-words", type=int, default=8, help="of both luke modes")
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
     parser.add_argument("--train-limit", type=int, help="only the first sentences of the training part (smoke runs)")
     parser.add_argument("--test-limit", type=int, help="only the first sentences of the test part (smoke runs)")

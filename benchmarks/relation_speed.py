@@ -19,18 +19,16 @@ from statistics import median
 from typing import Any
 
 from machine import describe_machine
+from measuring import data_parser, write_report
 from relation_peer import LABELS, Peer, write_checkpoint
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
-RESULTS = Path(__file__).parent / "results"
 BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 SMALL = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
 
 
 def main() -> None:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets and vocabularies")
+    parser = data_parser(__doc__)
     parser.add_argument("--documents", type=int, default=4)
     parser.add_argument("--slow-pairs", type=int, default=32, help="of each document, for one window a pair")
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds; the median counts")
@@ -40,10 +38,7 @@ def main() -> None:
     name = "relation_speed_smoke" if options.smoke else "relation_speed"
     with tempfile.TemporaryDirectory() as folder:
         result = measure(options, Path(folder))
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-    (RESULTS / f"{name}.md").write_text(report(result), encoding="utf8")
-    print(report(result))
+    write_report(name, result, report(result))
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -12,16 +11,15 @@ from statistics import mean, stdev
 from typing import Any
 
 from machine import describe_machine
+from measuring import data_parser
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def make_parser(description: str, name: str) -> argparse.ArgumentParser:
     """The options of all quality benchmarks. name: of the files of results."""
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = data_parser(description)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
     parser.add_argument("--limit", type=int, help="records of each part (smoke runs)")
     parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")

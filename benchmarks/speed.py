@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any
 
 from machine import describe_machine
+from measuring import data_parser
 from speed_report import make_report
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -55,9 +56,7 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
-    shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets and vocabularies")
+    parser = data_parser(__doc__)
     parser.add_argument("--systems", nargs="+", choices=SLOW, default=list(SLOW), help="default: all")
     parser.add_argument("--precisions", nargs="+", choices=("float32", "bfloat16"), help="default: what the chip has")
     parser.add_argument("--documents", type=int, default=10, help="of CoNLL's test file, for the fast systems")

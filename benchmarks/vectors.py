@@ -25,9 +25,8 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine
-from measuring import forget, mb, memory, timed
+from measuring import forget, mb, memory, timed, write_report
 
-RESULTS = Path(__file__).parent / "results"
 SIZE, BATCH, REPEATS = 100, 2000, 30
 SAMPLE = 50_000  # rows of one block of text, and of the original's loader
 TITLES = 343_994  # as in the released entity_map.txt
@@ -50,10 +49,7 @@ def main() -> None:
             print(step, rows[step], flush=True)
     load = "{:.1f}, {:.1f}, {:.1f}".format(*os.getloadavg())
     result = {**describe_machine(), "load": load, "rows": options.rows, "size": SIZE, "batch": BATCH, "measured": rows}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "vectors.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-    (RESULTS / "vectors.md").write_text(make_report(result), encoding="utf8")
-    print(make_report(result))
+    write_report("vectors", result, make_report(result))
 
 
 def read_options() -> argparse.Namespace:

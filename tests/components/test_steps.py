@@ -61,6 +61,7 @@ def check(rates, steps):
     assert rates[-1] == pytest.approx(0.003 / (steps - warmup))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("copies", [1, 3, 10])
 @pytest.mark.parametrize(
     "training",
