@@ -3,8 +3,10 @@ the scores of both.
 
     python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --precision 0.8 [--without luke_relation]
 
-CORPUS has tune.spacy and redocred.dev.spacy. Relations are left out where no threshold gives this precision, or where
---without says so; meta.json, and then the card, say why.
+CORPUS has tune.spacy and redocred.dev.spacy. The threshold of proposals that development data allow is lowered to
+--proposals where it is higher: what they do not show, such as dates in brackets, would be missed.
+Relations are left out where no threshold gives this precision, or where --without says so; meta.json, and then the
+card, say why.
 """
 
 import argparse
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import spacy
 
+from spacy_luke.components.ner import LukeNER
 from spacy_luke.pipelines.card import leave_out
 from spacy_luke.pipelines.saving import save
 from spacy_luke.pipelines.tuning import Tuned, tune_pipeline
@@ -25,6 +28,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, help="folder of tune.spacy and redocred.dev.spacy")
     parser.add_argument("output", type=Path, help="folder of the new pipeline")
     parser.add_argument("--precision", type=float, default=0.8, help="of the relations that are shown")
+    parser.add_argument("--proposals", type=float, default=0.05, help="the highest proposal_threshold of luke_ner")
     parser.add_argument("--without", default="", help="luke_relation: leave it out")
     options = parser.parse_args()
     wanted = options.without.replace(",", " ").split()
@@ -32,6 +36,7 @@ def main() -> None:
         raise SystemExit(f"--without takes luke_relation and luke_linker, but got {sorted(unknown)}.")
     data = options.corpus / "tune.spacy"
     told(tune_pipeline(options.pipeline, data, component="luke_ner", gold_sentences=True, output=options.output))
+    lower_proposals(options.output, options.proposals)
     why = "left out by the settings of the workflow." if RELATIONS in wanted else ""
     if not why:
         data = options.corpus / "redocred.dev.spacy"
@@ -44,6 +49,16 @@ def main() -> None:
         leave_out(nlp, RELATIONS, why)
         save(nlp, options.output)
         print(f"{RELATIONS} is left out: {why}", flush=True)
+
+
+def lower_proposals(folder: Path, most: float) -> None:
+    nlp = spacy.load(folder)
+    ner = nlp.get_pipe("luke_ner")
+    assert isinstance(ner, LukeNER)
+    if ner.cfg["proposal_threshold"] > most:
+        ner.settle(nlp, proposal_threshold=most)
+        save(nlp, folder)
+        print(f"luke_ner: proposal_threshold = {most}", flush=True)
 
 
 def told(tuned: Tuned) -> None:
