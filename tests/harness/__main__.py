@@ -7,13 +7,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from .kinds import KINDS
-from .runner import Kind, failing, run_cases, try_case
+from .runner import Kind, Run, failing, run_cases, try_case
 from .table import RESULTS, describe, make_table, read_runs, write_runs
 
 
@@ -72,15 +73,21 @@ def _run(kinds: list[Kind], given: argparse.Namespace, folder: Path) -> int:
             left = begin + 60 * given.minutes - time.monotonic()
             deadline = time.monotonic() + max(left, 0) * kind.share / sum(x.share for x in kinds[i:])
         options = {"jobs": given.jobs, "deadline": deadline, "folder": folder / kind.name / "workers", "say": _say}
-        run = run_cases(kind, wanted=wanted, seed=given.seed, first=first, **options)
-        run.machine = describe()
+        keep = partial(keep_runs, given.output, runs, _all(kinds))
+        run = run_cases(kind, wanted=wanted, seed=given.seed, first=first, keep=keep, **options)
         failed += len(run.failures)
         for text in failing(run):
             _say(text)
+        keep(run)
         runs.append(run)
-        write_runs(given.output, runs, _all(kinds))
     print(make_table(runs, _all(kinds)))
     return 1 if failed else 0
+
+
+def keep_runs(path: Path, runs: list[Run], kinds: list[Kind], run: Run) -> None:
+    """Write the runs and one that is under way."""
+    run.machine = run.machine or describe()
+    write_runs(path, [*runs, run], kinds)
 
 
 def _prepare(kind: Kind, folder: Path) -> None:

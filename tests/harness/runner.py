@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+TELL = 20.0  # seconds between two words on how it goes
+
 
 @dataclass
 class Outcome:
@@ -33,8 +35,8 @@ class Outcome:
 
 class Kind:
     """A kind of attack. unit: what is counted; wanted: how many in a whole run; quick, slow: how many beside the tests,
-    and beside the slow ones; limit: seconds after which a case hangs; share: of the time of all kinds, in minutes of an
-    hour."""
+    and beside the slow ones; limit: seconds of processor time after which a case hangs, or of none at all; share: of
+    the time of all kinds, in minutes of an hour."""
 
     name = ""
     unit = ""
@@ -100,7 +102,9 @@ class _Worker:
     answer: int
     text: bytes = b""
     number: int | None = None
-    since: float = 0.0
+    since: float = 0.0  # when the case began, or the processor time that it takes was last seen to grow
+    spent: float = 0.0  # processor time of the worker and its children, when the case began
+    seen: float = 0.0  # the same, last seen
 
 
 def run_cases(
@@ -113,8 +117,12 @@ def run_cases(
     deadline: float,
     folder: Path,
     say: Callable[[str], None],
+    keep: Callable[[Run], None] = lambda run: None,
 ) -> Run:
-    """Cases from `first` on until so many things are tried, or until the deadline (of time.monotonic)."""
+    """Cases from `first` on until so many things are tried, or until the deadline (of time.monotonic).
+
+    keep: is given what there is so far, now and then, so that a run that is killed has told what it did.
+    """
     run = Run(kind.name, seed, first, first, jobs=jobs)
     begin, told = time.monotonic(), time.monotonic()
     numbers = iter(range(first, sys.maxsize))
@@ -123,12 +131,14 @@ def run_cases(
         while True:
             now = time.monotonic()
             for i, worker in enumerate(workers):
-                if worker.number is not None and now - worker.since > kind.limit:
+                if worker.number is not None and (hangs := _hangs(worker, kind.limit, now)):
                     _end(worker)
-                    run.add(worker.number, Outcome(failures=[f"still running after {kind.limit:.0f} s"]))
+                    run.add(worker.number, Outcome(failures=[hangs]))
+                    say(f"{kind.name} {worker.number}: {hangs}")
                     workers[i] = worker = _start(kind, seed, folder / str(i))
                 if worker.number is None and run.tried + _expected(run) * _busy(workers) < wanted and now < deadline:
                     worker.number, worker.since = next(numbers), now
+                    worker.spent = worker.seen = processor_seconds(worker.pid)
                     run.last = worker.number + 1
                     os.write(worker.ask, f"{worker.number}\n".encode())
             if not _busy(workers):
@@ -142,8 +152,10 @@ def run_cases(
                     worker.number = None
                     if worker.pid < 0:  # it died
                         workers[i] = _start(kind, seed, folder / str(i))
-            if time.monotonic() - told > 20:
+            if time.monotonic() - told > TELL:
                 told = time.monotonic()
+                run.seconds = told - begin
+                keep(run)
                 say(f"{kind.name}: {run.tried:,} of {wanted:,} {kind.unit}, {len(run.failures)} failed")
     finally:
         for worker in workers:
@@ -155,6 +167,33 @@ def run_cases(
 def _expected(run: Run) -> float:
     """Things that a case tries, about."""
     return run.tried / max(run.last - run.first, 1)
+
+
+def _hangs(worker: _Worker, limit: float, now: float) -> str:
+    """Why a case counts as one that hangs, "" while it goes on: on a full machine a clock on the wall says nothing."""
+    if now - worker.since <= limit:
+        return ""
+    seen = processor_seconds(worker.pid)
+    if seen - worker.spent > limit:
+        return f"still running after {seen - worker.spent:.0f} s of processor time"
+    if seen <= worker.seen:
+        return f"waits for something, {limit:.0f} s without any processor time"
+    worker.since, worker.seen = now, seen
+    return ""
+
+
+def processor_seconds(session: int) -> float:
+    """What the living processes of a session and their children that have ended have used; 0.0 where there is no
+    /proc, so that a case then has its limit on the wall."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(encoding="utf8", errors="replace").rsplit(")", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[3]) == session:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _busy(workers: list[_Worker]) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .__main__ import main
+from . import runner
+from .__main__ import keep_runs, main
 from .kinds import KINDS
 from .runner import Kind, Outcome, run_cases, try_case
 from .table import make_table, read_runs, write_runs
@@ -25,6 +26,9 @@ class Odd(Kind):
             os.kill(os.getpid(), signal.SIGKILL)
         if number == 2:
             time.sleep(60)
+        if number == 5:
+            while True:
+                pass
         if number == 3:
             raise KeyError("x")
         return Outcome(
@@ -40,15 +44,43 @@ def odd(tmp_path):
 
 def test_what_fails_is_told(odd):
     failures = dict(odd.failures)
-    assert set(failures) == {1, 2, 3, 4}
+    assert set(failures) == {1, 2, 3, 4, 5}
     assert failures[1] == "the process ended by SIGKILL"
-    assert failures[2] == "still running after 1 s"
+    assert failures[2] == "waits for something, 1 s without any processor time"
+    assert failures[5].startswith("still running after ")
     assert "KeyError: 'x'" in failures[3]
     assert failures[4] == "bad"
-    assert (odd.first, odd.tried, odd.refused) == (0, 3 + 2 * (odd.last - 3), odd.last - 3)
+    assert (odd.first, odd.tried, odd.refused) == (0, 4 + 2 * (odd.last - 4), odd.last - 4)
     assert odd.tried >= 9
     assert try_case(Odd(), 4, 5, Path("absent")).failures == ["bad"]
     assert not Path("absent").exists()
+
+
+def test_a_case_on_a_full_machine_does_not_hang(monkeypatch):
+    spent = iter([0.5, 3.0, 9.9, 9.9])
+    monkeypatch.setattr(runner, "processor_seconds", lambda session: next(spent))
+    worker = runner._Worker(1, 0, 0, since=100.0)
+    assert runner._hangs(worker, 10.0, 109.0) == ""
+    assert runner._hangs(worker, 10.0, 150.0) == ""  # half a second of the processor in 50 s
+    assert runner._hangs(worker, 10.0, 159.0) == ""
+    assert runner._hangs(worker, 10.0, 400.0) == ""
+    assert runner._hangs(worker, 10.0, 900.0) == ""
+    assert runner._hangs(worker, 10.0, 911.0) == "waits for something, 10 s without any processor time"
+
+
+def test_a_killed_run_has_told_what_it_did(tmp_path, monkeypatch):
+    """What there is so far is written while a kind goes on."""
+    path, kept = tmp_path / "x.json", []
+    monkeypatch.setattr(runner, "TELL", 0.0)
+    settings = {"seed": 5, "deadline": float("inf"), "folder": tmp_path / "work", "say": print}
+    run = run_cases(
+        Odd(), wanted=1, first=0, jobs=1, keep=lambda run: kept.append((run.tried, run.seconds > 0)), **settings
+    )
+    assert kept == [(run.tried, True)]
+    keep_runs(path, [], [Odd()], run)
+    keep_runs(path, [run], [Odd()], run)
+    assert [x.tried for x in read_runs(path)] == [run.tried, run.tried]
+    assert run.machine["versions"]
 
 
 def test_results_add_up(odd, tmp_path):
@@ -58,7 +90,7 @@ def test_results_add_up(odd, tmp_path):
     assert [run.to_dict() for run in again] == 2 * [odd.to_dict()]
     table = path.with_suffix(".md").read_text("utf8")
     assert table == make_table(again, [Odd()])
-    assert f"| odd (things) | {2 * odd.tried} | {2 * odd.refused} | 8 | 9 | 0 |" in table
+    assert f"| odd (things) | {2 * odd.tried} | {2 * odd.refused} | 10 | 9 | 0 |" in table
     assert "python -m tests.harness --kinds odd --seed 5 --only 3" in table
 
 
