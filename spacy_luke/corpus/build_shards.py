@@ -50,22 +50,21 @@ def build_shards(
         "sentences": repr(sentences),
         "settings": asdict(settings),
     }
-    work = WorkFolder(output, plan)
-    for name, text in (("tokenizer", tokenizer.to_json()), ("vocab", vocab.to_json())):
-        with write_atomically(work.path / f"{name}.txt") as temporary:
-            temporary.write_bytes(text.encode("utf8"))
-    tasks = [(corpus.language, str(part), sentences, settings) for corpus in corpora for part in corpus.parts]
-    counts: Counter[str] = Counter()
-    limits = {name: getattr(settings, name) for name in LIMITS}
-    with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
-        results = work.run(make_shard_part, tasks, name="block", engine=engine, progress=progress)
-        for number, result in enumerate(results):
-            counts.update(result["counts"])
-            with np.load(work.path / f"block-{number:05d}.npz", allow_pickle=False) as block:
-                writer.write(dict(block), result["pages"])
-        info = {name: plan[name] for name in ("corpora", "sentences", "settings")}
-        writer.finish(counts=dict(sorted(counts.items())), info=info)
-    work.remove()
+    with WorkFolder(output, plan) as work:
+        for name, text in (("tokenizer", tokenizer.to_json()), ("vocab", vocab.to_json())):
+            with write_atomically(work.path / f"{name}.txt") as temporary:
+                temporary.write_bytes(text.encode("utf8"))
+        tasks = [(corpus.language, str(part), sentences, settings) for corpus in corpora for part in corpus.parts]
+        counts: Counter[str] = Counter()
+        limits = {name: getattr(settings, name) for name in LIMITS}
+        with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
+            results = work.run(make_shard_part, tasks, name="block", engine=engine, progress=progress)
+            for number, result in enumerate(results):
+                counts.update(result["counts"])
+                with np.load(work.path / f"block-{number:05d}.npz", allow_pickle=False) as block:
+                    writer.write(dict(block), result["pages"])
+            info = {name: plan[name] for name in ("corpora", "sentences", "settings")}
+            writer.finish(counts=dict(sorted(counts.items())), info=info)
     return Shards.open(output)
 
 

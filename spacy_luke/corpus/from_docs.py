@@ -49,7 +49,7 @@ def build_from_docs(
     files = find_docbins(paths)
     sources = digest_sources(files, progress=progress)
     settings = {"language": language, "spans_key": spans_key, "part_bytes": part_bytes}
-    work = WorkFolder(output, {"format": LINKED_CORPUS.form, "sources": sources, **settings})
+    plan = {"format": LINKED_CORPUS.form, "sources": sources, **settings}
     groups: list[list[Path]] = []
     size = part_bytes
     for file in files:
@@ -60,12 +60,11 @@ def build_from_docs(
         size += file.stat().st_size
     tasks = [{"files": [str(file) for file in group], "language": language, "spans_key": spans_key} for group in groups]
     counts: Counter[str] = Counter()
-    for found in work.run(make_doc_part, tasks, name="part", engine=engine, progress=progress):
-        counts.update(found)
-    parts = work.files("part-*.jsonl.gz")
-    corpus = install_corpus(parts, output, language=language, sources=sources, counts=dict(sorted(counts.items())))
-    work.remove()
-    return corpus
+    with WorkFolder(output, plan) as work:
+        for found in work.run(make_doc_part, tasks, name="part", engine=engine, progress=progress):
+            counts.update(found)
+        parts = work.files("part-*.jsonl.gz")
+        return install_corpus(parts, output, language=language, sources=sources, counts=dict(sorted(counts.items())))
 
 
 def find_docbins(paths: Sequence[str | Path]) -> list[Path]:

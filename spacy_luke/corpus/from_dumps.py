@@ -59,23 +59,23 @@ def build_from_dumps(
     LINKED_CORPUS.check_replaceable(output)
     sources = digest_sources(files, progress=progress)
     plan = {"format": LINKED_CORPUS.form, "sources": sources, "language": language, "part_chars": part_chars}
-    work = WorkFolder(output, plan)
-    stage = {"paths": [str(path) for path in files], "part_chars": part_chars, "progress": progress}
-    staged = work.run_one(stage_pages, stage, name="stage")
-    counts: Counter[str] = Counter(staged["counts"])
-    language = language or staged["wikis"][0]["language"]
-    tasks = [{**staged["wikis"][chunk["wiki"]], "file": chunk["file"], "own": language} for chunk in staged["chunks"]]
-    for found in work.run(make_part, tasks, name="part", engine=engine, progress=progress):
-        counts.update(found)
-    parts = work.files("part-*.jsonl.gz")
-    if counts["links to other languages"]:
-        with write_atomically(work.path / INTERWIKI) as temporary, temporary.open("wb") as file:
-            for path in work.files("part-*.tsv"):
-                file.write(path.read_bytes())
-        parts.append(work.path / INTERWIKI)
-    corpus = install_corpus(parts, output, language=language, sources=sources, counts=dict(sorted(counts.items())))
-    work.remove()
-    return corpus
+    with WorkFolder(output, plan) as work:
+        stage = {"paths": [str(path) for path in files], "part_chars": part_chars, "progress": progress}
+        staged = work.run_one(stage_pages, stage, name="stage")
+        counts: Counter[str] = Counter(staged["counts"])
+        language = language or staged["wikis"][0]["language"]
+        tasks = [
+            {**staged["wikis"][chunk["wiki"]], "file": chunk["file"], "own": language} for chunk in staged["chunks"]
+        ]
+        for found in work.run(make_part, tasks, name="part", engine=engine, progress=progress):
+            counts.update(found)
+        parts = work.files("part-*.jsonl.gz")
+        if counts["links to other languages"]:
+            with write_atomically(work.path / INTERWIKI) as temporary, temporary.open("wb") as file:
+                for path in work.files("part-*.tsv"):
+                    file.write(path.read_bytes())
+            parts.append(work.path / INTERWIKI)
+        return install_corpus(parts, output, language=language, sources=sources, counts=dict(sorted(counts.items())))
 
 
 def stage_pages(folder: Path, name: str, stage: dict[str, Any]) -> dict[str, Any]:

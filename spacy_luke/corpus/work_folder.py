@@ -1,16 +1,19 @@
 """A folder of finished parts beside the one that is built, so that a killed build goes on where it was.
 
 The folder is `.NAME.work`. It holds `plan.json`, all that decides the bytes that come out, and of each finished task
-its files and then `TASK.json`, its result; what has no `TASK.json` is made again.
+its files and then `TASK.json`, its result; what has no `TASK.json` is made again. A build holds it while it goes on, so
+that another one of the same output is refused.
 """
 
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
-from ..stores.atomic import write_atomically
+from ..stores.atomic import LOCK, hold, write_atomically
 from .parallel import Engine
 
 PLAN = "plan.json"
@@ -42,20 +45,42 @@ def _write_json(path: Path, data: Any) -> None:
 class WorkFolder:
     """The folder for what is built at `output`. Finished tasks of the same plan are kept, and those of another removed.
 
-    The folder stays after an error, so that the next run goes on; `remove` it when all is well.
+    A context: `with WorkFolder(output, plan) as work`. The folder goes where the block ends well, and stays after an
+    error, so that the next run goes on. ValueError where another process, or another block, holds it.
     """
 
     def __init__(self, output: Path, plan: dict[str, Any]) -> None:
-        output = Path(output).resolve()
-        self.path = output.with_name(f".{output.name}.work")
+        self.output, self.plan = Path(output).resolve(), plan
+        self.path = self.output.with_name(f".{self.output.name}.work")
+        self._held = ExitStack()
+
+    def __enter__(self) -> "WorkFolder":
         file = self.path / PLAN
-        if file.is_file():
-            if json.loads(file.read_text(encoding="utf8")) != json.loads(json.dumps(plan)):
-                self.remove()
-        elif self.path.exists() and any(not path.name.startswith(".") for path in self.path.iterdir()):
+        if not file.is_file() and self.path.exists() and any(x.name[0] != "." for x in self.path.iterdir()):
             raise ValueError(f"{self.path} is in the way: it is no folder of work. Move it, or choose another output.")
+        busy = f"Another process is building {self.output}, its work lies in {self.path}. Wait for it, or end it."
         self.path.mkdir(parents=True, exist_ok=True)
-        _write_json(file, plan)
+        (self.path / LOCK).touch()
+        self._held.enter_context(hold(self.path / LOCK, busy=busy))
+        try:
+            if file.is_file() and json.loads(file.read_text(encoding="utf8")) != json.loads(json.dumps(self.plan)):
+                self._clear()
+            _write_json(file, self.plan)
+        except BaseException:
+            self._held.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._held:
+            if kind is None:
+                self._clear()
+        if kind is None:
+            (self.path / LOCK).unlink(missing_ok=True)
+            with suppress(OSError):  # another build has begun in it
+                self.path.rmdir()
 
     def run(
         self,
@@ -77,14 +102,13 @@ class WorkFolder:
     def files(self, pattern: str) -> list[Path]:
         return sorted(self.path.glob(pattern))
 
-    def remove(self) -> None:
+    def _clear(self) -> None:
         """Killed anywhere, it leaves what the next run knows: results go before their files, `plan.json` goes last."""
         plan = self.path / PLAN
         results = [path for path in self.path.glob("*.json") if path != plan]
-        others = [path for path in self.path.iterdir() if path != plan and path not in results]
+        others = [path for path in self.path.iterdir() if path not in (plan, self.path / LOCK, *results)]
         for path in [*results, *others, plan]:
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-        self.path.rmdir()
