@@ -23,13 +23,29 @@ def check_owner(node: EncoderModel, *, name: str) -> None:
     shim = encoder_of(node)
     owner = node.attrs["upstream"].replace("*", "luke_encoder") if shim.sharing is None else shim.sharing.owner
     nlp = saved_pipeline()
-    if shim.sharing is not None and (nlp is None or any(_owns(proc, shim) for _, proc in nlp.components)):
-        return
+    if shim.sharing is not None:
+        if nlp is None:
+            return
+        if owners := [found for found, proc in nlp.components if _owns(proc, shim)]:
+            _check_name(node.attrs["upstream"], owners, name=name)
+            return
     raise ValueError(
         f"'{name}' listens to an encoder, '{owner}', that is not in the pipeline: the encoder's weights would not be "
         f"saved, and '{name}' could not be used. Add it before '{name}' (nlp.add_pipe({owner!r}, source=..., "
         f"before={name!r})), or give '{name}' a copy of its own in the pipeline that has both, by "
         f"nlp.replace_listeners({owner!r}, {name!r}, ['model.encoder'])."
+    )
+
+
+def _check_name(upstream: str, owners: list[str], *, name: str) -> None:
+    """ValueError where the config names an encoder that was renamed since, so that what is saved could not be loaded.
+    owners: what it is called now."""
+    if upstream == "*" or upstream in owners:
+        return
+    raise ValueError(
+        f"'{name}' listens to '{upstream}', as its config says (model.encoder.upstream), but that component is called "
+        f"'{owners[0]}' now: the pipeline could not be used when it is loaded. Rename it back before it is saved: "
+        f"nlp.rename_pipe({owners[0]!r}, {upstream!r})."
     )
 
 

@@ -143,6 +143,12 @@ def test_another_name(tmp_path):
     same(expected, answers(spacy.load(tmp_path)), abs=1e-6)
     nlp.rename_pipe("reader", "eyes")
     same(expected, answers(nlp), abs=1e-6)
+    for save in (lambda: nlp.to_disk(tmp_path / "renamed"), nlp.to_bytes):  # the config still names the reader
+        with pytest.raises(ValueError, match=r"called 'eyes' now.*nlp\.rename_pipe\('eyes', 'reader'\)"):
+            save()
+    nlp.rename_pipe("eyes", "reader")
+    nlp.to_disk(tmp_path)
+    same(expected, answers(spacy.load(tmp_path)), abs=1e-6)
     learn(nlp, 1)
     with pytest.raises(ValueError, match=r"no luke_encoder named 'other' stands before it"):
         make_shared(owner="reader", upstream="other")
