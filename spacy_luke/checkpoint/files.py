@@ -26,7 +26,7 @@ from ..stores.atomic import HeldFolder, usual_mode, write_atomically
 from ..stores.atomic import write_folder_atomically as write_folder_atomically
 from ..stores.plain_text import read_object
 
-MOST_MEMBERS = 100_000  # files of an archive
+MOST_MEMBERS = 10_000  # files of an archive; checkpoints have a dozen, some hundred where weights come in parts
 WEIGHT_FILES = (
     "model.safetensors",
     "model.safetensors.index.json",

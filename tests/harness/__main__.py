@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from .kinds import KINDS
-from .runner import Kind, Run, failing, run_cases, try_case
+from .runner import Kind, Run, failing, repeats, run_cases, try_case
 from .table import RESULTS, describe, make_table, read_runs, write_runs
 
 
@@ -26,7 +26,9 @@ def main(arguments: Sequence[str]) -> int:
     kinds = [KINDS[name]() for name in names]
     folder = Path(tempfile.mkdtemp(prefix="harness"))
     try:
-        return _repeat(kinds, given, folder) if given.only is not None else _run(kinds, given, folder)
+        if given.only is not None:
+            return _repeat(kinds, given, folder)
+        return _again(kinds, given, folder) if given.again else _run(kinds, given, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -40,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="this case alone, as a failure names it; nothing is written")
+    parser.add_argument("--again", action="store_true", help="repeat what failed; the table says what fails no more")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results of these kinds")
     parser.add_argument("--output", type=Path, default=RESULTS / "harness.json", help="results, and a table beside it")
     for name, kind in KINDS.items():
@@ -53,6 +56,27 @@ def _repeat(kinds: list[Kind], given: argparse.Namespace, folder: Path) -> int:
     outcome = try_case(kind, given.only, given.seed, folder / "case")
     print(outcome)
     return len(outcome.failures)
+
+
+def _again(kinds: list[Kind], given: argparse.Namespace, folder: Path) -> int:
+    """Each case of the results that failed, with today's code and what a case draws today."""
+    runs, failed = read_runs(given.output), 0
+    for kind in kinds:
+        cases = [(run, number) for run in runs if run.kind == kind.name for number in _open_cases(run)]
+        if cases:
+            _prepare(kind, folder)
+        for run, number in cases:
+            outcome = try_case(kind, number, run.seed, folder / kind.name / "case")
+            _say(f"{repeats(run, number)}: {'; '.join(outcome.failures)[:1500] or 'fails no more'}")
+            failed += len(outcome.failures)
+            if not outcome.failures:
+                run.mended.append([number, describe()["commit"]])
+                write_runs(given.output, runs, _all(kinds))
+    return 1 if failed else 0
+
+
+def _open_cases(run: Run) -> list[int]:
+    return sorted({number for number, _ in run.failures} - {number for number, _ in run.mended})
 
 
 def _run(kinds: list[Kind], given: argparse.Namespace, folder: Path) -> int:

@@ -59,7 +59,8 @@ class Kind:
 
 @dataclass
 class Run:
-    """What cases first <= number < last of one seed gave. failures: (case, text)."""
+    """What cases first <= number < last of one seed gave. failures: (case, text). mended: (case, commit) of those that
+    failed and were repeated since, with the commit at which they did not fail."""
 
     kind: str
     seed: int
@@ -70,6 +71,7 @@ class Run:
     seconds: float = 0.0
     jobs: int = 1
     failures: list[Any] = field(default_factory=list)
+    mended: list[Any] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
 
@@ -264,8 +266,13 @@ def _close(worker: _Worker) -> None:
 
 
 def failing(run: Run) -> Iterator[str]:
-    """Each failure, with the command that repeats it."""
+    """Each failure that is not mended, with the command that repeats it."""
+    mended = {number for number, _ in run.mended}
     for number, text in run.failures:
-        yield f"python -m tests.harness --kinds {run.kind} --seed {run.seed} --only {number}\n    " + text.replace(
-            "\n", "\n    "
-        )
+        if number not in mended:
+            yield f"{repeats(run, number)}\n    " + text.replace("\n", "\n    ")
+
+
+def repeats(run: Run, number: int) -> str:
+    """The command that repeats a case."""
+    return f"python -m tests.harness --kinds {run.kind} --seed {run.seed} --only {number}"

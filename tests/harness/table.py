@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .runner import Kind, Run, failing
+from .runner import Kind, Run, failing, repeats
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -70,8 +70,12 @@ def make_table(runs: Sequence[Run], kinds: Sequence[Kind]) -> str:
         if counts:
             lines.append(f"- {kind.name}: " + ", ".join(f"{what} {n:,}" for what, n in sorted(counts.items())))
     failures = [text for run in runs for text in failing(run)]
+    mended = [(run, number, commit) for run in runs for number, commit in run.mended]
     lines += ["", f"## Failures: {len(failures)}", ""]
     lines += [f"```\n{text[:2500]}\n```" for text in failures[:100]] or ["None."]
+    if mended:
+        lines += ["", f"## Failed once, and repeated since without a failure: {len(mended)}", ""]
+        lines += [f"- `{repeats(run, number)}`, with commit {commit}" for run, number, commit in mended]
     lines += ["", "## Runs", ""]
     for run in runs:
         what = run.machine.get("versions", {})

@@ -115,6 +115,32 @@ def test_the_command_goes_on(tmp_path, monkeypatch, capsys):
         main(["--kinds", "nothing"])
 
 
+def test_what_failed_is_repeated(tmp_path, monkeypatch, capsys):
+    """What fails no more stays in the table, and is no failure that is open."""
+    mended = {1}
+
+    class Weak(Odd):
+        name = "weak"
+
+        def case(self, number, rng, folder):
+            return Outcome(failures=["it breaks"] if number in (1, 3) and number not in mended else [])
+
+    monkeypatch.setitem(KINDS, "weak", Weak)
+    path = tmp_path / "x.json"
+    options = ["--kinds", "weak", "--jobs", "1", "--output", str(path)]
+    write_runs(path, [runner.Run("weak", 4, 0, 5, tried=5, failures=[[1, "it breaks"], [3, "it breaks"]])], [Weak()])
+    assert main([*options, "--again"]) == 1
+    assert "--seed 4 --only 3: it breaks" in capsys.readouterr().err
+    mended.add(3)
+    assert [number for number, _ in read_runs(path)[0].mended] == [1]
+    assert "## Failures: 1" in path.with_suffix(".md").read_text("utf8")
+    assert main([*options, "--again"]) == main([*options, "--again"]) == 0
+    table = path.with_suffix(".md").read_text("utf8")
+    assert "## Failures: 0" in table
+    assert "repeated since without a failure: 2" in table
+    assert "| weak (things) | 5 | 0 | 2 |" in table
+
+
 def share(name: str, folder: Path, wanted: int, seed: int) -> None:
     kind = KINDS[name]()
     (folder / "made").mkdir()
