@@ -9,7 +9,9 @@ from ..checkpoint.checkpoint import read_checkpoint
 from ..checkpoint.sources import find_source
 from ..checkpoint.text_encoder import TextEncoder
 from ..components.linker.embed_entities import embed_entities
+from ..corpus.parallel import Engine
 from ..kb.knowledge_base import EntityKB
+from .build_corpus import ADDRESS_HELP, ENGINE_HELP
 
 
 def embed_entities_cli(
@@ -19,14 +21,23 @@ def embed_entities_cli(
     again: bool = typer.Option(False, "--again", help="Make the vectors that are there anew, too"),
     dtype: str = typer.Option("float32", help="Numbers of the store: float32, float16 or int8"),
     batch_size: int = typer.Option(4096, help="Pieces encoded at once"),
+    engine: str = typer.Option("processes", help=f"Where vectors are made: {ENGINE_HELP}"),
+    workers: int = typer.Option(1, min=1, help="Processes, each with an encoder and one core if there are several"),
+    address: str | None = typer.Option(None, help=ADDRESS_HELP),
 ) -> None:
     """Make a vector of each entity from its title and description: the mean of an encoder's last states.
 
-    After entities were added (build-kb --add), only their vectors are made. A linker that was trained with vectors of
-    the same encoder needs no training for new ones.
+    After entities were added (build-kb --add-to), only their vectors are made; a run that was stopped goes on. A linker
+    that was trained with vectors of the same encoder needs no training for new ones.
     """
     encoder = TextEncoder(read_checkpoint(find_source(weights), entities="special"), normalise=normalise)
     found, made = embed_entities(
-        EntityKB.open(kb), encoder, again=again, dtype=dtype, batch_size=batch_size, progress=True
+        EntityKB.open(kb),
+        encoder,
+        again=again,
+        dtype=dtype,
+        batch_size=batch_size,
+        engine=Engine(engine, workers, address),
+        progress=True,
     )
     msg.good(f"Made {made:,} of {len(found):,} vectors of {encoder.size} numbers in {kb}")

@@ -33,7 +33,7 @@ class DisksKind(CommandKind):
             wrong = self._check_refusal(ended)
             if not command.parts and command.name != "to_disk":  # which writes over what is there, file by file
                 now = read_tree(work, command.changing)
-                kept = {name: x for name, x in now.items() if not name.startswith(".out.work")}  # builds go on with it
+                kept = {name: x for name, x in now.items() if ".work/" not in name}  # builds go on with it
                 difference = differ(read_tree(made.before, command.changing), kept)
                 wrong += [f"the folder is not as it was: {difference}"] if difference else []
             elif (state := self.state(command, made, work, folder)).startswith("bad"):
