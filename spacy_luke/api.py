@@ -62,10 +62,12 @@ from .pages.findings import Findings, read_findings
 from .pages.page import render_page
 from .pages.schema import AnnotatedText, as_form
 from .pipelines.annotation import annotate_file
+from .pipelines.comparison import Measured
 from .pipelines.conversion import Converted, build_pipeline, convert
+from .pipelines.distillation import Distilled, distill
 from .pipelines.evaluation import ComponentScores, Evaluation, evaluate
 from .pipelines.gold import Given, read_gold
-from .pipelines.quantization import Measured, Quantized, quantize, quantize_pipeline
+from .pipelines.quantization import Quantized, quantize, quantize_pipeline
 from .pipelines.saving import save
 from .pipelines.tuning import Tuned, tune_pipeline
 from .pretraining.ernie.job import pretrain_ernie
@@ -86,6 +88,7 @@ __all__ = [
     "Checkpoint",
     "ComponentScores",
     "Converted",
+    "Distilled",
     "EntityKB",
     "EntityVectors",
     "EntityVocab",
@@ -131,6 +134,7 @@ __all__ = [
     "change_kb",
     "compact_kb",
     "convert",
+    "distill",
     "embed_entities",
     "evaluate",
     "find_source",

@@ -3,7 +3,7 @@
 `keys`: the keys of `doc.user_data` and `doc.spans`, NIL. `rows`: how it lies in `doc.user_data`, so that it survives
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
 each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `scope`: what gold says, and
-what it leaves open. `extensions`: `doc._.luke_...` and `span._.luke_...`.
+what it leaves open; `taught`: what another pipeline says. `extensions`: `doc._.luke_...` and `span._.luke_...`.
 """
 
 from .entities import (
@@ -52,6 +52,7 @@ from .keys import (
     SCORE,
     SECOND,
     SPAN_TYPES,
+    TAUGHT,
     TYPES,
     UNLINKED,
 )
@@ -112,6 +113,7 @@ from .scope import (
     scored_spans,
     set_scopes,
 )
+from .taught import Taught, get_taught, set_taught
 
 __all__ = [
     "ANSWERS",
@@ -143,6 +145,7 @@ __all__ = [
     "SECOND",
     "SPAN_TYPES",
     "TASKS",
+    "TAUGHT",
     "TYPES",
     "TYPES_TASK",
     "UNLINKED",
@@ -163,6 +166,7 @@ __all__ = [
     "Scope",
     "ScoredPlace",
     "ScoredSpan",
+    "Taught",
     "find_row",
     "get_all_rows",
     "get_answers",
@@ -186,6 +190,7 @@ __all__ = [
     "get_scope",
     "get_scopes",
     "get_second",
+    "get_taught",
     "has_rows",
     "names_of",
     "read_scope",
@@ -207,5 +212,6 @@ __all__ = [
     "set_rows",
     "set_scopes",
     "set_second",
+    "set_taught",
     "settle",
 ]

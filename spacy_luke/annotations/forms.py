@@ -22,6 +22,7 @@ from .keys import (
     RELATIONS,
     SCOPE,
     SECOND,
+    TAUGHT,
 )
 
 TextPart = tuple[int, int]  # characters of the Doc where the text of some rows stands; some may lie outside of it
@@ -189,6 +190,28 @@ def _move_scope(row: dict[str, Any], part: TextPart, size: int) -> dict[str, Any
     return row
 
 
+def _read_taught(row: Any, size: int) -> dict[str, Any]:
+    if not isinstance(row, dict) or set(row) != {"component", "labels", "places", "probabilities"}:
+        raise ValueError("it is no such dict")
+    labels = [_name(label, "a label") for label in row["labels"]]
+    places = [
+        [x for start, end in zip(place[::2], place[1::2], strict=True) for x in _place(start, end, size)]
+        for place in row["places"]
+    ]
+    rows = [[float(x) for x in some] for some in row["probabilities"]]
+    if len(rows) != len(places) or any(len(some) != len(labels) for some in rows):
+        raise ValueError(f"it has {len(places)} places and {len(labels)} labels, but other probabilities")
+    return {"component": _name(row["component"], "a name"), "labels": labels, "places": places, "probabilities": rows}
+
+
+def _move_taught(row: dict[str, Any], part: TextPart, size: int) -> dict[str, Any]:
+    """What lies in the part."""
+    by = part[0]
+    kept = [i for i, place in enumerate(row["places"]) if all(0 <= x + by <= size for x in place)]
+    places = [[x + by for x in row["places"][i]] for i in kept]
+    return {**row, "places": places, "probabilities": [row["probabilities"][i] for i in kept]}
+
+
 KINDS = {
     RELATIONS: RowKind("[head_start, head_end, tail_start, tail_end, label, score]", _read_relation, _move_pair),
     PAIRS: RowKind("[head_start, head_end, tail_start, tail_end]", _read_pair, _move_pair),
@@ -210,6 +233,11 @@ KINDS = {
         '{"task": "entities", "annotates": labels or None, "labels": {label: labels or None}, "nested": true or false}',
         _read_scope,
         _move_scope,
+    ),
+    TAUGHT: RowKind(
+        '{"component", "labels", "places": [[start, end], ...], "probabilities": [[...], ...]}',
+        _read_taught,
+        _move_taught,
     ),
     LINK_EVIDENCE: RowKind("[start, end, [[id, {what: share}], ...]]", _read_evidence, _move_mention),
     SECOND: RowKind("a number of a character", _read_second, _move_second),

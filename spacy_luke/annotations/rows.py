@@ -27,6 +27,7 @@ its places count from the Doc's first character, whatever became of the Doc sinc
                     the entities that mentions are linked to
     luke_second     the character where the second of two texts begins that one Doc holds, as in GLUE's pairs; a number
     luke_scope      {"task", "annotates", "labels", "nested"}: what gold says and leaves open, of the whole text
+    luke_taught     {"component", "labels", "places", "probabilities"}: what a component of another pipeline says
 """
 
 from collections.abc import Iterable

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .allowed import AllowedClasses, is_surely
+from .allowed import ANY, AllowedClasses, is_surely
 from .windows import Spans
 
 
@@ -30,6 +30,7 @@ class SpanItem:
     budget: int
     gold_E: np.ndarray | None = None  # class of each of its spans, 0 for none, -1 for not known; only in training
     allowed: AllowedClasses | None = None  # what numbers below -1 in gold_E stand for
+    taught_EL: NDArray[np.float32] | None = None  # what another pipeline says of its spans: probabilities of classes
 
     @property
     def cost(self) -> int:
@@ -52,15 +53,25 @@ class SpanBatch:
     items: Sequence[SpanItem]
     allowed_SL: NDArray[np.bool_] | None = None  # the classes that a span may have whose gold_E is -2 - s
     chance: float = 0.0  # least probability of a proposed span that is kept; in predictions alone
+    taught_EL: NDArray[np.float32] | None = None  # of the items; rows of -1 where nothing is said
 
     def __post_init__(self) -> None:
         assert len(self.pieces_N) == sum(self.lengths), (len(self.pieces_N), sum(self.lengths))
         assert len(self.first_E) == sum(self.counts), (len(self.first_E), sum(self.counts))
 
     def gold_mentions_E(self) -> NDArray[np.bool_]:
-        """Which spans are mentions by gold, of whatever label."""
+        """Which spans are mentions by gold, or more probably than not by what is taught, of whatever label."""
         assert self.gold_E is not None, "a batch without gold"
-        return is_surely(self.gold_E, self.allowed_SL)
+        surely_E = is_surely(self.gold_E, self.allowed_SL)
+        if self.taught_EL is None:
+            return surely_E
+        return surely_E | ((self.taught_EL[:, 0] >= 0) & (self.taught_EL[:, 0] < 0.5))
+
+    def known_E(self) -> NDArray[np.bool_]:
+        """Of which spans something is learned."""
+        assert self.gold_E is not None, "a batch without gold"
+        known_E: NDArray[np.bool_] = self.gold_E != ANY
+        return known_E if self.taught_EL is None else known_E | (self.taught_EL[:, 0] >= 0)
 
     def window_E(self) -> np.ndarray:
         return np.repeat(np.arange(len(self.counts)), self.counts)
@@ -95,6 +106,20 @@ def make_batch(items: Sequence[SpanItem], *, chance: float = 0.0) -> SpanBatch:
         items=tuple(items),
         allowed_SL=None if allowed is None else allowed.table(),
         chance=chance,
+        taught_EL=_taught(items),
+    )
+
+
+def _taught(items: Sequence[SpanItem]) -> NDArray[np.float32] | None:
+    width = next((item.taught_EL.shape[1] for item in items if item.taught_EL is not None), None)
+    if width is None:
+        return None
+    shapes = ((item.last - item.first, width) for item in items)
+    return np.concatenate(
+        [
+            np.full(shape, -1, dtype=np.float32) if item.taught_EL is None else item.taught_EL
+            for item, shape in zip(items, shapes, strict=True)
+        ]
     )
 
 

@@ -22,9 +22,9 @@ class EntityItem:
     the module's entity table; first_E, last_E: pieces of each mention in the window, both inclusive, [CLS] is 0;
     units_UK: which of the item's entity tokens a unit reads, in this order; group: where words do not see entities, so
     many consecutive tokens see one another; gold: (U,) classes, -1 for not known, below that numbers of `allowed`; or
-    (U, L) of 0 and 1 where a unit may have several labels, and of other numbers where it is not known whether one
-    holds; types: (n,) token types of the pieces, zeros where None; number_U: the caller's number of each unit, 0, 1,
-    ... where None.
+    (U, L) of 0 and 1, or probabilities, where a unit may have several labels, and of other numbers where it is not
+    known whether one holds; or, where these are taught, (U, L) probabilities of the classes; types: (n,) token types of
+    the pieces, zeros where None; number_U: the caller's number of each unit, 0, 1, ... where None.
     """
 
     owner: int
@@ -66,7 +66,7 @@ class EntityBatch:
         """Whether it is not known of some label whether it holds."""
         if self.gold is None or self.gold.ndim == 1:
             return self.allowed_SL is not None
-        return bool(((self.gold != 0) & (self.gold != 1)).any())
+        return bool(((self.gold < 0) | (self.gold > 1)).any())
 
     def owner_U(self) -> np.ndarray:
         """Owner of each unit."""

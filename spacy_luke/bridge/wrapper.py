@@ -8,7 +8,7 @@ import contextlib
 import copy
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -235,6 +235,11 @@ def _set_value(parameter: nn.Parameter, value: Tensor) -> None:
 
 def to_tensor(array: np.ndarray, device: torch.device) -> Tensor:
     return to_device(torch.from_numpy(array), device)
+
+
+def send_arrays(arrays: Sequence[np.ndarray | None], device: torch.device) -> tuple[Any, ...]:
+    """As tensors, in one transfer; None stays None."""
+    return to_device(tuple(None if x is None else torch.from_numpy(x) for x in arrays), device)
 
 
 def to_floats(x: Tensor) -> FloatsXd:

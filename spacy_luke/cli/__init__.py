@@ -17,6 +17,7 @@ from .card import card_cli
 from .compact_kb import compact_kb_cli
 from .convert import convert_cli
 from .corpus import corpus_command
+from .distill import distill_cli
 from .embed_entities import embed_entities_cli
 from .errors import with_one_message
 from .evaluate import evaluate_cli
@@ -51,6 +52,7 @@ COMMANDS = (
     ("evaluate", evaluate_cli, "Nothing was scored."),
     ("tune", tune_cli, "Nothing was changed."),
     ("quantize", quantize_cli, "Nothing was written."),
+    ("distill", distill_cli, "Training stopped."),
     ("card", card_cli, "No card was written."),
     ("annotate", annotate_cli, "Nothing was annotated."),
     ("build-mentions", build_mentions_cli, "Nothing was written."),

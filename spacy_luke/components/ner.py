@@ -15,12 +15,12 @@ from thinc.types import Ragged
 from torch import Tensor
 
 from ..architectures.span_classifier import SpanScores, create_span_head
-from ..batch.allowed import ANY, AllowedClasses
+from ..batch.allowed import AllowedClasses
 from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
-from ..bridge.wrapper import to_tensor
+from ..bridge.wrapper import send_arrays
 from ..checkpoint.contents import Checkpoint
 from ..model.partial_losses import span_loss
 from .base import need_gold
@@ -38,8 +38,11 @@ from .spans.gold import (
     gold_classes,
     obstacles,
     read_gold_spans,
+    taught_gold,
+    taught_rows,
     with_default_names,
 )
+from .taught import read_taught
 from .thresholds import check_positives
 
 MODEL = model_block("spacy-luke.SpanClassifier.v1")
@@ -133,6 +136,7 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
             last = min(first + WINDOWS_AT_ONCE, len(windows)) if self.suggester is None else len(windows)
             spans = self.candidates(doc, document, windows, first, last)
             classes = None if gold is None else gold_classes(spans, gold)
+            taught = None if gold is None or gold.taught is None else taught_rows(spans, gold.taught)
             edges = np.searchsorted(spans.window_E, np.arange(first, last + 1)).tolist()
             for window, a, b in zip(range(first, last), edges, edges[1:]):
                 if a == b:
@@ -140,7 +144,9 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
                 pieces = self.tokenizer.window(document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]])
                 for run in split_spans(a, b, most=attrs["spans_per_pass"]):
                     part = None if classes is None else classes[run.start : run.stop]
-                    yield SpanItem(owner, pieces, spans, run.start, run.stop, int(budget_B[window]), part, allowed)
+                    said = None if taught is None else taught[run.start : run.stop]
+                    budget = int(budget_B[window])
+                    yield SpanItem(owner, pieces, spans, run.start, run.stop, budget, part, allowed, said)
 
     def _check_sentences(self, doc: Doc, document: Document, gold: SpanGold) -> None:
         """In training: say once where gold spans lie in two sentences."""
@@ -231,15 +237,14 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
 
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[Tensor, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed; marginal
-        ones where gold leaves labels open."""
-        device, allowed_SL = scores.logits_KL.device, batch.allowed_SL
-        gold_E = to_tensor(need_gold(batch.gold_E), device)
-        table_SL = None if allowed_SL is None else to_tensor(allowed_SL, device)
-        return span_loss(scores.logits_KL, scores.proposals_E, scores.kept_K, gold_E, table_SL)
+        ones where gold leaves labels open, and those of what is taught."""
+        gold = (need_gold(batch.gold_E), batch.allowed_SL, batch.taught_EL)
+        sent = send_arrays(gold, scores.logits_KL.device)
+        return span_loss(scores.logits_KL, scores.proposals_E, scores.kept_K, *sent)
 
     def loss_weight(self, batch: SpanBatch) -> float:
         """What the summed loss is divided by: the known spans, or with proposals their words (first words of spans)."""
-        known = need_gold(batch.gold_E) != ANY
+        known = batch.known_E()
         if self.model.attrs["spans_per_word"] is None:
             return float(known.sum())
         return float(len(np.unique(np.stack([batch.owner_E()[known], batch.start_E[known]]), axis=1).T))
@@ -248,6 +253,8 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
         """What spans may be in the words of the predicted Doc, by numbers of `allowed`; None where the whole Doc has no
         annotation."""
         allowed = AllowedClasses(len(self.labels) + 1) if allowed is None else allowed
+        if (taught := read_taught(example, ["", *self.labels], name=self.name)) is not None:
+            return taught_gold(allowed, taught)
         return read_gold_spans(
             example, self.labels, allowed, spans_key=self.spans_key, unknown_label=self.unknown_label
         )

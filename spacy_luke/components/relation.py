@@ -21,6 +21,7 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..model.losses import cross_entropy, multi_label_cross_entropy
 from ..model.partial_losses import marginal_cross_entropy, marginal_multi_label
+from ..model.taught_losses import taught_cross_entropy
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
@@ -252,12 +253,14 @@ class LukeRelation(ThresholdClassifier):
 
     def loss_weight(self, batch: EntityBatch) -> float:
         gold = need_gold(batch.gold)
-        return float(len(gold) if self.multi_label else (gold != ANY).sum())
+        return float(len(gold) if gold.ndim == 2 else (gold != ANY).sum())
 
     def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         """Cross-entropy as in the paper, or the binary one of several labels, summed over pairs."""
         gold, allowed_SL = to_tensor(need_gold(batch.gold), logits_UL.device), batch.allowed_SL
-        if allowed_SL is not None and not self.multi_label:
+        if gold.dim() == 2 and not self.multi_label:
+            loss, gradient = taught_cross_entropy(logits_UL, gold)
+        elif allowed_SL is not None and not self.multi_label:
             table_SL = to_tensor(allowed_SL, logits_UL.device)
             loss, gradient = marginal_cross_entropy(logits_UL, gold, table_SL)
         elif self.multi_label:

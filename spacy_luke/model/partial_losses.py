@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..batch.allowed import ANY, FIRST_SET
 from .losses import binary_cross_entropy, cross_entropy, multi_label_cross_entropy
+from .taught_losses import taught_binary_cross_entropy, taught_cross_entropy
 
 
 def marginal_cross_entropy(logits_EL: Tensor, gold_E: Tensor, allowed_SL: Tensor) -> tuple[Tensor, Tensor]:
@@ -33,20 +34,32 @@ def marginal_cross_entropy(logits_EL: Tensor, gold_E: Tensor, allowed_SL: Tensor
 
 
 def span_loss(
-    logits_KL: Tensor, proposals_E: Tensor | None, kept_K: Tensor, gold_E: Tensor, allowed_SL: Tensor | None
+    logits_KL: Tensor,
+    proposals_E: Tensor | None,
+    kept_K: Tensor,
+    gold_E: Tensor,
+    allowed_SL: Tensor | None,
+    taught_EL: Tensor | None = None,
 ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
     """The summed loss of the labels of the spans kept_K, and of the proposals of all spans where there are any, and its
-    gradients by both. allowed_SL: None where no gold is one of several classes; then it is that of the papers."""
+    gradients by both. allowed_SL: None where no gold is one of several classes; then it is that of the papers.
+    taught_EL: what is learned of another model beside the gold, None where nothing is."""
     if allowed_SL is None:
         loss, d_logits = cross_entropy(logits_KL, gold_E[kept_K])
     else:
         loss, d_logits = marginal_cross_entropy(logits_KL, gold_E[kept_K], allowed_SL)
+    if taught_EL is not None:
+        more, d_more = taught_cross_entropy(logits_KL, taught_EL[kept_K])
+        loss, d_logits = loss + more, d_logits + d_more
     if proposals_E is None:
         return loss, (d_logits, None)
     if allowed_SL is None:
         extra, d_proposals = binary_cross_entropy(proposals_E, gold_E)
     else:
         extra, d_proposals = marginal_binary_cross_entropy(proposals_E, gold_E, allowed_SL, logits_KL, kept_K)
+    if taught_EL is not None:
+        more, d_more = taught_binary_cross_entropy(proposals_E, taught_EL)
+        extra, d_proposals = extra + more, d_proposals + d_more
     return loss + extra, (d_logits, d_proposals)
 
 
@@ -82,10 +95,11 @@ def marginal_multi_label(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0
     """As `multi_label_cross_entropy`, summed over the labels of which it is known whether they hold, plus -log of the
     probability that at least one of a group holds, summed over units and their groups; and its gradient, (U, L).
 
-    gold_UL: 1 and 0; -1 where it is not known; 2 of the labels of a unit's first group, 3 of its second, and so on.
+    gold_UL: 1 and 0, or a probability; -1 where it is not known; 2 of the labels of a unit's first group, 3 of its
+    second, and so on.
     """
     logits_UL = logits_UL.detach().float()
-    known_UL = (gold_UL == 0) | (gold_UL == 1)
+    known_UL = (gold_UL >= 0) & (gold_UL <= 1)
     loss = torch.zeros((), device=logits_UL.device)
     gradient_UL = torch.zeros_like(logits_UL)
     if known_UL.any():

@@ -4,30 +4,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import spacy
 from spacy.language import Language
-from spacy.pipeline import Pipe
-from spacy.training import Example
 
 from ..components.ner import LukeNER
 from ..components.storage import StoredComponent
 from ..encoders.nodes import ENCODER
+from .comparison import Measured, Speeds, compare_speed, main_scores
 from .gold import Given, luke_components, read_gold
 from .saving import check_replaceable, save
-from .speed import Speeds, compare_speed
 
 MOST_LOSS = 0.2  # points of a score
-
-
-@dataclass(frozen=True)
-class Measured:
-    """scores: of each component that there is gold for, in points, by its name. speed: words a second, where both
-    pipelines took turns on the same part of the data."""
-
-    scores: dict[str, float]
-    speed: float
 
 
 @dataclass(frozen=True)
@@ -87,14 +75,8 @@ def find_owners(nlp: Language) -> list[StoredComponent]:
 
 
 def _score(nlp: Language, data: Path, given: Given) -> dict[str, float]:
-    found: dict[str, float] = {}
     with _without_finders(nlp, given.entities or given.links):
-        examples = read_gold(nlp, data, given)
-        docs = nlp.pipe(example.predicted for example in examples)
-        examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
-        for name, component in nlp.pipeline:  # those of spaCy too, which may listen to an encoder
-            if isinstance(component, Pipe) and (score := _main_score(nlp, name, component.score(examples))) is not None:
-                found[name] = 100 * score
+        found = main_scores(nlp, read_gold(nlp, data, given))
     if not found:
         raise ValueError(f"{data} has nothing that the components {nlp.pipe_names} could be scored on.")
     return found
@@ -112,15 +94,6 @@ def _without_finders(nlp: Language, given: bool) -> Iterator[None]:
     finders = [x.name for x in luke_components(nlp) if isinstance(x, LukeNER) and given]
     with nlp.select_pipes(disable=finders):
         yield
-
-
-def _main_score(nlp: Language, name: str, scores: dict[str, Any]) -> float | None:
-    """The mean of the scores of a component that training chooses the best pipeline by; None where there is no gold."""
-    given = nlp.get_pipe_meta(name).default_score_weights or {}
-    weights = {key: w for key, w in given.items() if w and key in scores}
-    weights = weights or {key: 1.0 for key in scores if key.endswith("_f")}  # of other names, as of doc.spans
-    known = [(scores[key], w) for key, w in weights.items() if scores[key] is not None]
-    return sum(score * w for score, w in known) / sum(w for _, w in known) if known else None
 
 
 def _size(folder: Path | None) -> int:

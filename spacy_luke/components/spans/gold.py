@@ -13,6 +13,7 @@ from ...annotations import ENTITIES, LabelledSpan, Scope, get_scope
 from ...batch.allowed import ANY, AllowedClasses
 from ...batch.windows import Document, Spans, WindowPlan, place_spans
 from ..labelled import LabelSurvey
+from ..taught import TaughtPlaces
 
 Place = tuple[int, int]  # words [start, end)
 
@@ -25,7 +26,7 @@ class SpanGold:
     spans: the gold spans with the labels that the Doc has; scope: what these mean. classes: of the gold spans; rest: of
     all others. nested: whether spans that share words with gold spans are as the rest; otherwise they may be anything
     but what these gold spans may be. unknown_W: prefix sums (W + 1,) of words without annotation, whose spans may be
-    anything; None where there are none.
+    anything; None where there are none. taught: what another pipeline says, in the place of all this.
     """
 
     allowed: AllowedClasses
@@ -35,6 +36,7 @@ class SpanGold:
     rest: int = 0
     nested: bool = True
     unknown_W: NDArray[np.int64] | None = None
+    taught: TaughtPlaces | None = None
 
 
 @dataclass
@@ -102,6 +104,11 @@ def read_gold_spans(
     return SpanGold(allowed, own, scope, gold, allowed.number(rest), nested, unknown_W)
 
 
+def taught_gold(allowed: AllowedClasses, taught: TaughtPlaces) -> SpanGold:
+    """Of an example that says what another pipeline thinks: nothing but that."""
+    return SpanGold(allowed, frozenset(), Scope(), {}, ANY, taught=taught)
+
+
 def count_scored(gold: SpanGold, spans: Sequence[Span]) -> int:
     """How many gold spans are to be found, with those that cannot be predicted."""
     return len({(x.start, x.end, x.label) for x in spans if gold.scope.is_scored(x.label_)})
@@ -120,13 +127,32 @@ def gold_classes(spans: Spans, gold: SpanGold) -> NDArray[np.int64]:
         _open_overlapping(spans, gold, classes)
     if gold.unknown_W is not None:
         classes[gold.unknown_W[spans.end_E] > gold.unknown_W[spans.start_E]] = ANY
-    width = int(max(spans.end_E.max(initial=0), max((end for _, end in gold.classes), default=0))) + 1
-    keys = spans.start_E * width + spans.end_E  # ascending: spans are ordered by first and last word
-    for (start, end), value in gold.classes.items():
-        i = int(np.searchsorted(keys, start * width + end))
-        if start < end and i < len(keys) and keys[i] == start * width + end:
+    found_G = _find(spans, list(gold.classes))
+    for i, value in zip(found_G.tolist(), gold.classes.values(), strict=True):
+        if i >= 0:
             classes[i] = value
     return classes
+
+
+def taught_rows(spans: Spans, taught: TaughtPlaces) -> NDArray[np.float32]:
+    """What each candidate is by what is taught, (E, L): none where nothing is said of it."""
+    rows_EL = np.zeros((len(spans), taught.probability_PL.shape[1]), dtype=np.float32)
+    rows_EL[:, 0] = 1
+    found_P = _find(spans, [(start, end) for start, end in taught.places])
+    rows_EL[found_P[found_P >= 0]] = taught.probability_PL[found_P >= 0]
+    return rows_EL
+
+
+def _find(spans: Spans, places: Sequence[Place]) -> NDArray[np.int64]:
+    """Which candidates have these words, -1 where none has: (G,)."""
+    places_G2 = np.array(places, dtype=np.int64).reshape(-1, 2)
+    width = int(max(spans.end_E.max(initial=0), places_G2[:, 1].max(initial=0))) + 1
+    keys = spans.start_E * width + spans.end_E  # ascending: spans are ordered by first and last word
+    wanted_G = places_G2 @ np.array([width, 1])
+    i_G = np.searchsorted(keys, wanted_G)
+    found_G = (i_G < len(keys)) & (places_G2[:, 0] < places_G2[:, 1])
+    found_G[found_G] = keys[i_G[found_G]] == wanted_G[found_G]
+    return np.where(found_G, i_G, -1)
 
 
 def _open_overlapping(spans: Spans, gold: SpanGold, classes: NDArray[np.int64]) -> None:

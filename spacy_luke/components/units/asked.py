@@ -39,6 +39,15 @@ class Units:
         pairs_P2 = np.array([[number[head], number[tail]] for head, tail in pairs], dtype=np.int64).reshape(-1, 2)
         return cls(mentions, pairs_P2)
 
+    @classmethod
+    def of(cls, places: Sequence[tuple[int, ...]]) -> "Units":
+        """Units by the words of their mentions, each once: (start, end), or (head's start, end, tail's start, end)."""
+        units = [[(a, b) for a, b in zip(words[::2], words[1::2], strict=True)] for words in places]
+        mentions = list(dict.fromkeys(mention for unit in units for mention in unit))
+        number = {mention: m for m, mention in enumerate(mentions)}
+        rows = [[number[mention] for mention in unit] for unit in units]
+        return cls(mentions, np.array(rows, dtype=np.int64).reshape(len(rows), -1 if rows else 1))
+
     def places(self, unit: int) -> tuple[WordRange, ...]:
         """The mentions of a unit."""
         return tuple(self.mentions[m] for m in self.units_UK[unit].tolist())

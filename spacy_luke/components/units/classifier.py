@@ -7,6 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..extents import WindowSettings
 from ..factories import Function, Setting
 from ..labelled import LabelledComponent
 from ..mentions import MentionGetter
+from ..taught import read_taught
 from .asked import Gold, Units, UnitSurvey
 from .gold_classes import class_numbers, class_table, is_known, unknown_labels
 from .inputs import Input, unit_items
@@ -201,9 +203,14 @@ class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
 
     def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
         items: list[EntityItem] = []
+        taught: list[EntityItem] = []  # by probabilities, which stand in batches of their own
         allowed = AllowedClasses(len(self.classes))
         task = replace(self.input(learning=True), allowed=allowed)
         for i, example in enumerate(examples):
+            if (said := read_taught(example, [label or "" for label in self.classes], name=self.name)) is not None:
+                units = Units.of(said.places)
+                taught += self.items(example.predicted, units, owner=i, task=task, gold=said.probability_PL)
+                continue
             if not self.teaches(example):
                 continue
             found = self.read_gold(example)
@@ -211,7 +218,7 @@ class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
             if not get_scope(example.reference, self.scope_task).is_full:  # what teaches nothing is not encoded
                 asked, gold = asked.only(is_known(gold).tolist()), gold[is_known(gold)]
             items += self.items(example.predicted, asked, owner=i, task=task, gold=gold)
-        return batch_entities(items, size=self.batch_size)
+        return chain(*(batch_entities(some, size=self.batch_size) for some in (items, taught)))
 
     def survey(self, get_examples: Callable[[], Iterable[Example]]) -> UnitSurvey:
         found, task = UnitSurvey(), self.input(learning=True)

@@ -1,13 +1,19 @@
-"""How fast pipelines are beside one another: on the same Docs, in one process, in turns, so that other jobs on the
-machine and first calls (code that oneDNN makes, weights that are packed) count for none of them."""
+"""Pipelines beside one another: what they score and how fast they are on the same Docs.
+
+They take turns in one process, so that other jobs on the machine and first calls (code that oneDNN makes, weights that
+are packed) count for none of them.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from time import perf_counter, process_time
+from typing import Any
 
 from spacy.language import Language
+from spacy.pipeline import Pipe
 from spacy.tokens import Doc
+from spacy.training import Example
 
 from .gold import luke_components
 
@@ -15,6 +21,15 @@ WORDS = 2_000  # that are measured on
 TURNS = 5  # of each, the first of which does not count
 SECONDS = 30.0  # after which no further round begins
 BUSY = 0.8  # of a core: with less of it others have worked at the same time
+
+
+@dataclass(frozen=True)
+class Measured:
+    """scores: of each component that there is gold for, in points, by its name. speed: words a second, where the
+    pipelines that are compared took turns on the same part of the data."""
+
+    scores: dict[str, float]
+    speed: float
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,27 @@ class Speeds:
     def is_busy(self) -> bool:
         """Whether the machine had so much else to do that another measurement may say something else."""
         return self.core < BUSY
+
+
+def main_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
+    """Of each component that there is gold for, in points: the mean of the scores that training chooses the best
+    pipeline by. The predicted Docs are annotated."""
+    docs = nlp.pipe(example.predicted for example in examples)
+    examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
+    found: dict[str, float] = {}
+    for name, component in nlp.pipeline:  # those of spaCy too, which may listen to an encoder
+        if isinstance(component, Pipe) and (score := _main_score(nlp, name, component.score(examples))) is not None:
+            found[name] = 100 * score
+    return found
+
+
+def _main_score(nlp: Language, name: str, scores: dict[str, Any]) -> float | None:
+    """None where there is no gold."""
+    given = nlp.get_pipe_meta(name).default_score_weights or {}
+    weights = {key: w for key, w in given.items() if w and key in scores}
+    weights = weights or {key: 1.0 for key in scores if key.endswith("_f")}  # of other names, as of doc.spans
+    known = [(scores[key], w) for key, w in weights.items() if scores[key] is not None]
+    return sum(score * w for score, w in known) / sum(w for _, w in known) if known else None
 
 
 def compare_speed(

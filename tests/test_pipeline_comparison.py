@@ -1,9 +1,9 @@
-"""Pipelines take turns, and each reads all words anew (spacy_luke/pipelines/speed.py)."""
+"""Pipelines take turns, and each reads all words anew (spacy_luke/pipelines/comparison.py)."""
 
 import pytest
 
-from spacy_luke.pipelines import speed
-from spacy_luke.pipelines.speed import TURNS, Speeds, compare_speed
+from spacy_luke.pipelines import comparison
+from spacy_luke.pipelines.comparison import TURNS, Speeds, compare_speed
 from tests.pipelines import make_pipeline
 from tests.tiny import SENTENCES
 
@@ -63,7 +63,7 @@ def test_a_part_of_the_docs(pipelines, monkeypatch):
 
 def test_a_slow_machine(pipelines, monkeypatch):
     turns = recorded(pipelines, monkeypatch)
-    monkeypatch.setattr(speed, "SECONDS", 0.0)
+    monkeypatch.setattr(comparison, "SECONDS", 0.0)
     compare_speed(pipelines, read)
     assert [i for i, _ in turns] == [0, 1] * 2  # one that counts
 

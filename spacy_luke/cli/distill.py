@@ -1,0 +1,54 @@
+"""`spacy luke distill`: a small pipeline learns from a large one, on texts without annotation."""
+
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from ..pipelines.distillation import distill
+from ..pipelines.teaching import Lesson
+from .configs import check_names, read_config
+from .errors import use_gpu
+
+
+def distill_cli(
+    ctx: typer.Context,
+    teacher: str = typer.Argument(..., help="Folder or name of the trained pipeline that teaches"),
+    config_path: Path = typer.Argument(..., exists=True, help="Training config of the student"),
+    texts: Path = typer.Option(
+        ..., "--texts", exists=True, help="Texts: .txt with one a line, .jsonl, .spacy, or a folder of these"
+    ),
+    output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last, resume and lesson"),
+    code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
+) -> None:
+    """Train a smaller pipeline by the probabilities that a trained one gives to spans, types and relations of texts
+    without annotation, and by the training data of the config, unless these are null (--paths.train null).
+
+    Components with the same names in both learn. Overrides as in `spacy train`; fewer layers:
+    --initialize.components.luke_encoder.weights.layers 3.
+    """
+    config = read_config(config_path, ctx.args, code=code, interpolate=False)
+    check_names(config)
+    use_gpu(gpu_id)
+    msg.info(f"The teacher {teacher} reads {texts}")
+    made = distill(
+        teacher, config, texts, output, use_gpu=gpu_id, resume=resume, overwrite=overwrite, progress=True, tell=_tell
+    )
+    rows = [
+        (name, f"{score:.2f}", f"{made.student.scores[name]:.2f}")
+        for name, score in made.teacher.scores.items()
+        if name in made.student.scores
+    ]
+    rows.append(("words a second", f"{made.teacher.speed:,.0f}", f"{made.student.speed:,.0f}"))
+    msg.table(rows, header=("dev data", "teacher", "student"), aligns=("l", "r", "r"), divider=True)
+    if made.is_busy:
+        msg.warn("Other programs had much of the processor meanwhile: on a quiet machine the speeds are others.")
+    msg.good(f"Saved the best student to {made.best}")
+
+
+def _tell(lesson: Lesson) -> None:
+    places = ", ".join(f"{n:,} places by {name}" for name, n in lesson.places.items())
+    msg.info(f"It has read {lesson.words:,} words of {lesson.texts:,} texts; with probabilities: {places}")

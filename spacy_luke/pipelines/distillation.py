@@ -1,0 +1,126 @@
+"""A small pipeline that learns from a large one: from what it says of texts without annotation, and from gold."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+from spacy.training.initialize import init_nlp
+from spacy.util import resolve_dot_names
+from thinc.api import Config
+
+from ..readers.texts import read_texts
+from ..training.loop import train
+from ..training.resume import check_output
+from .comparison import Measured, compare_speed, main_scores
+from .gold import check_docs
+from .teaching import Lesson, check_same, teachers_of, write_lesson
+
+LESSON = "lesson"  # folder with what is learned from, in that of the training
+TAUGHT, GOLD = "taught.spacy", "gold.spacy"
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """best: folder of the student. lesson: what the teacher said; None of a run that went on. gold: whether gold was
+    learned from, too. teacher, student: on the dev data of the config. is_busy: see `Quantized`."""
+
+    best: Path
+    lesson: Lesson | None
+    gold: bool
+    teacher: Measured
+    student: Measured
+    is_busy: bool
+
+
+def distill(
+    teacher: str,
+    config: Config,
+    texts: Path,
+    output: Path,
+    *,
+    use_gpu: int = -1,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = False,
+    tell: Callable[[Lesson], None] = lambda lesson: None,
+) -> Distilled:
+    """Train the pipeline of a config by what a trained pipeline says of texts, and by the config's training data, if it
+    names any.
+
+    teacher: a folder or a name. config: of the student, not interpolated; components of the teacher's names and kinds
+    learn from it, and get its labels. texts: see `read_texts`. output: gets what `train` writes, and the lesson.
+    resume, overwrite: as of `train`. tell: is given the lesson before it is learned. Raises ValueError where no
+    component can learn from the teacher.
+    """
+    check_output(output, resume=resume, overwrite=overwrite)
+    large = spacy.load(teacher)
+    names = _learners(large, config)
+    corpus = _training_corpus(config)
+    path = config.interpolate()["corpora"][corpus].get("path")
+    gold = None if path is None else Path(path)
+    if gold is not None:
+        check_docs(gold, f"corpora.{corpus}.path")
+    folder, lesson = output / LESSON, None
+    if not (resume and (folder / TAUGHT).exists()):
+        shutil.rmtree(folder, ignore_errors=True)
+        lesson = write_lesson(large, read_texts(texts, large), folder / TAUGHT, components=names, progress=progress)
+        tell(lesson)
+        if gold is not None:
+            (shutil.copytree if gold.is_dir() else shutil.copy)(gold, folder / GOLD)
+    nlp = init_nlp(_for_student(config, large, names, corpus, folder), use_gpu=use_gpu)
+    teachers = teachers_of(large)
+    for name in names:
+        check_same(teachers[name], teachers_of(nlp)[name])
+    best = train(nlp, output, resume=resume, overwrite=overwrite)
+    return _compare(large, spacy.load(best), nlp, best, lesson, gold is not None)
+
+
+def _learners(teacher: Language, config: Config) -> list[str]:
+    """The student's components that learn from the teacher's."""
+    kinds = {name: teacher.get_pipe_meta(name).factory for name in teachers_of(teacher)}
+    own = {name: config["components"].get(name, {}).get("factory") for name in config["nlp"]["pipeline"]}
+    names = [name for name in own if name in kinds and own[name] == kinds[name]]
+    if not names:
+        raise ValueError(
+            f"No component can learn from the teacher, which has {kinds or 'none that teaches'}: the config has "
+            f"{own}. Expected a luke_ner, luke_typer or luke_relation with the same name and factory in both."
+        )
+    return names
+
+
+def _training_corpus(config: Config) -> str:
+    dotted = config.interpolate()["training"]["train_corpus"]
+    section, _, name = dotted.partition(".")
+    corpus = config.get("corpora", {}).get(name)
+    if section != "corpora" or not isinstance(corpus, dict) or "path" not in corpus:
+        raise ValueError(
+            f"The training corpus of the config, {dotted}, must have a path, which is that of the lesson then: "
+            'expected @readers = "spacy.Corpus.v1", or "spacy-luke.GoldCorpus.v1".'
+        )
+    return name
+
+
+def _for_student(config: Config, teacher: Language, names: list[str], corpus: str, folder: Path) -> Config:
+    """The config with the lesson as its training data, and the teacher's labels."""
+    config = config.copy()
+    config["corpora"][corpus]["path"] = str(folder)
+    teachers = teachers_of(teacher)
+    for name in names:
+        section: dict[str, Any] = config["initialize"].setdefault("components", {}).setdefault(name, {})
+        section["labels"] = list(teachers[name].labels)
+    return config
+
+
+def _compare(
+    large: Language, small: Language, nlp: Language, best: Path, lesson: Lesson | None, gold: bool
+) -> Distilled:
+    settings = nlp.config.interpolate()
+    (dev,) = resolve_dot_names(settings, [settings["training"]["dev_corpus"]])
+    scores = [main_scores(x, list(dev(x))) for x in (large, small)]
+    speeds = compare_speed((large, small), lambda x: [example.predicted for example in dev(x)])
+    teacher, student = (Measured(*pair) for pair in zip(scores, speeds.words_per_second, strict=True))
+    return Distilled(best, lesson, gold, teacher, student, speeds.is_busy)

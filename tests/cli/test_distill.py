@@ -1,0 +1,116 @@
+"""`spacy luke distill`: a pipeline with fewer layers learns from a trained one, with gold and without."""
+
+import pytest
+import spacy
+from spacy.cli._util import app as spacy_app
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.annotations import get_taught
+from spacy_luke.checkpoint.export import write_huggingface
+from spacy_luke.readers.docbin import write_docbin
+from tests.components.recognised import LABELS, gold_docs, trained
+from tests.tiny import SENTENCES, make_checkpoint
+from tests.training_config import LUKE_NER, write_config
+
+
+def run(*arguments):
+    result = CliRunner().invoke(spacy_app, ["luke", "distill", *map(str, arguments)])
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A teacher, a checkpoint, gold, texts and a config."""
+    folder = tmp_path_factory.mktemp("distill")
+    teacher = trained()
+    teacher.to_disk(folder / "teacher")
+    write_docbin(gold_docs(spacy.blank("en")), folder / "gold.spacy")
+    write_docbin([teacher(text) for text in SENTENCES], folder / "dev.spacy")
+    (folder / "texts.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf8")
+    write_huggingface(make_checkpoint(), folder / "checkpoint")
+    write_config(
+        folder / "student.cfg",
+        {"luke_ner": LUKE_NER},
+        train=folder / "gold.spacy",
+        checkpoint=folder / "checkpoint",
+        max_steps=80,
+        eval_frequency=40,
+        dropout=0.0,
+    )
+    return folder
+
+
+def distill(folder, output, *more):
+    return run(
+        folder / "teacher",
+        folder / "student.cfg",
+        "--texts",
+        folder / "texts.txt",
+        "-o",
+        output,
+        "--paths.dev",
+        folder / "dev.spacy",
+        "--initialize.components.luke_ner.weights.layers",
+        1,
+        *more,
+    )
+
+
+def lesson(output):
+    vocab = spacy.blank("en").vocab
+    return {x.stem: list(DocBin().from_disk(x).get_docs(vocab)) for x in sorted((output / "lesson").glob("*.spacy"))}
+
+
+def test_without_gold(folder, tmp_path):
+    output = tmp_path / "out"
+    code, text = distill(folder, output, "--paths.train", "null", "--corpora.train.path", "null")
+    assert code == 0, text
+    words = sum(len(spacy.blank("en")(x)) for x in SENTENCES)
+    assert f"It has read {words} words of 4 texts" in text
+    assert f"Saved the best student to {output}/model-best" in text.replace("\n", "")
+    (docs,) = lesson(output).values()
+    assert [doc.text for doc in docs] == SENTENCES
+    assert all(get_taught(doc, "luke_ner") is not None for doc in docs)
+    teacher, student = spacy.load(folder / "teacher"), spacy.load(output / "model-best")
+    ner = student.get_pipe("luke_ner")
+    assert ner.labels == teacher.get_pipe("luke_ner").labels
+    assert len(ner.encoder.module.layers) == 1 < len(teacher.get_pipe("luke_ner").encoder.module.layers)
+    found, expected = (
+        [{(x.start, x.end, x.label_) for x in nlp(text).ents} for text in SENTENCES] for nlp in (student, teacher)
+    )
+    right = sum(len(a & b) for a, b in zip(found, expected))
+    assert right > 0.8 * sum(map(len, expected))
+    assert "luke_ner" in text
+    assert "words a second" in text
+
+
+def test_with_gold_and_on_again(folder, tmp_path):
+    output = tmp_path / "out"
+    code, text = distill(folder, output, "--training.max_steps", 2)
+    assert code == 0, text
+    docs = lesson(output)
+    assert list(docs) == ["gold", "taught"]
+    assert not any(get_taught(doc, "luke_ner") for doc in docs["gold"])
+    assert sorted(spacy.load(output / "model-best").get_pipe("luke_ner").labels) == sorted(LABELS)
+    code, text = distill(folder, output)
+    assert (code, "--resume" in text) == (1, True)
+    code, text = distill(folder, output, "--training.max_steps", 4, "--resume")
+    assert code == 0, text
+    assert "It has read" not in text
+
+
+def test_refused(folder, tmp_path):
+    code, text = distill(folder, tmp_path / "a", "--paths.train", folder / "none.spacy")
+    assert (code, "does not exist" in text) == (1, True)
+    other = spacy.blank("en")
+    other.add_pipe("sentencizer")
+    other.to_disk(tmp_path / "other")
+    code, text = run(tmp_path / "other", folder / "student.cfg", "--texts", folder / "texts.txt", "-o", tmp_path / "b")
+    assert (code, "No component can learn from the teacher, which has none that teaches" in text) == (1, True)
+    (tmp_path / "empty.txt").write_text("\n")
+    empty, output = tmp_path / "empty.txt", tmp_path / "c"
+    code, text = run(folder / "teacher", folder / "student.cfg", "--texts", empty, "-o", output)
+    assert (code, "has no text" in text) == (1, True)
+    assert not (output / "model-best").exists()
