@@ -51,7 +51,7 @@ def test_commands_exist(line):
     command, words = find_command(words[words.index("spacy", words.index("-m")) + 1 :])
     known = {option for parameter in command.params for option in parameter.opts}
     for word in words:
-        overrides = command.name in ("train", "pretrain", "pretrain-ernie", "run") and "." in word
+        overrides = command.name in ("train", "distill", "pretrain", "pretrain-ernie", "run") and "." in word
         assert not word.startswith("--") or word in known or overrides, f"{command.name} has no {word}"
         if word.startswith(("configs/", "assets/")):
             assert (ROOT / word).exists()

@@ -238,9 +238,8 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[Tensor, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed; marginal
         ones where gold leaves labels open, and those of what is taught."""
-        gold = (need_gold(batch.gold_E), batch.allowed_SL, batch.taught_EL)
-        sent = send_arrays(gold, scores.logits_KL.device)
-        return span_loss(scores.logits_KL, scores.proposals_E, scores.kept_K, *sent)
+        gold, device = (need_gold(batch.gold_E), batch.allowed_SL, batch.taught_EL), scores.logits_KL.device
+        return span_loss(scores.logits_KL, scores.proposals_E, scores.kept_K, *send_arrays(gold, device))
 
     def loss_weight(self, batch: SpanBatch) -> float:
         """What the summed loss is divided by: the known spans, or with proposals their words (first words of spans)."""

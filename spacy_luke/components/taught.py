@@ -41,11 +41,12 @@ def read_taught(example: Example, classes: Sequence[str], *, name: str) -> Taugh
     doc = example.predicted
     first = {word.idx: word.i for word in doc}
     last = {word.idx + len(word): word.i + 1 for word in doc}
-    kept, places = [], []
+    kept: list[int] = []
+    places: list[Words] = []
     for i, place in enumerate(said.places_PK.tolist()):
-        words = [edge for a, b in zip(place[::2], place[1::2], strict=True) for edge in (first.get(a), last.get(b))]
-        if all(edge is not None for edge in words):
+        pairs = list(zip(place[::2], place[1::2], strict=True))
+        if all(a in first and b in last for a, b in pairs):
             kept.append(i)
-            places.append(tuple(words))
+            places.append(tuple(edge for a, b in pairs for edge in (first[a], last[b])))
     columns = [said.labels.index(label) for label in classes]
     return TaughtPlaces(places, said.probability_PL[kept][:, columns])

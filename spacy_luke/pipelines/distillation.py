@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import spacy
+from confection import Config
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.util import resolve_dot_names
-from thinc.api import Config
 
 from ..readers.texts import read_texts
 from ..training.loop import train
@@ -93,7 +93,7 @@ def _learners(teacher: Language, config: Config) -> list[str]:
 
 
 def _training_corpus(config: Config) -> str:
-    dotted = config.interpolate()["training"]["train_corpus"]
+    dotted: str = config.interpolate()["training"]["train_corpus"]
     section, _, name = dotted.partition(".")
     corpus = config.get("corpora", {}).get(name)
     if section != "corpora" or not isinstance(corpus, dict) or "path" not in corpus:

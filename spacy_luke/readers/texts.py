@@ -57,7 +57,9 @@ def _text_of(path: Path, number: int, line: str) -> str:
 
 def _read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
     for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
-        starts = [bool(word.is_sent_start) for word in doc] if doc.has_annotation("SENT_START") else None
+        starts: list[bool | int | None] | None = None
+        if doc.has_annotation("SENT_START"):
+            starts = [bool(word.is_sent_start) for word in doc]
         spaces = [bool(word.whitespace_) for word in doc]
         if len(doc):
             yield Doc(nlp.vocab, words=[word.text for word in doc], spaces=spaces, sent_starts=starts)
