@@ -19,6 +19,7 @@ Answer
 Checkpoint
 ComponentScores
 Converted
+Distilled
 EntityKB
 EntityVectors
 EntityVocab
@@ -65,6 +66,7 @@ change_kb
 compact_kb
 convert
 embed_entities
+distill
 evaluate
 find_source
 get_answers

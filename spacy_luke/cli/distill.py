@@ -30,7 +30,7 @@ def distill_cli(
     Components with the same names in both learn. Overrides as in `spacy train`; fewer layers:
     --initialize.components.luke_encoder.weights.layers 3.
     """
-    config = read_config(config_path, ctx.args, code=code, interpolate=False)
+    config = read_config(config_path, ctx, code=code, interpolate=False)
     check_names(config)
     use_gpu(gpu_id)
     msg.info(f"The teacher {teacher} reads {texts}")

@@ -13,6 +13,7 @@ EXAMPLES = {
     "evaluate": "python -m spacy luke evaluate training/my/model-best corpus/dev.spacy --output metrics/my.json",
     "tune": "python -m spacy luke tune training/my/model-best corpus/dev.spacy --component luke_ner",
     "quantize": "python -m spacy luke quantize training/my/model-best training/my/int8 --data corpus/dev.spacy",
+    "distill": "python -m spacy luke distill training/my/model-best config.cfg --texts texts.txt -o training/small",
     "card": "python -m spacy luke card training/my/model-best --about about.json",
     "annotate": "python -m spacy luke annotate training/my/model-best letter.txt --output letter.html",
     "build-mentions": "python -m spacy luke build-mentions enwiki-pages-articles.xml.bz2 mentions/en",
