@@ -80,23 +80,24 @@ def _embed(
         "encoder": fingerprint,
         "block": BLOCK,
     }
-    work = WorkFolder(path.with_name(f"{path.name}.vectors"), plan)
-    work.run_one(_make_rows, [len(kb), encoder.size], name="rows")
-    file = work.path / ENCODER
-    shared = {**plan, "kb": [str(path), plan["kb"], plan["old"]], "size": encoder.size, "batch_size": batch_size}
-    blocks = [{**shared, "file": str(file), "start": start} for start in range(0, len(kb), BLOCK)]
-    _HERE[fingerprint] = encoder
-    try:
-        if engine != Engine(workers=1):
-            file.write_bytes(pickle.dumps(encoder))  # whatever lay there
-        made: int = sum(work.run(embed_block, blocks, name="block", engine=engine, progress=progress))
-    finally:
-        _HERE.clear()
-        _open_kb.cache_clear()
-        file.unlink(missing_ok=True)
-    names = list(kb.entities())
-    build_vectors(work.path / ROWS, kb.path / VECTORS, dtype=dtype, names=names, encoder=fingerprint, progress=progress)
-    work.remove()
+    with WorkFolder(path.with_name(f"{path.name}.vectors"), plan) as work:
+        work.run_one(_make_rows, [len(kb), encoder.size], name="rows")
+        file = work.path / ENCODER
+        shared = {**plan, "kb": [str(path), plan["kb"], plan["old"]], "size": encoder.size, "batch_size": batch_size}
+        blocks = [{**shared, "file": str(file), "start": start} for start in range(0, len(kb), BLOCK)]
+        _HERE[fingerprint] = encoder
+        try:
+            if engine != Engine(workers=1):
+                file.write_bytes(pickle.dumps(encoder))  # whatever lay there
+            made: int = sum(work.run(embed_block, blocks, name="block", engine=engine, progress=progress))
+        finally:
+            _HERE.clear()
+            _open_kb.cache_clear()
+            file.unlink(missing_ok=True)
+        names = list(kb.entities())
+        build_vectors(
+            work.path / ROWS, kb.path / VECTORS, dtype=dtype, names=names, encoder=fingerprint, progress=progress
+        )
     return made
 
 
