@@ -33,8 +33,9 @@ from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.pipelines.card import leave_out
 from spacy_luke.pipelines.link_tuning import tune_links
 from spacy_luke.pipelines.saving import save
+from spacy_luke.scorers.items import link_items
 from spacy_luke.scorers.linking import score_links
-from spacy_luke.scorers.reliability import judge_links, measure_reliability
+from spacy_luke.scorers.reliability import judged, measure_reliability
 
 IGNORED = ["TIME", "NUM", "DATE"]  # labels of what is no entity
 DRAWS = 1000  # of the bootstrap
@@ -190,7 +191,7 @@ def evaluate(
         docs = [x.predicted for x in copies]
         linker.set_annotations(docs, linker.predict(docs))
         found[name] = score_shown(copies)
-        reliability = measure_reliability(judge_links(copies)).to_dict()
+        reliability = measure_reliability(judged(link_items(copies))).to_dict()
     return found, reliability
 
 

@@ -14,9 +14,9 @@ from ..components.base import LukeComponent, find_component
 from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
 from ..scorers.items import Item
-from ..scorers.reliability import Reliability, measure_reliability
+from ..scorers.reliability import Reliability, judged, measure_reliability
 from .gold import Given, luke_components, read_gold
-from .score_tables import Scores, ScoreTable, items_of, judge_of, make_table, missing_gold
+from .score_tables import Scores, ScoreTable, items_of, make_table, missing_gold
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,12 @@ def _score(chosen: Sequence[LukeComponent | SoftTextCategorizer], examples: Sequ
                     "choose one with --component."
                 )
             names.update(found)
-        judge = judge_of(proc)
-        reliability = None if judge is None else measure_reliability(judge(examples))
+        read_items = items_of(proc)
+        items = [] if read_items is None else read_items(examples)
+        reliability = None if read_items is None else measure_reliability(judged(items))
         if reliability is not None and table.totals:
             found = {**found, f"{proc.name}_reliability": reliability.to_dict()}
-        read_items = items_of(proc)
-        items = read_items(examples) if read_items is not None and table.totals else ()
-        scored.append(ComponentScores(proc.name, found, table, missing_gold(proc), reliability, items))
+        scored.append(
+            ComponentScores(proc.name, found, table, missing_gold(proc), reliability, items if table.totals else ())
+        )
     return scored

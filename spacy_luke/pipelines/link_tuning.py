@@ -10,8 +10,8 @@ from ..annotations import NIL
 from ..components.linker.component import LukeLinker
 from ..components.linker.gold import gold_links
 from ..components.thresholds import check_positives, precise_threshold
-from ..scorers.reliability import Judged
-from .score_tables import judge_of
+from ..scorers.reliability import Judged, judged
+from .score_tables import items_of
 
 OPEN = {"threshold": 0.0, "temperature": 1.0, "shift": 0.0}  # settings with which all links are shown as they are
 
@@ -51,11 +51,11 @@ def _judge_all(proc: LukeLinker, examples: Sequence[Example]) -> Judged:
     copies = [Example(example.predicted.copy(), example.reference) for example in examples]
     docs = [example.predicted for example in copies]
     before = {name: proc.cfg[name] for name in OPEN}
-    judge = judge_of(proc)
-    assert judge is not None, "links are judged"
+    read_items = items_of(proc)
+    assert read_items is not None, "links are items"
     try:
         proc.cfg.update(OPEN)
         proc.set_annotations(docs, proc.predict(docs))
-        return judge(copies)
+        return judged(read_items(copies))
     finally:
         proc.cfg.update(before)

@@ -19,7 +19,7 @@ from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
 from ..scorers.items import ItemReader, entity_items, link_items, relation_items, type_items
 from ..scorers.linking import link_rows
-from ..scorers.reliability import Judge, Reliability, judge_entities, judge_links, judge_relations, judge_types
+from ..scorers.reliability import Reliability
 
 Scores = dict[str, Any]
 ScoreRow = tuple[str, ...]
@@ -61,17 +61,6 @@ def make_table(proc: LukeComponent | SoftTextCategorizer, scores: Scores, golds:
     # soft_textcat is scored by spaCy, which gives nothing where there is no gold
     known = scores or isinstance(proc, SoftTextCategorizer)
     return task.make(proc, scores, golds) if task is not None and known else None
-
-
-def judge_of(proc: LukeComponent | SoftTextCategorizer) -> Judge | None:
-    """Reads of predicted Docs which of the component's scores are right; None of one whose scores are not judged."""
-    if isinstance(proc, LukeNER):
-        return partial(judge_entities, spans_key=proc.spans_key, ents=proc.set_ents)
-    if isinstance(proc, LukeLinker):
-        return partial(judge_links, spans_key=proc.getter.key if isinstance(proc.getter, SpanGroupGetter) else None)
-    if isinstance(proc, LukeTyper):
-        return judge_types
-    return judge_relations if isinstance(proc, LukeRelation) else None
 
 
 def items_of(proc: LukeComponent | SoftTextCategorizer) -> ItemReader | None:

@@ -1,9 +1,11 @@
-"""What the scorers count, and the spans that they count."""
+"""What the scorers count, and the spans that they count, with their scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span
+
+from ..annotations import SCORE, register_extensions
 
 
 def get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
@@ -11,6 +13,14 @@ def get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
     if spans_key is None:
         return doc.ents
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+
+
+def get_scores(doc: Doc, spans_key: str | None) -> Iterable[float | None]:
+    """The scores of `get_spans`: `span._.luke_score`, or the group's "scores", () where it has none."""
+    register_extensions()
+    if spans_key is None:
+        return [getattr(span._, SCORE) for span in doc.ents]
+    return map(float, doc.spans[spans_key].attrs.get("scores", [])) if spans_key in doc.spans else ()
 
 
 def total_of(scores: Mapping[str, PRFScore]) -> PRFScore:

@@ -24,9 +24,8 @@ from ..annotations import (
     register_extensions,
     scored_spans,
 )
-from .counts import get_spans
-from .places import Place, gold_place_finder
-from .reliability import scores_of_spans, unknown_places
+from .counts import get_scores, get_spans
+from .places import Place, gold_place_finder, unknown_places
 
 Places = tuple[Place, ...]
 
@@ -59,7 +58,7 @@ def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, e
         unknown = unknown_places(gold_doc, find) if spans_key is None else []
         scores = {
             (x.start_char, x.end_char, x.label_): score
-            for x, score in zip_longest(get_spans(doc, shown), scores_of_spans(doc, shown))
+            for x, score in zip_longest(get_spans(doc, shown), get_scores(doc, shown))
             if not any(start < x.end_char and x.start_char < end for start, end in unknown)
         }
         right, known = scored_spans(get_scope(gold_doc, ENTITIES), gold, set(scores), nested=shown is not None)
@@ -115,7 +114,8 @@ def relation_items(examples: Iterable[Example]) -> list[Item]:
 
 
 def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> list[Item]:
-    """Of mentions whose entity the gold says, NIL apart; the label is the entity's id."""
+    """Of mentions whose entity the gold says, NIL apart; the label is the entity's id. A gold mention without an id
+    says nothing, and so does a Doc with no others; a link of what is no gold mention is wrong."""
     items: list[Item] = []
     for i, example in enumerate(examples):
         gold_doc, doc = example.reference, example.predicted
@@ -126,6 +126,8 @@ def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> 
         gold: dict[Place, set[str]] = {}
         for x in get_spans(gold_doc, key):
             gold.setdefault(find(x.start_char, x.end_char), set()).add(x.kb_id_)
+        if gold and all(ids == {""} for ids in gold.values()):
+            continue
         unknown = unknown_places(gold_doc, find)
         scores = {(x.start, x.end): {one.id: one.score for one in x.candidates} for x in get_linked(doc) or []}
         found: dict[Place, dict[str, float | None]] = {}

@@ -35,6 +35,11 @@ def gold_place_finder(example: Example) -> Callable[[int, int], Place]:
     return find
 
 
+def unknown_places(doc: Doc, find: Callable[[int, int], Place]) -> list[Place]:
+    """The words of a gold Doc of which nothing is known."""
+    return [find(word.idx, word.idx + len(word)) for word in doc if not word.ent_iob]
+
+
 def solid_edges(doc: Doc) -> list[Place]:
     """Where each word begins and ends in the text without its blanks."""
     edges, place = [], 0
