@@ -148,7 +148,6 @@ function wire(root, rules) {
   );
   const shown = make("code", {});
   const said = make("p", { role: "alert" });
-  const copy = make("button", { type: "button" }, "Copy");
   const update = () => {
     const tasks = TASKS.filter((task) => inputs[`task_${task}`].checked);
     for (const task of TASKS) groups[task].hidden = !tasks.includes(task);
@@ -165,9 +164,8 @@ function wire(root, rules) {
     said.textContent = fault;
     shown.textContent = fault ? "" : draft(rules, wanted, shape);
   };
-  copy.onclick = () => navigator.clipboard.writeText(shown.textContent);
   form.oninput = update;
-  root.append(form, said, copy, make("pre", {}, shown));
+  root.append(form, said, make("pre", {}, shown));
   update();
 }
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 
 import spacy
 import typer
-from thinc.api import prefer_gpu
+from thinc.compat import has_cupy_gpu
 from wasabi import msg
 
 from ..components.paragraphs import ParagraphSentencizer
@@ -110,7 +110,7 @@ def _ask_rest(
             msg.text(f"  {name}: {one['about']}")
         encoder = typer.prompt("Encoder (one of these, or a path)", default="small")
     if machine is None:
-        usual = "gpu" if prefer_gpu() else "cpu"
+        usual = "gpu" if has_cupy_gpu else "cpu"
         machine = typer.prompt(f"Machine ({', '.join(MACHINES)})", default=usual) if asking else usual
     known = encoder is None or (encoder in encoders() and encoder != "other")
     return Wanted(
@@ -162,7 +162,7 @@ def _head(output: Path, wanted: Wanted) -> str:
 def _tell_cost(output: Path, wanted: Wanted, survey: Survey, timing: bool) -> None:
     facts = facts_of(wanted, survey.shape)
     weights = wanted.weights or encoders()[wanted.encoder]["weights"]
-    if wanted.machine == "gpu" and not prefer_gpu():
+    if wanted.machine == "gpu" and not has_cupy_gpu:
         msg.info("There is no GPU here to time: `spacy luke train` says what is left after its second evaluation.")
     elif timing and is_here(weights):
         cost = measure(output)
