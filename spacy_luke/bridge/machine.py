@@ -10,6 +10,7 @@ from ..model.int8 import has_exact_operator
 from ..model.linear import is_onednn_faster
 from ..model.precision import has_bfloat16
 
+APPLE = "Apple's (MPS), which this package does not use"
 CPU_INFO = Path("/proc/cpuinfo")
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16")
 
@@ -25,7 +26,7 @@ def describe_machine() -> list[tuple[str, str]]:
     rows = [
         ("chip", f"{name}, {os.cpu_count()} processors, torch takes {torch.get_num_threads()} threads"),
         ("instructions", ", ".join(x for x in INSTRUCTIONS if x in flags) or "unknown"),
-        ("GPU", "; ".join(gpus) or ("Apple's (MPS), which this package does not use" if torch.backends.mps.is_available() else "none")),
+        ("GPU", "; ".join(gpus) or (APPLE if torch.backends.mps.is_available() else "none")),
         ("float32", f"linear layers by {'oneDNN' if is_onednn_faster() else 'torch'}, the faster one here"),
         ("bfloat16", f"{'by instructions of the chip' if fast else 'slow here: no instructions for it'}"),
         ("int8", f"{'exact, by oneDNN' if has_exact_operator() else 'exact, but slow: no VNNI instructions'}"),
