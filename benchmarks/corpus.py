@@ -95,7 +95,7 @@ def read_ours(path: Path) -> dict[str, int]:
 
 def build_ours(path: Path) -> dict[str, int]:
     from spacy_luke.corpus.from_dumps import build_from_dumps
-    from spacy_luke.corpus.parallel import Engine
+    from spacy_luke.stores.parallel import Engine
 
     output = path.parent / "corpus"
     shutil.rmtree(output, ignore_errors=True)

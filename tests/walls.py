@@ -71,7 +71,7 @@ ROOMS = {
     "resvg_py": ["reports"],
     "marisa_trie": ["aliases"],
     "pykeen": ["graph"],
-    "ray": ["corpus"],
+    "ray": ["stores.parallel"],
     "transformers": [],
     "seqeval": [],
 }

@@ -9,8 +9,8 @@ from wasabi import msg
 from ..corpus.from_docs import build_from_docs
 from ..corpus.from_dumps import build_from_dumps
 from ..corpus.linked_corpus import LinkedCorpus
-from ..corpus.parallel import Engine
 from ..stores.opening import is_dump
+from ..stores.parallel import Engine
 
 ENGINE_HELP = "processes of this machine, or ray: a Ray cluster, whose machines see the same files (pip install ray)"
 WORKERS_HELP = "Processes; default: one a core. Ray takes the cores of its cluster"

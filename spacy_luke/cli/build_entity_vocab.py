@@ -7,8 +7,8 @@ import typer
 from wasabi import msg
 
 from ..corpus.linked_corpus import LinkedCorpus
-from ..corpus.parallel import Engine
 from ..corpus.vocabulary import build_entity_vocab, read_white_list, save_entity_vocab
+from ..stores.parallel import Engine
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 
 

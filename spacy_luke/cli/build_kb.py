@@ -10,6 +10,8 @@ from ..kb.build import KBSettings, build_kb
 from ..kb.change import add_to_kb, change_kb
 from ..kb.knowledge_base import EntityKB
 from ..kb.wikidata import Wikidata
+from ..stores.parallel import Engine
+from .build_corpus import ADDRESS_HELP, ENGINE_HELP
 from .built_kb import tell_built
 from .errors import failing_as
 
@@ -55,6 +57,13 @@ def build_kb_cli(
     on_damage: str = typer.Option(
         "error", help="Lines of tables and of Wikidata that are not as expected: error, or skip, which lists them"
     ),
+    workers: int | None = typer.Option(
+        None,
+        min=1,
+        help="Dumps: processes that parse pages; a run that was stopped goes on then. Default: this one, as pages come",
+    ),
+    engine: str = typer.Option("processes", help=f"Where these are: {ENGINE_HELP}"),
+    address: str | None = typer.Option(None, help=ADDRESS_HELP),
     verify: bool = typer.Option(False, "--verify", help="Read the new files again and compare the digests"),
 ) -> None:
     """Build a knowledge base of names, priors, entities and descriptions that opens at once and is shared by
@@ -68,6 +77,7 @@ def build_kb_cli(
         persons,
         disambiguation,
         on_damage,
+        None if workers is None and engine == "processes" else Engine(engine, workers, address),
     )
     if add_to is None and (replace or remove):
         raise ValueError("--replace and --remove change a knowledge base that is there: name it with --add-to.")

@@ -11,10 +11,10 @@ from ..checkpoint.sources import find_source
 from ..corpus.build_shards import build_shards
 from ..corpus.examples import ExampleSettings
 from ..corpus.linked_corpus import LinkedCorpus
-from ..corpus.parallel import Engine
 from ..corpus.shards import Shards
 from ..entity_vocab import EntityVocab
 from ..readers.sentences import RuleSentences
+from ..stores.parallel import Engine
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 from .errors import failing_as
 

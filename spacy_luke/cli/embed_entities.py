@@ -9,8 +9,8 @@ from ..checkpoint.checkpoint import read_checkpoint
 from ..checkpoint.sources import find_source
 from ..checkpoint.text_encoder import TextEncoder
 from ..components.linker.embed_entities import embed_entities
-from ..corpus.parallel import Engine
 from ..kb.knowledge_base import EntityKB
+from ..stores.parallel import Engine
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP
 
 

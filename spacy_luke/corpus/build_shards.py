@@ -12,13 +12,13 @@ import numpy as np
 
 from ..entity_vocab import EntityVocab
 from ..stores.atomic import write_atomically
+from ..stores.parallel import Engine
+from ..stores.work_folder import WorkFolder
 from ..text.tokenizer import PieceTokenizer
 from .examples import ExampleMaker, ExampleSettings, Sentences
 from .linked_corpus import LinkedCorpus, group_pages, read_part
-from .parallel import Engine
 from .shard_writer import ShardWriter, make_block
 from .shards import SHARDS, Example, Shards, entity_vocab_sha256, tokenizer_fingerprint
-from .work_folder import WorkFolder
 
 LIMITS = ("max_pieces", "max_entities", "max_mention_pieces")
 

@@ -13,6 +13,8 @@ from spacy.training.corpus import walk_corpus
 from spacy.util import filter_spans
 
 from ..annotations import UNLINKED
+from ..stores.parallel import Engine
+from ..stores.work_folder import WorkFolder
 from .linked_corpus import (
     LINKED_CORPUS,
     LinkedCorpus,
@@ -22,8 +24,6 @@ from .linked_corpus import (
     install_corpus,
     write_part,
 )
-from .parallel import Engine
-from .work_folder import WorkFolder
 
 PART_BYTES = 1 << 22  # of .spacy files in a part, at least
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from ..stores.atomic import write_atomically
 from ..stores.opening import open_source
+from ..stores.parallel import Engine
+from ..stores.work_folder import WorkFolder
 from ..wikipedia.dumps import Page, read_pages
 from ..wikipedia.wikitext import Article, Wiki, read_article, read_language_links
 from .linked_corpus import (
@@ -29,8 +31,6 @@ from .linked_corpus import (
     open_gzip,
     write_part,
 )
-from .parallel import Engine
-from .work_folder import WorkFolder
 
 REDIRECTS = "redirects.sqlite"
 _COMMIT = 100_000  # redirects

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from ..entity_vocab import SPECIAL, EntityVocab, entity_name
 from ..stores.atomic import write_folder_atomically
 from ..stores.opening import open_source
+from ..stores.parallel import Engine
 from ..wikipedia.interwiki import Groups, Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_part
-from .parallel import Engine
 
 FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
 

@@ -11,6 +11,7 @@ from ..aliases.tables import read_table, table_kind
 from ..aliases.trie import new_trie
 from ..stores.atomic import write_folder_atomically
 from ..stores.opening import is_dump, open_source
+from ..stores.parallel import Engine
 from ..stores.sorting import MOST
 from .files import KB, write_manifest
 from .knowledge_base import EntityKB
@@ -33,7 +34,8 @@ class KBSettings:
     name means, but no source of entities has: "error", "add" it, or "drop" the name; None: "error", but "drop" for
     links in dumps, and "add" where no source is one of entities. persons: a file of ids of persons, one a line.
     templates: further names of templates of disambiguation pages. on_damage: of lines of tables and of Wikidata that
-    are not as expected: "error", or "skip", which counts and lists them.
+    are not as expected: "error", or "skip", which counts and lists them. engine: where pages of dumps are parsed, None:
+    in this process, as they come; with one, a build that was killed goes on with the pages that are missing.
     """
 
     limits: Limits = NO_LIMITS
@@ -43,6 +45,7 @@ class KBSettings:
     persons: Path | None = None
     templates: Sequence[str] = ()
     on_damage: str = "error"
+    engine: Engine | None = None
 
     def __post_init__(self) -> None:
         if self.unknown is not None and self.unknown not in UNKNOWN:
@@ -83,7 +86,7 @@ def build_kb(
     folder = Path(folder)
     KB.check_replaceable(folder)
     new_trie()  # a missing library is told before the work
-    with write_folder_atomically(folder) as new, staged(new.parent, settings, None, most) as staging:
+    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, None, most) as staging:
         read_sources(sources, staging, settings, progress)
         (new / "0").mkdir()
         info = {"sources": [Path(source).name for source in sources], **staging.read}
@@ -134,7 +137,12 @@ def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSe
     for path, format in zip(paths, formats, strict=True):
         if format == "dump" and path == dumps[0]:
             stage_dump(
-                dumps, staging, templates=settings.templates, unknown=settings.unknown or "drop", progress=progress
+                dumps,
+                staging,
+                templates=settings.templates,
+                unknown=settings.unknown or "drop",
+                engine=settings.engine,
+                progress=progress,
             )
         elif format == "wikidata":
             stage_wikidata(path, staging, wikidata=settings.wikidata, unknown=unknown, progress=progress)
@@ -149,12 +157,14 @@ def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSe
 
 
 @contextmanager
-def staged(beside: Path, settings: KBSettings, existing: EntityKB | None, most: int) -> Iterator[Staging]:
-    """What sources have, for a new segment. existing: what it is added to. Temporary
+def staged(beside: Path, output: Path, settings: KBSettings, existing: EntityKB | None, most: int) -> Iterator[Staging]:
+    """What sources have, for a new segment of the knowledge base at `output`. existing: what it is added to. Temporary
     files are in the hidden folder around the new knowledge base, so that a kill leaves none for ever."""
     folder = beside / ".parts"
     folder.mkdir()
     try:
-        yield Staging(folder, settings.limits, existing, most)
+        staging = Staging(folder, output, settings.limits, existing, most)
+        with staging.held:
+            yield staging
     finally:
         shutil.rmtree(folder, ignore_errors=True)

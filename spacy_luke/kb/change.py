@@ -72,7 +72,7 @@ def _add_to(
     kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: KBSettings, progress: bool, most: int
 ) -> BuiltKB:
     manifest = kb.manifest
-    with write_folder_atomically(folder) as new, staged(new.parent, settings, kb, most) as staging:
+    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, kb, most) as staging:
         copier = Copier(staging)
         staging.known = kb
         read_sources(sources, staging, settings, progress)
@@ -115,7 +115,7 @@ def _change(
             f"Expected ids of entities to remove, but {len(missing)} are not in {kb.path}, the first {missing[0]!r}."
         )
     manifest = kb.manifest
-    with write_folder_atomically(folder) as new, staged(new.parent, settings, None, most) as staging:
+    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, None, most) as staging:
         copier = Copier(staging)
         staging.given = set()
         if sources:

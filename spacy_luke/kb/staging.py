@@ -10,6 +10,7 @@ base had already.
 
 import re
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -73,10 +74,12 @@ class KBLeftOut(LeftOut):
 
 @dataclass
 class Staging:
-    """What the sources of a knowledge base have. existing: what it will be added to; known: whose entities are errors
-    in the sources. joined: a group whose weights those of all groups of counts belong to."""
+    """What the sources of a knowledge base have. output: where it will lie; existing: what it will be added to; known:
+    whose entities are errors in the sources. joined: a group whose weights those of all groups of counts belong
+    to."""
 
     folder: Path
+    output: Path
     limits: Limits = NO_LIMITS
     existing: EntityKB | None = None
     most: int = MOST
@@ -84,6 +87,7 @@ class Staging:
     read: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.held = ExitStack()  # folders of work, which go when all is built
         self.groups: list[SourceGroup] = []
         self.sources: list[str] = []
         self.persons: list[str] = []

@@ -1,1 +1,1 @@
-"""What all stores have in common: folders with a manifest, digests, arrays that are mapped into memory."""
+"""What all stores have in common: folders with a manifest, digests, mapped arrays; where tasks run, folders of work."""

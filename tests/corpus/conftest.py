@@ -7,9 +7,9 @@ import pytest
 from spacy_luke.corpus.build_shards import build_shards
 from spacy_luke.corpus.examples import ExampleSettings
 from spacy_luke.corpus.from_dumps import build_from_dumps
-from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.vocabulary import build_entity_vocab
 from spacy_luke.readers.sentences import RuleSentences
+from spacy_luke.stores.parallel import Engine
 from tests.tiny import make_wordpiece
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"

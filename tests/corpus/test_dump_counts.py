@@ -8,7 +8,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from spacy_luke.corpus.from_dumps import build_from_dumps
-from spacy_luke.corpus.parallel import Engine
+from spacy_luke.stores.parallel import Engine
 from spacy_luke.wikipedia.dumps import read_pages
 from spacy_luke.wikipedia.wikitext import read_article
 

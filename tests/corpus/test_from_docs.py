@@ -7,9 +7,9 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_luke.corpus.from_docs import build_from_docs, make_doc_part, read_doc_paragraphs
-from spacy_luke.corpus.parallel import Engine
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.sentences import RuleSentences
+from spacy_luke.stores.parallel import Engine
 
 NLP = spacy.blank("en")
 

@@ -14,7 +14,7 @@ import pytest
 from spacy_luke.corpus import from_dumps
 from spacy_luke.corpus.from_dumps import build_from_dumps
 from spacy_luke.corpus.linked_corpus import LinkedCorpus, read_part
-from spacy_luke.corpus.parallel import Engine
+from spacy_luke.stores.parallel import Engine
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
 HERE = Engine(workers=1)
@@ -218,7 +218,7 @@ def test_memory_is_that_of_a_page(tmp_path):
 KILLED = """
 import os, signal, sys
 from spacy_luke.corpus import from_dumps
-from spacy_luke.corpus.parallel import Engine
+from spacy_luke.stores.parallel import Engine
 write_part = from_dumps.write_part
 def killed(path, paragraphs):
     if path.name == sys.argv[3]:

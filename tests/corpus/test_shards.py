@@ -7,7 +7,6 @@ import pytest
 
 from spacy_luke.corpus import build_shards as build_module
 from spacy_luke.corpus import shard_writer
-from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.shards import (
     Example,
     PageExamples,
@@ -16,6 +15,7 @@ from spacy_luke.corpus.shards import (
     tokenizer_fingerprint,
 )
 from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.stores.parallel import Engine
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.corpus.written import write_shards
 from tests.sealing import reseal

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from spacy_luke.corpus.linked_corpus import Paragraph
-from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.stores.parallel import Engine
 from tests.corpus.written import write_corpus
 
 HERE = Engine(workers=1)

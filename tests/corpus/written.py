@@ -18,13 +18,13 @@ from spacy_luke.corpus.linked_corpus import (
     group_pages,
     write_part,
 )
-from spacy_luke.corpus.parallel import Engine
 from spacy_luke.corpus.shard_writer import ShardWriter, make_block
 from spacy_luke.corpus.shards import PageExamples, Shards
 from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.readers.sentences import RuleSentences
 from spacy_luke.stores.atomic import write_folder_atomically
+from spacy_luke.stores.parallel import Engine
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.tiny import make_wordpiece
 

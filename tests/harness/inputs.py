@@ -17,9 +17,9 @@ from spacy.training import Example
 from spacy_luke.annotations import set_rows
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
-from spacy_luke.corpus.parallel import Engine
 from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_checkpoint
+from spacy_luke.stores.parallel import Engine
 from spacy_luke.vectors.store import EntityVectors
 from tests.corpus.written import build_all
 from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_fresh_ernie, make_wordpiece

@@ -4,8 +4,10 @@ import bz2
 
 import pytest
 
+from spacy_luke.kb import pages as module
 from spacy_luke.kb.build import KBSettings, build_kb
-from spacy_luke.kb.wikipedia import LONGEST, first_sentence, is_disambiguation
+from spacy_luke.kb.pages import LONGEST, first_sentence, is_disambiguation
+from spacy_luke.stores.parallel import Engine
 from spacy_luke.wikipedia.dumps import Page
 from spacy_luke.wikipedia.wikitext import Wiki
 
@@ -152,3 +154,50 @@ def test_long_sentence():
     found = first_sentence("word " * 200)
     assert len(found) <= LONGEST
     assert found.endswith("word")
+
+
+def files_of(kb):
+    return {name: path.read_bytes() for name, path in kb.paths().items()}
+
+
+def test_pages_by_tasks(dump, tmp_path, monkeypatch):
+    """The same knowledge base, whatever the files of pages; one that was stopped goes on, and leaves nothing."""
+    expected = build_kb([dump], tmp_path / "one")
+    monkeypatch.setattr(module, "CHARS", 150)
+    read, asked = module.read_part, []
+
+    def stopping(folder, name, task):
+        asked.append(name)
+        if name == "read-00001" and len(asked) == 2:
+            raise KeyboardInterrupt
+        return read(folder, name, task)
+
+    monkeypatch.setattr(module, "read_part", stopping)
+    settings = KBSettings(engine=Engine(workers=1))
+    with pytest.raises(KeyboardInterrupt):
+        build_kb([dump], tmp_path / "other", settings=settings)
+    assert not (tmp_path / "other").exists()
+    assert (tmp_path / ".other.pages.work" / "read-00000.json").is_file()
+    built = build_kb([dump], tmp_path / "other", settings=settings)
+    assert len(asked) > 4
+    assert len(set(asked)) == len(asked) - 1  # what was done is not done again
+    assert (built.read, built.left_out) == (expected.read, expected.left_out)
+    assert files_of(built.kb) == files_of(expected.kb)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_pages_of_different_wikis_by_tasks(tmp_path):
+    for name, site in (("a.xml", "enwiki"), ("b.xml", "bgwiki")):
+        text = dump_of(PAGES).replace("<siteinfo>", f"<siteinfo><dbname>{site}</dbname>")
+        (tmp_path / name).write_text(text, encoding="utf8")
+    sources = [tmp_path / "a.xml", tmp_path / "b.xml"]
+    with pytest.raises(ValueError, match="different wikis"):
+        build_kb(sources, tmp_path / "kb", settings=KBSettings(engine=Engine(workers=1)))
+
+
+@pytest.mark.slow  # starts two processes
+def test_pages_by_processes(dump, tmp_path, monkeypatch):
+    expected = build_kb([dump], tmp_path / "one")
+    monkeypatch.setattr(module, "CHARS", 150)
+    built = build_kb([dump], tmp_path / "other", settings=KBSettings(engine=Engine(workers=2)))
+    assert files_of(built.kb) == files_of(expected.kb)

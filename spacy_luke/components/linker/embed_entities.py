@@ -16,11 +16,11 @@ import numpy as np
 import torch
 
 from ...checkpoint.text_encoder import TextEncoder
-from ...corpus.parallel import Engine
-from ...corpus.work_folder import WorkFolder
 from ...kb.files import VECTORS
 from ...kb.knowledge_base import EntityKB, hold_kb
 from ...stores.folder import MANIFEST
+from ...stores.parallel import Engine
+from ...stores.work_folder import WorkFolder
 from ...vectors.build import build_vectors
 
 BLOCK = 4096  # entities of a task

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...wikipedia.dumps import names_of_title, read_pages
 from ...wikipedia.wikitext import read_article
-from ..wikipedia import first_sentence
+from ..pages import first_sentence
 from .catalogue import Catalogue, Known
 
 _LEAST = 2  # links to a page that no other source knows

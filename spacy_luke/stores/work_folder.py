@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from ..stores.atomic import LOCK, hold, write_atomically
+from .atomic import LOCK, hold, write_atomically
 from .parallel import Engine
 
 PLAN = "plan.json"

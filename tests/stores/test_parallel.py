@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.corpus.parallel import Engine
+from spacy_luke.stores.parallel import Engine
 from tests.corpus.written import build_all
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"

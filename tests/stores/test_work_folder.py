@@ -5,9 +5,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from spacy_luke.corpus import work_folder
-from spacy_luke.corpus.parallel import Engine
-from spacy_luke.corpus.work_folder import WorkFolder
+from spacy_luke.stores import work_folder
+from spacy_luke.stores.parallel import Engine
+from spacy_luke.stores.work_folder import WorkFolder
 
 
 def write_part(folder, name, argument):
