@@ -6,7 +6,7 @@ that have it first in an item of a list. Its description is its first sentence; 
 so, which the English Wikipedia's do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..stores.parallel import Engine
@@ -54,6 +54,7 @@ def stage_dump(
     links = staging.add_group(SourceGroup(title, "count", True, unknown))
     others = staging.add_group(SourceGroup(title, "count", False, "drop", links))
     wanted = {name.casefold() for name in (*TEMPLATES, *templates)}
+    pages: Iterator[PageFacts]
     if engine is None:
         pages = (read_page(page, wanted) for page in pages_of(paths, progress=progress))
     else:
