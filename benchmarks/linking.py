@@ -222,14 +222,16 @@ def example_of(nlp: Any, doc: Any) -> Any:
 
 def accuracy_of_counts(test: Sequence[Any]) -> dict[str, Any]:
     """The candidate with the most in-links (their share is the prior), of mentions in the knowledge base."""
+    from spacy_luke.annotations import get_candidates_given
+
     right = total = 0
     for doc in test:
-        given = {(a, b): named for a, b, named in doc.user_data["luke_candidates"]}
+        given = {(x.start, x.end): x.candidates for x in get_candidates_given(doc) or []}
         for ent in doc.ents:
             if ent.kb_id_ and ent.kb_id_ != "NIL":
                 named = given.get((ent.start_char, ent.end_char), [])
                 total += 1
-                right += bool(named) and min(named, key=lambda x: (-x[1], x[0]))[0] == ent.kb_id_
+                right += bool(named) and min(named, key=lambda x: (-x.prior, x.id)).id == ent.kb_id_
     return {"accuracy": round(100 * right / total, 2), "mentions": total}
 
 
