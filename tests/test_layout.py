@@ -14,6 +14,7 @@ from tests.walls import MODULES, RANK, ROOMS
 TESTS = Path(__file__).parent
 
 MOST_LINES = 350
+MOST_LINES_OF_A_FUNCTION = 80
 STILL_LONG: set[str] = set()
 STILL_TWICE = {"About", "EntityRow", "Link", "Mention", "RelationRow"}  # names of two classes
 ENTRY_POINTS = [point for point in distribution("spacy-luke").entry_points if point.value.startswith("spacy_luke.")]
@@ -116,6 +117,16 @@ def test_no_file_is_too_long(folder):
     paths = [path.relative_to(TESTS.parent) for path in sorted((TESTS.parent / folder).rglob("*.py"))]
     lengths = {str(path): len((TESTS.parent / path).read_text("utf8").splitlines()) for path in paths}
     assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES and path not in STILL_LONG} == {}
+
+
+def test_no_function_is_too_long():
+    lengths = {
+        f"{module}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8")))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
 
 
 def test_tests_mirror_the_package():

@@ -14,6 +14,11 @@ from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.splits import PARTS
 
 LONGEST_LIST = 50  # labels
+LAYOUT = ("word_column", "scheme", "comments", "id_column", "misc_column")  # options that formats of columns take
+SETTINGS = (  # and those that others take
+    *("align", "overlaps", "spans_field", "text", "mention_pairs", "pronouns", "kinds", "task", "damaged"),
+    *("links", "candidates", "part", "seed", "shares", "pair_ids"),
+)
 
 
 def corpus_command(
@@ -61,33 +66,12 @@ def corpus_command(
     pair_ids: Path | None = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""
-    layout = {
-        "word_column": word_column,
-        "tag_columns": tag_column or None,
-        "scheme": scheme,
-        "delimiter": delimiter and delimiter.replace("\\t", "\t"),
-        "documents": _number_or_name(documents),
-        "comments": comments,
-        "id_column": id_column,
-        "misc_column": misc_column,
-    }
-    settings = {
-        "align": align,
-        "overlaps": overlaps,
-        "spans_field": spans_field,
-        "text": text,
-        "mention_pairs": mention_pairs,
-        "pronouns": pronouns,
-        "kinds": kinds,
-        "task": task,
-        "damaged": damaged,
-        "links": links,
-        "candidates": candidates,
-        "part": part,
-        "seed": seed,
-        "shares": shares,
-        "pair_ids": pair_ids,
-    }
+    given = dict(locals())
+    layout = {name: given[name] for name in LAYOUT}
+    layout["tag_columns"] = tag_column or None
+    layout["delimiter"] = delimiter and delimiter.replace("\\t", "\t")
+    layout["documents"] = _number_or_name(documents)
+    settings = {name: given[name] for name in SETTINGS}
     found = convert_files(
         inputs,
         output,
