@@ -13,7 +13,7 @@ from tqdm import tqdm
 from ..components.base import LukeComponent, find_component
 from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
-from ..scorers.items import Item
+from ..scorers.items import ScoredItem
 from ..scorers.reliability import Reliability, judged, measure_reliability
 from .gold import Given, luke_components, read_gold
 from .score_tables import Scores, ScoreTable, items_of, make_table, missing_gold
@@ -30,7 +30,7 @@ class ComponentScores:
     table: ScoreTable
     missing: str
     reliability: Reliability | None = None
-    items: Sequence[Item] = ()
+    items: Sequence[ScoredItem] = ()
 
 
 @dataclass(frozen=True)

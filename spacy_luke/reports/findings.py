@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from spacy.tokens import Doc
 
-from ..scorers.items import Item, Places
+from ..scorers.items import Places, ScoredItem
 
 NOTHING = ""  # the label of what is not there
 POINTS = 50  # of a curve
@@ -24,7 +24,7 @@ class Point(NamedTuple):
     recall: float
 
 
-class Group(NamedTuple):
+class ItemGroup(NamedTuple):
     """Items of one length or frequency. precision of those found, recall of the gold; None where there are none."""
 
     name: str
@@ -34,7 +34,7 @@ class Group(NamedTuple):
     recall: float | None
 
 
-class Example(NamedTuple):
+class ShownExample(NamedTuple):
     """An error. parts: text, and whether it is (a part of) the item."""
 
     said: str
@@ -50,7 +50,7 @@ class Confusion(NamedTuple):
     counts: list[list[int]]
 
 
-def confusion_of(items: Sequence[Item]) -> Confusion:
+def confusion_of(items: Sequence[ScoredItem]) -> Confusion:
     """By places: what is gold there against what is found. Where several labels are, equal ones go together, and the
     others are taken in the order of their names; the rarest labels are left out above MOST_LABELS."""
     places: dict[tuple[int, Places], tuple[list[str], list[str]]] = {}
@@ -75,7 +75,7 @@ def confusion_of(items: Sequence[Item]) -> Confusion:
     return Confusion(shown, [[pairs[a, b] for b in shown] for a in shown])
 
 
-def curve_of(items: Sequence[Item]) -> list[Point]:
+def curve_of(items: Sequence[ScoredItem]) -> list[Point]:
     """Precision and recall of what is found with a score of at least a threshold, from the lowest score that is shown
     to the highest; none where nothing has a score."""
     scored = sorted(((x.score, x.gold) for x in items if x.found and x.score is not None), reverse=True)
@@ -88,11 +88,11 @@ def curve_of(items: Sequence[Item]) -> list[Point]:
     return [Point(scored[i][0], float(right_N[i]) / (i + 1), float(right_N[i]) / total) for i in reversed(chosen)]
 
 
-def by_length(items: Sequence[Item], docs: Sequence[Doc]) -> list[Group]:
+def by_length(items: Sequence[ScoredItem], docs: Sequence[Doc]) -> list[ItemGroup]:
     """By words of a mention; of two mentions by the words between them."""
     bounds = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
 
-    def length(item: Item) -> int:
+    def length(item: ScoredItem) -> int:
         spans = [docs[item.doc].char_span(*place, alignment_mode="expand") for place in item.places]
         known = [span for span in spans if span is not None]
         if len(known) < 2:
@@ -102,7 +102,7 @@ def by_length(items: Sequence[Item], docs: Sequence[Doc]) -> list[Group]:
     return _groups(items, length, bounds)
 
 
-def by_frequency(items: Sequence[Item], docs: Sequence[Doc]) -> list[Group]:
+def by_frequency(items: Sequence[ScoredItem], docs: Sequence[Doc]) -> list[ItemGroup]:
     """By how often the gold has the same text, of two mentions the same two texts."""
     bounds = ((0, 0), (1, 1), (2, 3), (4, 9), (10, 10**9))
     texts = [tuple(docs[item.doc].text[a:b] for a, b in item.places) for item in items]
@@ -111,7 +111,9 @@ def by_frequency(items: Sequence[Item], docs: Sequence[Doc]) -> list[Group]:
     return _groups(items, lambda item: numbers[id(item)], bounds)
 
 
-def _groups(items: Sequence[Item], number: Callable[[Item], int], bounds: Sequence[tuple[int, int]]) -> list[Group]:
+def _groups(
+    items: Sequence[ScoredItem], number: Callable[[ScoredItem], int], bounds: Sequence[tuple[int, int]]
+) -> list[ItemGroup]:
     groups = []
     numbers = [number(item) for item in items]
     for low, high in bounds:
@@ -120,11 +122,15 @@ def _groups(items: Sequence[Item], number: Callable[[Item], int], bounds: Sequen
         right = sum(item.gold and item.found for item in own)
         name = f"{low}" if low == high else f"{low} to {high}" if high < 10**9 else f"{low} and more"
         if own:
-            groups.append(Group(name, gold, found, right / found if found else None, right / gold if gold else None))
+            groups.append(
+                ItemGroup(name, gold, found, right / found if found else None, right / gold if gold else None)
+            )
     return groups
 
 
-def worst_examples(items: Sequence[Item], docs: Sequence[Doc], *, most: int = MOST_EXAMPLES) -> list[Example]:
+def worst_examples(
+    items: Sequence[ScoredItem], docs: Sequence[Doc], *, most: int = MOST_EXAMPLES
+) -> list[ShownExample]:
     """What is wrong, the surest first; then what is missed, in the order of the documents, evenly over them."""
     gold_at: dict[tuple[int, Places], list[str]] = {}
     found_at: dict[tuple[int, Places], list[str]] = {}
@@ -137,12 +143,12 @@ def worst_examples(items: Sequence[Item], docs: Sequence[Doc], *, most: int = MO
     missed = [x for x in items if x.gold and not x.found and (x.doc, x.places) not in found_at]
     missed = missed[:: max(1, len(missed) // most)][:most]
     examples = [
-        Example(
+        ShownExample(
             x.label, ", ".join(gold_at.get((x.doc, x.places), [])), x.score, _in_context(docs[x.doc].text, x.places)
         )
         for x in wrong
     ]
-    return examples + [Example(NOTHING, x.label, None, _in_context(docs[x.doc].text, x.places)) for x in missed]
+    return examples + [ShownExample(NOTHING, x.label, None, _in_context(docs[x.doc].text, x.places)) for x in missed]
 
 
 def _in_context(text: str, places: Places) -> list[tuple[str, bool]]:

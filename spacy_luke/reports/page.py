@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from .charts import Bar, Line, bar_chart, line_chart, matrix_chart
-from .findings import Example, Group
+from .findings import ItemGroup, ShownExample
 from .report import ComponentReport, Report
 from .statistics import Difference, LabelScore, Measure
 
@@ -210,7 +210,7 @@ def _label_row(row: LabelScore) -> list[str]:
     return [row.label or "all", *(f"{100 * x:.2f}" for x in values), f"{row.gold:,}", f"{row.found:,}"]
 
 
-def _group_row(row: Group) -> list[str]:
+def _group_row(row: ItemGroup) -> list[str]:
     values = ("" if x is None else f"{100 * x:.2f}" for x in (row.precision, row.recall))
     return [row.name, f"{row.gold:,}", f"{row.found:,}", *values]
 
@@ -219,7 +219,7 @@ def _bar(label: str, measure: Measure) -> Bar:
     return Bar(label or "all", *measure)
 
 
-def _examples(examples: Sequence[Example]) -> str:
+def _examples(examples: Sequence[ShownExample]) -> str:
     rows = []
     for one in examples:
         text = "".join(f"<mark>{escape(part)}</mark>" if is_item else escape(part) for part, is_item in one.parts)

@@ -6,13 +6,13 @@ from typing import NamedTuple
 from spacy.tokens import Doc
 
 from ..pipelines.evaluation import ComponentScores, Evaluation
-from ..scorers.items import Item
+from ..scorers.items import ScoredItem
 from ..scorers.reliability import ReliabilityBin
 from .findings import (
     Confusion,
-    Example,
-    Group,
+    ItemGroup,
     Point,
+    ShownExample,
     by_frequency,
     by_length,
     confusion_of,
@@ -37,9 +37,9 @@ class ComponentReport(NamedTuple):
     curve: list[Point] = []
     bins: list[ReliabilityBin] = []
     calibration_error: float | None = None
-    lengths: list[Group] = []
-    frequencies: list[Group] = []
-    examples: list[Example] = []
+    lengths: list[ItemGroup] = []
+    frequencies: list[ItemGroup] = []
+    examples: list[ShownExample] = []
     differences: list[tuple[str, Difference]] = []
 
 
@@ -81,7 +81,7 @@ def _component(
 ) -> ComponentReport:
     table = (one.table.header, one.table.rows(50))
     report = ComponentReport(one.name, one.table.header[0], table)
-    items: Sequence[Item] = one.items
+    items: Sequence[ScoredItem] = one.items
     if not items:
         return report
     linking = report.what == "links"  # labels are entities: too many for tables of labels

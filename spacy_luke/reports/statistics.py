@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..scorers.items import Item
+from ..scorers.items import ScoredItem
 
 DRAWS = 1000
 AT_ONCE = 100
@@ -50,7 +50,7 @@ class Difference(NamedTuple):
         return self.p < 1 - LEVEL
 
 
-def count_items(items: Sequence[Item], labels: Sequence[str], documents: int) -> Floats:
+def count_items(items: Sequence[ScoredItem], labels: Sequence[str], documents: int) -> Floats:
     """(D, L + 1, 3): of each document and label, at last of all labels, what is right, wrong, missed."""
     place = {label: i for i, label in enumerate(labels)}
     counts_DL3 = np.zeros((documents, len(labels) + 1, 3))
@@ -61,7 +61,7 @@ def count_items(items: Sequence[Item], labels: Sequence[str], documents: int) ->
     return counts_DL3
 
 
-def labels_of(*items: Sequence[Item]) -> list[str]:
+def labels_of(*items: Sequence[ScoredItem]) -> list[str]:
     """All labels, those with most gold of the first items first."""
     gold: dict[str, int] = {}
     for number, some in enumerate(items):
@@ -89,7 +89,7 @@ def f_scores(counts: Floats) -> Floats:
     return found
 
 
-def score_labels(items: Sequence[Item], documents: int) -> list[LabelScore]:
+def score_labels(items: Sequence[ScoredItem], documents: int) -> list[LabelScore]:
     """Of all, then of each label, with intervals of F1."""
     labels = labels_of(items)
     counts_DL3 = count_items(items, labels, documents)
@@ -109,7 +109,7 @@ def score_labels(items: Sequence[Item], documents: int) -> list[LabelScore]:
     return [scores[-1], *scores[:-1]]
 
 
-def compare(first: Sequence[Item], second: Sequence[Item], documents: int) -> list[tuple[str, Difference]]:
+def compare(first: Sequence[ScoredItem], second: Sequence[ScoredItem], documents: int) -> list[tuple[str, Difference]]:
     """F1 of two pipelines on the same documents, over all labels ("") and for each, by the same draws for both."""
     labels = labels_of(first, second)
     totals, draws = [], []

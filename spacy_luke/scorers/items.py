@@ -30,7 +30,7 @@ from .places import Place, gold_place_finder, unknown_places
 Places = tuple[Place, ...]
 
 
-class Item(NamedTuple):
+class ScoredItem(NamedTuple):
     """A label at one or two places, characters of the predicted text of document number `doc`. score: of what is found,
     None where it has none."""
 
@@ -42,12 +42,12 @@ class Item(NamedTuple):
     score: float | None = None
 
 
-ItemReader = Callable[[Iterable[Example]], list[Item]]
+ItemReader = Callable[[Iterable[Example]], list[ScoredItem]]
 
 
-def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, ents: bool = False) -> list[Item]:
+def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, ents: bool = False) -> list[ScoredItem]:
     """Of doc.ents, or of doc.spans[spans_key]. ents: predictions are doc.ents also where gold is in a group."""
-    items: list[Item] = []
+    items: list[ScoredItem] = []
     shown = None if ents else spans_key
     for i, example in enumerate(examples):
         gold_doc, doc = example.reference, example.predicted
@@ -63,16 +63,16 @@ def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, e
         }
         right, known = scored_spans(get_scope(gold_doc, ENTITIES), gold, set(scores), nested=shown is not None)
         items += [
-            Item(i, ((a, b),), label, (a, b, label) in right, (a, b, label) in known, scores.get((a, b, label)))
+            ScoredItem(i, ((a, b),), label, (a, b, label) in right, (a, b, label) in known, scores.get((a, b, label)))
             for a, b, label in sorted(right | known)
         ]
     return items
 
 
-def type_items(examples: Iterable[Example]) -> list[Item]:
+def type_items(examples: Iterable[Example]) -> list[ScoredItem]:
     """Of the mentions of the gold doc.spans["luke_types"]."""
     register_extensions()
-    items: list[Item] = []
+    items: list[ScoredItem] = []
     for i, example in enumerate(examples):
         if TYPES not in example.reference.spans:
             continue
@@ -90,9 +90,9 @@ def type_items(examples: Iterable[Example]) -> list[Item]:
     return items
 
 
-def relation_items(examples: Iterable[Example]) -> list[Item]:
+def relation_items(examples: Iterable[Example]) -> list[ScoredItem]:
     """Of all pairs, or of those that the gold gives."""
-    items: list[Item] = []
+    items: list[ScoredItem] = []
     for i, example in enumerate(examples):
         rows, given = get_relation_rows(example.reference), get_pair_rows(example.reference)
         if rows is None:
@@ -113,10 +113,10 @@ def relation_items(examples: Iterable[Example]) -> list[Item]:
     return items
 
 
-def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> list[Item]:
+def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> list[ScoredItem]:
     """Of mentions whose entity the gold says, NIL apart; the label is the entity's id. A gold mention without an id
     says nothing, and so does a Doc with no others; a link of what is no gold mention is wrong."""
-    items: list[Item] = []
+    items: list[ScoredItem] = []
     for i, example in enumerate(examples):
         gold_doc, doc = example.reference, example.predicted
         key = LINKS if LINKS in gold_doc.spans else None
@@ -145,6 +145,6 @@ def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> 
 
 def _labelled(
     doc: int, places: Places, gold: set[str], found: set[str], scores: dict[str, float] | dict[str, float | None]
-) -> Iterator[Item]:
+) -> Iterator[ScoredItem]:
     for label in sorted(gold | found):
-        yield Item(doc, places, label, label in gold, label in found, scores.get(label))
+        yield ScoredItem(doc, places, label, label in gold, label in found, scores.get(label))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .items import Item
+from .items import ScoredItem
 
 BINS = 10  # of equal width
 
@@ -49,6 +49,6 @@ def measure_reliability(judged: Sequence[tuple[float, bool]], *, bins: int = BIN
     return Reliability(len(score_N), error, found)
 
 
-def judged(items: Iterable[Item]) -> Judged:
+def judged(items: Iterable[ScoredItem]) -> Judged:
     """Of what is shown with a score: the score, and whether it is right."""
     return [(one.score, one.gold) for one in items if one.found and one.score is not None]

@@ -4,7 +4,7 @@ import pytest
 import spacy
 
 from spacy_luke.reports.findings import by_frequency, by_length, confusion_of, curve_of, worst_examples
-from spacy_luke.scorers.items import Item
+from spacy_luke.scorers.items import ScoredItem
 
 NLP = spacy.blank("en")
 DOCS = [NLP("Ada Lovelace met Ada in London."), NLP("x " * 200 + "Charles Babbage of London slept.")]
@@ -19,12 +19,12 @@ def place(doc, text, n=0):
 
 
 ITEMS = [
-    Item(0, (place(0, "Ada Lovelace"),), "PER", True, True, 0.9),
-    Item(0, (place(0, "Ada", 1),), "PER", True, False),
-    Item(0, (place(0, "London"),), "LOC", True, False),
-    Item(0, (place(0, "London"),), "ORG", False, True, 0.7),
-    Item(1, (place(1, "London"),), "LOC", True, True, 0.7),
-    Item(1, (place(1, "slept"),), "LOC", False, True, 0.8),
+    ScoredItem(0, (place(0, "Ada Lovelace"),), "PER", True, True, 0.9),
+    ScoredItem(0, (place(0, "Ada", 1),), "PER", True, False),
+    ScoredItem(0, (place(0, "London"),), "LOC", True, False),
+    ScoredItem(0, (place(0, "London"),), "ORG", False, True, 0.7),
+    ScoredItem(1, (place(1, "London"),), "LOC", True, True, 0.7),
+    ScoredItem(1, (place(1, "slept"),), "LOC", False, True, 0.8),
 ]
 
 
@@ -36,7 +36,11 @@ def test_confusion():
 
 def test_labels_of_one_place_that_are_equal_go_together():
     at = (place(0, "London"),)
-    items = [Item(0, at, "A", True, True), Item(0, at, "B", True, False), Item(0, at, "C", False, True)]
+    items = [
+        ScoredItem(0, at, "A", True, True),
+        ScoredItem(0, at, "B", True, False),
+        ScoredItem(0, at, "C", False, True),
+    ]
     found = confusion_of(items)
     assert {
         (found.labels[i], found.labels[j]) for i, row in enumerate(found.counts) for j, n in enumerate(row) if n
@@ -63,7 +67,7 @@ def test_lengths_and_frequencies():
 
 
 def test_words_between_two():
-    items = [Item(0, (place(0, "Ada Lovelace"), place(0, "London")), "in", True, True, 0.5)]
+    items = [ScoredItem(0, (place(0, "Ada Lovelace"), place(0, "London")), "in", True, True, 0.5)]
     assert [(x.name, x.gold) for x in by_length(items, DOCS)] == [("3 to 4", 1)]
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from spacy_luke.reports.statistics import compare, count_items, draw_sums, f_scores, labels_of, score_labels
-from spacy_luke.scorers.items import Item
+from spacy_luke.scorers.items import ScoredItem
 
 
 def items(*rows):
     """rows: document, label, gold, found."""
-    return [Item(doc, ((i, i + 1),), label, gold, found, 0.5) for i, (doc, label, gold, found) in enumerate(rows)]
+    return [ScoredItem(doc, ((i, i + 1),), label, gold, found, 0.5) for i, (doc, label, gold, found) in enumerate(rows)]
 
 
 RIGHT, WRONG, MISSED = (True, True), (False, True), (True, False)
