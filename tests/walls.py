@@ -8,7 +8,7 @@ ROOT = Path(spacy_luke.__file__).parent
 # A part may import parts of lower rows; parts of one row never import each other.
 ROWS = [
     ["cli", "api"],
-    ["reports"],
+    ["reports", "service"],
     ["pipelines", "quickstart"],
     ["pages"],
     ["components", "readers", "scorers", "training", "pretraining"],
@@ -34,6 +34,7 @@ ROOMS = {
         "reports",
         "pipelines",
         "quickstart",
+        "service",
         "pages",
         "components",
         "readers",
@@ -72,6 +73,9 @@ ROOMS = {
     "marisa_trie": ["aliases"],
     "pykeen": ["graph"],
     "ray": ["stores.parallel"],
+    "starlette": ["service"],
+    "uvicorn": ["service"],
+    "prometheus_client": ["service"],
     "transformers": [],
     "seqeval": [],
 }

@@ -29,6 +29,7 @@ from .pretrain import pretrain_cli
 from .pretrain_ernie import pretrain_ernie_cli
 from .probe import probe_cli
 from .quantize import quantize_cli
+from .serve import serve_cli
 from .starter_kb import starter_kb_cli
 from .terminal import begin
 from .train import train_cli
@@ -55,6 +56,7 @@ COMMANDS = (
     ("distill", distill_cli, "Training stopped."),
     ("card", card_cli, "No card was written."),
     ("annotate", annotate_cli, "Nothing was annotated."),
+    ("serve", serve_cli, "Nothing is served."),
     ("build-mentions", build_mentions_cli, "Nothing was written."),
     ("build-kb", build_kb_cli, "Nothing was written."),
     ("compact-kb", compact_kb_cli, "Nothing was written."),

@@ -35,18 +35,47 @@ def annotate_file(
     questions: for luke_qa; queries: sentences with @placeholder, for luke_cloze; component: the luke_ner whose entities
     are shown, where there are several. Raises ValueError where a component that is needed is not there.
     """
-    register_extensions()
-    ner = _find_ner(nlp, component)
-    doc = nlp(_make_doc(nlp, read_text(path), questions, queries))
-    typed = [span for typer in _of_kind(nlp, LukeTyper) for span in typer.getter(doc)]
-    return read_findings(
-        doc,
-        spans_key=None if ner is None or ner.cfg["set_ents"] else ner.cfg["spans_key"],
-        typed=typed,
-        labels=[] if ner is None else ner.labels,
-        describe=_describe_by([linker.kb for linker in _of_kind(nlp, LukeLinker) if linker.kb is not None]),
-        properties={label: x for relation in _of_kind(nlp, LukeRelation) for label, x in relation.cfg["ids"].items()},
-    )
+    annotator = Annotator(nlp, component)
+    doc = annotator.make_doc(read_text(path), questions, queries)
+    return annotator.read(nlp(doc))
+
+
+class Annotator:
+    """A pipeline, and how what it finds is read: its own labels, knowledge bases, groups of spans.
+
+    component: the luke_ner whose entities are shown, where there are several. Raises ValueError where the pipeline has
+    no component of spacy_luke, or not that one.
+    """
+
+    def __init__(self, nlp: Language, component: str | None = None) -> None:
+        register_extensions()
+        self.nlp = nlp
+        self.name = pipeline_name(nlp)
+        ner = _find_ner(nlp, component)
+        self.spans_key: str | None = None if ner is None or ner.cfg["set_ents"] else ner.cfg["spans_key"]
+        self.labels: Sequence[str] = [] if ner is None else ner.labels
+        self.answers_questions = bool(_of_kind(nlp, LukeQA))
+        self.fills_queries = bool(_of_kind(nlp, LukeCloze))
+        self._typers = _of_kind(nlp, LukeTyper)
+        self._describe = _describe_by([x.kb for x in _of_kind(nlp, LukeLinker) if x.kb is not None])
+        self._properties = {
+            label: x for relation in _of_kind(nlp, LukeRelation) for label, x in relation.cfg["ids"].items()
+        }
+
+    def make_doc(self, text: str, questions: Sequence[str] = (), queries: Sequence[str] = ()) -> Doc:
+        """A Doc that the pipeline can be given, with what is asked about it."""
+        return _make_doc(self.nlp, text, questions, queries)
+
+    def read(self, doc: Doc) -> Findings:
+        """What the pipeline has found in a Doc."""
+        return read_findings(
+            doc,
+            spans_key=self.spans_key,
+            typed=[span for typer in self._typers for span in typer.getter(doc)],
+            labels=self.labels,
+            describe=self._describe,
+            properties=self._properties,
+        )
 
 
 def pipeline_name(nlp: Language) -> str:

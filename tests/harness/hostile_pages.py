@@ -18,26 +18,6 @@ PAYLOADS = [
     "<iframe src=//x>", "<a href=javascript:x>y</a>", "{{x}}", "${x}", "<base href=//x>", '" style="x', "\u202e<b>", "<\x00script>",  # noqa: E501
     "<math><mi//xlink:href=x>", "{0}{content}{title}", "%s%n", "<meta http-equiv=refresh content=0;url=//x>",
 ]  # fmt: skip
-ALLOWED = {
-    "html",
-    "head",
-    "meta",
-    "title",
-    "style",
-    "body",
-    "h1",
-    "h2",
-    "p",
-    "div",
-    "mark",
-    "span",
-    "figure",
-    "svg",
-    "text",
-    "tspan",
-}
-ALLOWED |= {"main", "ul", "li", "a", "thead", "tbody"}  # links lead to places of the page, see _Parser
-ALLOWED |= {"g", "path", "textpath", "table", "tr", "th", "td", "details", "summary", "br", "strong", "b"}
 PLACES = ("text", "labels", "links", "types", "relations", "questions", "title", "all")
 
 
@@ -48,17 +28,15 @@ def page_attacks() -> Iterator[Attack]:
 
 
 class _Parser(HTMLParser):
-    def __init__(self) -> None:
+    """The elements and attributes of a page, but for values that digests and texts may change."""
+
+    def __init__(self, page: str) -> None:
         super().__init__()
-        self.wrong: list[str] = []
+        self.found: list[tuple[str, list[str]]] = []
+        self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag not in ALLOWED:
-            self.wrong.append(f"<{tag}>")
-        for name, value in attrs:
-            outside = name in ("href", "src", "xlink:href", "action") and not str(value).startswith("#")
-            if name.startswith("on") or outside or (name == "http-equiv" and value == "refresh"):
-                self.wrong.append(f"{name}={value}")
+        self.found.append((tag, [f"{name}={value}" for name, value in attrs]))
 
 
 def _page(payload: str, place: str) -> Make:
@@ -90,11 +68,11 @@ def _page(payload: str, place: str) -> Make:
             doc._.luke_relations = [(doc.ents[0], doc.ents[1], odd("relations", "near"), 0.5)]
             if odd("questions", "Who?").strip():
                 set_questions(doc, [odd("questions", "Who?")])
-            page = render_page(read_findings(doc), title=odd("title", "A text"))
-            parser = _Parser()
-            parser.feed(page)
-            if parser.wrong:
-                print(f"{HARM}the page has {parser.wrong[:5]}")
+            usual = render_page(read_findings(nlp.make_doc("Ada")), title="A text")
+            wanted = _Parser(usual).found
+            found = _Parser(render_page(read_findings(doc), title=odd("title", "A text"))).found
+            if found != wanted:
+                print(f"{HARM}the page has {[x for x in found if x not in wanted][:5]}")
 
         return render
 
