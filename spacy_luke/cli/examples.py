@@ -16,6 +16,7 @@ EXAMPLES = {
     "distill": "python -m spacy luke distill training/my/model-best config.cfg --texts texts.txt -o training/small",
     "card": "python -m spacy luke card training/my/model-best --about about.json",
     "annotate": "python -m spacy luke annotate training/my/model-best letter.txt --output letter.html",
+    "serve": "python -m spacy luke serve training/my/model-best --port 8000",
     "build-mentions": "python -m spacy luke build-mentions enwiki-pages-articles.xml.bz2 mentions/en",
     "build-kb": "python -m spacy luke build-kb kb entities.jsonl",
     "compact-kb": "python -m spacy luke compact-kb kb",
