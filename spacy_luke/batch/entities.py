@@ -68,6 +68,11 @@ class EntityBatch:
             return self.allowed_SL is not None
         return bool(((self.gold < 0) | (self.gold > 1)).any())
 
+    @property
+    def groups(self) -> int:
+        """Of units that may have several labels: the most groups of labels of a unit of which at least one holds."""
+        return 0 if self.gold is None else max(int(self.gold.max(initial=0)) - 1, 0)
+
     def owner_U(self) -> np.ndarray:
         """Owner of each unit."""
         return np.repeat([item.owner for item in self.items], [len(item.units_UK) for item in self.items])

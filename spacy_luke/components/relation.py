@@ -263,8 +263,10 @@ class LukeRelation(ThresholdClassifier):
         elif allowed_SL is not None and not self.multi_label:
             table_SL = to_tensor(allowed_SL, logits_UL.device)
             loss, gradient = marginal_cross_entropy(logits_UL, gold, table_SL)
+        elif self.multi_label and batch.leaves_open:
+            loss, gradient = marginal_multi_label(logits_UL, gold, groups=batch.groups)
         elif self.multi_label:
-            loss, gradient = (marginal_multi_label if batch.leaves_open else multi_label_cross_entropy)(logits_UL, gold)
+            loss, gradient = multi_label_cross_entropy(logits_UL, gold)
         else:
             loss, gradient = cross_entropy(logits_UL, gold)
         return loss, (gradient,)

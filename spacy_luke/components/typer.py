@@ -171,8 +171,10 @@ class LukeTyper(ThresholdClassifier):
 
     def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         gold_UL = to_tensor(need_gold(batch.gold), logits_UL.device)
-        lose = marginal_multi_label if batch.leaves_open else multi_label_cross_entropy
-        loss, gradient = lose(logits_UL, gold_UL, focus=self.focus)
+        if batch.leaves_open:
+            loss, gradient = marginal_multi_label(logits_UL, gold_UL, groups=batch.groups, focus=self.focus)
+        else:
+            loss, gradient = multi_label_cross_entropy(logits_UL, gold_UL, focus=self.focus)
         return loss, (gradient,)
 
 

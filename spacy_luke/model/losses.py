@@ -39,8 +39,11 @@ def binary_cross_entropy(logits_E: Tensor, gold_E: Tensor) -> tuple[Tensor, Tens
     return (loss * known_E).sum(), (logits_E.sigmoid() - target_E) * known_E
 
 
-def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Binary cross-entropy summed over units and labels, and its gradient by the logits, (U, L).
+def multi_label_cross_entropy(
+    logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0, known_UL: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Binary cross-entropy summed over units and labels, those that are known where this is said, and its gradient by
+    the logits, (U, L).
 
     focus: weighs a label that does not hold by p ** focus, its probability, so that thousands of labels that are rarely
     right do not drown the few that are (the asymmetric loss of Ben-Baruch et al., ICCV 2021, with gamma+ = 0 and no
@@ -52,7 +55,8 @@ def multi_label_cross_entropy(logits_UL: Tensor, gold_UL: Tensor, *, focus: floa
         wrong_UL = (1 - gold_UL) * F.logsigmoid(-logits_UL)
         if focus:
             wrong_UL = wrong_UL * (focus * F.logsigmoid(logits_UL)).exp()
-        loss = -(right_UL + wrong_UL).sum()
+        loss_UL = -(right_UL + wrong_UL)
+        loss = (loss_UL if known_UL is None else torch.where(known_UL, loss_UL, 0.0)).sum()
         (gradient_UL,) = torch.autograd.grad(loss, logits_UL)
     return loss.detach(), gradient_UL
 

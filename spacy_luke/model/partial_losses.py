@@ -91,22 +91,20 @@ def marginal_binary_cross_entropy(
     return ((plain_E - more_E) * known_E).sum(), gradient_E * known_E
 
 
-def marginal_multi_label(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0.0) -> tuple[Tensor, Tensor]:
+def marginal_multi_label(
+    logits_UL: Tensor, gold_UL: Tensor, *, groups: int, focus: float = 0.0
+) -> tuple[Tensor, Tensor]:
     """As `multi_label_cross_entropy`, summed over the labels of which it is known whether they hold, plus -log of the
     probability that at least one of a group holds, summed over units and their groups; and its gradient, (U, L).
 
     gold_UL: 1 and 0, or a probability; -1 where it is not known; 2 of the labels of a unit's first group, 3 of its
-    second, and so on.
+    second, and so on. groups: the most that a unit has, so that nothing waits for gold_UL's device.
     """
     logits_UL = logits_UL.detach().float()
     known_UL = (gold_UL >= 0) & (gold_UL <= 1)
-    loss = torch.zeros((), device=logits_UL.device)
-    gradient_UL = torch.zeros_like(logits_UL)
-    if known_UL.any():
-        rows_N1 = logits_UL[known_UL][:, None]
-        loss, known_N1 = multi_label_cross_entropy(rows_N1, gold_UL[known_UL][:, None].float(), focus=focus)
-        gradient_UL[known_UL] = known_N1[:, 0]
-    for k in range(2, int(gold_UL.max()) + 1 if gold_UL.numel() else 2):
+    target_UL = torch.where(known_UL, gold_UL, 0.0).float()
+    loss, gradient_UL = multi_label_cross_entropy(logits_UL, target_UL, focus=focus, known_UL=known_UL)
+    for k in range(2, groups + 2):
         group_UL = gold_UL == k
         has_U = group_UL.any(1)
         none_UL = torch.where(group_UL, F.logsigmoid(-logits_UL), 0.0)
@@ -114,7 +112,7 @@ def marginal_multi_label(logits_UL: Tensor, gold_UL: Tensor, *, focus: float = 0
         some_U = torch.where(none_U > -math.log(2), (-none_U.expm1()).log(), (-none_U.exp()).log1p())
         loss = loss - (some_U * has_U).sum()
         odds_U = torch.where(has_U, (none_U - some_U).exp(), 0.0)
-        gradient_UL -= torch.where(group_UL, logits_UL.sigmoid() * odds_U[:, None], 0.0)
+        gradient_UL = gradient_UL - torch.where(group_UL, logits_UL.sigmoid() * odds_U[:, None], 0.0)
     return loss, gradient_UL
 
 
