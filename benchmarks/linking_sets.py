@@ -37,7 +37,7 @@ SETS = {
     "WIKI": ("wned", "ed_wned/wikipedia/wikipedia.xml"),
     "Tweeki": ("zelda", "ed_zelda/test_tweeki.jsonl"),
 }
-SYSTEMS = ("prior", "local", "global")
+SYSTEMS = ("prior", "names", "local", "global")  # names: a pipeline of linking.py's systems without the encoder
 SHOWN = {
     "candidate recall": "links_candidate_recall",
     "P": "links_p",
@@ -83,10 +83,10 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             docs = read_set(nlp, name, options, left_out)
             if name != AIDA[0]:
                 place = (options.cache or Path(folder)) / ("without_" + name.replace(" ", "_"))
-                linker.set_kb(larger_kb(kb, options, name, place))
+                linker.set_kb(larger_kb(kb, options, name, place, vectors=linker.context))
                 give_candidates(docs, linker.kb)
             notes = {"set": name, "documents": len(docs), "words": sum(map(len, docs)), "left_out": dict(left_out)}
-            for system in SYSTEMS:
+            for system in ("prior", "local", "global") if linker.context else ("names",):
                 yield {
                     **notes,
                     "system": system,
@@ -97,9 +97,9 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 }
 
 
-def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) -> Any:
+def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path, *, vectors: bool) -> Any:
     """A knowledge base, and added to it the names of entities in a sample of Wikipedia and in the annotations of all
-    sets but `without`, with vectors of the entities' titles."""
+    sets but `without`, with vectors of the entities' titles, if they are wanted."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.checkpoint.text_encoder import TextEncoder
@@ -108,7 +108,7 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
     from spacy_luke.kb.change import add_to_kb
     from spacy_luke.kb.knowledge_base import EntityKB
 
-    if (folder / "vectors").is_dir():
+    if (folder / "vectors" if vectors else folder).is_dir():
         return EntityKB.open(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     counts = Counter(links_of_dump(options.data / DUMP))
@@ -120,6 +120,8 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path) 
         rows = (json.dumps({"name": name, "entity": title, "count": n}) for (name, title), n in sorted(counts.items()))
         table.write_text("\n".join(rows) + "\n", encoding="utf8")
         larger = add_to_kb(kb, [table], folder, settings=KBSettings(unknown="add")).kb
+    if not vectors:
+        return larger
     checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False)
     return embed_entities(larger, TextEncoder(checkpoint), progress=True)[0]
 
@@ -180,7 +182,7 @@ def link(nlp: Any, linker: Any, docs: Sequence[Any], system: str) -> dict[str, A
         for example in examples:
             link_by_prior(example.predicted)
     else:
-        linker.cfg["inference"] = system
+        linker.cfg["inference"] = "local" if system == "names" else system
         for example, doc in zip(examples, nlp.pipe((x.predicted for x in examples), batch_size=32)):
             example.predicted = doc
     scores = score_links(examples)
