@@ -326,3 +326,11 @@ def test_info_and_analysis(folder):
     assert not any(analysis["problems"].values())
     assert set(COMPONENTS) <= set(analysis["summary"])
     assert analysis["summary"]["luke_relation"]["assigns"] == ["doc._.luke_relations"]
+
+
+def test_commands_start_without_torchs_compiler():
+    """Every command of spaCy's imports those of the package."""
+    heavy = {"sympy", "torch._dynamo", "torch.distributed.checkpoint"}
+    program = f"import sys, spacy_luke.cli; print(*{heavy} & {{*sys.modules}})"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []

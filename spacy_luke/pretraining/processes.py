@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.checkpoint import state_dict as states
 from torch.nn.parallel import DistributedDataParallel
 
 PARALLEL = ("ddp", "fsdp")
@@ -95,13 +95,15 @@ class Processes:
         """The model's whole state on the CPU; of a divided one in the main process only, but all must call it."""
         if not self.is_sharded:
             return {name: x.detach().cpu() for name, x in model.state_dict().items()}
-        whole = states.get_model_state_dict(model, options=_WHOLE)
+        states, options = _states()
+        whole = states.get_model_state_dict(model, options=options)
         return {name: x for name, x in whole.items() if isinstance(x, Tensor)}
 
     def load_tensors(self, model: nn.Module, tensors: dict[str, Tensor]) -> None:
         """Into the model; of parameters that are one, `tensors` may have the first name alone."""
         if self.is_sharded:
-            states.set_model_state_dict(model, dict(tensors), options=_WHOLE)
+            states, options = _states()
+            states.set_model_state_dict(model, dict(tensors), options=options)
             return
         with torch.no_grad():
             for name, x in model.state_dict().items():
@@ -112,11 +114,14 @@ class Processes:
         """As `tensors`."""
         if not self.is_sharded:
             return stepper.state_dict()
-        return states.get_optimizer_state_dict(model, stepper, options=_WHOLE)
+        states, options = _states()
+        found: dict[str, Any] = states.get_optimizer_state_dict(model, stepper, options=options)
+        return found
 
     def load_optimizer(self, model: nn.Module, stepper: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         if self.is_sharded:
-            states.set_optimizer_state_dict(model, stepper, state, options=_WHOLE)
+            states, options = _states()
+            states.set_optimizer_state_dict(model, stepper, state, options=options)
         else:
             stepper.load_state_dict(state)
 
@@ -125,7 +130,12 @@ class Processes:
             dist.barrier()
 
 
-_WHOLE = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
+def _states() -> tuple[ModuleType, Any]:
+    """What reads and writes the whole state of a divided model, and its options. It is imported here since that takes
+    longer than all of this package, and every command of spaCy's imports the package's."""
+    from torch.distributed.checkpoint import state_dict
+
+    return state_dict, state_dict.StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
 @contextmanager
