@@ -12,15 +12,18 @@ class Meters:
     def __init__(self) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-        self.registry = CollectorRegistry()
-        known = {"registry": self.registry}
-        self._requests = Counter("spacy_luke_requests", "Requests to /annotate", ["status"], **known)
-        self._seconds = Histogram("spacy_luke_request_seconds", "From a request to its reply", buckets=BUCKETS, **known)
-        self._documents = Counter("spacy_luke_documents", "Documents", ["outcome"], **known)
-        self._words = Counter("spacy_luke_words", "Words that were annotated", **known)
-        self._batches = Histogram("spacy_luke_batch_documents", "Documents of a batch", buckets=DOCUMENTS, **known)
-        self._busy = Counter("spacy_luke_pipeline_seconds", "Seconds in which the pipeline worked", **known)
-        self._waiting = Gauge("spacy_luke_waiting_documents", "Documents that wait", **known)
+        known = self.registry = CollectorRegistry()
+        self._requests = Counter("spacy_luke_requests", "Requests to /annotate", ["status"], registry=known)
+        self._seconds = Histogram(
+            "spacy_luke_request_seconds", "From a request to its reply", buckets=BUCKETS, registry=known
+        )
+        self._documents = Counter("spacy_luke_documents", "Documents", ["outcome"], registry=known)
+        self._words = Counter("spacy_luke_words", "Words that were annotated", registry=known)
+        self._batches = Histogram(
+            "spacy_luke_batch_documents", "Documents of a batch", buckets=DOCUMENTS, registry=known
+        )
+        self._busy = Counter("spacy_luke_pipeline_seconds", "Seconds in which the pipeline worked", registry=known)
+        self._waiting = Gauge("spacy_luke_waiting_documents", "Documents that wait", registry=known)
 
     def watch(self, waiting: Callable[[], int]) -> None:
         self._waiting.set_function(waiting)
