@@ -54,6 +54,7 @@ def test_the_card_comes_along(folder):
         (name,) = (x for x in file.namelist() if x.endswith("METADATA"))
         metadata = file.read(name).decode("utf8")
     assert "Requires-Dist: spacy-luke" in metadata
+    assert ("Requires-Dist: marisa-trie" in metadata) == ("luke_linker" in meta["pipeline"])  # its names are kept there
     assert f"License: {meta['license']}" in metadata
 
 

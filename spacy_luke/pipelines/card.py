@@ -15,6 +15,7 @@ import srsly
 from spacy.language import Language
 
 from ..components.base import LukeComponent
+from ..components.entity_annotator import EntityAnnotator
 from ..components.linker.component import LukeLinker
 from ..components.relation import LukeRelation
 from ..stores.atomic import write_atomically, write_folder_atomically
@@ -23,6 +24,9 @@ from .figures import figure_tables, markdown_table
 from .saving import check_replaceable
 
 CARD, SOURCES, META = "README.md", "LICENSES_SOURCES", "meta.json"
+NAMES_NEED = (
+    "marisa-trie>=1.1"  # what knowledge bases and the annotator keep names in; pyproject.toml has it as an extra
+)
 LEFT_OUT = "left_out"  # in meta.json: components that a pipeline might have, and why it has not
 
 
@@ -73,7 +77,7 @@ def read_about(path: Path) -> About:
 
 def write_card(folder: Path, about: About, metrics: Sequence[Path], *, output: Path | None = None) -> str:
     """Write README.md and LICENSES_SOURCES into the folder of a saved pipeline, and name, version, licence, author,
-    address, description, sources and scores into its meta.json. RETURNS: the card.
+    address, description, sources, scores, and the library that a linker needs, into its meta.json. RETURNS: the card.
 
     metrics: JSON files with figures, in the order in which they are told. output: folder of a copy that is changed
     instead. Raises ValueError where the folder holds no pipeline, or a file none.
@@ -84,7 +88,9 @@ def write_card(folder: Path, about: About, metrics: Sequence[Path], *, output: P
     nlp = spacy.load(folder)
     card = make_card(nlp, about, figures, size=_size(folder))
     meta = read_object(folder / META)
+    needed = [NAMES_NEED] if any(isinstance(proc, LukeLinker | EntityAnnotator) for _, proc in nlp.pipeline) else []
     meta |= {
+        "requirements": list(dict.fromkeys([*meta.get("requirements", []), *needed])),
         "name": about.name,
         "version": about.version,
         "description": _description(nlp, about),
