@@ -52,7 +52,7 @@ from .corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from .entity_vocab import EntityVocab
 from .graph.train import train_graph
 from .graph.triples import Graph, read_graph
-from .kb.build import build_kb
+from .kb.build import KBSettings, build_kb
 from .kb.change import add_to_kb, change_kb, compact_kb
 from .kb.knowledge_base import EntityKB
 from .model.config import LukeConfig
@@ -76,6 +76,7 @@ from .pretraining.luke.probe import Probe
 from .readers.datasets.table import read_dataset
 from .readers.docbin import write_docbin
 from .readers.records import make_doc
+from .stores.parallel import Engine
 from .text.tokenizer import PieceTokenizer
 from .training.loop import train
 from .vectors.build import build_vectors
@@ -89,6 +90,7 @@ __all__ = [
     "ComponentScores",
     "Converted",
     "Distilled",
+    "Engine",
     "EntityKB",
     "EntityVectors",
     "EntityVocab",
@@ -99,6 +101,7 @@ __all__ = [
     "Findings",
     "Given",
     "Graph",
+    "KBSettings",
     "Knowledge",
     "KnownEntity",
     "LinkCandidate",

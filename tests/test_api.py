@@ -20,7 +20,9 @@ Checkpoint
 ComponentScores
 Converted
 Distilled
+Engine
 EntityKB
+KBSettings
 EntityVectors
 EntityVocab
 ErnieCheckpoint
