@@ -98,6 +98,7 @@ def test_results_are_those_of_the_cpu(name, attention, make):
     assert any(not torch.equal(x, y) for (_, x), (_, y) in zip(parameters, before, strict=True))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(("layers", "windows"), [(2, 1), (5, 7)])
 @pytest.mark.parametrize(("name", "attention"), CASES)
 def test_waits_and_transfers(name, attention, layers, windows, make):
