@@ -70,7 +70,7 @@ def test_commands_and_options_exist(words):
         assert words[2] == "pip"
         return
     command, rest = find_command(words[3:])
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = {option for x in command.params for option in (*x.opts, *x.secondary_opts)}
     trains = command.name in ("train", "pretrain", "pretrain-ernie")  # any setting of the config may be overridden
     for word in rest:
         assert not word.startswith("--") or word in known or (trains and "." in word), f"{command.name} has no {word}"
