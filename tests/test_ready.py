@@ -4,11 +4,13 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 import spacy
+from packaging.requirements import Requirement
 
 from spacy_luke.pages.answer_key import read_answer_key
 from spacy_luke.pipelines.annotation import annotate_file
@@ -53,8 +55,12 @@ def test_the_card_comes_along(folder):
     with zipfile.ZipFile(WHEELS[0]) as file:
         (name,) = (x for x in file.namelist() if x.endswith("METADATA"))
         metadata = file.read(name).decode("utf8")
-    assert "Requires-Dist: spacy-luke" in metadata
     assert ("Requires-Dist: marisa-trie" in metadata) == ("luke_linker" in meta["pipeline"])  # its names are kept there
+    (needed,) = (
+        Requirement(x.split(": ")[1]) for x in metadata.splitlines() if x.startswith("Requires-Dist: spacy-luke")
+    )
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]["version"]
+    assert own in needed.specifier, f"pip would refuse the wheel, which needs {needed}, beside spacy-luke {own}"
     assert f"License: {meta['license']}" in metadata
 
 
