@@ -100,7 +100,7 @@ function answerOf(answer, findings, goTo) {
     make("h2", {}, answer.question),
     make("p", {}, ...said),
     show && make("button", { type: "button", class: "to", onclick: () => goTo(best) }, "Show in the text"),
-    named.length && make("p", { class: "soft" }, `or: ${named.join("; ")}`),
+    named.length > 0 && make("p", { class: "soft" }, `or: ${named.join("; ")}`),
   );
 }
 
