@@ -68,6 +68,8 @@ class WorkFolder:
             _write_json(file, self.plan)
         except BaseException:
             self._held.close()
+            if not file.is_file():  # as on a full disk: what is left is no folder of work
+                self._remove()
             raise
         return self
 
@@ -78,9 +80,12 @@ class WorkFolder:
             if kind is None:
                 self._clear()
         if kind is None:
-            (self.path / LOCK).unlink(missing_ok=True)
-            with suppress(OSError):  # another build has begun in it
-                self.path.rmdir()
+            self._remove()
+
+    def _remove(self) -> None:
+        (self.path / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # another build has begun in it
+            self.path.rmdir()
 
     def run(
         self,

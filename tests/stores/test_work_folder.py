@@ -86,3 +86,13 @@ def test_an_error_lets_it_go(tmp_path):
     assert len(folder.files("part-*.json")) == 3
     assert build(tmp_path / "out") == [3, 5, 4]
     assert raised.type is KilledError
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(work_folder, "_write_json", full)
+    with pytest.raises(OSError, match="No space left"):
+        build(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
