@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import registry
 
-from ..annotations import UNLINKED
+from ..annotations import UNLINKED, KnownEntity
 from .json_files import read_json_lines, take
 
 EntityMention = tuple[int, int, str]
@@ -26,7 +26,7 @@ class LinkedDocument(NamedTuple):
 @registry.readers("spacy-luke.EntityDocuments.v1")
 def make_entity_documents(
     path: str | None,
-    getter: Callable[[Doc], list[Any]] | None = None,
+    getter: Callable[[Doc], list[KnownEntity]] | None = None,
     lang: str = "en",
     skip: int = 0,
     limit: int | None = None,
@@ -62,7 +62,7 @@ def make_entity_documents(
             yield from islice(documents, skip + start, stop)
         else:
             for number, doc in enumerate(islice(_read_docs(files, nlp), skip + start, stop), skip + start):
-                known = [(one.start_char, one.end_char, one.name) for one in find(doc)]
+                known = [(one.start, one.end, one.id) for one in find(doc)]
                 yield _split(f"{path}, document {number}", doc, known, nlp)
 
     return read
@@ -92,14 +92,8 @@ def _from_line(where: str, data: dict[str, Any], nlp: Language) -> LinkedDocumen
     return _split(where, nlp.make_doc(text), mentions, nlp)
 
 
-class _Linked(NamedTuple):
-    start_char: int
-    end_char: int
-    name: str
-
-
-def _linked_ents(doc: Doc) -> list[_Linked]:
-    return [_Linked(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in UNLINKED]
+def _linked_ents(doc: Doc) -> list[KnownEntity]:
+    return [KnownEntity(e.start_char, e.end_char, e.kb_id_) for e in doc.ents if e.kb_id_ not in UNLINKED]
 
 
 def _split(name: str, doc: Doc, mentions: Sequence[EntityMention], nlp: Language) -> LinkedDocument:
