@@ -9,7 +9,8 @@ from spacy.lang.en import English
 
 BLANKS = [" ", "\t", "\\t", "\n", "\\n", "\u2014", "\u00a0"]
 ABBREVIATIONS = "a. b. c. d. f. p. a.m. p.m. e.g. i.e. Dr. Mr. Mrs. Ms. St. Inc. Ltd. Co. Corp. Jan. Feb. C++".split()
-CONTRACTIONS = "'s 'S \u2019s ' '' don't Don't can't cannot isn't i'm I'm I'll it's It's that's They're they're i've What's".split()
+CONTRACTIONS = "'s 'S \u2019s ' '' don't Don't can't cannot isn't i'm I'm I'll it's It's that's".split()
+CONTRACTIONS += "They're they're i've What's".split()
 SMILEYS = ":) :( :D :3 :0 :1 :-3 ._. 0.0".split()
 KEPT = [*BLANKS, *ABBREVIATIONS, *CONTRACTIONS, *SMILEYS]
 
