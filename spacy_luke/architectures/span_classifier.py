@@ -16,12 +16,13 @@ from thinc.api import Model
 from torch import Tensor
 
 from ..batch.batches import SpanBatch
+from ..batch.decode import first_equal
 from ..encoders.kind import EncoderShim
 from ..encoders.luke_kind import encode_sent
 from ..encoders.nodes import EncoderModel
 from ..model.luke import LukeEncoder, Mentions, Windows, make_windows
 from ..model.packing import Packing, entity_rows
-from ..model.span_heads import FEATURES, Choice, SpanHead, choose_best, plan_choice
+from ..model.span_heads import FEATURES, LENGTHS, Choice, SpanHead, choose_best, plan_choice
 from ..model.transfer import to_device
 from .run_head import backprop_into, check_attention, create_head, make_head, run_head
 
@@ -108,7 +109,8 @@ def _classify_spans(model: NERModel, batch: SpanBatch, is_train: bool) -> tuple[
 @dataclass(frozen=True)
 class _Inputs:
     """A batch as the model reads it. first_E, last_E: rows of the packed words; mentions: entity tokens, of all spans
-    in full attention; choice, length_E: of one-way attention with a proposer, length_E in words."""
+    in full attention; choice, length_E, equal_E: of one-way attention with a proposer. length_E: in words; equal_E: the
+    first span that has the proposal of each, None where all differ."""
 
     windows: Windows
     first_E: Tensor
@@ -116,6 +118,7 @@ class _Inputs:
     mentions: Mentions
     choice: Choice | None = None
     length_E: Tensor | None = None
+    equal_E: Tensor | None = None
 
 
 def _read(
@@ -132,8 +135,14 @@ def _read(
         rows = entity_rows(windows.plan.packing, counts if choice is None else choice.counts)
         mentions = replace(mentions, rows=rows)
     first_E, last_E = (torch.from_numpy(batch.rows(x)) for x in (batch.first_E, batch.last_E))
-    length_E = None if choice is None else torch.from_numpy(batch.end_E - batch.start_E)
-    inputs = _Inputs(windows, first_E, last_E, mentions, choice, length_E)
+    length_E = equal_E = None
+    if choice is not None:
+        words_E = batch.end_E - batch.start_E
+        length_E = torch.from_numpy(words_E)
+        told_apart_E = np.minimum(words_E, LENGTHS)
+        if (equal := first_equal(batch.window_E(), batch.first_E, batch.last_E, told_apart_E)) is not None:
+            equal_E = torch.from_numpy(equal)
+    inputs = _Inputs(windows, first_E, last_E, mentions, choice, length_E, equal_E)
     return to_device(inputs, device), windows.plan.packing
 
 
@@ -157,11 +166,12 @@ def _run_one_way(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatc
         proposals_E, kept_K = None, torch.arange(len(batch.first_E), device=device)
     else:
         proposals_E = proposer(words.states_ND, first_E, last_E, inputs.length_E).float()
+        ranks_E = proposals_E.detach() if inputs.equal_E is None else proposals_E.detach()[inputs.equal_E]
         if known:
-            kept_K = choose_best(proposals_E.detach(), inputs.choice)
+            kept_K = choose_best(ranks_E, inputs.choice)
             mentions = replace(mentions, counts=inputs.choice.counts)
         else:
-            kept = _choose_on_host(proposals_E.detach(), batch, inputs.choice)
+            kept = _choose_on_host(ranks_E, batch, inputs.choice)
             kept_K, mentions = _send_kept(kept, batch, packing, mentions)
         first_E, last_E = first_E[kept_K], last_E[kept_K]
         mentions = replace(

@@ -1,6 +1,25 @@
-"""Which of the predicted spans stand together."""
+"""Which of the predicted spans stand together, and which ones are the same to an encoder."""
 
 import numpy as np
+from numpy.typing import NDArray
+
+
+def first_equal(*columns_E: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Of each row of a table with these columns, numbers from 0 on, the first row that is equal to it in all of them;
+    None where all rows differ.
+
+    Words may share a piece: "<", "mask" and ">" do where the tokenizer has a special token of these characters. Their
+    spans are equal, but by rounding, which depends on the batch that they are in.
+    """
+    key_E = np.zeros(len(columns_E[0]), dtype=np.int64)
+    for column_E in columns_E:
+        key_E = key_E * (int(column_E.max(initial=0)) + 1) + column_E
+    ordered_E = np.sort(key_E)
+    if not (ordered_E[1:] == ordered_E[:-1]).any():
+        return None
+    _, first_U, unique_E = np.unique(key_E, return_index=True, return_inverse=True)
+    first_E: NDArray[np.int64] = first_U[unique_E]
+    return first_E
 
 
 def greedy_flat(start_E: np.ndarray, end_E: np.ndarray, score_E: np.ndarray) -> np.ndarray:

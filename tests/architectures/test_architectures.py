@@ -1,5 +1,7 @@
 """Thinc models of an encoder and a span classifier against the torch modules they run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from spacy_luke.encoders.luke_kind import build_luke_encoder
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.losses import cross_entropy
 from spacy_luke.model.luke import Mentions, Windows
-from spacy_luke.model.span_heads import choose_best, plan_choice
+from spacy_luke.model.span_heads import SpanProposer, choose_best, plan_choice
 from tests.model.noise import add_noise
 
 CONFIG = LukeConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
@@ -94,6 +96,17 @@ def test_prediction_equals_the_modules(mode):
     assert scores.kept_K.tolist() == kept.tolist()
     torch.testing.assert_close(scores.logits_KL, logits[kept], atol=1e-5, rtol=1e-5)
     assert not scores.logits_KL.requires_grad
+
+
+@pytest.mark.parametrize("chance", [0.0, 1e-6])
+def test_spans_of_the_same_pieces_are_chosen_in_order(chance, monkeypatch):
+    """Words may share a piece: what rounding makes of their equal proposals decides nothing."""
+    model, (item, *_) = make_model("proposed"), make_items(budget=2, gold=False)
+    words, same = np.arange(5), np.full(5, 3)
+    item = replace(item, spans=Spans(words, words + 1, np.zeros(5, np.int64), same, same))
+    exact = SpanProposer.forward
+    monkeypatch.setattr(SpanProposer, "forward", lambda *args: (x := exact(*args)) + 1e-6 * torch.arange(len(x)))
+    assert model.predict(make_batch([item], chance=chance)).kept_K.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("budget", [1, 2, 5])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_luke.batch.decode import greedy_flat
+from spacy_luke.batch.decode import first_equal, greedy_flat
 
 
 def greedy_by_pairs(start, end, score):
@@ -38,3 +38,15 @@ def test_worked_example():
 def test_nothing():
     empty = np.empty(0, np.int64)
     assert greedy_flat(empty, empty, np.empty(0)).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_first_equal_equals_a_search(seed):
+    table = np.random.default_rng(seed).integers(0, 4, (60, 3))
+    rows = table.tolist()
+    assert first_equal(*table.T).tolist() == [rows.index(row) for row in rows]
+
+
+def test_first_equal_of_rows_that_differ():
+    assert first_equal(np.array([3, 0, 3]), np.array([1, 1, 0])) is None
+    assert first_equal(np.empty(0, np.int64)) is None

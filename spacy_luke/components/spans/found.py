@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span
 from ...annotations import scored_spans
 from ...architectures.span_classifier import SpanScores
 from ...batch.batches import SpanBatch
-from ...batch.decode import greedy_flat
+from ...batch.decode import first_equal, greedy_flat
 from ...bridge.finite import check_scores
 from ...model.transfer import to_host
 from .gold import SpanGold
@@ -84,7 +84,8 @@ def make_spans(
 
 def on_host(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: str) -> SpanScores:
     """The scores of a batch with the proposals of the encoded spans alone (K,); of the rest it is asked only whether
-    they are numbers: a GPU is waited for once. Raises ValueError, naming the component `name`, where one is none."""
+    they are numbers: a GPU is waited for once. Spans of the same pieces have the logits of the first one of them.
+    Raises ValueError, naming the component `name`, where a score is no number."""
     proposals_E, asked = scores.proposals_E, [scores.kept_K, scores.logits_KL]
     if proposals_E is not None:
         asked += [proposals_E[scores.kept_K], torch.isfinite(proposals_E).all()]
@@ -92,6 +93,9 @@ def on_host(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: 
     if proposals_E is not None and not proposed[1]:
         check_scores(proposals_E, batch.owner_E, docs, name=name)
     check_scores(logits_KL, lambda: batch.owner_E()[kept_K.numpy()], docs, name=name)
+    equal_K = first_equal(*(x[kept_K.numpy()] for x in (batch.window_E(), batch.first_E, batch.last_E)))
+    if equal_K is not None:
+        logits_KL = logits_KL[torch.from_numpy(equal_K)]
     return SpanScores(kept_K, logits_KL, proposed[0] if proposed else None)
 
 
