@@ -43,7 +43,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from spacy_luke.model.ernie import ErnieConfig, ErnieEncoder, default_layer_kinds
-    from spacy_luke.model.luke import initialize
+    from spacy_luke.model.fresh import initialize
 
     batches, words, entities = read_batches(options)
     size = SIZES["smoke" if options.smoke else "base"]

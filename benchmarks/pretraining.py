@@ -23,7 +23,7 @@ from products import Products, Shapes
 
 from spacy_luke.corpus.shards import Example
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.luke import initialize
+from spacy_luke.model.fresh import initialize
 from spacy_luke.model.transfer import to_device
 from spacy_luke.pretraining.luke.masking import MaskingSettings
 from spacy_luke.pretraining.luke.task import LukePretraining

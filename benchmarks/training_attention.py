@@ -25,7 +25,8 @@ from runs import describe_machines
 from spacy_luke.model import attention_groups as attention_module
 from spacy_luke.model import dropout as dropout_module
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.luke import LukeEncoder, Mentions, Windows, initialize
+from spacy_luke.model.fresh import initialize
+from spacy_luke.model.luke import LukeEncoder, Mentions, Windows
 
 RESULTS = Path(__file__).parent / "results"
 SHAPES = {"16 windows of 128": (16, 128), "30 of 60": (30, 60), "4 of 400": (4, 400)}  # words; and 8 entities in each

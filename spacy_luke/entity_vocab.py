@@ -68,6 +68,11 @@ class EntityVocab:
         return self._special["[MASK]"]
 
     @property
+    def mask_rows(self) -> list[int]:
+        """The rows of [MASK] and, where there is one, of [MASK2]."""
+        return [row for name, row in self._special.items() if name in ("[MASK]", "[MASK2]")]
+
+    @property
     def unk_row(self) -> int | None:
         """The row of [UNK], None where there is none."""
         return self._special.get("[UNK]")

@@ -16,7 +16,8 @@ from ..bridge.documents import refuse_docs
 from ..bridge.wrapper import TorchShim, shim_of
 from ..encoders.kind import EncoderShim
 from ..encoders.nodes import EncoderModel, encoder_of, init_with_example, number_format
-from ..model.luke import Mentions, initialize
+from ..model.fresh import initialize
+from ..model.luke import Mentions
 
 ATTENTION = ("full", "one_way")
 MAX_MENTION = 30  # pieces of a mention whose positions count, as in the original code and in Hugging Face's

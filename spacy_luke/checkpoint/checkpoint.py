@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from .files import WEIGHT_FILES, open_archive, read_model_config
 from .layers import check_layers, keep_layers
 from .luke import read_luke
 from .original import ADDED_PIECES, read_original
-from .plain import read_plain
+from .plain import LIKE_WORDS, read_plain
 from .special import add_markers, add_special_entities, name_added_rows
 
 # Labels that mean "no entity" and "no relation". AllenNLP's vocabularies order labels by frequency.
 NONE_LABELS = {"span_classification": ("NIL", "O"), "entity_pair_classification": ("no_relation", "NA", "Other")}
+
+ENTITY_STARTS = ("fresh", *LIKE_WORDS)
 
 __all__ = ["read_checkpoint", "write_huggingface"]
 
@@ -55,15 +58,17 @@ def read_checkpoint(
     entity_aware: attention with four query matrices; None leaves it to the config, and means yes where the config does
         not say. Where the extra queries are missing they are copied from the ordinary one.
     entity_start, entity_size, seed: for plain models only. "fresh" entity parameters, as in the paper, with the width
-        of their table and their seed; or, for small data, copies of the "words" parameters.
+        of their table and their seed; or, for small data, copies of the "words" parameters; or "mention": copies, and
+        [MASK] entities are the mean of their mention's pieces, plus a row that begins with zeros. The last holds for
+        any source: where its [MASK] has a row already, the mean is added to it.
     layers: so many of the encoder's layers are kept, the first ones; None: all.
 
     Raises ValueError where a file is damaged, or a tensor is missing, unknown, of a wrong shape, or not finite.
     """
     if entities not in ("all", "special"):
         raise ValueError(f"entities must be 'all' or 'special', but it is {entities!r}.")
-    if entity_start not in ("fresh", "words"):
-        raise ValueError(f"entity_start must be 'fresh' or 'words', but it is {entity_start!r}.")
+    if entity_start not in ENTITY_STARTS:
+        raise ValueError(f"entity_start must be one of {ENTITY_STARTS}, but it is {entity_start!r}.")
     check_layers(layers)
     plain = {"entity_size": entity_size, "entity_start": entity_start, "seed": seed}
     with ExitStack() as stack:
@@ -87,6 +92,9 @@ def read_checkpoint(
             raise ValueError(f"Labels are given, but {source} has no classifier of labels (task {checkpoint.task!r}).")
         checkpoint.labels = check_labels(labels, len(matrix))
     put_none_first(checkpoint, task=checkpoint.task)
+    if entity_start == "mention" and not checkpoint.config.mention_start:
+        checkpoint.config = replace(checkpoint.config, mention_start=True)
+        checkpoint.report.append("[MASK] entities begin with the mean of their mention's pieces")
     return checkpoint if layers is None else keep_layers(checkpoint, layers)
 
 

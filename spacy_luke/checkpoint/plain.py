@@ -15,6 +15,7 @@ from .files import find_weights, read_declared, read_tensors
 from .names import PLAIN_DROPPED, encoder_shapes, extra_queries, find_root, plain_names, sort_names
 from .special import add_markers
 
+LIKE_WORDS = ("words", "mention")  # values of entity_start that copy parameters of the words
 PLAIN_ROOTS = ("roberta.", "bert.", "")
 
 
@@ -33,7 +34,7 @@ def read_plain(
     deviation initializer_range, LayerNorm is one and zero. The vocabulary holds the special entities. The extra
     queries are copies of `query`, <ent> of "@" and <ent2> of "#" (luke's examples).
     """
-    if entity_start == "words":
+    if entity_start in LIKE_WORDS:
         entity_size = data.get("hidden_size", 0)  # where it is no size, the config says so
     config = plain_config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
     raw = read_tensors(find_weights(folder))
@@ -66,29 +67,35 @@ def read_plain(
         report.append(NO_TOKENIZER)
     else:
         add_markers(checkpoint)
-    if entity_start == "words":
-        _start_from_words(checkpoint)
+    if entity_start in LIKE_WORDS:
+        _start_from_words(checkpoint, mask=entity_start == "words")
     return checkpoint
 
 
-def _start_from_words(checkpoint: LukeCheckpoint) -> None:
+def _start_from_words(checkpoint: LukeCheckpoint, *, mask: bool) -> None:
     """Let entities begin as words do: the special ones as the pieces of the same use, at the words' positions.
 
     A [MASK] entity is then what the word model knows as a masked piece that stands at the mention's mean position, so
-    that little data suffices (as PL-Marker starts its markers from known pieces).
+    that little data suffices (as PL-Marker starts its markers from known pieces). mask: false lets it be a row of
+    zeros, for entities that begin with their mention's pieces.
     """
     tokenizer, tensors, config = checkpoint.tokenizer, checkpoint.tensors, checkpoint.config
     if tokenizer is None:
-        raise ValueError("entity_start='words' needs the tokenizer's files beside the weights, to find its [MASK].")
+        raise ValueError(
+            "entity_start='words' or 'mention' needs the tokenizer's files beside the weights, to find its [MASK]."
+        )
     like = {"[PAD]": tokenizer.pad_id, "[UNK]": tokenizer.unk_id}
     rows = [like.get(name, tokenizer.mask_id) for name in SPECIAL]
     words, entities = "encoder.words.", "encoder.entities."
     tensors[f"{entities}table.weight"] = tensors[f"{words}piece.weight"][rows].clone()
+    if not mask:
+        tensors[f"{entities}table.weight"][[SPECIAL.index(name) for name in ("[MASK]", "[MASK2]")]] = 0
     for name in ("token_type.weight", "norm.weight", "norm.bias"):
         tensors[entities + name] = tensors[words + name].clone()
     positions = tensors[f"{words}position.weight"]
     tensors[f"{entities}position.weight"][: config.max_window] = positions[config.position_offset :]
-    checkpoint.report.append("initialised the entity parameters: copies of the words' ([MASK] of the piece [MASK])")
+    of_mask = "of the piece [MASK]" if mask else "zeros"
+    checkpoint.report.append(f"initialised the entity parameters: copies of the words' ([MASK] {of_mask})")
 
 
 def _fresh_entities(

@@ -58,7 +58,7 @@ def make_checkpoint_loader(
     entity_aware: entity-aware attention (four query matrices); null: as the checkpoint says.
     entity_size: width of a fresh entity table.
     entity_start: where the checkpoint is no LUKE: "fresh" parameters of entities, or copies of the "words" parameters,
-    better for small data.
+    better for small data. Of any checkpoint, "mention": [MASK] entities begin with the mean of their mention's pieces.
     seed: of fresh parameters.
     layers: so many layers of the encoder are kept, the first ones: smaller and faster, to be trained further; null:
     all.

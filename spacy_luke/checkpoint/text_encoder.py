@@ -4,6 +4,7 @@ E texts, N packed pieces, D model width.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
@@ -35,7 +36,7 @@ class TextEncoder:
         if checkpoint.tokenizer is None:
             raise ValueError("The checkpoint has no tokenizer. Expected its files beside the weights.")
         self.tokenizer, self.normalise = checkpoint.tokenizer, normalise
-        self.encoder = LukeEncoder(checkpoint.config).eval()
+        self.encoder = LukeEncoder(replace(checkpoint.config, mention_start=False)).eval()  # words alone are read
         prefix = "encoder."
         self.encoder.load_state_dict(
             {n[len(prefix) :]: x for n, x in checkpoint.tensors.items() if n.startswith(prefix)}

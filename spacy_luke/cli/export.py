@@ -29,6 +29,11 @@ def export_cli(
             f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers "
             "leaves out, so it may predict differently; `spacy luke convert` reads it."
         )
+    if getattr(checkpoint.config, "mention_start", False):
+        msg.warn(
+            f"[MASK] entities of '{proc.name}' begin with the mean of their mention's pieces (entity_start = "
+            '"mention"), which transformers leaves out, so it will predict differently; `spacy luke convert` reads it.'
+        )
     if checkpoint.task == "cloze":
         msg.warn(
             "transformers has no class for cloze heads; its LukeModel reads the encoder, `spacy luke convert` all."

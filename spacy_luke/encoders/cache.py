@@ -25,6 +25,7 @@ class _Window:
     states_ND: Tensor
     keys: list[Tensor]
     values: list[Tensor]
+    rows_ND: Tensor | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +118,13 @@ class WordCache:
             found.update(fresh.windows)
         states = [found[key] for key in keys]
         layers = range(len(states[0].keys))
+        rows = [window.rows_ND for window in states if window.rows_ND is not None]
         return WordStates(
             torch.cat([window.states_ND for window in states]),
             [torch.cat([window.keys[i] for window in states]) for i in layers],
             [torch.cat([window.values[i] for window in states]) for i in layers],
             planned(windows, lambda: plan_words(lengths, device=device))[1],
+            torch.cat(rows) if rows else None,
         )
 
     def _mine(self) -> _Held:
@@ -170,5 +173,6 @@ def _split(keys: Sequence[bytes], words: WordStates, lengths: Sequence[int]) -> 
     states = words.states_ND.split(lengths)
     all_keys = list(zip(*(x.split(lengths) for x in words.keys)))
     all_values = list(zip(*(x.split(lengths) for x in words.values)))
-    windows = {key: _Window(states[i], list(all_keys[i]), list(all_values[i])) for i, key in enumerate(keys)}
+    rows = [None] * len(keys) if words.rows_ND is None else words.rows_ND.split(lengths)
+    windows = {key: _Window(states[i], list(all_keys[i]), list(all_values[i]), rows[i]) for i, key in enumerate(keys)}
     return _Batch(windows, sum(lengths))

@@ -43,7 +43,8 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
     has_entity_tokens = True
 
     def build(self, settings: dict[str, Any]) -> LukeEncoder:
-        return LukeEncoder(LukeConfig.from_dict(settings["config"]))
+        masks = [row for name, row in settings.get("specials", {}).items() if name in ("[MASK]", "[MASK2]")]
+        return LukeEncoder(LukeConfig.from_dict(settings["config"]), masks)
 
     def load(self, shim: EncoderShim[LukeEncoder], checkpoint: LukeCheckpoint, needs: Needs) -> None:
         """Rows of the entity table that the module does not get are kept beside it, unread, and go with the pipeline

@@ -20,6 +20,7 @@ from .attention import Attention
 from .config import LukeConfig, TransformerConfig
 from .dropout import Dropout
 from .linear import Linear, activate, multiply
+from .mention_means import mean_pieces
 from .packing import EntityRows, Packing, entity_rows, pack, pack_pairs
 from .transfer import to_device
 
@@ -67,12 +68,14 @@ class Mentions:
 
 @dataclass(frozen=True)
 class WordStates:
-    """What one pass over the words leaves: states (NW, D), and keys and values (NW, H, K) of each layer."""
+    """What one pass over the words leaves: states (NW, D), and keys and values (NW, H, K) of each layer. rows_ND: the
+    pieces' vectors, for an encoder whose [MASK] entities begin with them."""
 
     states_ND: Tensor
     keys: list[Tensor]
     values: list[Tensor]
     packing: Packing
+    rows_ND: Tensor | None = None
 
 
 def find_positions(lengths: Sequence[int]) -> NDArray[np.int64]:
@@ -130,24 +133,35 @@ class WordEmbeddings(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.position_offset = config.position_offset
 
-    def forward(self, windows: Windows) -> Tensor:
-        """RETURNS: (NW, D)."""
+    def look_up(self, windows: Windows) -> Tensor:
+        """The pieces' vectors alone: (NW, D)."""
+        rows_ND: Tensor = self.piece(windows.pieces_N)
+        return rows_ND
+
+    def forward(self, windows: Windows, rows_ND: Tensor | None = None) -> Tensor:
+        """rows_ND: what `look_up` gives, where that was asked already. RETURNS: (NW, D)."""
+        rows_ND = self.look_up(windows) if rows_ND is None else rows_ND
         plan = windows.plan
         if plan is None:
             positions_N = torch.from_numpy(find_positions(windows.lengths)).to(windows.pieces_N.device)
         else:
             positions_N = plan.positions_N
-        x_ND: Tensor = self.piece(windows.pieces_N) + self.position(positions_N + self.position_offset)
+        x_ND: Tensor = rows_ND + self.position(positions_N + self.position_offset)
         types_N = torch.zeros_like(windows.pieces_N) if windows.types_N is None else windows.types_N
         x_ND = self.dropout(self.norm(x_ND + self.token_type(types_N)))
         return x_ND
 
 
 class EntityEmbeddings(nn.Module):
-    """LayerNorm(dense(entity) + mean of the mention's rows of an own position table + type) (section 3.1)."""
+    """LayerNorm(dense(entity) + mean of the mention's rows of an own position table + type) (section 3.1).
 
-    def __init__(self, config: LukeConfig):
+    mask_rows: of the table, whose entities begin with the mean of their mention's pieces too, where the config says so.
+    """
+
+    def __init__(self, config: LukeConfig, mask_rows: Sequence[int] = ()):
         super().__init__()
+        assert mask_rows or not config.mention_start, "the rows of [MASK] must be known"
+        self.mask_rows = tuple(mask_rows) if config.mention_start else ()
         self.table = nn.Embedding(config.entity_vocab_size, config.entity_size)
         if config.entity_size != config.hidden_size:
             self.dense: nn.Module = nn.Linear(config.entity_size, config.hidden_size, bias=False)
@@ -158,8 +172,8 @@ class EntityEmbeddings(nn.Module):
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, mentions: Mentions) -> Tensor:
-        """RETURNS: (NE, D)."""
+    def forward(self, mentions: Mentions, means_ED: Tensor | None = None) -> Tensor:
+        """means_ED: of the mentions' pieces; None where no entity begins with them. RETURNS: (NE, D)."""
         x_ED: Tensor
         if mentions.vectors_EV is None:
             # A table of special rows alone stands for many mentions ([MASK] for every span): each is projected once.
@@ -171,6 +185,9 @@ class EntityEmbeddings(nn.Module):
             given_E = (mentions.entities_E < 0)[:, None]
             rows_EV = self.table(mentions.entities_E.clamp(min=0))
             x_ED = self.dense(torch.where(given_E, mentions.vectors_EV.to(rows_EV.dtype), rows_EV))
+        if means_ED is not None:
+            masked_ER = torch.stack([mentions.entities_E == row for row in self.mask_rows], 1)
+            x_ED = x_ED + means_ED * masked_ER.any(1, keepdim=True)
         types_E = torch.zeros_like(mentions.entities_E) if mentions.types_E is None else mentions.types_E
         x_ED = x_ED + self.mean_positions(mentions.first_E, mentions.last_E) + self.token_type(types_E)
         x_ED = self.dropout(self.norm(x_ED))
@@ -240,15 +257,16 @@ class Encoder(nn.Module):
 
 
 class LukeEncoder(Encoder):
-    """Embeddings and layers of words and entities. `forward` is the paper's model."""
+    """Embeddings and layers of words and entities. `forward` is the paper's model. mask_rows: of [MASK] and [MASK2] in
+    the entity table; needed where the config has mention_start."""
 
     config: LukeConfig
 
-    def __init__(self, config: LukeConfig):
+    def __init__(self, config: LukeConfig, mask_rows: Sequence[int] = ()):
         super().__init__()
         self.config = config
         self.words = WordEmbeddings(config)
-        self.entities = EntityEmbeddings(config)
+        self.entities = EntityEmbeddings(config, mask_rows)
         self.layers = Layers(Layer(config, entity_aware=config.entity_aware) for _ in range(config.num_layers))
 
     def forward(self, windows: Windows, mentions: Mentions) -> tuple[Tensor, Tensor]:
@@ -273,10 +291,21 @@ class LukeEncoder(Encoder):
     def _run(
         self, windows: Windows, mentions: Mentions, packing: Packing, layers: Iterable[Layer]
     ) -> tuple[Tensor, Tensor]:
-        words_ND, entities_ED = self.words(windows), self.entities(mentions)
+        rows_ND = self.words.look_up(windows)
+        words_ND = self.words(windows, rows_ND)
+        entities_ED = self._begin(mentions, rows_ND, windows.lengths)
         for layer in layers:
             words_ND, entities_ED = layer(words_ND, entities_ED, packing)
         return words_ND, entities_ED
+
+    def _begin(self, mentions: Mentions, rows_ND: Tensor | None, lengths: Sequence[int]) -> Tensor:
+        """Entity tokens before the first layer: (NE, D). rows_ND: vectors of the windows' pieces."""
+        means_ED = None
+        if self.config.mention_start:
+            assert rows_ND is not None
+            means_ED = mean_pieces(rows_ND, lengths, mentions.first_E, mentions.last_E, mentions.counts)
+        x_ED: Tensor = self.entities(mentions, means_ED)
+        return x_ED
 
     def word_states(self, windows: Windows) -> Tensor:
         """States of words alone: (NW, D)."""
@@ -286,13 +315,14 @@ class LukeEncoder(Encoder):
         """One pass over the words alone, with what `encode_entities` needs of it."""
         device = windows.pieces_N.device
         windows, packing = planned(windows, lambda: plan_words(windows.lengths, device=device))
-        x_ND = self.words(windows)
+        rows_ND = self.words.look_up(windows)
+        x_ND = self.words(windows, rows_ND)
         all_keys, all_values = [], []
         for layer in self.layers:
             x_ND, keys, values = layer.words_only(x_ND, packing)
             all_keys.append(keys)
             all_values.append(values)
-        return WordStates(x_ND, all_keys, all_values, packing)
+        return WordStates(x_ND, all_keys, all_values, packing, rows_ND if self.config.mention_start else None)
 
     def encode_entities(self, words: WordStates, mentions: Mentions, *, group_size: int | None = 1) -> Tensor:
         """Entity states (NE, D) where each entity sees its window's words and itself, and no word sees an entity.
@@ -300,7 +330,7 @@ class LukeEncoder(Encoder):
         group_size: so many consecutive entities see one another, such as the two of a pair; the counts of all windows
         are multiples of it. None: all entities of a window do.
         """
-        x_ED: Tensor = self.entities(mentions)
+        x_ED = self._begin(mentions, words.rows_ND, words.packing.lengths)
         if group_size is None:
             for layer, keys, values in zip(self.layers, words.keys, words.values):
                 lengths = words.packing.lengths
@@ -314,15 +344,3 @@ class LukeEncoder(Encoder):
             attended = layer.attention.entities_only(x_ED, keys, values, rows, group_size=group_size)
             x_ED = layer.finish(x_ED, attended)
         return x_ED
-
-
-def initialize(module: nn.Module, *, std: float, generator: torch.Generator | None = None) -> None:
-    """Fresh parameters as in BERT: normal matrices, zero biases, LayerNorms of one."""
-    for part in module.modules():
-        if isinstance(part, (nn.Linear, nn.Embedding)):
-            nn.init.normal_(part.weight, std=std, generator=generator)
-        if isinstance(part, nn.Linear) and part.bias is not None:
-            nn.init.zeros_(part.bias)
-        if isinstance(part, nn.LayerNorm):
-            nn.init.ones_(part.weight)
-            nn.init.zeros_(part.bias)

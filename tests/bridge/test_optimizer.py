@@ -14,7 +14,8 @@ from torch import nn
 
 from spacy_luke.bridge.optimizer import AdamW, make_adamw
 from spacy_luke.model.config import LukeConfig
-from spacy_luke.model.luke import LukeEncoder, initialize
+from spacy_luke.model.fresh import initialize
+from spacy_luke.model.luke import LukeEncoder
 
 
 def make_parameters(seed=0):

@@ -53,7 +53,7 @@ def make_plain(transformers, folder, name, *, padding=0):
 
 
 def make_encoder(checkpoint):
-    encoder = LukeEncoder(checkpoint.config).eval()
+    encoder = LukeEncoder(checkpoint.config, checkpoint.entities.mask_rows).eval()
     state = {key: value for key, value in checkpoint.tensors.items() if key.startswith("encoder.")}
     encoder.load_state_dict({key.removeprefix("encoder."): value for key, value in state.items()})
     return encoder

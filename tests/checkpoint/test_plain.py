@@ -1,6 +1,7 @@
 """Plain RoBERTa, XLM-R and BERT as a start: words as they are there, entities fresh."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -102,6 +103,38 @@ def test_export_computes_the_same(tmp_path, name):
     assert again.config.max_window == checkpoint.config.max_window
     torch.testing.assert_close(words_ND, theirs.last_hidden_state[0], atol=1e-5, rtol=0)
     torch.testing.assert_close(entities_ED, theirs.entity_last_hidden_state[0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["RobertaForMaskedLM", "BertForPreTraining"])
+def test_entities_that_begin_with_their_mention(tmp_path, name):
+    """The encoder says so in its config, also where transformers cannot compute it."""
+    transformers = pytest.importorskip("transformers")
+    make_plain(transformers, tmp_path / "plain", name)
+    words = read_checkpoint(tmp_path / "plain", entity_start="words")
+    checkpoint = read_checkpoint(tmp_path / "plain", entity_start="mention")
+    assert not words.config.mention_start
+    assert checkpoint.config == replace(words.config, mention_start=True)
+    table = "encoder.entities.table.weight"
+    assert (checkpoint.tensors[table][checkpoint.entities.mask_rows] == 0).all()
+    assert checkpoint.entities.mask_rows == [2, 3]
+    others = [name for name in words.tensors if name != table]
+    assert all(torch.equal(checkpoint.tensors[name], words.tensors[name]) for name in others)
+    assert torch.equal(checkpoint.tensors[table][:2], words.tensors[table][:2])
+    write_huggingface(checkpoint, tmp_path / "luke")
+    again = read_checkpoint(tmp_path / "luke")
+    assert again.config.mention_start
+    windows = Windows(torch.tensor([2, 6, 8, 7, 9, 3]), [6])
+    mentions = Mentions(torch.tensor([2, 3]), torch.tensor([1, 2]), torch.tensor([1, 4]), [2])
+    with torch.no_grad():
+        states = [make_encoder(x).entity_states(windows, mentions) for x in (checkpoint, again, words)]
+    assert torch.equal(states[0], states[1])
+    assert not torch.allclose(states[0], states[2], atol=0.01)
+    write_huggingface(words, tmp_path / "of_words")
+    assert "mention_start" not in json.loads((tmp_path / "of_words" / "config.json").read_text())
+    added = read_checkpoint(tmp_path / "of_words", entity_start="mention")  # a LUKE, whose [MASK] has a row
+    assert added.config.mention_start
+    assert added.report[-1] == "[MASK] entities begin with the mean of their mention's pieces"
+    assert torch.equal(added.tensors[table], words.tensors[table])
 
 
 def test_task_heads_are_dropped_and_old_names_read(tmp_path):

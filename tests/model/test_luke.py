@@ -5,8 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from spacy_luke.model.config import LukeConfig
+from spacy_luke.model.fresh import initialize
 from spacy_luke.model.linear import activate
-from spacy_luke.model.luke import LukeEncoder, Mentions, initialize
+from spacy_luke.model.luke import LukeEncoder, Mentions
 from tests.model.noise import COUNTS, LENGTHS, make_encoder, make_mentions, make_windows, pick
 
 MODES = ["full", "one_way"]

@@ -72,7 +72,8 @@ class Probe:
         self.tokenizer, self.vocab = checkpoint.tokenizer, vocab
         self.rows_E = torch.tensor([row for row, _ in titles])
         self.titles = [title for _, title in titles]
-        self.encoder, self.head = LukeEncoder(checkpoint.config).eval(), MaskedEntityHead(checkpoint.config).eval()
+        self.encoder = LukeEncoder(checkpoint.config, vocab.mask_rows).eval()
+        self.head = MaskedEntityHead(checkpoint.config).eval()
         for module, prefix in ((self.encoder, "encoder."), (self.head, "entity_head.")):
             own = {n[len(prefix) :]: x.float() for n, x in checkpoint.tensors.items() if n.startswith(prefix)}
             module.load_state_dict(own)

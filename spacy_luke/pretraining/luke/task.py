@@ -10,7 +10,7 @@ MB, too, but moves and decays the rows alone that a batch has. A GPU moves the d
 FSDP has no sparse gradients.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -22,8 +22,9 @@ from ...checkpoint.contents import LukeCheckpoint
 from ...checkpoint.special import add_special_entities
 from ...entity_vocab import EntityVocab
 from ...model.config import LukeConfig
+from ...model.fresh import initialize
 from ...model.losses import summed_cross_entropy
-from ...model.luke import LukeEncoder, first_rows, initialize
+from ...model.luke import LukeEncoder, first_rows
 from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead
 from ...model.transfer import to_device
 from ...vectors.store import EntityVectors
@@ -42,11 +43,12 @@ def idle_patterns(tasks: Mapping[str, bool]) -> list[str]:
 
 class LukePretraining(nn.Module):
     """The encoder with its heads. words, entities, pages: which of the three losses there are; their sum is learned.
-    sparse: the entity table gets sparse gradients, where entities are sampled."""
+    sparse: the entity table gets sparse gradients, where entities are sampled. mask_rows: as of `LukeEncoder`."""
 
     def __init__(
         self,
         config: LukeConfig,
+        mask_rows: Sequence[int] = (),
         *,
         words: bool = True,
         entities: bool = True,
@@ -59,7 +61,7 @@ class LukePretraining(nn.Module):
                 "The entity of the page is told by the entity table, which only learns with masked entities."
             )
         self.tasks = {"words": words, "entities": entities, "pages": pages}
-        self.encoder = LukeEncoder(config)
+        self.encoder = LukeEncoder(config, mask_rows)
         self.encoder.entities.table.sparse = self.sparse = sparse
         self.lm_head = MaskedWordHead(config)
         self.entity_head = MaskedEntityHead(config)
@@ -139,7 +141,7 @@ def load_luke_pretraining(
     where that has one, and fresh else, as do heads that the checkpoint lacks. The checkpoint's report says so.
     """
     config = replace(checkpoint.config, entity_vocab_size=len(vocab))
-    model = LukePretraining(config, words=words, entities=entities, pages=pages, sparse=sparse)
+    model = LukePretraining(config, vocab.mask_rows, words=words, entities=entities, pages=pages, sparse=sparse)
     generator = torch.Generator().manual_seed(seed)
     initialize(model, std=config.initializer_range, generator=generator)
     state = model.state_dict()
