@@ -55,7 +55,8 @@ def build_span_classifier(
     most `spans_per_pass`, cut as the reference cuts them, because spans that share a pass influence each other.
     "one_way": words do not see spans, and a span sees the words and itself, so that the words are encoded once and
     results do not depend on which other spans there are.
-    features: "all" is [first word; last word; entity], "words" the first two, "entity" the last.
+    features: "all" is [first word; last word; entity], "words" the first two, "entity" the last. With "words" there are
+    no entity tokens at all that words could see, as with the original's `no_entity_feature` (table 6).
     spans_per_word: with one_way, how many spans per word a learned scorer keeps for encoding; null keeps all.
     proposer_size: width of that scorer's hidden layer.
     spans_per_pass: with full, the most spans that share a pass; the original's number.
@@ -73,7 +74,7 @@ def build_span_classifier(
         "features": features,
         "spans_per_word": spans_per_word if proposes else None,
         "proposer_size": proposer_size if proposes else 0,
-        "spans_per_pass": spans_per_pass if attention == "full" else None,
+        "spans_per_pass": spans_per_pass if attention == "full" and features != "words" else None,
     }
     return make_head(_classify_spans, _build_span_head, encoder, attrs)
 
@@ -102,7 +103,8 @@ def _build_span_head(settings: dict[str, Any]) -> SpanHead:
 
 
 def _classify_spans(model: NERModel, batch: SpanBatch, is_train: bool) -> tuple[SpanScores, Callable[..., None]]:
-    scores = run_head(model, batch, is_train, _run_full if model.attrs["attention"] == "full" else _run_one_way)
+    seen = model.attrs["attention"] == "full" and model.attrs["features"] != "words"  # words see the spans
+    scores = run_head(model, batch, is_train, _run_full if seen else _run_one_way)
     return scores, backprop_into(scores.logits_KL, scores.proposals_E)
 
 
@@ -124,8 +126,8 @@ class _Inputs:
 def _read(
     batch: SpanBatch, mask_row: int, *, device: torch.device, choice: Choice | None, full: bool, known: bool = True
 ) -> tuple[_Inputs, Packing]:
-    """Made on the host, and sent. known: whether it is known yet which spans are encoded. RETURNS: the inputs, and the
-    packing as it is on the host."""
+    """Made on the host, and sent. full: words see the spans; known: whether it is known yet which spans are encoded.
+    RETURNS: the inputs, and the packing as it is on the host."""
     counts = batch.counts
     windows = make_windows(batch.pieces_N, batch.lengths, device=device, counts=counts if full else None)
     masks_E = torch.full((len(batch.first_E),), mask_row)
@@ -181,7 +183,7 @@ def _run_one_way(shim: EncoderShim[LukeEncoder], head: SpanHead, batch: SpanBatc
             last_E=mentions.last_E[kept_K],
         )
     entities_ED = words.states_ND[:0]
-    if len(kept_K):
+    if len(kept_K) and head.features != "words":
         with shim.gradients():
             entities_ED = shim.module.encode_entities(words, mentions)
     logits_KL = head(words.states_ND, first_E, last_E, entities_ED).float()

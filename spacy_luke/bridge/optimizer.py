@@ -5,22 +5,23 @@ work here, and Thinc's schedules set its rate.
 """
 
 import re
-from functools import partial
 from typing import Any
 
 import torch
 from spacy.util import registry
-from thinc.api import Optimizer
+from thinc.api import Ops, Optimizer
 from thinc.types import FloatsXd, Generator
 from torch import nn
 
 from ..model.parameter_groups import find_rate, group_parameters
+from .bert_adam import BertAdam
 from .finite import check_gradient
 
 
 class AdamW(Optimizer):
     """A Thinc optimizer that steps torch parameters with torch.optim.AdamW, and other components' with Thinc's Adam.
 
+    bias_correction: False for BertAdam in the place of AdamW; Thinc's Adam then corrects nothing either.
     group_rates: multiples of the learning rate by regular expression of the parameter's name, the first that is found
     counts; names of spaCy's components are W, b and the like. layer_decay: each encoder layer learns at this share of
     the rate of the layer above it.
@@ -37,6 +38,7 @@ class AdamW(Optimizer):
         grad_clip: float,
         group_rates: dict[str, float],
         layer_decay: float,
+        bias_correction: bool = True,
     ):
         super().__init__(
             learn_rate, beta1=beta1, beta2=beta2, eps=eps, L2=weight_decay, grad_clip=grad_clip, use_averages=False
@@ -48,8 +50,10 @@ class AdamW(Optimizer):
             )
         self.group_rates = {re.compile(pattern): rate for pattern, rate in group_rates.items()}
         self.layer_decay = layer_decay
-        self.steppers: dict[str, torch.optim.AdamW] = {}
+        self.bias_correction = bias_correction
+        self.steppers: dict[str, torch.optim.AdamW | BertAdam] = {}
         self.loaded: dict[str, Any] = {}
+        self.taken: dict[str, int] = {}  # steps of each owner
         self.schedule_steps = 0
 
     def step_schedules(self) -> None:
@@ -63,6 +67,15 @@ class AdamW(Optimizer):
         stepped: tuple[FloatsXd, FloatsXd] = super().__call__(key, weights, gradient, lr_scale=scale)
         return stepped
 
+    def _adam(
+        self, ops: Ops, weights: FloatsXd, gradient: FloatsXd, lr_scale: float, key: tuple[int, str], nr_upd: int
+    ) -> tuple[FloatsXd, FloatsXd]:
+        """Thinc's step, whose rate has the correction of biases in it; here it may be taken out again."""
+        if not self.bias_correction:
+            lr_scale *= (1 - self.b1**nr_upd) / (1 - self.b2**nr_upd) ** 0.5
+        moved: tuple[FloatsXd, FloatsXd] = super()._adam(ops, weights, gradient, lr_scale, key, nr_upd)
+        return moved
+
     def step(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> None:
         """One step of the parameters that have gradients, which are then dropped.
 
@@ -75,15 +88,16 @@ class AdamW(Optimizer):
         stepper = self._stepper(key, parameters)
         if self.grad_clip:
             norm = float(nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip))
-            check_gradient(norm, name=key, steps=partial(_steps_of, stepper))
+            check_gradient(norm, name=key, steps=lambda: self.taken.get(key, 0))
         for group in stepper.param_groups:
             group["lr"] = self.learn_rate * group["multiple"]
         stepper.step()
+        self.taken[key] = self.taken.get(key, 0) + 1
         for _, p in parameters:
             torch.autograd.graph.increment_version(p)  # the fused step hides the change from who looks (see WordCache)
         stepper.zero_grad(set_to_none=True)
 
-    def _stepper(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> torch.optim.AdamW:
+    def _stepper(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> torch.optim.AdamW | BertAdam:
         stepper = self.steppers.get(key)
         known = [] if stepper is None else [p for group in stepper.param_groups for p in group["params"]]
         if stepper is None or {id(p) for p in known} != {id(p) for _, p in parameters}:
@@ -92,13 +106,11 @@ class AdamW(Optimizer):
                 parameters, multiple=lambda name: self.multiple(name, depth), weight_decay=self.L2
             )
             old = stepper
-            stepper = torch.optim.AdamW(
-                groups,
-                lr=self.learn_rate,
-                betas=(self.b1, self.b2),
-                eps=self.eps,
-                fused=True,
-            )
+            rate, betas = self.learn_rate, (self.b1, self.b2)
+            if self.bias_correction:
+                stepper = torch.optim.AdamW(groups, lr=rate, betas=betas, eps=self.eps, fused=True)
+            else:
+                stepper = BertAdam(groups, lr=rate, betas=betas, eps=self.eps)
             if old is not None:  # parameters that stayed keep their moments (a new label replaces only the head's)
                 stepper.state.update({p: old.state[p] for _, p in parameters if p in old.state})
             if key in self.loaded:
@@ -123,18 +135,16 @@ class AdamW(Optimizer):
         """All that resuming needs: moments of each owner and the place in the schedules."""
         return {
             "steppers": {**self.loaded, **{k: s.state_dict() for k, s in self.steppers.items()}},
+            "taken": dict(self.taken),
             "schedule_steps": self.schedule_steps,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Into a fresh optimizer of the same settings; an owner's moments are taken up at its first step."""
         self.loaded = dict(state["steppers"])
+        self.taken = dict(state.get("taken", {}))
         while self.schedule_steps < state["schedule_steps"]:
             self.step_schedules()
-
-
-def _steps_of(stepper: torch.optim.AdamW) -> int:
-    return max((int(state["step"]) for state in stepper.state.values()), default=0)
 
 
 def _layer(name: str) -> int:
@@ -152,6 +162,7 @@ def make_adamw(
     grad_clip: float = 0.0,
     group_rates: dict[str, float] = {},  # noqa: B006  (never changed; spaCy fills configs from it)
     layer_decay: float = 1.0,
+    bias_correction: bool = True,
 ) -> AdamW:
     """AdamW with the papers' defaults (LUKE, appendix A): no decay of biases and LayerNorms, no clipping.
 
@@ -163,6 +174,8 @@ def make_adamw(
     group_rates: multiples of the rate by pattern of the parameter's name, such as {"^head": 5.0}; "^.$" are the
         parameters of spaCy's components.
     layer_decay: rate of a layer as a share of the rate of the layer above it, 1 for equal rates.
+    bias_correction: false for Adam as in BERT, whose first steps are larger: with beta2 = 0.999, 6.6 times as large at
+        the twelfth. So the codes of ERNIE, of LUKE and of its entity disambiguation.
     """
     return AdamW(
         learn_rate,
@@ -173,4 +186,5 @@ def make_adamw(
         grad_clip=grad_clip,
         group_rates=group_rates,
         layer_decay=layer_decay,
+        bias_correction=bias_correction,
     )

@@ -1,4 +1,5 @@
-"""A learning rate whose warm-up and fall are shares of training: `@schedules = "spacy-luke.linear.v1"`.
+"""A learning rate whose warm-up is a share of training: `@schedules = "spacy-luke.linear.v1"`, which then falls to
+nothing, and `spacy-luke.constant.v1`, which then stays.
 
 With total_steps = null the number of steps follows from the data: `spacy_luke.training.steps` counts them and puts the
 number into the config before the optimizer is made of it.
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from thinc.api import warmup_linear
 
 NAME = "spacy-luke.linear.v1"
+NAMES = (NAME, "spacy-luke.constant.v1")
 
 
 def make_linear(
@@ -21,15 +23,43 @@ def make_linear(
     training, null: as many as the data, the batcher and training.max_epochs or training.max_steps give. counted: that
     number, which each training fills in anew; no setting for people.
     """
+    steps = _steps(initial_rate, warmup, total_steps, counted)
+    if steps is None:
+        return _uncounted()
+    return iter(warmup_linear(initial_rate, int(warmup * steps + 0.5), steps))
+
+
+def make_constant(
+    initial_rate: float, warmup: float = 0.1, total_steps: int | None = None, counted: int | None = None
+) -> Iterator[float]:
+    """Rates of the steps: up from 0 to `initial_rate`, where it stays: the original code of ERNIE in half precision, by
+    which its paper's figures were made.
+
+    initial_rate: the highest, after the way up.
+    warmup: share of all steps on the way up. total_steps: updates of the whole training, null: as many as the data,
+    the batcher and training.max_epochs or training.max_steps give. counted: that number, which each training fills in
+    anew; no setting for people.
+    """
+    steps = _steps(initial_rate, warmup, total_steps, counted)
+    return _uncounted() if steps is None else _rise(initial_rate, warmup * steps)
+
+
+def _rise(rate: float, warmup_steps: float) -> Iterator[float]:
+    step = 0
+    while step < warmup_steps:
+        yield rate * step / warmup_steps
+        step += 1
+    while True:
+        yield rate
+
+
+def _steps(initial_rate: float, warmup: float, total_steps: int | None, counted: int | None) -> int | None:
     if initial_rate <= 0 or not 0 <= warmup < 1 or (total_steps is not None and total_steps < 1):
         raise ValueError(
             "Expected initial_rate above 0, warmup from 0 and below 1, and total_steps from 1 or null, but got "
             f"{initial_rate}, {warmup} and {total_steps}."
         )
-    steps = counted if total_steps is None else total_steps
-    if steps is None:
-        return _uncounted()
-    return iter(warmup_linear(initial_rate, int(warmup * steps + 0.5), steps))
+    return counted if total_steps is None else total_steps
 
 
 def _uncounted() -> Iterator[float]:

@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry, resolve_dot_names
 
-from ..bridge.schedules import NAME
+from ..bridge.schedules import NAME, NAMES
 
 NEGLIGIBLE = 0.02  # share of training that may pass at rate 0
 HIGH = 0.1  # share of its greatest value that a falling rate should reach by the end
@@ -62,7 +62,7 @@ def plan_training(config: dict[str, Any], examples: Sequence[Example] = ()) -> T
 def uncounted(node: Any) -> Iterator[dict[str, Any]]:
     """Schedules in a part of a config whose number of steps follows from the data."""
     if isinstance(node, dict):
-        if node.get("@schedules") == NAME and node.get("total_steps") is None:
+        if node.get("@schedules") in NAMES and node.get("total_steps") is None:
             yield node
         for part in node.values():
             yield from uncounted(part)

@@ -26,6 +26,7 @@ MODES = {
     "every_span": {"attention": "one_way", "spans_per_word": None},
     "proposed": {"attention": "one_way", "proposer_size": 6},
     "words": {"attention": "one_way", "features": "words", "spans_per_word": None},
+    "full_words": {"attention": "full", "features": "words"},
     "entity": {"attention": "full", "features": "entity"},
 }
 
@@ -66,6 +67,8 @@ def logits_by_hand(model, item):
     windows = Windows(torch.from_numpy(item.pieces), [len(item.pieces)])
     first, last = torch.from_numpy(item.spans.first_E), torch.from_numpy(item.spans.last_E)
     mentions = Mentions(torch.full_like(first, MASK), first, last, [len(first)])
+    if model.attrs["features"] == "words":  # the original's no_entity_feature: there is no entity
+        return head(encoder.encode_words(windows).states_ND, first, last, torch.empty(0)), None
     if model.attrs["attention"] == "full":
         words, entities = encoder(windows, mentions)
         return head(words, first, last, entities), None
@@ -107,6 +110,16 @@ def test_spans_of_the_same_pieces_are_chosen_in_order(chance, monkeypatch):
     exact = SpanProposer.forward
     monkeypatch.setattr(SpanProposer, "forward", lambda *args: (x := exact(*args)) + 1e-6 * torch.arange(len(x)))
     assert model.predict(make_batch([item], chance=chance)).kept_K.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_words_alone_read_no_entity(mode):
+    """Table 6 of the paper: other entity embeddings change nothing there, and what is found elsewhere."""
+    model, items = make_model(mode), make_items(gold=False)
+    before = model.predict(make_batch(items)).logits_KL
+    add_noise(model.layers[0].shims[0].module.entities, seed=7)
+    after = model.predict(make_batch(items)).logits_KL
+    assert torch.equal(before, after) == (model.attrs["features"] == "words")
 
 
 @pytest.mark.parametrize("budget", [1, 2, 5])

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_luke.pretraining.optimizer import BertAdam, OptimizerSettings, clip_gradients, make_stepper
+from spacy_luke.bridge.bert_adam import BertAdam
+from spacy_luke.pretraining.optimizer import OptimizerSettings, clip_gradients, make_stepper
 
 
 def make_model(seed=0):
