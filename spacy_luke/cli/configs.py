@@ -12,7 +12,7 @@ from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTrainin
 from spacy.util import load_config
 from thinc.api import Config
 
-from ..pretraining.sections import nearest
+from ..text.spelling import nearest
 
 OWN_NAMES = ("paths", "system")  # sections whose settings a config makes up itself
 LARGEST = 1_000_000  # characters of a config, and of what its references make of it

@@ -21,7 +21,7 @@ SETTINGS = (  # and those that others take
 )
 
 
-def corpus_command(
+def corpus_cli(
     inputs: list[Path] = typer.Argument(..., help="Files to read, in this order.", exists=True, dir_okay=False),
     output: Path = typer.Argument(..., help="The .spacy file (a folder of them above --shard-words)."),
     format: str = typer.Option(..., "--format", "-f", help=f"{', '.join(FORMAT_NAMES)}."),

@@ -17,10 +17,7 @@ from typing import Any
 import typer
 from confection import ConfigValidationError
 from spacy.cli._util import setup_gpu
-from spacy.util import registry
 from wasabi import msg
-
-from ..pretraining.sections import nearest
 
 HELP = "Show the whole traceback of an error"
 LONGEST = 4000  # characters of a message: some libraries print a whole config
@@ -73,7 +70,7 @@ def explain(error: BaseException) -> str:
     if hasattr(error, "format_message"):
         text = error.format_message()
     elif isinstance(error, ConfigValidationError):
-        text = "\n".join(_wrong_settings(error))
+        text = _wrong_settings(error)
     elif isinstance(error, UnicodeDecodeError):
         text = f"A file is not in UTF-8: {error}. Convert it, such as with iconv -f latin1 -t utf8 OLD > NEW."
     elif isinstance(error, OSError) and error.strerror and error.filename is not None:
@@ -99,30 +96,11 @@ def _place(error: BaseException) -> str:
     return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "of unknown origin"
 
 
-def _wrong_settings(error: ConfigValidationError) -> Iterator[str]:
-    """A line for each setting that is wrong: where it is, what is wrong, and of an unknown one what may be meant."""
-    if error.title and not error.title.startswith("Config "):
-        yield f"{error.title}:"
-    if error.desc:
-        yield error.desc
-    parents = [error.parent] if isinstance(error.parent, str) else list(error.parent or [])
-    for wrong in error.errors or []:
-        place = [str(x) for x in [*parents, *wrong.get("loc", ())]]
-        text = str(wrong.get("msg", ""))
-        if text.startswith(("unexpected argument", "Extra inputs")):
-            text = f"there is no such setting{nearest(place[-1], set(_siblings(error)) - {place[-1]})}"
-        elif "input" in wrong:
-            text = f"{text}, but it is {wrong['input']!r}"
-        yield f"{'.'.join(place)}: {text}"
+def _wrong_settings(error: ConfigValidationError) -> str:
+    from ..components.misspelt import wrong_settings  # what components need takes a second to import
 
-
-def _siblings(error: ConfigValidationError) -> list[str]:
-    """Settings of the section where a wrong one is: those that the config has, and those that its function takes."""
-    names = [x for x in error.config or {} if not x.startswith("@") and x not in ("nlp", "name")]
-    for key, function in (error.config or {}).items():
-        if key.startswith("@"):
-            names += signature(registry.get(key[1:], function)).parameters
-    return names
+    title = f"{error.title}:" if error.title and not error.title.startswith("Config ") else None
+    return "\n".join([*filter(None, (title, error.desc)), *wrong_settings(error)])
 
 
 def use_gpu(gpu_id: int) -> None:

@@ -17,7 +17,7 @@ from ..reports.pictures import save_pictures
 from ..reports.report import make_report
 from ..stores.atomic import write_atomically
 from .errors import use_gpu
-from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
+from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES, read_entity_scope
 from .terminal import show_heading, show_table
 
 
@@ -31,6 +31,14 @@ def evaluate_cli(
     gold_links: bool = GOLD_LINKS,
     output: Path | None = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
     component: str | None = typer.Option(None, help="Score this component only"),
+    labels: str | None = typer.Option(
+        None,
+        help="What labels of the gold's entities mean in the pipeline: GOLD=OURS,... ; GOLD=A|B is one of several, "
+        "GOLD= may be anything",
+    ),
+    annotates: str | None = typer.Option(
+        None, help="The pipeline's labels that the gold annotates: LABEL,... ; entities with others are not counted"
+    ),
     rows: int = typer.Option(50, min=0, help="Most labels of a table here; the JSON file has all"),
     html: Path | None = typer.Option(
         None, "--html", help="Report as one HTML file: intervals, confusion, thresholds, calibration, errors"
@@ -49,7 +57,8 @@ def evaluate_cli(
         raise ValueError(f"{useless[0]} is of the report: give --html REPORT.html too.")
     use_gpu(gpu_id)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
-    found = evaluate(spacy.load(pipeline), data, given=given, component=component, progress=True)
+    scope = read_entity_scope(labels, annotates)
+    found = evaluate(spacy.load(pipeline), data, given=given, component=component, entities=scope, progress=True)
     show_heading(f"{data}: {found.documents:,} documents, {found.words:,} words")
     for one in found.components:
         if not one.table.totals:
@@ -57,13 +66,15 @@ def evaluate_cli(
             continue
         msg.text(f"\n{one.name}")
         show_table(one.table.header, one.table.rows(rows))
+        for note in one.notes:
+            msg.warn(note)
         if one.reliability is not None and one.reliability.n:
             show_table(("score", "mean", "right", "shown"), reliability_rows(one.reliability))
     if html is not None:
         evaluations, names = [found], [pipeline]
         if against is not None:
             second = spacy.load(against)
-            evaluations.append(evaluate(second, data, given=given, component=component, progress=True))
+            evaluations.append(evaluate(second, data, given=given, component=component, entities=scope, progress=True))
             names.append(against)
         report = make_report(names, str(data), evaluations, training=None if log is None else read_log(log))
         save_page(draw_page(report), html)

@@ -2,6 +2,8 @@
 
 import typer
 
+from ..annotations import Scope
+
 GOLD_SENTENCES = typer.Option(False, "--gold-sentences", help="Give the file's words and sentence boundaries")
 GOLD_ENTITIES = typer.Option(False, "--gold-entities", help="Give the file's doc.ents, in the place of a luke_ner's")
 GOLD_MENTIONS = typer.Option(
@@ -11,3 +13,19 @@ GOLD_PAIRS = typer.Option(False, "--gold-pairs", help="Give the pairs that are t
 GOLD_LINKS = typer.Option(
     False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
 )
+
+
+def read_entity_scope(labels: str | None, annotates: str | None) -> Scope:
+    """What the gold says of entities. labels: "GOLD=OURS,GOLD=A|B,GOLD="; annotates: "LABEL,LABEL". Raises ValueError
+    for anything else."""
+    meanings: dict[str, frozenset[str] | None] = {}
+    for part in filter(None, (x.strip() for x in (labels or "").split(","))):
+        gold, sign, ours = (x.strip() for x in part.partition("="))
+        if not sign or not gold:
+            raise ValueError(f"--labels is GOLD=OURS,GOLD=OURS and so on, but it has {part!r}.")
+        meanings[gold] = frozenset(x.strip() for x in ours.split("|")) if ours else None
+    if annotates is None:
+        return Scope(meanings=meanings)
+    if not (named := frozenset(filter(None, (x.strip() for x in annotates.split(","))))):
+        raise ValueError("--annotates is a list of labels, such as PER,LOC, but it has none.")
+    return Scope(named, meanings)

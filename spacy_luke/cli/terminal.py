@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import typer
 from wasabi import msg
 
+from .. import __version__
 from ..pages.terminal import draw_table, terminal_width
-from ..pipelines.info import version
 
 
 def _say_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"spacy-luke {version()}")
+        typer.echo(f"spacy-luke {__version__}")
         raise typer.Exit
 
 

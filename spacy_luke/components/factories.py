@@ -22,6 +22,9 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Model
 
+from ..text.spelling import nearest
+from . import misspelt as misspelt  # so that errors about settings say what may be meant
+
 T = TypeVar("T")
 P = TypeVar("P")
 LAST = ("batch_size", "scorer")  # in tables and signatures
@@ -144,7 +147,7 @@ class Configured:
         """Give all settings their values, or their defaults. Raises TypeError for what is no setting."""
         settings = settings_of(type(self))
         if unknown := sorted(set(values) - set(settings)):
-            raise TypeError(f"{type(self).__name__} has no setting {unknown[0]!r}; it has {list(settings)}.")
+            raise TypeError(f"{type(self).__name__} has no setting {unknown[0]!r}{nearest(unknown[0], settings)}")
         for name, setting in settings.items():
             setting.__set__(self, values[name] if name in values else setting.fallback())
 

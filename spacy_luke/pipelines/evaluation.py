@@ -10,12 +10,14 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from tqdm import tqdm
 
+from ..annotations import ENTITIES, EVERYTHING, Scope, get_scopes, set_scopes
 from ..components.base import LukeComponent, find_component
 from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
 from ..scorers.items import ScoredItem
 from ..scorers.reliability import Reliability, judged, measure_reliability
 from .gold import Given, luke_components, read_gold
+from .label_notes import label_notes
 from .score_tables import Scores, ScoreTable, items_of, make_table, missing_gold
 
 
@@ -23,7 +25,7 @@ from .score_tables import Scores, ScoreTable, items_of, make_table, missing_gold
 class ComponentScores:
     """table: has no totals where the gold lacks what the component is scored on, and `missing` then says what.
     reliability: how often what is shown is right, by its score; None of a component without scores of its own. items:
-    all that is gold or found, where it is counted item by item."""
+    all that is gold or found, where it is counted item by item. notes: what a reader of the scores should know."""
 
     name: str
     scores: Scores
@@ -31,6 +33,7 @@ class ComponentScores:
     missing: str
     reliability: Reliability | None = None
     items: Sequence[ScoredItem] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,19 @@ class Evaluation:
 
 
 def evaluate(
-    nlp: Language, data: Path, *, given: Given = Given(), component: str | None = None, progress: bool = False
+    nlp: Language,
+    data: Path,
+    *,
+    given: Given = Given(),
+    component: str | None = None,
+    entities: Scope = EVERYTHING,
+    progress: bool = False,
 ) -> Evaluation:
     """Score every LUKE component and soft_textcat, as its task's official script counts.
 
     data: a .spacy file or a folder of them. given: what the pipeline need not find; with entities or links a luke_ner
-    is switched off. component: score this one only. Raises ValueError where two components have scores of one name, and
+    is switched off. component: score this one only. entities: what the gold says of entities, where a Doc does not say
+    it itself (`doc._.luke_scope`). Raises ValueError where two components have scores of one name, and
     where nothing can be scored.
     """
     chosen = _choose(nlp, component)
@@ -68,6 +78,9 @@ def evaluate(
         nlp.select_pipes(disable=finders)
         chosen = [proc for proc in chosen if proc.name not in finders]
     examples = read_gold(nlp, data, given)
+    for doc in (example.reference for example in examples):
+        if not entities.is_full and not get_scopes(doc):
+            set_scopes(doc, {ENTITIES: entities})
     start = perf_counter()
     asked = nlp.pipe(example.predicted for example in examples)
     with tqdm(asked, total=len(examples), leave=False, unit="doc", disable=None if progress else True) as docs:
@@ -109,7 +122,7 @@ def _score(chosen: Sequence[LukeComponent | SoftTextCategorizer], examples: Sequ
         reliability = None if read_items is None else measure_reliability(judged(items))
         if reliability is not None and table.totals:
             found = {**found, f"{proc.name}_reliability": reliability.to_dict()}
-        scored.append(
-            ComponentScores(proc.name, found, table, missing_gold(proc), reliability, items if table.totals else ())
-        )
+        items = items if table.totals else []
+        notes = label_notes(proc, items, golds)
+        scored.append(ComponentScores(proc.name, found, table, missing_gold(proc), reliability, items, notes))
     return scored

@@ -48,11 +48,6 @@ def versions() -> Rows:
     ]
 
 
-def version() -> str:
-    """Of this package, as it is installed."""
-    return _version("spacy-luke") or "unknown (it is not installed)"
-
-
 def _version(name: str) -> str | None:
     try:
         return metadata.version(name)

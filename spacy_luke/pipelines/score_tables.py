@@ -17,6 +17,7 @@ from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
+from ..scorers.counts import gold_key
 from ..scorers.items import ItemReader, entity_items, link_items, relation_items, type_items
 from ..scorers.linking import link_rows
 from ..scorers.reliability import Reliability
@@ -95,7 +96,7 @@ def _task_of(proc: LukeComponent | SoftTextCategorizer) -> _Task | None:
 
 
 def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
-    key = proc.cfg["spans_key"]
+    key = gold_key(golds, proc.spans_key, ents=proc.set_ents)
     name = "ents" if key is None else f"spans_{key}"
     counts = Counter(span.label_ for doc in golds for span in (doc.ents if key is None else doc.spans.get(key, ())))
     header = ("entities", "P", "R", "F1", "gold")
@@ -178,8 +179,11 @@ def _category_table(proc: SoftTextCategorizer, scores: Scores, golds: Sequence[D
 
 
 def _missing_mentions(proc: LukeNER) -> str:
-    key = proc.cfg["spans_key"]
-    return f"no mentions in {'doc.ents' if key is None else f'doc.spans[{key!r}]'}"
+    if proc.spans_key is None:
+        return "no mentions in doc.ents"
+    if proc.set_ents:
+        return f"no mentions in doc.spans[{proc.spans_key!r}], nor in doc.ents"
+    return f"no mentions in doc.spans[{proc.spans_key!r}]; with set_ents = true, doc.ents would do"
 
 
 def _missing(text: str) -> Callable[[Any], str]:

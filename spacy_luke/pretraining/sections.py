@@ -4,18 +4,13 @@ All functions raise ValueError with the dotted name of the setting, what was exp
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from ..text.spelling import nearest
+
 SettingsT = TypeVar("SettingsT")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence on a wrong name: what may be meant, or what there is."""
-    known = sorted(set(known))
-    near = difflib.get_close_matches(name, known, n=1)
-    return f". Is {near[0]} meant?" if near else f"; there are {', '.join(known)}."
 
 
 def check_sections(config: dict[str, Any], sections: Sequence[str]) -> None:

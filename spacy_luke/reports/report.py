@@ -67,6 +67,7 @@ def make_report(
     second = {one.name: one for one in others[0].components} if others else {}
     if others and (alone := [one.name for one in first.components if one.name not in second]):
         notes.append(f"Only the first pipeline has {', '.join(alone)}: nothing is compared there.")
+    notes += [note for one in first.components for note in one.notes]
     components = [
         _component(one, second.get(one.name), first.docs, first.documents)
         for one in first.components

@@ -15,6 +15,12 @@ def get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
+def gold_key(golds: Iterable[Doc], spans_key: str | None, *, ents: bool) -> str | None:
+    """Where the gold of a component is that writes doc.spans[spans_key], with `ents` beside doc.ents: the group; None,
+    for doc.ents, where no gold Doc has the group, as those have not that spaCy's own tools made."""
+    return None if ents and not any(spans_key in doc.spans for doc in golds) else spans_key
+
+
 def get_scores(doc: Doc, spans_key: str | None) -> Iterable[float | None]:
     """The scores of `get_spans`: `span._.luke_score`, or the group's "scores", () where it has none."""
     register_extensions()

@@ -24,7 +24,7 @@ from ..annotations import (
     register_extensions,
     scored_spans,
 )
-from .counts import get_scores, get_spans
+from .counts import get_scores, get_spans, gold_key
 from .places import Place, gold_place_finder, unknown_places
 
 Places = tuple[Place, ...]
@@ -46,9 +46,11 @@ ItemReader = Callable[[Iterable[Example]], list[ScoredItem]]
 
 
 def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, ents: bool = False) -> list[ScoredItem]:
-    """Of doc.ents, or of doc.spans[spans_key]. ents: predictions are doc.ents also where gold is in a group."""
+    """Of doc.ents, or of doc.spans[spans_key]. ents: predictions are doc.ents also where gold is in a group, and gold
+    is doc.ents where no Doc has the group (see `gold_key`)."""
     items: list[ScoredItem] = []
-    shown = None if ents else spans_key
+    examples, shown = list(examples), None if ents else spans_key
+    spans_key = gold_key((x.reference for x in examples), spans_key, ents=ents)
     for i, example in enumerate(examples):
         gold_doc, doc = example.reference, example.predicted
         if not (gold_doc.has_annotation("ENT_IOB") if spans_key is None else spans_key in gold_doc.spans):

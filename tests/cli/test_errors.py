@@ -201,7 +201,7 @@ def test_traceback_on_demand(folder):
     assert "none.spacy, which does not exist. Make it with" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("name", [name for name, _, _ in cli.COMMANDS])
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_has_traceback(name):
     result = CliRunner().invoke(spacy_app, ["luke", name, "--help"])
     assert "--traceback" in re.sub(r"\x1b\[[0-9;]*m", "", result.output)

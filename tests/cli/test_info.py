@@ -8,8 +8,9 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke import __version__
 from spacy_luke.bridge.machine import describe_machine
-from spacy_luke.pipelines.info import parts_of, version
+from spacy_luke.pipelines.info import parts_of
 from tests.pipelines import make_pipeline
 
 
@@ -21,7 +22,7 @@ def run(*words):
 
 def test_versions_and_machine():
     found = json.loads(run("--json"))
-    assert found["versions"]["spacy-luke"] == version()
+    assert found["versions"]["spacy-luke"] == __version__
     assert found["versions"]["spacy"] == spacy.__version__
     assert {"chip", "GPU", "int8"} <= set(found["machine"])
     assert found.keys() == {"versions", "machine"}

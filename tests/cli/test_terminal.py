@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 import spacy
@@ -11,15 +13,14 @@ from typer.testing import CliRunner
 from wasabi import msg
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke import cli
+from spacy_luke import __version__, cli
 from spacy_luke.cli.examples import EXAMPLES
 from spacy_luke.cli.terminal import quieten, show_table
-from spacy_luke.pipelines.info import version
 from spacy_luke.readers.docbin import write_docbin
 from tests.pipelines import annotate, as_gold, make_pipeline
 from tests.spacy_cli import find_command
 
-NAMES = [name for name, _, _ in cli.COMMANDS]
+NAMES = list(cli.COMMANDS)
 WIDTHS = (60, 80, 200)
 
 
@@ -66,8 +67,8 @@ def test_no_example_is_left():
 
 
 def test_version():
-    assert run("--version") == f"spacy-luke {version()}\n"
-    assert re.fullmatch(r"\d+\.\d+\.\d+.*", version())
+    assert run("--version") == f"spacy-luke {__version__}\n"
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", __version__)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -142,3 +143,12 @@ def test_misspelt(tmp_path, line, message):
     assert result.exit_code in (1, 2)
     said = " ".join(result.output.replace("│", " ").split())
     assert message.lower() in said.lower(), said
+
+
+def test_nothing_is_imported_that_is_not_needed():
+    """spaCy imports our commands with every command of its own: only what names them."""
+    code = "import sys, spacy_luke.cli; print(*sorted(x for x in sys.modules if x.startswith('spacy_luke.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name.split(".")[1] for name in done.stdout.split()} == {"cli", "pages", "pipelines", "stores"}
+    assert "spacy_luke.pages.terminal" in done.stdout
+    assert "spacy_luke.components" not in done.stdout

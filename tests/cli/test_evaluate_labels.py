@@ -1,0 +1,100 @@
+"""`spacy luke evaluate` on gold that stands in doc.ents alone, and that has other labels than the pipeline."""
+
+import pytest
+import spacy
+import srsly
+from spacy.cli._util import app as spacy_app
+from spacy.tokens import Doc, DocBin, Span
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.cli.given import read_entity_scope
+from spacy_luke.pipelines.conversion import build_pipeline
+from tests.tiny import SENTENCES, make_checkpoint
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A luke_ner of noise that writes a group and doc.ents, as the ready pipeline does."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    config = {"spans_key": "sc", "set_ents": True}
+    build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"]), config=config).to_disk(folder / "pipeline")
+    return folder
+
+
+def write_gold(folder, rename=lambda label: label):
+    """What the pipeline finds in doc.ents, as spaCy's own tools would save it. RETURNS: its labels."""
+    nlp = spacy.load(folder / "pipeline")
+    golds = []
+    for doc in nlp.pipe(SENTENCES):
+        gold = Doc(nlp.vocab, words=[word.text for word in doc], spaces=[bool(word.whitespace_) for word in doc])
+        renamed = [(x, rename(x.label_)) for x in doc.ents]
+        gold.set_ents([Span(gold, x.start, x.end, label) for x, label in renamed if label], default="outside")
+        golds.append(gold)
+    DocBin(docs=golds).to_disk(folder / "gold.spacy")
+    return [x.label_ for gold in golds for x in gold.ents]
+
+
+def evaluate(folder, *options, code=0):
+    command = ["luke", "evaluate", folder / "pipeline", folder / "gold.spacy", "-o", folder / "m.json", *options]
+    result = CliRunner().invoke(spacy_app, list(map(str, command)))
+    assert result.exit_code == code, result.output
+    return srsly.read_json(folder / "m.json") if code == 0 else None, " ".join(result.output.split())
+
+
+def test_gold_in_doc_ents_alone(folder):
+    labels = write_gold(folder)
+    assert {"PER", "LOC"} == set(labels)
+    scores, text = evaluate(folder, "--html", folder / "r.html")
+    assert scores["ents_f"] == 1.0
+    assert f"all 100.00 100.00 100.00 {len(labels)}" in text
+    assert scores["luke_ner_reliability"]["n"] == len(labels)
+    assert "100.0" in (folder / "r.html").read_text(encoding="utf8")
+    assert "nowhere has" not in text
+
+
+def test_labels_that_are_not_those_of_the_pipeline(folder):
+    labels = write_gold(folder, {"PER": "PERSON", "LOC": "GPE"}.get)
+    scores, text = evaluate(folder)
+    assert scores["ents_f"] == 0.0
+    for old, new in (("PER", "PERSON"), ("LOC", "GPE")):
+        assert f"{new} ({labels.count(new)})" in text, old
+    assert "count as missed" in text
+    assert "--annotates" not in text  # nothing would be left
+    scores, text = evaluate(folder, "--labels", "PERSON=PER, GPE=LOC|PER")
+    assert scores["ents_f"] == 1.0
+    assert "count as" not in text
+
+
+def test_labels_that_the_gold_does_not_annotate(folder):
+    labels = write_gold(folder, {"PER": "PER"}.get)
+    scores, text = evaluate(folder, "--html", folder / "r.html")
+    assert scores["ents_r"] == 1.0
+    assert scores["ents_p"] < 1.0
+    assert "leave them out: --annotates PER" in text
+    assert "leave them out: --annotates PER" in (folder / "r.html").read_text(encoding="utf8")
+    scores, text = evaluate(folder, "--annotates", "PER")
+    assert scores["ents_f"] == 1.0
+    assert f"all 100.00 100.00 100.00 {len(labels)}" in text
+    assert "nowhere has" not in text
+
+
+def test_what_a_label_may_be():
+    scope = read_entity_scope("PERSON=PER,NORP=MISC|LOC,LAW=", "PER, LOC")
+    assert scope.annotates == {"PER", "LOC"}
+    assert scope.meanings == {"PERSON": {"PER"}, "NORP": {"MISC", "LOC"}, "LAW": None}
+    assert read_entity_scope(None, None).is_full
+
+
+@pytest.mark.parametrize(("labels", "annotates"), [("PERSON", None), ("=PER", None), (None, " , ")])
+def test_what_labels_may_not_be(labels, annotates):
+    with pytest.raises(ValueError, match=r"--labels is GOLD=OURS|--annotates is a list"):
+        read_entity_scope(labels, annotates)
+
+
+def test_where_gold_would_be(tmp_path):
+    """A pipeline that writes a group alone says what would let doc.ents do."""
+    build_pipeline(make_checkpoint(labels=["NIL", "PER"]), config={"spans_key": "sc"}).to_disk(tmp_path / "pipeline")
+    DocBin(docs=[Doc(spacy.blank("en").vocab, words=["Ada"], ents=["B-PER"])]).to_disk(tmp_path / "gold.spacy")
+    _, text = evaluate(tmp_path, code=1)
+    assert "with set_ents = true, doc.ents would do" in text

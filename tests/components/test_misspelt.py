@@ -1,0 +1,60 @@
+"""A misspelt setting is answered with the nearest one, wherever it is given."""
+
+import pytest
+import spacy
+from confection import ConfigValidationError
+from spacy.util import load_model_from_config
+from spacy.vocab import Vocab
+from thinc.api import Config
+
+from spacy_luke.components.entity_annotator import EntityAnnotator
+from spacy_luke.pipelines.conversion import build_pipeline
+from tests.tiny import make_checkpoint
+
+
+def lines_of(error):
+    return [line for line in str(error.value).splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("factory", "config", "line"),
+    [
+        ("luke_ner", {"spans_key_": "sc"}, "luke_ner.spans_key_: there is no such setting. Is spans_key meant?"),
+        ("luke_ner", {"model": {"atention": "full"}}, "luke_ner.model.atention: there is no such setting. Is attention meant?"),  # noqa: E501
+        ("luke_relation", {"treshold": 0.5}, "luke_relation.treshold: there is no such setting. Is threshold meant?"),
+        ("luke_encoder", {"max_windw": 99}, "luke_encoder.max_windw: there is no such setting. Is max_window meant?"),
+    ],
+)  # fmt: skip
+def test_in_add_pipe(factory, config, line):
+    with pytest.raises(ConfigValidationError) as error:
+        spacy.blank("en").add_pipe(factory, config=config)
+    assert lines_of(error)[1:] == [line]
+
+
+def test_two_at_once_and_a_wrong_type():
+    with pytest.raises(ConfigValidationError) as error:
+        spacy.blank("en").add_pipe("luke_ner", config={"overwite": True, "contxt": "x", "batch_size": "many"})
+    said = " ".join(lines_of(error))
+    assert "Is overwrite meant?" in said
+    assert "Is context meant?" in said
+    assert "luke_ner.batch_size: " in said
+
+
+def test_in_a_config_and_on_loading(tmp_path):
+    nlp = build_pipeline(make_checkpoint(labels=["NIL", "PER"]))
+    nlp.to_disk(tmp_path / "pipeline")
+    path = tmp_path / "pipeline" / "config.cfg"
+    path.write_text(path.read_text(encoding="utf8").replace("none_bias", "none_bais"), encoding="utf8")
+    for load in (spacy.load, lambda folder: load_model_from_config(Config().from_disk(folder / "config.cfg"))):
+        with pytest.raises(ConfigValidationError, match=r"none_bais: there is no such setting\. Is none_bias meant"):
+            load(tmp_path / "pipeline")
+
+
+def test_of_a_class():
+    with pytest.raises(TypeError, match=r"EntityAnnotator has no setting 'spans_ky'\. Is spans_key meant"):
+        EntityAnnotator(Vocab(), spans_ky="sc")
+
+
+def test_what_others_say_is_left_as_it_is():
+    with pytest.raises(ConfigValidationError, match="unexpected argument: 'thresold'"):
+        spacy.blank("en").add_pipe("spancat", config={"thresold": 0.5})
