@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spacy_luke.readers.conll import read_columns
 
+WIKIGOLD = "wikigold/CONLL-format/data/wikigold.conll.txt"
 Mention = tuple[int, int, str]
 
 
@@ -52,6 +53,12 @@ DATA_SETS: dict[str, DataSet] = {
         train=Part("wnut17/wnut17train.conll", 800),
         dev=Part("wnut17/emerging.dev.conll"),
         test=Part("wnut17/emerging.test.annotated", 900),
+    ),
+    "wikigold": DataSet(
+        "conll2003",
+        train=Part(WIKIGOLD, 700),
+        dev=Part(WIKIGOLD, 150, skip=800),
+        test=Part(WIKIGOLD, skip=1000),
     ),
     # The training file is not public, so the dev file is trained on, but for its last sentences.
     "genia": DataSet(

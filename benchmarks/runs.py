@@ -35,17 +35,18 @@ def run_as_asked(
     runs: Sequence[dict[str, Any]],
     given: Sequence[str],
     make_table: Callable[[list[dict[str, Any]]], str],
+    keeps: bool = False,
 ) -> None:
     """Write the table, make every missing run of `runs` (see `run_missing`), or add one run's line to the results.
 
-    given: names of options that each run gets.
+    given: names of options that each run gets. keeps: a run whose predictions were not kept is missing.
     """
     if options.table:
         table = RESULTS / f"{name}.md"
         table.write_text(make_table(read_lines(RESULTS / f"{name}.jsonl")), encoding="utf8")
         print(table.read_text(encoding="utf8"))
     elif options.all:
-        done = read_lines(RESULTS / f"{name}.jsonl")
+        done = [x for x in read_lines(RESULTS / f"{name}.jsonl") if x.get("predictions") or not keeps]
         run_missing(sys.argv[0], runs, done, options={key: getattr(options, key) for key in given})
     else:
         add_line(RESULTS / (f"{name}_dev.jsonl" if options.dev else f"{name}.jsonl"), run(options))

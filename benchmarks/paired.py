@@ -1,0 +1,122 @@
+"""Predictions that are kept beside a line of results, and what two systems differ by on the same documents.
+
+A run's file in results/predictions has a line a document: the answers that are gold and those that were found, each as
+its place (characters; words where a document has no text) and label: "0-12 person", "0-12,30-38 Cause-Effect(e1,e2)".
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacy_luke.reports.statistics import LEVEL, draw_sums, f_scores
+from spacy_luke.scorers.items import ScoredItem
+
+RESULTS = Path(__file__).parent / "results"
+FOLDER = RESULTS / "predictions"
+DRAWS = 2000
+Answers = tuple[list[str], list[str]]  # gold and found of a document
+Floats = NDArray[np.float64]
+
+
+class Gap(NamedTuple):
+    """By how many points the second system is above the first, and where 95 of 100 draws have it."""
+
+    points: float
+    low: float
+    high: float
+    runs: int
+
+    @property
+    def is_significant(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+    def __str__(self) -> str:
+        said = "" if self.is_significant else ", not significant"
+        return f"{self.points:+.1f} ({self.low:+.1f} to {self.high:+.1f}{said})"
+
+
+def answers_of(items: Iterable[ScoredItem], documents: int) -> list[Answers]:
+    """The items of each document as gold and found answers."""
+    answers: list[Answers] = [([], []) for _ in range(documents)]
+    for item in items:
+        text = ",".join(f"{a}-{b}" for a, b in item.places) + f" {item.label}"
+        for kept, some in zip((item.gold, item.found), answers[item.doc]):
+            if kept:
+                some.append(text)
+    return answers
+
+
+def keep(path: str, answers: Sequence[Answers]) -> str:
+    """Write the answers of a run. path: inside results/predictions. RETURNS: the path, for the line of results."""
+    file = FOLDER / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in answers), encoding="utf8")
+    return path
+
+
+def read(path: str) -> list[Answers]:
+    """What `keep` wrote."""
+    return [tuple(json.loads(x)) for x in (FOLDER / path).read_text(encoding="utf8").splitlines()]
+
+
+def count(documents: Sequence[Answers], *, macro: bool = False) -> Floats:
+    """Of each document what is right, wrong and missed: (D, 1, 3). macro: of each label apart, without its direction
+    "(e1,e2)": (D, L, 3); an answer in the wrong direction is wrong and missed, as SemEval-2010's script counts."""
+    labels = sorted({_kind(x) for gold, found in documents for x in (*gold, *found)}) if macro else []
+    place = {label: i for i, label in enumerate(labels)}
+    counts_DL3 = np.zeros((len(documents), max(len(labels), 1), 3))
+    for row_L3, (gold, found) in zip(counts_DL3, documents):
+        for answer in {*gold, *found}:
+            kind = 0 if answer in gold and answer in found else 2 if answer in gold else 1
+            row_L3[place[_kind(answer)] if macro else 0, kind] += 1
+    return counts_DL3
+
+
+def score(counts: Floats) -> Floats:
+    """(..., L, 3) -> (...): percent, the mean of F1 over the labels that the gold has."""
+    in_gold_L = (counts[..., 0] + counts[..., 2]).reshape(-1, counts.shape[-2]).sum(0) > 0
+    found: Floats = 100 * f_scores(counts)[..., in_gold_L].mean(-1)
+    return found
+
+
+def compare(first: Sequence[Floats], second: Sequence[Floats], *, draws: int = DRAWS, seed: int = 0) -> Gap:
+    """The paired bootstrap (Koehn, EMNLP 2004) over documents and over runs.
+
+    first, second: counts of the runs of two systems, the same seeds in the same order, on the same documents. A draw
+    takes documents with replacement, the same ones of all runs, and runs with replacement, the same ones of both.
+    """
+    if not first or [x.shape[0] for x in first] != [x.shape[0] for x in second] or len({len(x) for x in first}) > 1:
+        raise ValueError("Expected as many runs of both systems, all of the same documents.")
+    gaps_S = np.array([score(b.sum(0)) - score(a.sum(0)) for a, b in zip(first, second)])
+    drawn_SR = np.stack(
+        [
+            score(draw_sums(b, draws=draws, seed=seed)) - score(draw_sums(a, draws=draws, seed=seed))
+            for a, b in zip(first, second)
+        ]
+    )
+    chosen_RS = np.random.default_rng(seed + 1).integers(0, len(first), (draws, len(first)))
+    drawn_R = drawn_SR[chosen_RS, np.arange(draws)[:, None]].mean(1)
+    low, high = np.quantile(drawn_R, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Gap(float(gaps_S.mean()), float(low), float(high), len(first))
+
+
+def compare_lines(
+    first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]], *, macro: bool = False
+) -> Gap | None:
+    """The gap between two systems' lines of results, by the seeds that both have with predictions; None without any."""
+    of_first, of_second = (
+        {x["seed"]: x["predictions"] for x in some if x.get("predictions")} for some in (first, second)
+    )
+    seeds = sorted(of_first.keys() & of_second.keys())
+    if not seeds:
+        return None
+    runs = [[count(read(of[seed]), macro=macro) for seed in seeds] for of in (of_first, of_second)]
+    return compare(*runs)
+
+
+def _kind(answer: str) -> str:
+    return answer.split(" ", 1)[1].split("(")[0]

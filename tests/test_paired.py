@@ -1,0 +1,126 @@
+"""Differences between systems of benchmarks/, by their kept predictions, as plain loops and as SciPy find them."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_luke.reports.statistics import AT_ONCE
+from spacy_luke.scorers.items import ScoredItem
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def paired(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("paired")
+    sys.modules.pop("paired")
+
+
+def make_run(seed, *, right=0.7, documents=60, labels=("A(e1,e2)", "A(e2,e1)", "B")):
+    """Gold that is the same for each seed, and answers that are right so often."""
+    gold, chosen = np.random.default_rng(0), np.random.default_rng(seed + 1)
+    run = []
+    for _ in range(documents):
+        wanted = [f"{i}-{i + 1} {gold.choice(labels)}" for i in range(gold.integers(0, 4))]
+        found = [x if chosen.random() < right else f"{x.split()[0]} {chosen.choice(labels)}" for x in wanted]
+        run.append((wanted, [x for x in found if chosen.random() < 0.9]))
+    return run
+
+
+def plain_score(documents, *, macro):
+    """Percent of F1, counted answer by answer."""
+    counts = {}
+    for gold, found in documents:
+        for answer in {*gold, *found}:
+            label = answer.split(" ")[1][0] if macro else ""
+            kind = "right" if answer in gold and answer in found else "missed" if answer in gold else "wrong"
+            counts.setdefault(label, {"right": 0, "wrong": 0, "missed": 0})[kind] += 1
+    scored = [x for x in counts.values() if x["right"] + x["missed"]]
+    return 100 * np.mean([2 * x["right"] / (2 * x["right"] + x["wrong"] + x["missed"]) for x in scored])
+
+
+@pytest.mark.parametrize("macro", [False, True])
+def test_scores_and_draws_are_those_of_plain_loops(paired, macro):
+    first, second = [[make_run(s, right=r) for s in (0, 1, 2)] for r in (0.6, 0.8)]
+    counts = [[paired.count(run, macro=macro) for run in runs] for runs in (first, second)]
+    for run, counted in zip(first, counts[0]):
+        assert paired.score(counted.sum(0)) == pytest.approx(plain_score(run, macro=macro))
+    draws = 40
+    gap = paired.compare(*counts, draws=draws)
+    weights = np.random.default_rng(0)
+    drawn = weights.multinomial(60, np.full(60, 1 / 60), size=min(AT_ONCE, draws))
+    seeds = np.random.default_rng(1).integers(0, 3, (draws, 3))
+    plain = []
+    for times, chosen in zip(drawn, seeds):
+        rows = [i for i, n in enumerate(times) for _ in range(n)]
+        of_seed = [
+            plain_score([b[i] for i in rows], macro=macro) - plain_score([a[i] for i in rows], macro=macro)
+            for a, b in zip(first, second)
+        ]
+        plain.append(np.mean([of_seed[s] for s in chosen]))
+    assert (gap.low, gap.high) == pytest.approx(tuple(np.quantile(plain, [0.025, 0.975])))
+    wanted = np.mean([plain_score(b, macro=macro) - plain_score(a, macro=macro) for a, b in zip(first, second)])
+    assert gap.points == pytest.approx(wanted)
+    assert gap.runs == 3
+
+
+def test_intervals_are_those_of_scipy(paired):
+    stats = pytest.importorskip("scipy.stats")
+    first, second = make_run(0, right=0.65, documents=300), make_run(1, right=0.8, documents=300)
+    counts = [paired.count(run) for run in (first, second)]
+    gap = paired.compare([counts[0]], [counts[1]], draws=5000)
+
+    def difference(rows, axis):
+        sums = [x[:, 0][rows].sum(axis) for x in counts]
+        f = [2 * x[..., 0] / (2 * x[..., 0] + x[..., 1] + x[..., 2]) for x in sums]
+        return 100 * (f[1] - f[0])
+
+    def along_last(rows, axis=-1):
+        return difference(np.moveaxis(rows, axis, 0), 0)
+
+    result = stats.bootstrap(
+        (np.arange(300),),
+        along_last,
+        n_resamples=5000,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(3),
+    )
+    low, high = result.confidence_interval
+    assert gap.low == pytest.approx(low, abs=0.06 * (high - low))
+    assert gap.high == pytest.approx(high, abs=0.06 * (high - low))
+    assert gap.is_significant
+
+
+def test_what_does_not_differ_is_said_to_be_so(paired):
+    runs = [paired.count(make_run(s)) for s in (0, 1, 2)]
+    gap = paired.compare(runs, runs)
+    assert (gap.points, gap.low, gap.high) == (0, 0, 0)
+    assert str(gap) == "+0.0 (+0.0 to +0.0, not significant)"
+    worse = [paired.count(make_run(s, right=0.3)) for s in (0, 1, 2)]
+    assert "not significant" not in str(paired.compare(runs, worse))
+    with pytest.raises(ValueError, match="as many runs of both systems"):
+        paired.compare(runs, runs[:2])
+    with pytest.raises(ValueError, match="all of the same documents"):
+        paired.compare(runs[:1], [runs[0][:-1]])
+
+
+def test_predictions_are_kept_and_read(paired, tmp_path, monkeypatch):
+    monkeypatch.setattr(paired, "FOLDER", tmp_path)
+    items = [
+        ScoredItem(0, ((0, 3),), "person", True, True),
+        ScoredItem(2, ((4, 9),), "art work", True, False),
+        ScoredItem(2, ((4, 9), (0, 2)), "Cause-Effect(e1,e2)", False, True),
+    ]
+    answers = paired.answers_of(items, 3)
+    assert answers[1] == ([], [])
+    assert answers[2] == (["4-9 art work"], ["4-9,0-2 Cause-Effect(e1,e2)"])
+    assert paired.keep("a/b.jsonl", answers) == "a/b.jsonl"
+    assert paired.read("a/b.jsonl") == answers
+    lines = [{"seed": seed, "predictions": "a/b.jsonl"} for seed in (0, 1)]
+    assert paired.compare_lines(lines, [{"seed": 5, "predictions": "a/b.jsonl"}, {"seed": 0}]) is None
+    assert paired.compare_lines(lines, lines[1:]).runs == 1
