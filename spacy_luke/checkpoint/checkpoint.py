@@ -9,9 +9,10 @@ from typing import Any
 from ..text.tokenizer import PieceTokenizer
 from .allennlp import is_allennlp, read_allennlp
 from .assemble import NO_TOKENIZER
-from .configs import PLAIN_TYPES, check_labels
+from .configs import check_labels
 from .contents import Checkpoint, LukeCheckpoint
 from .export import write_huggingface
+from .families import PLAIN
 from .files import WEIGHT_FILES, open_archive, read_model_config
 from .layers import check_layers, keep_layers
 from .luke import read_luke
@@ -45,7 +46,8 @@ def read_checkpoint(
     source: a folder in the Hugging Face layout of LUKE, mLUKE or luke-japanese; a folder or tar archive in the layout
         of the original code (metadata.json), with or without a fine-tuned head; a folder or tar archive of the authors'
         AllenNLP models; what the original fine-tuning saves, a pytorch_model.bin or a folder or archive with it; or a
-        folder of a plain RoBERTa, XLM-R or BERT, whose entity parameters are then initialised.
+        folder of a plain encoder (RoBERTa, XLM-R, BERT, MPNet: `families`), whose entity parameters are then
+        initialised.
     entities: "all" rows of the entity table, or only the "special" ones ([PAD], [UNK], [MASK], [MASK2]), renumbered,
         as in the published lite checkpoints; other rows are then not read.
     tokenizer: folder with the tokenizer's files, for a source without any, as the original archives are; the word
@@ -122,11 +124,11 @@ def _read(
     kind = data.get("model_type")
     if kind == "luke":
         return read_luke(folder, data, **settings), False
-    if kind in PLAIN_TYPES:
+    if isinstance(kind, str) and kind in PLAIN:
         aware = settings["entity_aware"] is not False
         return read_plain(folder, data, entity_aware=aware, **plain), False
     raise ValueError(
-        f"{folder / 'config.json'} has the model_type {kind!r}; expected 'luke' or one of {list(PLAIN_TYPES)}."
+        f"{folder / 'config.json'} has the model_type {kind!r}; expected 'luke' or one of {sorted(PLAIN)}."
     )
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from ..model.config import LukeConfig, TransformerConfig
 from ..model.ernie import ErnieConfig
 
-PLAIN_TYPES = ("roberta", "xlm-roberta", "bert")
-
 # Hugging Face's classes and our names of the tasks; the last two are the original's, for which Hugging Face has none.
 TASKS = {
     "LukeModel": "encoder",
@@ -41,7 +39,7 @@ CLASSIFIER_BIASES = {"entity_classification": True, "entity_pair_classification"
 def luke_config(data: dict[str, Any]) -> LukeConfig:
     """From a config.json with model_type "luke" (Hugging Face's LukeConfig, whose defaults hold)."""
     return LukeConfig(
-        **_common(data),
+        **common_sizes(data),
         entity_vocab_size=size_of(data, "entity_vocab_size"),
         entity_size=size_of(data, "entity_emb_size"),
         position_offset=_number(data, "pad_token_id", 1) + 1,
@@ -65,7 +63,7 @@ def archive_config(metadata: dict[str, Any]) -> LukeConfig:
         raise ValueError(f"metadata.json must name the word encoder in 'bert_model_name', but it holds {name!r}.")
     roberta = "roberta" in name
     return LukeConfig(
-        **_common(data),
+        **common_sizes(data),
         entity_vocab_size=size_of(data, "entity_vocab_size"),
         entity_size=size_of(data, "entity_emb_size" if data.get("entity_emb_size") is not None else "hidden_size"),
         position_offset=_number(data, "pad_token_id", 1) + 1 if roberta else 0,
@@ -78,7 +76,7 @@ def plain_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: i
     kind = data.get("model_type")
     _check_positions(data)
     return LukeConfig(
-        **_common(data),
+        **common_sizes(data),
         entity_vocab_size=entity_vocab_size,
         entity_size=entity_size,
         position_offset=0 if kind == "bert" else _number(data, "pad_token_id", 1) + 1,
@@ -134,7 +132,7 @@ def ernie_config(
     """From the words' part of an ernie_config.json (thunlp/ERNIE), or the config.json of a plain BERT."""
     _check_positions(data)
     return ErnieConfig(
-        **_common(data),
+        **common_sizes(data),
         layer_kinds=tuple(layer_kinds),
         entity_size=entity_size,
         entity_heads=entity_heads,
@@ -234,7 +232,7 @@ def check_labels(labels: Sequence[str], count: int) -> list[str]:
 
 
 def _common_keys(config: TransformerConfig) -> dict[str, Any]:
-    """The reverse of `_common`, but for the norm, which the original's ERNIE leaves out."""
+    """The reverse of `common_sizes`, but for the norm, which the original's ERNIE leaves out."""
     return {
         "vocab_size": config.vocab_size,
         "hidden_size": config.hidden_size,
@@ -250,7 +248,8 @@ def _common_keys(config: TransformerConfig) -> dict[str, Any]:
     }
 
 
-def _common(data: dict[str, Any]) -> dict[str, Any]:
+def common_sizes(data: dict[str, Any]) -> dict[str, Any]:
+    """What the config.json of BERT and its kin says of a TransformerConfig."""
     return {
         "vocab_size": size_of(data, "vocab_size"),
         "hidden_size": size_of(data, "hidden_size"),

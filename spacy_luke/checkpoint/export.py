@@ -27,6 +27,12 @@ def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
 
     Raises ValueError where the folder holds anything else, or the checkpoint is incomplete or not finite.
     """
+    family = checkpoint.config.family
+    if family != "luke":
+        raise ValueError(
+            f"Hugging Face's LUKE cannot express this encoder, whose family is {family!r}. Keep it as a pipeline of "
+            "spaCy (nlp.to_disk)."
+        )
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"Expected a folder to write to, but {folder} is a file.")

@@ -6,7 +6,7 @@ tensor), dropped for a reason, or unknown.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model.config import LukeConfig
@@ -110,15 +110,10 @@ def allennlp_names(config: LukeConfig, *, root: str) -> dict[str, str]:
     return {**_expand(_encoder_table(config) + POOLER, config, root=root), **_expand(ALLENNLP_HEADS, config)}
 
 
-def plain_names(config: LukeConfig, *, root: str) -> dict[str, str]:
-    """The same for plain RoBERTa, XLM-R (root "roberta." or "") and BERT ("bert." or ""): no entities."""
-    return {**_expand(WORDS + LAYER + POOLER, config, root=root), **_expand(LM_HEAD + BERT_LM_HEAD, config)}
-
-
-def find_root(names: Iterable[str], roots: tuple[str, ...]) -> str:
-    """The prefix of the encoder's names. Raises ValueError where there are no word embeddings."""
+def find_root(names: Iterable[str], roots: tuple[str, ...], *, word: str = WORDS[0][0]) -> str:
+    """The prefix of the encoder's names. word: that of the table of pieces, without it. Raises ValueError where there
+    are no word embeddings."""
     names = set(names)
-    word = WORDS[0][0]
     found = [root for root in roots if root + word in names]
     if len(found) != 1:
         raise ValueError(
@@ -129,9 +124,17 @@ def find_root(names: Iterable[str], roots: tuple[str, ...]) -> str:
 
 
 def encoder_shapes(config: LukeConfig) -> dict[str, tuple[int, ...]]:
-    """Our names and shapes of all parameters of an encoder."""
+    """Our names and shapes of all parameters of LUKE's own encoder."""
+    return shapes_by_name(_expand(_encoder_table(config), config).values(), config)
+
+
+def shapes_by_name(
+    names: Iterable[str], config: LukeConfig, *, sizes: Mapping[str, tuple[int, ...]] | None = None
+) -> dict[str, tuple[int, ...]]:
+    """Shapes of parameters by their names: those of norms are (D,), of other weights (D, D) but for some, by the last
+    part of the module's name or by the whole name; a bias has the first size of its weight. sizes: further ones."""
     d, f, e = config.hidden_size, config.intermediate_size, config.entity_size
-    ends = {
+    ends: dict[str, tuple[int, ...]] = {
         "piece": (config.vocab_size, d),
         "position": (config.max_positions, d),
         "token_type": (config.token_types, d),
@@ -140,10 +143,13 @@ def encoder_shapes(config: LukeConfig) -> dict[str, tuple[int, ...]]:
         "up": (f, d),
         "down": (d, f),
     }
+    ends.update(sizes or {})
     shapes: dict[str, tuple[int, ...]] = {}
-    for name in _expand(_encoder_table(config), config).values():
-        _, module, kind = name.rsplit(".", 2)
-        weight = (d,) if module.endswith("norm") else ends.get(module, (d, d))
+    for name in names:
+        whole, _, kind = name.rpartition(".")
+        module = whole.rpartition(".")[2]
+        usual = (d,) if module.endswith("norm") else (d, d)
+        weight = ends.get(whole, ends.get(module, usual))
         shapes[name] = weight if kind == "weight" else weight[:1]
     return shapes
 

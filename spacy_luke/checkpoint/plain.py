@@ -1,4 +1,4 @@
-"""A LUKE encoder from a plain RoBERTa, XLM-R or BERT: words from there, entity parameters fresh."""
+"""An encoder with LUKE's entities from a plain one: words from there, entity parameters fresh."""
 
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,13 @@ from torch import Tensor
 from ..entity_vocab import SPECIAL, EntityVocab
 from ..model.config import LukeConfig
 from .assemble import NO_TOKENIZER, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
-from .configs import plain_config
 from .contents import LukeCheckpoint
+from .families import PLAIN
 from .files import find_weights, read_declared, read_tensors
-from .names import PLAIN_DROPPED, encoder_shapes, extra_queries, find_root, plain_names, sort_names
+from .names import PLAIN_DROPPED, extra_queries, find_root, sort_names
 from .special import add_markers
 
 LIKE_WORDS = ("words", "mention")  # values of entity_start that copy parameters of the words
-PLAIN_ROOTS = ("roberta.", "bert.", "")
 
 
 def read_plain(
@@ -36,14 +35,15 @@ def read_plain(
     """
     if entity_start in LIKE_WORDS:
         entity_size = data.get("hidden_size", 0)  # where it is no size, the config says so
-    config = plain_config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
-    raw = read_tensors(find_weights(folder))
-    table = plain_names(config, root=find_root(raw, PLAIN_ROOTS))
-    names = sort_names(raw, table, entity_aware=entity_aware, dropped=PLAIN_DROPPED)
+    family = PLAIN[data["model_type"]]
+    config = family.config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
+    raw = family.rewrite(read_tensors(find_weights(folder)))
+    table = family.known_names(config, root=find_root(raw, family.roots, word=family.names[0][0]))
+    names = sort_names(raw, table, entity_aware=entity_aware, dropped=PLAIN_DROPPED + family.dropped)
     report = resolve_ties(raw, names)
-    fresh = {name: shape for name, shape in encoder_shapes(config).items() if name.startswith("encoder.entities.")}
-    queries = extra_queries(config)
-    known = {name: shape for name, shape in encoder_shapes(config).items() if name not in fresh and name not in queries}
+    shapes, queries = family.shapes(config), extra_queries(config)
+    fresh = {name: shape for name, shape in shapes.items() if name.startswith("encoder.entities.")}
+    known = {name: shape for name, shape in shapes.items() if name not in fresh and name not in queries}
     tensors = collect(raw, names, wanted_shapes(names.mapped, known, config))
     report.insert(0, f"mapped {len(tensors)} tensors")
     copy_queries(tensors, config)
@@ -91,9 +91,11 @@ def _start_from_words(checkpoint: LukeCheckpoint, *, mask: bool) -> None:
     if not mask:
         tensors[f"{entities}table.weight"][[SPECIAL.index(name) for name in ("[MASK]", "[MASK2]")]] = 0
     for name in ("token_type.weight", "norm.weight", "norm.bias"):
-        tensors[entities + name] = tensors[words + name].clone()
-    positions = tensors[f"{words}position.weight"]
-    tensors[f"{entities}position.weight"][: config.max_window] = positions[config.position_offset :]
+        if entities + name in tensors:
+            tensors[entities + name] = tensors[words + name].clone()
+    if f"{entities}position.weight" in tensors:
+        positions = tensors[f"{words}position.weight"]
+        tensors[f"{entities}position.weight"][: config.max_window] = positions[config.position_offset :]
     of_mask = "of the piece [MASK]" if mask else "zeros"
     checkpoint.report.append(f"initialised the entity parameters: copies of the words' ([MASK] {of_mask})")
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from ..batch.batches import batch_items
-from ..model.luke import LukeEncoder, Windows
+from ..model.families import build_encoder
+from ..model.luke import Windows
 from .contents import LukeCheckpoint
 
 _SAMPLE = "A text, with Words (10 of them) that tokenizers cut «differently» – naïvely, unbelievably, 東京."
@@ -36,7 +37,7 @@ class TextEncoder:
         if checkpoint.tokenizer is None:
             raise ValueError("The checkpoint has no tokenizer. Expected its files beside the weights.")
         self.tokenizer, self.normalise = checkpoint.tokenizer, normalise
-        self.encoder = LukeEncoder(replace(checkpoint.config, mention_start=False)).eval()  # words alone are read
+        self.encoder = build_encoder(replace(checkpoint.config, mention_start=False)).eval()  # words alone are read
         prefix = "encoder."
         self.encoder.load_state_dict(
             {n[len(prefix) :]: x for n, x in checkpoint.tensors.items() if n.startswith(prefix)}

@@ -123,7 +123,7 @@ class WordCache:
             torch.cat([window.states_ND for window in states]),
             [torch.cat([window.keys[i] for window in states]) for i in layers],
             [torch.cat([window.values[i] for window in states]) for i in layers],
-            planned(windows, lambda: plan_words(lengths, device=device))[1],
+            planned(windows, lambda: plan_words(lengths, device=device)).packing,
             torch.cat(rows) if rows else None,
         )
 

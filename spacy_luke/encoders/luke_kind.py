@@ -1,6 +1,7 @@
 """LUKE encoders: their node in a model, what they take of a checkpoint, and their pass over the words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.export import write_huggingface
 from ..entity_vocab import EntityVocab
-from ..model.config import LukeConfig
+from ..model.families import build_encoder, read_config
 from ..model.luke import LukeEncoder, Windows, WordStates, make_windows
 from ..model.transfer import to_device
 from ..text.tokenizer import PieceTokenizer
@@ -33,7 +34,8 @@ TABLE = "entities.table.weight"
 
 
 class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
-    """Words and entities are tokens of one transformer. The module has the special rows of the entity table, or all."""
+    """Words and entities are tokens of one transformer: LUKE's own, or another family's (`model/families.py`). The
+    module has the special rows of the entity table, or all."""
 
     name = "luke"
     title = "LUKE"
@@ -44,7 +46,7 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
 
     def build(self, settings: dict[str, Any]) -> LukeEncoder:
         masks = [row for name, row in settings.get("specials", {}).items() if name in ("[MASK]", "[MASK2]")]
-        return LukeEncoder(LukeConfig.from_dict(settings["config"]), masks)
+        return build_encoder(read_config(settings["config"]), masks)
 
     def load(self, shim: EncoderShim[LukeEncoder], checkpoint: LukeCheckpoint, needs: Needs) -> None:
         """Rows of the entity table that the module does not get are kept beside it, unread, and go with the pipeline
@@ -68,7 +70,7 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
         if len(rows) < len(table):
             kept[TABLE] = table
             tensors[PREFIX + TABLE] = table[rows].clone()
-        small = LukeConfig.from_dict({**config.to_dict(), "entity_vocab_size": len(rows)})
+        small = replace(config, entity_vocab_size=len(rows))
         shim.create(
             {
                 "config": small.to_dict(),
@@ -93,7 +95,7 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
             tensors[PREFIX + TABLE] = table
             config["entity_vocab_size"] = len(table)
         return LukeCheckpoint(
-            config=LukeConfig.from_dict(config),
+            config=read_config(config),
             tensors={**tensors, **kept},
             tokenizer=tokenizer,
             entities=EntityVocab.from_json(shim.texts["entities"]),

@@ -103,9 +103,10 @@ def attend_one(q_SHK: Tensor, k_LHK: Tensor, v_LHK: Tensor) -> AttentionPart:
     return attend_fused(q_SHK.transpose(0, 1)[None], k_LHK.transpose(0, 1)[None], v_LHK.transpose(0, 1)[None])
 
 
-def attend_fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor) -> AttentionPart:
-    """By the fused kernel, which has no gradient for the log-sums."""
-    out_BHSK, log_sums_BHS = getattr(torch.ops.aten, KERNEL)(q_BHSK, k_BHLK, v_BHLK)
+def attend_fused(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, added: Tensor | None = None) -> AttentionPart:
+    """By the fused kernel, which has no gradient for the log-sums. added: to the scaled scores."""
+    mask = None if added is None else added.to(q_BHSK.dtype).expand(*q_BHSK.shape[:3], k_BHLK.shape[2])
+    out_BHSK, log_sums_BHS = getattr(torch.ops.aten, KERNEL)(q_BHSK, k_BHLK, v_BHLK, attn_mask=mask)
     return out_BHSK, log_sums_BHS
 
 

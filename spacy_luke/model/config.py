@@ -1,7 +1,7 @@
 """Sizes and switches of encoders, as they come from a checkpoint or from a builder."""
 
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 ACTIVATIONS = ("gelu", "relu", "gelu_new")
 
@@ -57,8 +57,10 @@ class TransformerConfig:
 
 @dataclass(frozen=True)
 class LukeConfig(TransformerConfig):
-    """Defaults are LUKE base's (EMNLP 2020, section 4; RoBERTa base)."""
+    """Defaults are LUKE base's (EMNLP 2020, section 4; RoBERTa base). family: of the encoder, which further families
+    name in a class of their own (`families`)."""
 
+    family: ClassVar[str] = "luke"
     entity_vocab_size: int  # rows of the entity table
     _: KW_ONLY
     max_positions: int = 514  # rows of the position tables
@@ -67,3 +69,7 @@ class LukeConfig(TransformerConfig):
     entity_size: int = 256  # width of an entity's row; a dense layer follows where it differs from hidden_size
     entity_aware: bool = True  # four query matrices, chosen by the kinds of the two tokens (section 3.2.2)
     mention_start: bool = False  # [MASK] entities: their row and the mean of the mention's pieces, not the row alone
+
+    def to_dict(self) -> dict[str, Any]:
+        """With the family, where it is a further one."""
+        return asdict(self) if self.family == "luke" else {"family": self.family, **asdict(self)}

@@ -17,18 +17,9 @@ from torch import Tensor, nn
 from .attention import Attention
 from .config import TransformerConfig
 from .int8 import multiply_with
+from .layer import FEED_FORWARD_ROWS, Layer, Layers
 from .linear import Linear, activate
-from .luke import (
-    FEED_FORWARD_ROWS,
-    Encoder,
-    Layer,
-    Layers,
-    Plan,
-    Windows,
-    WordEmbeddings,
-    first_rows,
-    plan_words,
-)
+from .luke import Encoder, Plan, Windows, WordEmbeddings, first_rows, plan_words
 from .packing import Packing, pack
 from .transfer import to_device
 

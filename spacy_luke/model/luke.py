@@ -5,9 +5,9 @@ The paper's model is `LukeEncoder.forward`; `encode_words` and `encode_entities`
 words do not see entities, so one pass over the words serves any number of entities.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,16 +15,13 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from . import int8
-from .attention import Attention
 from .config import LukeConfig, TransformerConfig
 from .dropout import Dropout
-from .linear import Linear, activate, multiply
+from .layer import Layer, Layers
 from .mention_means import mean_pieces
 from .packing import EntityRows, Packing, entity_rows, pack, pack_pairs
+from .places import PassPlaces
 from .transfer import to_device
-
-FEED_FORWARD_ROWS = 1024  # rows at once without gradients: the intermediate states then stay in a CPU's cache
 
 
 @dataclass(frozen=True)
@@ -114,13 +111,9 @@ def make_windows(
     return Windows(torch.from_numpy(pieces_N), lengths, None if types_N is None else torch.from_numpy(types_N), plan)
 
 
-def planned(windows: Windows, make: Callable[[], Plan]) -> tuple[Windows, Packing]:
-    """The windows with a plan on their device, and its packing."""
-    plan = windows.plan
-    if plan is None:
-        plan = to_device(make(), windows.pieces_N.device)
-        windows = replace(windows, plan=plan)
-    return windows, plan.packing
+def planned(windows: Windows, make: Callable[[], Plan]) -> Plan:
+    """The windows' plan, on their device."""
+    return to_device(make(), windows.pieces_N.device) if windows.plan is None else windows.plan
 
 
 class WordEmbeddings(nn.Module):
@@ -140,6 +133,13 @@ class WordEmbeddings(nn.Module):
 
     def forward(self, windows: Windows, rows_ND: Tensor | None = None) -> Tensor:
         """rows_ND: what `look_up` gives, where that was asked already. RETURNS: (NW, D)."""
+        types_N = torch.zeros_like(windows.pieces_N) if windows.types_N is None else windows.types_N
+        x_ND: Tensor = self.add_positions(windows, rows_ND) + self.token_type(types_N)
+        x_ND = self.dropout(self.norm(x_ND))
+        return x_ND
+
+    def add_positions(self, windows: Windows, rows_ND: Tensor | None) -> Tensor:
+        """The vectors of pieces and of their positions, added."""
         rows_ND = self.look_up(windows) if rows_ND is None else rows_ND
         plan = windows.plan
         if plan is None:
@@ -147,8 +147,6 @@ class WordEmbeddings(nn.Module):
         else:
             positions_N = plan.positions_N
         x_ND: Tensor = rows_ND + self.position(positions_N + self.position_offset)
-        types_N = torch.zeros_like(windows.pieces_N) if windows.types_N is None else windows.types_N
-        x_ND = self.dropout(self.norm(x_ND + self.token_type(types_N)))
         return x_ND
 
 
@@ -174,6 +172,13 @@ class EntityEmbeddings(nn.Module):
 
     def forward(self, mentions: Mentions, means_ED: Tensor | None = None) -> Tensor:
         """means_ED: of the mentions' pieces; None where no entity begins with them. RETURNS: (NE, D)."""
+        types_E = torch.zeros_like(mentions.entities_E) if mentions.types_E is None else mentions.types_E
+        x_ED: Tensor = self.look_up(mentions, means_ED) + self.mean_positions(mentions.first_E, mentions.last_E)
+        x_ED = self.dropout(self.norm(x_ED + self.token_type(types_E)))
+        return x_ED
+
+    def look_up(self, mentions: Mentions, means_ED: Tensor | None) -> Tensor:
+        """What the entities are, without where: (NE, D)."""
         x_ED: Tensor
         if mentions.vectors_EV is None:
             # A table of special rows alone stands for many mentions ([MASK] for every span): each is projected once.
@@ -188,62 +193,12 @@ class EntityEmbeddings(nn.Module):
         if means_ED is not None:
             masked_ER = torch.stack([mentions.entities_E == row for row in self.mask_rows], 1)
             x_ED = x_ED + means_ED * masked_ER.any(1, keepdim=True)
-        types_E = torch.zeros_like(mentions.entities_E) if mentions.types_E is None else mentions.types_E
-        x_ED = x_ED + self.mean_positions(mentions.first_E, mentions.last_E) + self.token_type(types_E)
-        x_ED = self.dropout(self.norm(x_ED))
         return x_ED
 
     def mean_positions(self, first_E: Tensor, last_E: Tensor) -> Tensor:
         """Mean of the position rows first..last, as a difference of prefix sums: (NE, D)."""
         sums_PD = F.pad(self.position.weight.float().cumsum(0), (0, 0, 1, 0))
         return (sums_PD[last_E + 1] - sums_PD[first_E]) / (last_E + 1 - first_E)[:, None]
-
-
-class Layer(nn.Module):
-    """Attention and feed-forward, each followed by residual and LayerNorm, as in BERT."""
-
-    def __init__(self, config: TransformerConfig, *, entity_aware: bool):
-        super().__init__()
-        self.attention = Attention(
-            config.hidden_size, config.num_heads, entity_aware=entity_aware, dropout=config.attention_dropout
-        )
-        self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
-        self.up = Linear(config.hidden_size, config.intermediate_size)
-        self.down = Linear(config.intermediate_size, config.hidden_size)
-        self.output_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
-        self.dropout = Dropout(config.dropout)
-        self.activation = config.activation
-
-    def forward(self, words_ND: Tensor, entities_ED: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-        words, entities = self.attention(words_ND, entities_ED, packing)
-        return self.finish(words_ND, words), self.finish(entities_ED, entities)
-
-    def words_only(self, words_ND: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
-        attended, keys, values = self.attention.words_only(words_ND, packing)
-        return self.finish(words_ND, attended), keys, values
-
-    def finish(self, x_ND: Tensor, attended_ND: Tensor) -> Tensor:
-        """Residual, LayerNorm and feed-forward: (N, D)."""
-        x_ND = self.attention_norm(x_ND + self.dropout(attended_ND))
-        rows = FEED_FORWARD_ROWS if isinstance(self.up, nn.Linear) else int8.rows_at_once()
-        if torch.is_grad_enabled() or x_ND.device.type != "cpu" or len(x_ND) <= rows:
-            return self._feed_forward(x_ND)
-        return torch.cat([self._feed_forward(part) for part in x_ND.split(rows)])
-
-    def _feed_forward(self, x_ND: Tensor) -> Tensor:
-        if isinstance(self.up, nn.Linear):
-            hidden_NF = multiply(x_ND, self.up.weight, self.up.bias, self.activation)
-        else:
-            hidden_NF = activate(self.up(x_ND), self.activation)
-        x_ND = self.output_norm(x_ND + self.dropout(self.down(hidden_NF)))
-        return x_ND
-
-
-class Layers(nn.ModuleList):
-    """The layers of an encoder, in order."""
-
-    def __iter__(self) -> Iterator[Layer]:
-        return iter(cast(Iterable[Layer], self._modules.values()))
 
 
 class Encoder(nn.Module):
@@ -258,44 +213,67 @@ class Encoder(nn.Module):
 
 class LukeEncoder(Encoder):
     """Embeddings and layers of words and entities. `forward` is the paper's model. mask_rows: of [MASK] and [MASK2] in
-    the entity table; needed where the config has mention_start."""
+    the entity table; needed where the config has mention_start.
+
+    Other families (see `families`) override how these are made, what a pass knows of places, and the end of it.
+    """
 
     config: LukeConfig
 
     def __init__(self, config: LukeConfig, mask_rows: Sequence[int] = ()):
         super().__init__()
         self.config = config
-        self.words = WordEmbeddings(config)
-        self.entities = EntityEmbeddings(config, mask_rows)
-        self.layers = Layers(Layer(config, entity_aware=config.entity_aware) for _ in range(config.num_layers))
+        self.words, self.entities = self.make_embeddings(mask_rows)
+        self.layers = Layers(self.make_layer(i) for i in range(config.num_layers))
+
+    def make_embeddings(self, mask_rows: Sequence[int]) -> tuple[WordEmbeddings, EntityEmbeddings]:
+        """Of words, and of entities."""
+        return WordEmbeddings(self.config), EntityEmbeddings(self.config, mask_rows)
+
+    def make_layer(self, number: int) -> Layer:
+        """number: from 0."""
+        return Layer(self.config, entity_aware=self.config.entity_aware)
+
+    def find_places(self, positions_N: Tensor, mentions: Mentions | None) -> PassPlaces[Any] | None:
+        """For attention that asks where tokens are. positions_N: of each word in its window; empty where only entities
+        are encoded. None: it does not ask."""
+        return None
+
+    def finish(self, x_ND: Tensor) -> Tensor:
+        """The states after the last layer, of words or of entities."""
+        return x_ND
 
     def forward(self, windows: Windows, mentions: Mentions) -> tuple[Tensor, Tensor]:
         """The paper's encoder: all tokens of a window see one another.
 
         RETURNS: word states (NW, D) and entity states (NE, D), packed as the inputs are.
         """
-        windows, packing = self._plan_pairs(windows, mentions)
-        return self._run(windows, mentions, packing, self.layers)
+        plan = self._plan_pairs(windows, mentions)
+        places = self.find_places(plan.positions_N, mentions)
+        words_ND, entities_ED = self._run(replace(windows, plan=plan), mentions, places, self.layers)
+        return self.finish(words_ND), self.finish(entities_ED)
 
     def entity_states(self, windows: Windows, mentions: Mentions) -> Tensor:
         """The entity states of `forward` (NE, D), without the last layer's work for words."""
         *layers, last = self.layers
-        windows, packing = self._plan_pairs(windows, mentions)
-        words_ND, entities_ED = self._run(windows, mentions, packing, layers)
-        return last.finish(entities_ED, last.attention.entities_last(words_ND, entities_ED, packing))
+        plan = self._plan_pairs(windows, mentions)
+        places = self.find_places(plan.positions_N, mentions)
+        words_ND, entities_ED = self._run(replace(windows, plan=plan), mentions, places, layers)
+        return self.finish(last.entities_last(words_ND, entities_ED, plan.packing, places))
 
-    def _plan_pairs(self, windows: Windows, mentions: Mentions) -> tuple[Windows, Packing]:
+    def _plan_pairs(self, windows: Windows, mentions: Mentions) -> Plan:
         device = windows.pieces_N.device
         return planned(windows, lambda: plan_pairs(windows.lengths, mentions.counts, device=device))
 
     def _run(
-        self, windows: Windows, mentions: Mentions, packing: Packing, layers: Iterable[Layer]
+        self, windows: Windows, mentions: Mentions, places: PassPlaces[Any] | None, layers: Iterable[Layer]
     ) -> tuple[Tensor, Tensor]:
+        assert windows.plan is not None
         rows_ND = self.words.look_up(windows)
         words_ND = self.words(windows, rows_ND)
         entities_ED = self._begin(mentions, rows_ND, windows.lengths)
         for layer in layers:
-            words_ND, entities_ED = layer(words_ND, entities_ED, packing)
+            words_ND, entities_ED = layer(words_ND, entities_ED, windows.plan.packing, places)
         return words_ND, entities_ED
 
     def _begin(self, mentions: Mentions, rows_ND: Tensor | None, lengths: Sequence[int]) -> Tensor:
@@ -314,15 +292,18 @@ class LukeEncoder(Encoder):
     def encode_words(self, windows: Windows) -> WordStates:
         """One pass over the words alone, with what `encode_entities` needs of it."""
         device = windows.pieces_N.device
-        windows, packing = planned(windows, lambda: plan_words(windows.lengths, device=device))
+        plan = planned(windows, lambda: plan_words(windows.lengths, device=device))
+        windows = replace(windows, plan=plan)
         rows_ND = self.words.look_up(windows)
         x_ND = self.words(windows, rows_ND)
+        places = self.find_places(plan.positions_N, None)
         all_keys, all_values = [], []
         for layer in self.layers:
-            x_ND, keys, values = layer.words_only(x_ND, packing)
+            x_ND, keys, values = layer.words_only(x_ND, plan.packing, places)
             all_keys.append(keys)
             all_values.append(values)
-        return WordStates(x_ND, all_keys, all_values, packing, rows_ND if self.config.mention_start else None)
+        rows = rows_ND if self.config.mention_start else None
+        return WordStates(self.finish(x_ND), all_keys, all_values, plan.packing, rows)
 
     def encode_entities(self, words: WordStates, mentions: Mentions, *, group_size: int | None = 1) -> Tensor:
         """Entity states (NE, D) where each entity sees its window's words and itself, and no word sees an entity.
@@ -331,16 +312,15 @@ class LukeEncoder(Encoder):
         are multiples of it. None: all entities of a window do.
         """
         x_ED = self._begin(mentions, words.rows_ND, words.packing.lengths)
-        if group_size is None:
-            for layer, keys, values in zip(self.layers, words.keys, words.values):
-                lengths = words.packing.lengths
-                attended = layer.attention.entities_together(x_ED, keys, values, lengths, mentions.counts)
-                x_ED = layer.finish(x_ED, attended)
-            return x_ED
-        rows = mentions.rows
-        if rows is None:
-            rows = to_device(entity_rows(words.packing, mentions.counts), mentions.entities_E.device)
+        places = self.find_places(mentions.first_E[:0], mentions)
+        lengths, counts, rows = words.packing.lengths, mentions.counts, mentions.rows
+        if group_size is not None and rows is None:
+            rows = to_device(entity_rows(words.packing, counts), mentions.entities_E.device)
         for layer, keys, values in zip(self.layers, words.keys, words.values):
-            attended = layer.attention.entities_only(x_ED, keys, values, rows, group_size=group_size)
+            attention, reading_ED = layer.attention, layer.read(x_ED)
+            if group_size is None or rows is None:
+                attended = attention.entities_together(reading_ED, keys, values, lengths, counts, places)
+            else:
+                attended = attention.entities_only(reading_ED, keys, values, rows, group_size=group_size, places=places)
             x_ED = layer.finish(x_ED, attended)
-        return x_ED
+        return self.finish(x_ED)

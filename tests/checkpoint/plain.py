@@ -1,11 +1,11 @@
-"""Folders of plain RoBERTa, XLM-R and BERT checkpoints, with tokenizers of ten characters."""
+"""Folders of plain checkpoints, with tokenizers of ten characters."""
 
 import json
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from spacy_luke.model.luke import LukeEncoder
+from spacy_luke.model.families import build_encoder
 
 CHARACTERS = ["@", "#", *"abcdefgh"]
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -39,21 +39,22 @@ def write_tokenizer(folder, kind):
 def make_plain(transformers, folder, name, *, padding=0):
     """A small model of noise, saved by transformers, with a tokenizer. padding: rows beyond the tokenizer's."""
     kind = getattr(transformers, name)
-    style = {"r": "roberta", "x": "xlm-r", "b": "bert"}[name[0].lower()]
+    style = {"r": "roberta", "b": "bert"}.get(name[0].lower(), "xlm-r")
     folder.mkdir(exist_ok=True)
     pieces = write_tokenizer(folder, style)
     model = kind(kind.config_class(vocab_size=len(pieces) + padding, **SIZES)).eval()
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2)
+        for key, parameter in model.named_parameters():
+            gain = key.lower().endswith("norm.weight")  # around 1, or next to nothing would get through
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2 + gain)
     model.tie_weights()
     model.save_pretrained(folder)
     return model, pieces
 
 
 def make_encoder(checkpoint):
-    encoder = LukeEncoder(checkpoint.config, checkpoint.entities.mask_rows).eval()
+    encoder = build_encoder(checkpoint.config, checkpoint.entities.mask_rows).eval()
     state = {key: value for key, value in checkpoint.tensors.items() if key.startswith("encoder.")}
     encoder.load_state_dict({key.removeprefix("encoder."): value for key, value in state.items()})
     return encoder

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from spacy_luke.checkpoint.families import BERT
 from spacy_luke.checkpoint.names import (
     PLAIN_DROPPED,
     archive_names,
@@ -9,7 +10,6 @@ from spacy_luke.checkpoint.names import (
     find_root,
     head_shapes,
     luke_names,
-    plain_names,
     sort_names,
 )
 from spacy_luke.model.config import LukeConfig
@@ -88,7 +88,11 @@ def test_their_column_is_hugging_face(config, task):
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_tables_are_one_to_one(config):
-    for table in (luke_names(config, root="luke."), luke_names(config, root=""), plain_names(config, root="bert.")):
+    for table in (
+        luke_names(config, root="luke."),
+        luke_names(config, root=""),
+        BERT.known_names(config, root="bert."),
+    ):
         ours = [name for name in table.values() if not name.startswith("lm_head")]
         assert len(set(ours)) == len(ours)
     assert set(archive_names(config)) > set(luke_names(config, root=""))
@@ -103,7 +107,7 @@ def test_plain_tables_are_hugging_face(name):
     sizes = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
     state = kind(kind.config_class(**sizes, intermediate_size=10, max_position_embeddings=12)).state_dict()
     config = LukeConfig(**SIZES)
-    table = plain_names(config, root=find_root(state, ("roberta.", "bert.", "")))
+    table = BERT.known_names(config, root=find_root(state, BERT.roots))
     names = sort_names(state, table, entity_aware=True, dropped=PLAIN_DROPPED)
     words = {ours for ours in encoder_shapes(config) if ".entities." not in ours} - set(extra_queries(config))
     heads = head_shapes(config)
@@ -113,7 +117,7 @@ def test_plain_tables_are_hugging_face(name):
 
 
 def test_old_names_of_layer_norm():
-    table = plain_names(LukeConfig(**SIZES), root="")
+    table = BERT.known_names(LukeConfig(**SIZES), root="")
     names = sort_names(["embeddings.LayerNorm.gamma", "embeddings.LayerNorm.beta"], table, entity_aware=True)
     assert names.mapped["encoder.words.norm.weight"] == "embeddings.LayerNorm.gamma"
     with pytest.raises(ValueError, match="names of one tensor"):

@@ -199,7 +199,7 @@ def test_feed_forward_in_parts_equals_whole(monkeypatch, mode):
     inner = layer._feed_forward
     monkeypatch.setattr(layer, "_feed_forward", lambda x: calls.append(len(x)) or inner(x))
     for rows in (1, 7, sum(LENGTHS) - 1):
-        monkeypatch.setattr("spacy_luke.model.luke.FEED_FORWARD_ROWS", rows)
+        monkeypatch.setattr("spacy_luke.model.layer.FEED_FORWARD_ROWS", rows)
         calls.clear()
         assert_close(run(encoder, windows, mentions, mode), whole)
         assert max(calls) <= rows

@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from ...checkpoint.contents import LukeCheckpoint
-from ...model.luke import LukeEncoder, Mentions, Windows
+from ...model.families import build_encoder
+from ...model.luke import Mentions, Windows
 from ...model.masked import MaskedEntityHead
 from .task import TABLE
 
@@ -72,7 +73,7 @@ class Probe:
         self.tokenizer, self.vocab = checkpoint.tokenizer, vocab
         self.rows_E = torch.tensor([row for row, _ in titles])
         self.titles = [title for _, title in titles]
-        self.encoder = LukeEncoder(checkpoint.config, vocab.mask_rows).eval()
+        self.encoder = build_encoder(checkpoint.config, vocab.mask_rows).eval()
         self.head = MaskedEntityHead(checkpoint.config).eval()
         for module, prefix in ((self.encoder, "encoder."), (self.head, "entity_head.")):
             own = {n[len(prefix) :]: x.float() for n, x in checkpoint.tensors.items() if n.startswith(prefix)}

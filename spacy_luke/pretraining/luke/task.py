@@ -22,9 +22,10 @@ from ...checkpoint.contents import LukeCheckpoint
 from ...checkpoint.special import add_special_entities
 from ...entity_vocab import EntityVocab
 from ...model.config import LukeConfig
+from ...model.families import build_encoder
 from ...model.fresh import initialize
 from ...model.losses import summed_cross_entropy
-from ...model.luke import LukeEncoder, first_rows
+from ...model.luke import first_rows
 from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead
 from ...model.transfer import to_device
 from ...vectors.store import EntityVectors
@@ -61,7 +62,7 @@ class LukePretraining(nn.Module):
                 "The entity of the page is told by the entity table, which only learns with masked entities."
             )
         self.tasks = {"words": words, "entities": entities, "pages": pages}
-        self.encoder = LukeEncoder(config, mask_rows)
+        self.encoder = build_encoder(config, mask_rows)
         self.encoder.entities.table.sparse = self.sparse = sparse
         self.lm_head = MaskedWordHead(config)
         self.entity_head = MaskedEntityHead(config)
