@@ -33,6 +33,7 @@ COMMANDS = {
     "annotate": "Nothing was annotated.",
     "serve": "Nothing is served.",
     "build-mentions": "Nothing was written.",
+    "page-names": "Nothing was written.",
     "build-kb": "Nothing was written.",
     "compact-kb": "Nothing was written.",
     "starter-kb": "Nothing was written.",

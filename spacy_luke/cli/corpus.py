@@ -17,7 +17,7 @@ LONGEST_LIST = 50  # labels
 LAYOUT = ("word_column", "scheme", "comments", "id_column", "misc_column")  # options that formats of columns take
 SETTINGS = (  # and those that others take
     *("align", "overlaps", "spans_field", "text", "mention_pairs", "pronouns", "kinds", "task", "damaged"),
-    *("links", "candidates", "part", "seed", "shares", "pair_ids"),
+    *("links", "candidates", "mention_candidates", "part", "seed", "shares", "pair_ids"),
 )
 
 
@@ -63,6 +63,9 @@ def corpus_cli(
     shares: str | None = typer.Option(None, help="Of the three parts, 0.8,0.1,0.1."),
     links: Path | None = typer.Option(None, help="aida: WNED's XML with the titles, e.g. aida-testb.xml."),
     candidates: Path | None = typer.Option(None, help="aida: PPRforNED's candidates, the folder or its archive."),
+    mention_candidates: Path | None = typer.Option(
+        None, exists=True, dir_okay=False, help="squad: names of entities by page, JSON (see page-names)."
+    ),
     pair_ids: Path | None = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""

@@ -13,6 +13,8 @@ from spacy.attrs import ENT_IOB, ENT_TYPE
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
+from ..annotations import get_knowledge
+
 WordRange = tuple[int, int]  # words [start, end) of a Doc
 
 
@@ -46,6 +48,15 @@ class SpanGroupGetter:
 
     def __call__(self, doc: Doc) -> list[Span]:
         return list(doc.spans[self.key]) if self.key in doc.spans else []
+
+
+@dataclass(frozen=True)
+class GivenSpans:
+    """doc._.luke_knowledge as spans, each grown to whole words, with the entity as `kb_id_`."""
+
+    def __call__(self, doc: Doc) -> list[Span]:
+        found = (doc.char_span(a, b, kb_id=id, alignment_mode="expand") for a, b, id, _ in get_knowledge(doc))
+        return [span for span in found if span is not None]
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,13 @@ def make_span_group_getter(key: str) -> MentionGetter:
     key: name of the span group.
     """
     return SpanGroupGetter(key)
+
+
+@registry.misc("spacy-luke.given_spans.v1")
+def make_given_spans_getter() -> MentionGetter:
+    """The entities of doc._.luke_knowledge, as data sets give them: those that SQuAD's passages get from the names of
+    their pages."""
+    return GivenSpans()
 
 
 @registry.misc("spacy-luke.pairs.v1")

@@ -90,8 +90,15 @@ def make_stepper(model: nn.Module, settings: OptimizerSettings) -> torch.optim.O
     unused = [x for x in {*rates, *settings.frozen} if not any(re.search(x, name) for name in names)]
     if unused:
         raise ValueError(f"No parameter has a name that {sorted(unused)} finds; names are like {names[0]}.")
+    learned = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    if not learned:
+        raise ValueError(
+            f"Expected a stage that learns something, but its patterns frozen = {list(settings.frozen)} find every "
+            "parameter that the task uses. Leave the stage out of training.stages, such as the first one where words "
+            "alone are masked (see configs/pretrain_words_large.cfg), or freeze less."
+        )
     groups = group_parameters(
-        ((name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad),
+        learned,
         multiple=lambda name: find_rate(rates.items(), name),
         weight_decay=settings.weight_decay,
     )

@@ -1,23 +1,30 @@
 """Questions on texts: SQuAD 1.1 and 2.0, and triples without offsets."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...annotations import Question
 from ..json_files import read_json, read_json_list, take
 from ..records import Record
+from .page_names import Names, PageNames, find_names
 from .places import unique
 
 
-def read_squad(path: str | Path) -> Iterator[Record]:
+def read_squad(path: str | Path, *, mention_candidates: str | Path | None = None) -> Iterator[Record]:
     """SQuAD 1.1 (Rajpurkar et al., 2016), 2.0 (2018) and others in its format, such as XQuAD; a paragraph is a
     document.
 
     A question has the places of its answers, equal ones once; none where it has no answer in the text ("answers" is
     empty); and nothing is said where "answers" is missing. "plausible_answers" are no answers and not read.
+
+    mention_candidates: names of entities by the article's title (see `page_names`). Those in a paragraph are its given
+    entities, and those in a question its "entities": LUKE's input (appendix C).
     """
+    pages = None if mention_candidates is None else PageNames.read(mention_candidates)
     for a, article in enumerate(take(str(path), read_json(path), "data", list)):
+        names = None if pages is None else pages.of(take(f"{path}, article {a}", article, "title", str))
         for p, paragraph in enumerate(take(f"{path}, article {a}", article, "paragraphs", list)):
             where = f"{path}, article {a}, paragraph {p}"
             context = take(where, paragraph, "context", str)
@@ -28,8 +35,18 @@ def read_squad(path: str | Path) -> Iterator[Record]:
                 question = Question(id=str(item.get("id", q)), question=text)
                 if "answers" in item:
                     question["answers"] = _squad_answers(at, context, item)
+                if pages is not None:
+                    question["entities"] = find_names(text, names or {})
                 questions.append(question)
-            yield Record(where, text=context, has_entities=False, questions=questions)
+            record = Record(where, text=context, has_entities=False, questions=questions)
+            yield record if pages is None else _with_names(record, context, names)
+
+
+def _with_names(record: Record, context: str, names: Names | None) -> Record:
+    """names: of the page; None of one that the file does not know, which is counted."""
+    found = [(start, end, entity, 1.0) for start, end, entity in find_names(context, names or {})]
+    notes = {} if names is not None else {"paragraphs of pages without names": 1}
+    return replace(record, knowledge=found, notes=notes)
 
 
 def _squad_answers(where: str, context: str, item: dict[str, Any]) -> list[list[int]]:

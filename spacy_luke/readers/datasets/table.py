@@ -63,7 +63,7 @@ DATASETS = {
     "record": Dataset(read_record, has_text=True),
     "scierc": Dataset(read_scierc, ("text",)),
     "semeval2010": Dataset(read_semeval2010, has_text=True),
-    "squad": Dataset(read_squad, has_text=True),
+    "squad": Dataset(read_squad, ("mention_candidates",), has_text=True),
     "squad_triples": Dataset(read_squad_triples, has_text=True),
     "tacred": Dataset(read_tacred, ("text",)),
     "ufet": Dataset(read_ufet, ("text",)),

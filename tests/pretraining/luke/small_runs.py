@@ -12,6 +12,7 @@ from tests.pretraining.runs import as_arguments
 CONFIGS = Path(__file__).parents[3] / "configs"
 ALL = [CONFIGS / f"pretrain_{name}.cfg" for name in ("small", "base", "large")]
 SMALL = ALL[0]
+WORDS = CONFIGS / "pretrain_words_large.cfg"
 NEW, REST = 6, 24
 
 

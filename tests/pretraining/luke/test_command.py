@@ -14,6 +14,7 @@ from spacy.training import Example
 from spacy.util import load_config
 from typer.testing import CliRunner
 
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import set_candidates_given, set_relations
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.text_encoder import TextEncoder
@@ -26,6 +27,7 @@ from tests.pretraining.luke.small_runs import (
     REST,
     SHORT,
     SMALL,
+    WORDS,
     overrides,
     read_config,
     state,
@@ -102,7 +104,22 @@ def test_every_config_trains(folder, tmp_path, path):
     assert read_checkpoint(tmp_path / "run/model").config.entity_aware
 
 
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_words_alone(folder, tmp_path):
+    """The paper's tables 8 and 10: one stage of 200,000 steps for all parameters, at the second stage's rate."""
+    config = load_config(WORDS, interpolate=True)
+    stage, last = config["stages"]["all"], load_config(ALL[2], interpolate=True)["stages"]["all"]
+    assert (config["training"]["stages"], config["task"]["entities"], stage["max_steps"]) == (["all"], None, 200_000)
+    assert {**stage, "max_steps": 100_000} == last
+    settings = {key: x for key, x in overrides(folder, **SHORT).items() if not key.startswith("stages.new")}
+    settings |= {"stages.all.accumulate": 1, "training.eval_every": 2, "training.eval_batches": 1}
+    result = CliRunner().invoke(
+        app, ["luke", "pretrain", str(WORDS), "-o", str(tmp_path / "run"), *as_arguments(settings)]
+    )
+    assert result.exit_code == 0, result.output
+    assert all("mlm" in report and "entity" not in report for report in reports(tmp_path / "run/all"))
+
+
+@pytest.mark.parametrize("path", [*ALL, WORDS], ids=lambda path: path.stem)
 def test_the_head_names_the_file(path):
     text = path.read_text(encoding="utf8")
     assert f"luke pretrain configs/{path.name}" in text.split("\n\n[")[0]
@@ -216,6 +233,10 @@ def test_spacy_loggers(folder, tmp_path):
         ({"corpora.train.held_out": 1}, "and held_out from 2"),
         ({"task.words": None, "task.entities": None}, "both are None"),
         ({"task.entities": None, "task.pages": True}, "only learns with masked entities"),
+        (
+            {"task.entities": None, "stages.new.optimizer.frozen": ["^encoder[.]", "^lm_head[.]"]},
+            r"Expected a stage that learns something, but its patterns frozen = ",
+        ),
         ({"stages.new.optimizer.frozen": ["nothing"]}, r"No parameter has a name that \['nothing'\] finds"),
     ],
 )
