@@ -8,7 +8,7 @@ ROOT = Path(spacy_luke.__file__).parent
 # A part may import parts of lower rows; parts of one row never import each other.
 ROWS = [
     ["cli", "api"],
-    ["reports", "service"],
+    ["reports", "service", "streams"],
     ["pipelines", "quickstart"],
     ["pages"],
     ["components", "readers", "scorers", "training", "pretraining"],
@@ -35,6 +35,7 @@ ROOMS = {
         "pipelines",
         "quickstart",
         "service",
+        "streams",
         "pages",
         "components",
         "readers",
@@ -51,6 +52,7 @@ ROOMS = {
     "thinc": [
         "cli",
         "quickstart",
+        "streams",
         "components",
         "training",
         "pretraining.registry",

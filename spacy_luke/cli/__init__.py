@@ -31,6 +31,7 @@ COMMANDS = {
     "distill": "Training stopped.",
     "card": "No card was written.",
     "annotate": "Nothing was annotated.",
+    "apply": "Not all was annotated.",
     "serve": "Nothing is served.",
     "build-mentions": "Nothing was written.",
     "page-names": "Nothing was written.",

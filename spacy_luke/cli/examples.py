@@ -16,6 +16,7 @@ EXAMPLES = {
     "distill": "python -m spacy luke distill training/my/model-best config.cfg --texts texts.txt -o training/small",
     "card": "python -m spacy luke card training/my/model-best --about about.json",
     "annotate": "python -m spacy luke annotate training/my/model-best letter.txt --output letter.html",
+    "apply": "python -m spacy luke apply training/my/model-best texts.jsonl found --workers 4",
     "serve": "python -m spacy luke serve training/my/model-best --port 8000",
     "build-mentions": "python -m spacy luke build-mentions enwiki-pages-articles.xml.bz2 mentions/en",
     "page-names": "python -m spacy luke page-names corpus/en/text mentions/en names.json --squad train-v1.1.json",

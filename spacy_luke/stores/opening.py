@@ -3,7 +3,7 @@
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -17,8 +17,15 @@ from .plain_text import not_utf8
 
 
 @contextmanager
-def open_source(path: str | Path, *, progress: bool = False, task: str = "reading") -> Iterator[BinaryIO]:
-    """The unpacked bytes of a file. ValueError, also from the block, where the file is damaged or truncated."""
+def open_source(
+    path: str | Path,
+    *,
+    progress: bool = False,
+    task: str = "reading",
+    count: Callable[[int], None] | None = None,
+) -> Iterator[BinaryIO]:
+    """The unpacked bytes of a file. ValueError, also from the block, where the file is damaged or truncated. count: is
+    told how many bytes of the file, as it lies there, were read."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"Expected a file at {path}, but there is no such file.")
@@ -34,7 +41,7 @@ def open_source(path: str | Path, *, progress: bool = False, task: str = "readin
         start = raw.read(3)
         raw.seek(0)
         kind = {b"\x1f\x8b": "gzip", b"BZ": "bzip2"}.get(start[:2], "plain")
-        counted = open_blocks(_counted(raw, bar))
+        counted = open_blocks(_counted(raw, bar, count))
         try:
             if kind == "gzip":
                 yield io.BufferedReader(gzip.GzipFile(fileobj=counted), BUFFER)
@@ -52,9 +59,11 @@ def open_source(path: str | Path, *, progress: bool = False, task: str = "readin
             raise ValueError(f"{path} is {what}. It may be truncated: copy or download it again.") from error
 
 
-def _counted(file: BinaryIO, bar: "tqdm[NoReturn]") -> Iterator[bytes]:
+def _counted(file: BinaryIO, bar: "tqdm[NoReturn]", count: Callable[[int], None] | None) -> Iterator[bytes]:
     while block := file.read(BUFFER):
         bar.update(len(block))
+        if count is not None:
+            count(len(block))
         yield block
 
 

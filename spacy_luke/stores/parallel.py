@@ -16,7 +16,11 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+from .workers import Death, Pull, Start, run_in_processes
+
 ENGINES = ("processes", "ray")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # variables that say how many there are
+Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -43,6 +47,22 @@ class Engine:
         ValueError where a process died that worked on one."""
         with self._mapped(function, tasks) as results:
             yield from tqdm(results, total=len(tasks), desc=task, leave=False, disable=None if progress else True)
+
+    def stream(
+        self,
+        start: Start[Settings, Task, Result],
+        settings: Settings,
+        pull: Pull[Task],
+        *,
+        threads: int | None = None,
+        tick: Callable[[], None] = lambda: None,
+    ) -> Iterator[tuple[Task, Result | Death]]:
+        """As `workers.run_in_processes`, for tasks without end, by workers that stay; None: one worker. threads: of
+        each, None: the cores, divided among them, unless OMP_NUM_THREADS says."""
+        workers = self.workers or 1
+        threads = threads or int(os.environ.get("OMP_NUM_THREADS") or max(1, _cores() // workers))
+        environment = {name: str(threads) for name in THREADS}
+        yield from run_in_processes(start, settings, pull, workers=workers, environment=environment, tick=tick)
 
     @contextmanager
     def _mapped(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Iterator[Result]]:

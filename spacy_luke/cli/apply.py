@@ -1,0 +1,121 @@
+"""`spacy luke apply`: what a pipeline finds in many texts, in parts; a run that was stopped goes on."""
+
+from pathlib import Path
+
+import typer
+from tqdm import tqdm
+from wasabi import msg
+
+from ..stores.parallel import Engine
+from ..streams.cutting import PartLimits
+from ..streams.input_formats import InputFields
+from ..streams.inputs import FORMATS, find_inputs
+from ..streams.run import ApplySettings, RunState, apply_pipeline
+from ..streams.run_folder import ERRORS
+from ..streams.writers import WRITERS
+
+DEFAULT = ApplySettings()
+
+
+def apply_cli(
+    pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
+    inputs: list[str] = typer.Argument(
+        ...,
+        help="Texts: .jsonl, .csv, .tsv, .parquet, .spacy, .txt (a text each), folders of them, or - for piped ones",
+    ),
+    output: Path = typer.Argument(..., help="Folder for what is found, in parts; an unfinished run there goes on"),
+    form: str = typer.Option("jsonl", "--format", "-f", help=f"Of the parts: {', '.join(WRITERS)}"),
+    input_format: str | None = typer.Option(
+        None, help=f"Of all inputs: {', '.join(FORMATS)}. Default: by their suffix, jsonl of what is piped"
+    ),
+    text_field: str = typer.Option("text", help="Field, or column, that has the text"),
+    id_field: str = typer.Option("id", help="Field, or column, that has the id; default without one: FILE:LINE"),
+    workers: int | None = typer.Option(None, min=0, help="Processes; default: 1, or one a GPU. 0: in this process"),
+    gpu_ids: str | None = typer.Option(None, "--gpu-ids", "-g", help="GPUs that workers take in turn, such as 0,1"),
+    engine: str = typer.Option("processes", help="processes of this machine, or ray: workers on a Ray cluster"),
+    address: str | None = typer.Option(None, help="ray: address of the cluster; default: RAY_ADDRESS, or a new one"),
+    threads: int | None = typer.Option(None, min=1, help="Of a worker; default: OMP_NUM_THREADS, or cores / workers"),
+    part_words: int = typer.Option(DEFAULT.part.words, min=1, help="Words of a part, about"),
+    part_documents: int = typer.Option(DEFAULT.part.documents, min=1, help="Most documents of a part"),
+    batch_words: int = typer.Option(DEFAULT.batch_words, min=1, help="Words that the pipeline is given at once, about"),
+    component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
+    code: Path | None = typer.Option(None, "--code", "-c", exists=True, help="Python file with registered functions"),
+) -> None:
+    """Write what a pipeline finds in all texts of the inputs to a folder: entities, types, links, relations, answers,
+    with their characters and probabilities. What is finished is kept: a run that was stopped goes on when it is started
+    again, and writes the same. A document that fails is listed in errors.jsonl, and costs no other."""
+    gpus = _numbers(gpu_ids)
+    settings = ApplySettings(
+        output=form,
+        part=PartLimits(part_words, part_documents),
+        batch_words=batch_words,
+        component=component,
+        code=None if code is None else str(code),
+        gpu_ids=gpus,
+        threads=threads,
+    )
+    found = find_inputs(inputs, format=input_format, fields=InputFields(text_field, id_field))
+    where = None if workers == 0 else Engine(engine, workers or len(gpus) or 1, address)
+    with _Progress() as progress:
+        state = apply_pipeline(pipeline, found, output, settings, engine=where, watch=progress.show)
+    _tell(state, output)
+
+
+class _Progress:
+    """A line that changes, in a terminal."""
+
+    def __enter__(self) -> "_Progress":
+        self._bar: tqdm[None] = tqdm(bar_format="{desc}", leave=False, disable=None)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+
+    def show(self, state: RunState) -> None:
+        self._bar.set_description_str(describe(state))
+
+
+def describe(state: RunState) -> str:
+    """Such as "12,000 documents, 1.2 million words, 2,345 words a second, 34 %, 12 min left"."""
+    new = state.words - state.words_before
+    rate = new / max(state.seconds, 0.001)
+    told = [f"{state.documents:,} documents", f"{state.words:,} words", f"{rate:,.0f} words/s"]
+    if state.failed:
+        told.append(f"{state.failed:,} failed")
+    if state.share is not None:
+        told.append(f"{state.share:.0%}")
+        new_share = state.share - state.share_before
+        if new_share > 0:
+            told.append(f"{_time(state.seconds * (1 - state.share) / new_share)} left")
+    return ", ".join(told)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _numbers(given: str | None) -> list[int]:
+    if given is None:
+        return []
+    try:
+        return [int(x) for x in given.split(",")]
+    except ValueError:
+        raise ValueError(f"--gpu-ids: expected numbers of GPUs, such as 0,1, but got {given!r}.") from None
+
+
+def _tell(state: RunState, output: Path) -> None:
+    if state.parts_before:
+        msg.info(f"{state.parts_before:,} of {state.parts:,} parts were finished before")
+    if state.deaths:
+        msg.warn(f"Workers died {state.deaths} times, and were replaced")
+    if state.unasked:
+        msg.warn(f"{state.unasked:,} questions and queries were not asked: the pipeline has no component for them")
+    if state.failed:
+        msg.warn(f"{state.failed:,} documents failed: {output / ERRORS} has which, and why")
+    rate = (state.words - state.words_before) / max(state.seconds, 0.001)
+    msg.good(
+        f"{output}: {state.documents:,} documents, {state.words:,} words, in {state.parts:,} parts; "
+        f"{state.seconds:,.0f} s, {rate:,.0f} words a second"
+    )

@@ -1,0 +1,229 @@
+"""Processes that keep what they have loaded and are given one task after another; one that dies is replaced.
+
+A task goes to a worker when it is free, and one more is made ahead, so that a stream of any length takes the memory of
+its workers' tasks. What is to become of a task whose worker died, the caller decides.
+"""
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Settings = TypeVar("Settings")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+# start(number, settings), in the worker: loads what is needed, and returns what does a task
+Start = Callable[[int, Settings], Callable[[Task], Result]]
+Pull = Callable[[], Task | None]  # the next task; None: there is none now, but a task that comes back may be next
+
+STARTS = 3  # workers that die before they are ready, one after another, until nothing more is tried
+TICK = 1.0  # seconds
+PATIENCE = 5.0  # seconds until a worker that was asked to end is killed
+
+
+class Death(NamedTuple):
+    """In the place of a result: the worker died on the task. told: how it ended."""
+
+    told: str
+
+
+def run_in_processes(
+    start: Start[Settings, Task, Result],
+    settings: Settings,
+    pull: Pull[Task],
+    *,
+    workers: int,
+    environment: Mapping[str, str] = {},
+    tick: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Task, Result | Death]]:
+    """Tasks with their results, or deaths, as they end. An error of a task, or of `start`, is raised here.
+
+    workers: processes at most: no more are started than there are tasks; number: of a worker, from 0; environment:
+    variables of theirs; tick: is called about once a second while all of them work. ValueError where workers die again
+    and again before they are ready.
+    """
+    pool = _Pool(start, settings, environment)
+    ahead: Task | None = None
+    try:
+        while True:
+            while ahead is not None or (ahead := pull()) is not None:
+                if not pool.take(ahead, workers):
+                    break
+                ahead = None
+            if not pool.is_busy():
+                return
+            tick()
+            yield from pool.wait()
+    finally:
+        pool.close()
+
+
+class _Worker(Generic[Task]):
+    """A process and what it has to do. ready: it has loaded; task: None where it is free."""
+
+    def __init__(self, number: int, arguments: tuple[Any, ...], environment: Mapping[str, str]) -> None:
+        context = get_context("spawn")
+        self.number = number
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=_work, args=(other, number, *arguments), daemon=True)
+        with _variables(environment):
+            self.process.start()
+        other.close()
+        self.ready = False
+        self.task: Task | None = None
+
+    def give(self, task: Task) -> None:
+        self.task = task
+        if self.ready:
+            with suppress(OSError):  # it has died: its end is told by `wait`
+                self.connection.send(task)
+
+    def end(self) -> None:
+        self.connection.close()
+        if self.task is not None:
+            self.process.terminate()
+        self.process.join(PATIENCE)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.process.close()
+
+
+class _Pool(Generic[Settings, Task, Result]):
+    def __init__(
+        self, start: Start[Settings, Task, Result], settings: Settings, environment: Mapping[str, str]
+    ) -> None:
+        self._arguments, self._environment = (start, settings), environment
+        self._workers: list[_Worker[Task]] = []
+        self._died = 0  # workers that died before they were ready, one after another
+
+    def take(self, task: Task, most: int) -> bool:
+        """Whether a worker has it now: a free one, or a new one where there are fewer than `most`."""
+        free = next((x for x in self._workers if x.task is None), None)
+        if free is None:
+            if len(self._workers) >= most:
+                return False
+            numbers = {x.number for x in self._workers}
+            free = self._begin(next(i for i in range(most) if i not in numbers))
+        free.give(task)
+        return True
+
+    def is_busy(self) -> bool:
+        return any(x.task is not None for x in self._workers)
+
+    def wait(self) -> Iterator[tuple[Task, Result | Death]]:
+        """What has ended; nothing where workers have become ready, or a second is over."""
+        busy: dict[Connection, _Worker[Task]] = {x.connection: x for x in self._workers if x.task is not None}
+        for connection in wait(list(busy), TICK):
+            worker = busy[connection]  # type: ignore[index]  # of those that it was given
+            try:
+                kind, value = worker.connection.recv()
+            except (EOFError, OSError):
+                yield from self._bury(worker)
+                continue
+            if kind == "error":
+                raise value
+            if kind == "ready":
+                worker.ready, self._died = True, 0
+                assert worker.task is not None
+                worker.give(worker.task)
+                continue
+            task, worker.task = worker.task, None
+            assert task is not None
+            yield task, value
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    def _begin(self, number: int) -> _Worker[Task]:
+        worker: _Worker[Task] = _Worker(number, self._arguments, self._environment)
+        self._workers.append(worker)
+        return worker
+
+    def _bury(self, worker: _Worker[Task]) -> Iterator[tuple[Task, Death]]:
+        """Its task comes back; where it died before it was ready, a new worker has it."""
+        task = worker.task
+        assert task is not None
+        worker.process.join(PATIENCE)
+        told = describe_end(worker.process.exitcode)
+        self._workers.remove(worker)
+        worker.end()
+        if worker.ready:
+            yield task, Death(told)
+            return
+        self._died += 1
+        if self._died >= STARTS:
+            raise ValueError(
+                f"Expected workers to start, but {self._died}, one after another, died before they were ready: {told}. "
+                "Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
+            )
+        self._begin(worker.number).give(task)
+
+
+def describe_end(code: int | None) -> str:
+    """How a process ended, by its exit code."""
+    if code is not None and code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        memory = ", as the system does when memory is short (`dmesg` tells)" if name == "SIGKILL" else ""
+        return f"it was ended by {name}{memory}"
+    return f"it ended with exit code {code}"
+
+
+@contextmanager
+def _variables(environment: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _work(connection: Connection, number: int, start: Start[Any, Any, Any], settings: Any) -> None:
+    """A worker's life: until the connection is closed, or the process that started it has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it, which ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(EOFError, OSError):
+        try:
+            function = start(number, settings)
+        except Exception as error:
+            connection.send(("error", _portable(error)))
+            return
+        connection.send(("ready", None))
+        while True:
+            task = connection.recv()
+            try:
+                reply = ("done", function(task))
+            except Exception as error:
+                reply = ("error", _portable(error))
+            connection.send(reply)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or what it says where it cannot be pickled and read again."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,43 @@
+"""What a run has written, read again: the annotations of each text, in the order of the inputs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..pages.schema import AnnotatedText
+from ..stores.folder import StoreFolder
+from .run_folder import ERRORS, KIND, FailedText, PartCounts
+
+
+class AnnotatedParts(StoreFolder):
+    """The folder of a finished run. ValueError at `open` where it is not finished, not whole, or none."""
+
+    kind = KIND
+
+    @property
+    def parts(self) -> list[PartCounts]:
+        return list(self.manifest["parts"])
+
+    @property
+    def documents(self) -> int:
+        return sum(x["documents"] for x in self.parts)
+
+    def files(self) -> list[Path]:
+        """Of the parts, in order."""
+        return [self.path / f"{x['name']}.{self.manifest['output']}" for x in self.parts]
+
+    def texts(self) -> Iterator[AnnotatedText]:
+        """All that was annotated, part by part. ValueError for .spacy, which holds Docs (spaCy's DocBin)."""
+        output = self.manifest["output"]
+        if output != "jsonl":
+            raise ValueError(f"{self.path} has {output} files, but annotations are read from jsonl.")
+        for path in self.files():
+            with path.open("rb") as lines:
+                for line in lines:
+                    yield AnnotatedText.model_validate_json(line)
+
+    def failed(self) -> Iterator[FailedText]:
+        """The documents that failed."""
+        with (self.path / ERRORS).open("rb") as lines:
+            for line in lines:
+                yield json.loads(line)

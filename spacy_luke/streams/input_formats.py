@@ -1,0 +1,186 @@
+"""The formats of inputs, a function each: text, a text a line, JSON lines, tables, and Docs.
+
+A record that cannot be read becomes an `UnreadText`, and the next one is read; what makes a whole file unreadable is a
+ValueError.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from ..stores.plain_text import parse_json
+from .given_texts import InputItem, UnreadText, as_item
+
+MOST_BYTES = 1 << 26  # of a line; a longer one is not held in memory
+CSV_FIELD = 1 << 26  # characters of a field of a table
+
+
+class InputFields(NamedTuple):
+    """Names of the fields, or columns, of a record; id may be missing."""
+
+    text: str = "text"
+    id: str = "id"
+
+
+def read_whole(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
+    """One text, whose id is the file's name."""
+    raw = file.read()
+    try:
+        yield as_item(raw.decode("utf-8-sig"), name, name)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        yield UnreadText(name, name, f"expected UTF-8, but line {line} is not ({error.reason}).")
+
+
+def read_each_line(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
+    """A text a line; blank lines are none."""
+    for place, line in _lines(file, name):
+        yield line if isinstance(line, UnreadText) else as_item(line, None, place)
+
+
+def read_json_lines(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
+    """Objects with a text, and perhaps an id, "questions" and "queries"."""
+    for place, line in _lines(file, name):
+        if isinstance(line, UnreadText):
+            yield line
+            continue
+        try:
+            data = parse_json(line)
+        except ValueError as error:
+            yield UnreadText(place, place, f"expected a JSON object, but {line[:60]!r} is none: {error}.")
+            continue
+        if not isinstance(data, dict) or fields.text not in data:
+            came = sorted(data) if isinstance(data, dict) else f"{line[:60]!r}"
+            yield UnreadText(place, place, f"expected a JSON object with {fields.text!r}, but it is {came}.")
+            continue
+        asked = {what: data.get(what) for what in ("questions", "queries")}
+        yield as_item(data[fields.text], data.get(fields.id), place, **asked)
+
+
+def read_commas(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
+    return _read_table(file, name, fields, delimiter=",")
+
+
+def read_tabs(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
+    return _read_table(file, name, fields, delimiter="\t")
+
+
+def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:
+    """Docs as they are, with their words and annotation; their own ids are in `doc.user_data["id"]`."""
+    vocab = Vocab()
+    try:
+        docs: Iterator[Doc] = DocBin(store_user_data=True).from_disk(path).get_docs(vocab)
+        for number, doc in enumerate(docs):
+            place = f"{name}:{number}"
+            item = as_item(doc.text, doc.user_data.get("id"), place)
+            yield item if isinstance(item, UnreadText) else item._replace(doc=doc.to_bytes())
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise ValueError(f"{path} is no file of Docs (DocBin): {type(error).__name__}: {error}") from error
+
+
+def read_parquet(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:
+    """Rows of a table of Parquet, which the extra `parquet` reads."""
+    parquet = import_parquet()
+    try:
+        with parquet.ParquetFile(path) as table:
+            columns = _columns(path, table.schema_arrow.names, fields)
+            number = 0
+            for batch in table.iter_batches(batch_size=1000, columns=columns):
+                for row in batch.to_pylist():
+                    yield as_item(row[fields.text], row.get(fields.id), f"{name}:{number}")
+                    number += 1
+    except OSError as error:  # pyarrow's ArrowInvalid is a ValueError, and says what is wrong
+        raise ValueError(f"{path} is no whole Parquet file: {error}") from error
+
+
+def import_parquet() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError("Parquet needs the package pyarrow: pip install 'spacy-luke[parquet]'.") from error
+    return parquet
+
+
+ByLines = Callable[[BinaryIO, str, InputFields], Iterator[InputItem]]
+ByPlaces = Callable[[Path, str, InputFields], Iterator[InputItem]]
+BY_LINES: dict[str, ByLines] = {
+    "text": read_whole,
+    "lines": read_each_line,
+    "jsonl": read_json_lines,
+    "csv": read_commas,
+    "tsv": read_tabs,
+}
+BY_PLACES: dict[str, ByPlaces] = {"parquet": read_parquet, "spacy": read_docs}  # neither packed nor piped
+
+
+def _lines(file: BinaryIO, name: str) -> Iterator[tuple[str, str | UnreadText]]:
+    """Places and lines that are not blank, without their ends."""
+    number = 0
+    while raw := file.readline(MOST_BYTES + 1):
+        number += 1
+        place = f"{name}:{number}"
+        if len(raw) > MOST_BYTES:
+            while raw and not raw.endswith(b"\n"):
+                raw = file.readline(MOST_BYTES)
+            yield place, UnreadText(place, place, f"expected a line of at most {MOST_BYTES:,} bytes; this is longer.")
+            continue
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            yield place, UnreadText(place, place, f"expected UTF-8, but got {raw[:60]!r} ({error.reason}).")
+            continue
+        if line.strip():
+            yield place, line
+
+
+def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: str) -> Iterator[InputItem]:
+    """Rows under a line with the names of the columns. A place is a row, the first one 1: a row may have many lines."""
+    csv.field_size_limit(CSV_FIELD)
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        header = next(rows, [])
+        _columns(name, header, fields)
+        number = 0
+        while True:
+            number += 1
+            place = f"{name}:{number}"
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield UnreadText(place, place, f"expected a row of a table, but {error}.")
+                continue
+            if row and len(row) != len(header):
+                told = f"expected {len(header)} columns, as in the first line, but this row has {len(row)}."
+                yield UnreadText(place, place, told)
+                continue
+            if not row:  # a blank line
+                continue
+            data = dict(zip(header, row, strict=True))
+            if not _is_text(data[fields.text]):
+                yield UnreadText(place, place, "expected UTF-8, but the text is in another encoding.")
+                continue
+            yield as_item(data[fields.text], data.get(fields.id), place)
+    finally:
+        text.detach()
+
+
+def _columns(name: str | Path, header: list[str], fields: InputFields) -> list[str]:
+    if fields.text not in header:
+        raise ValueError(
+            f"{name}: expected a column {fields.text!r} with the texts, but the columns are {header[:20]}. Say which "
+            "by --text-field."
+        )
+    return [x for x in (fields.text, fields.id) if x in header]
+
+
+def _is_text(text: str) -> bool:
+    """False where bytes were no UTF-8, which `surrogateescape` has kept."""
+    return not any("\udc80" <= x <= "\udcff" for x in text) if not text.isascii() else True

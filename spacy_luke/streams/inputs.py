@@ -1,0 +1,130 @@
+"""Inputs of a run: files, folders of them, and standard input, as one stream of texts in an order that stays."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..stores.opening import open_source
+from .given_texts import InputItem
+from .input_formats import BY_LINES, BY_PLACES, InputFields
+
+STANDARD = "-"  # the name of standard input
+SUFFIXES = {
+    ".txt": "text",
+    ".md": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".spacy": "spacy",
+}
+PACKED = (".gz", ".bz2")
+FORMATS = (*BY_LINES, *BY_PLACES)
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """path: None: standard input; name: as it is called in places and ids; size: bytes, None: nobody knows."""
+
+    path: Path | None
+    name: str
+    format: str
+    size: int | None
+
+
+class Inputs:
+    """All files of a run, in the order in which they are read. fields: where records have their texts and ids; read:
+    bytes that were read so far; size: of all, None: nobody knows."""
+
+    def __init__(self, files: Sequence[InputFile], fields: InputFields) -> None:
+        self.files, self.fields = files, fields
+        self.read = 0
+        sizes = [x.size for x in files]
+        self.size = None if None in sizes else sum(x for x in sizes if x is not None)
+
+    def __iter__(self) -> Iterator[InputItem]:
+        before = 0
+        for file in self.files:
+            yield from self._read_file(file)
+            before += file.size or 0
+            self.read = max(before, self.read) if file.size is None else before
+
+    def _read_file(self, file: InputFile) -> Iterator[InputItem]:
+        if file.format in BY_PLACES:
+            assert file.path is not None
+            yield from BY_PLACES[file.format](file.path, file.name, self.fields)
+        elif file.path is None:
+            yield from BY_LINES[file.format](sys.stdin.buffer, file.name, self.fields)
+        else:
+            with open_source(file.path, count=self._count) as bytes_:
+                yield from BY_LINES[file.format](bytes_, file.name, self.fields)
+
+    def _count(self, size: int) -> None:
+        self.read += size
+
+
+def find_inputs(sources: Sequence[str | Path], *, format: str | None, fields: InputFields) -> Inputs:
+    """Files and folders, or "-" for standard input. format: one of FORMATS; None: as the suffix of a file says, JSON
+    lines of standard input.
+
+    Folders are read in the order of the paths in them, all files of the formats, hidden ones left out. ValueError where
+    a source is not there, its format is not known, or a folder has no such file.
+    """
+    files: list[InputFile] = []
+    for source in sources:
+        path = Path(source)
+        if str(source) == STANDARD:
+            files.append(_standard_input(format))
+        elif path.is_dir():
+            files += _files_of(path, format)
+        elif path.is_file():
+            files.append(_file(path, format))
+        else:
+            raise ValueError(f"Expected a file or a folder of texts, or - for standard input, but {path} is not there.")
+    if sum(x.path is None for x in files) > 1:
+        raise ValueError("Standard input (-) can be read once, but it is named several times.")
+    return Inputs(files, fields)
+
+
+def _standard_input(format: str | None) -> InputFile:
+    if format in BY_PLACES:
+        raise ValueError(f"Standard input cannot be {format}, which is read from places in a file: write it to a file.")
+    return InputFile(None, STANDARD, format or "jsonl", None)
+
+
+def _files_of(folder: Path, format: str | None) -> list[InputFile]:
+    paths = sorted(x for x in folder.rglob("*") if x.is_file() and not _is_hidden(x.relative_to(folder)))
+    wanted = [x for x in paths if (known := _format_of(x)) and (format is None or _reads(format, known))]
+    if not wanted:
+        raise ValueError(
+            f"{folder} has no file of texts: expected {', '.join(SUFFIXES)}, the first six also with "
+            f"{' or '.join(PACKED)}, but it has {[x.name for x in paths[:5]] or 'no files'}."
+        )
+    return [_file(x, format) for x in wanted]
+
+
+def _reads(format: str, known: str) -> bool:
+    """Whether files of a suffix are of a format that was asked for; a text a line is of the same files as a text."""
+    return known == format or (format == "lines" and known == "text")
+
+
+def _file(path: Path, format: str | None) -> InputFile:
+    known = format or _format_of(path)
+    if known is None:
+        raise ValueError(
+            f"Expected texts in {', '.join(SUFFIXES)}, but this is {path}. Say what it is, such as by "
+            f"--input-format lines, one of {', '.join(FORMATS)}."
+        )
+    return InputFile(path, path.as_posix(), known, path.stat().st_size)
+
+
+def _format_of(path: Path) -> str | None:
+    inner = path.with_suffix("") if path.suffix in PACKED else path
+    known = SUFFIXES.get(inner.suffix.lower())
+    return None if inner is not path and known in BY_PLACES else known
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
