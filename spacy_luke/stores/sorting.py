@@ -5,23 +5,42 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MOST = 1 << 19  # lines in memory: some 100 MB
+ROOM = 1 << 27  # characters in memory, where lines are long
+MOST_RUNS = 256  # files that are open at once; more are merged first
 _READ = 1 << 16  # bytes of each run in memory while they are merged
 
 
 class SortedLines:
     """Lines in order, each as often as it was added. A line ends in a line feed, and has no other."""
 
-    def __init__(self, folder: Path, *, most: int = MOST) -> None:
-        self._folder, self._most = folder, most
+    def __init__(self, folder: Path, *, most: int = MOST, room: int = ROOM) -> None:
+        self._folder, self._most, self._room = folder, most, room
         self._lines: list[str] = []
+        self._size = 0
         self._runs: list[Path] = []
+        self._written = 0
         folder.mkdir()
 
     def add(self, line: str) -> None:
         self._lines.append(line)
-        if len(self._lines) >= self._most:
-            self._runs.append(write_run(self._folder, len(self._runs), self._lines))
-            self._lines = []
+        self._size += len(line)
+        if len(self._lines) >= self._most or self._size >= self._room:
+            self._lines.sort()
+            self._write(self._lines)
+            self._lines, self._size = [], 0
+            if len(self._runs) >= MOST_RUNS:
+                runs, self._runs = self._runs, []
+                self._write(heapq.merge(*map(_read_run, runs)))
+                for run in runs:
+                    run.unlink()
+
+    def _write(self, lines: Iterable[str]) -> None:
+        """A further run, of lines in order."""
+        path = self._folder / str(self._written)
+        with path.open("w", encoding="utf8", newline="\n") as file:
+            file.writelines(lines)
+        self._runs.append(path)
+        self._written += 1
 
     def __iter__(self) -> Iterator[str]:
         self._lines.sort()

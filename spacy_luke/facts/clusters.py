@@ -1,0 +1,129 @@
+"""Mentions of things that no knowledge base has, of one name in many documents: which are of one thing.
+
+The pair of name and context decides. Those of one name and label are looked at in the order of their documents' ids.
+Each joins the thing whose context is most like its own, or is a new one, named after it, where none is like it:
+
+    similarity = weight of what both have / sqrt(weight of its own * weight of the thing's), names weigh 3, words 1
+
+where the thing's weight counts as four times its own at most: a thing that is told of much is not unlike what is told
+of little. Names of one word need `similarity`, longer ones a fifth of it. Nothing of this depends on the order of files
+or on statistics of all documents: documents whose ids come behind all others join what is there, or add to it.
+"""
+
+import re
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from .referents import nil_id
+
+NAME_WEIGHT = 3
+LONGER = 0.2  # of the similarity, for names of several words
+MOST_TIMES = 4  # a thing's weight counts as so many times its new mention's at most
+MOST_FEATURES = 500  # of a thing: those that were seen last
+MOST_THINGS = 1000  # of one name that are compared: those that were seen last
+_NUMBER = re.compile(r"[0-9]+")
+
+
+class Unlinked(NamedTuple):
+    """What a document calls by a name. order: of its document; number: of the referent in it; start: of the first
+    mention; known: the id that it had in an earlier graph, "" where it had none."""
+
+    key: str
+    label: str
+    known: str
+    order: str
+    document: str
+    number: int
+    start: int
+    context: Sequence[str]
+
+
+def order_of(document: str) -> str:
+    """What documents are sorted by: their ids, in which numbers count as such: "a:9" comes before "a:10"."""
+    return _NUMBER.sub(lambda x: f"{len(x[0]):04d}{x[0]}", document)
+
+
+def cluster(found: Iterable[Unlinked], similarity: float) -> Iterator[tuple[Unlinked, str]]:
+    """found: by key and label, of these those first that an earlier graph knows, and then by order and number. RETURNS:
+    each with the id of its node."""
+    block: _Block | None = None
+    for one in found:
+        if block is None or (block.key, block.label) != (one.key, one.label):
+            block = _Block(one.key, one.label, similarity * (LONGER if " " in one.key else 1.0))
+        yield one, block.place(one)
+
+
+class _Thing:
+    """What is known of a thing: the features of its mentions, those that were seen last, and their weight."""
+
+    def __init__(self) -> None:
+        self.features: OrderedDict[str, None] = OrderedDict()
+        self.weight = 0
+
+
+class _Block:
+    """The things of one name and label. Ids are in the order in which the things were last seen."""
+
+    def __init__(self, key: str, label: str, least: float) -> None:
+        self.key, self.label, self._least = key, label, least
+        self._things: OrderedDict[str, _Thing] = OrderedDict()
+        self._having: defaultdict[str, dict[str, None]] = defaultdict(dict)  # feature -> ids of things that have it
+
+    def place(self, one: Unlinked) -> str:
+        """The id of its thing, which learns its context."""
+        node = one.known or self._nearest(one.context) or nil_id(one.key, one.label, one.document, one.start)
+        if node not in self._things:
+            if len(self._things) >= MOST_THINGS:
+                self._forget(next(iter(self._things)))
+            self._things[node] = _Thing()
+        self._things.move_to_end(node)
+        self._learn(node, one.context)
+        return node
+
+    def _nearest(self, context: Sequence[str]) -> str:
+        """The thing that is most like a context, of equal ones the first; "" where none is like it."""
+        if not self._things:
+            return ""
+        if not context and " " in self.key:  # nothing speaks against the only one
+            return next(iter(self._things)) if len(self._things) == 1 else ""
+        own = sum(map(_weight, context)) or 1
+        shared: Counter[str] = Counter()
+        for feature in context:
+            for node in self._having.get(feature, ()):
+                shared[node] += _weight(feature)
+        best, most = "", self._least
+        for node, weight in sorted(shared.items()):
+            whole = min(self._things[node].weight, MOST_TIMES * own)
+            if (like := weight / sqrt(own * whole)) > most or (like == most and not best):
+                best, most = node, like
+        return best or ("" if self._least else min(self._things))
+
+    def _learn(self, node: str, context: Sequence[str]) -> None:
+        thing = self._things[node]
+        for feature in context:
+            if feature in thing.features:
+                thing.features.move_to_end(feature)
+                continue
+            thing.features[feature] = None
+            thing.weight += _weight(feature)
+            self._having[feature][node] = None
+        while len(thing.features) > MOST_FEATURES:
+            feature, _ = thing.features.popitem(last=False)
+            thing.weight -= _weight(feature)
+            self._drop(feature, node)
+
+    def _forget(self, node: str) -> None:
+        for feature in self._things.pop(node).features:
+            self._drop(feature, node)
+
+    def _drop(self, feature: str, node: str) -> None:
+        having = self._having[feature]
+        del having[node]
+        if not having:
+            del self._having[feature]
+
+
+def _weight(feature: str) -> int:
+    return NAME_WEIGHT if feature[0] in "@=" else 1

@@ -1,0 +1,58 @@
+"""A graph of facts in a folder: nodes, edges and mentions as JSON lines, beside them what other programs read.
+
+nodes.jsonl      a `GraphNode` a line, by id
+edges.jsonl      a `GraphEdge` a line, by head, label, property and tail
+mentions.jsonl   a `GraphMention` a line, by node, document and place
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..stores.folder import StoreFolder, StoreKind, is_count
+from .forms import FORMAT, VERSION, GraphEdge, GraphMention, GraphNode
+
+NODES, EDGES, MENTIONS = "nodes.jsonl", "edges.jsonl", "mentions.jsonl"
+LineT = TypeVar("LineT", GraphNode, GraphEdge, GraphMention)
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    counted = all(is_count(manifest[x]) for x in ("nodes", "edges", "mentions", "documents"))
+    return counted and manifest["lines"] == VERSION and {NODES, EDGES, MENTIONS} <= set(manifest["files"])
+
+
+FACTS = StoreKind(
+    what="graph of facts",
+    many="a graph of facts",
+    form=FORMAT,
+    build="Build one with `python -m spacy luke graph`.",
+    is_whole=_is_whole,
+)
+
+
+class FactGraph(StoreFolder):
+    """A graph that `build_facts` has made. What it gives is read from its files, a line at a time."""
+
+    kind = FACTS
+
+    def __repr__(self) -> str:
+        return f"FactGraph({str(self.path)!r}, {self.manifest['nodes']:,} nodes, {self.manifest['edges']:,} edges)"
+
+    def nodes(self) -> Iterator[GraphNode]:
+        """By id."""
+        return read_lines(self.path / NODES, GraphNode)
+
+    def edges(self) -> Iterator[GraphEdge]:
+        """By head, label, property and tail."""
+        return read_lines(self.path / EDGES, GraphEdge)
+
+    def mentions(self) -> Iterator[GraphMention]:
+        """By node, document and place."""
+        return read_lines(self.path / MENTIONS, GraphMention)
+
+
+def read_lines(path: Path, form: type[LineT]) -> Iterator[LineT]:
+    """What was written there, whose digest was compared."""
+    with path.open("rb") as file:
+        for line in file:
+            yield form.model_validate_json(line)
