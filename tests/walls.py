@@ -8,6 +8,7 @@ ROOT = Path(spacy_luke.__file__).parent
 # A part may import parts of lower rows; parts of one row never import each other.
 ROWS = [
     ["cli", "api"],
+    ["facts"],
     ["reports", "service", "streams"],
     ["pipelines", "quickstart"],
     ["pages"],

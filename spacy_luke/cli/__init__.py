@@ -33,6 +33,7 @@ COMMANDS = {
     "annotate": "Nothing was annotated.",
     "apply": "Not all was annotated.",
     "serve": "Nothing is served.",
+    "graph": "No graph was written.",
     "build-mentions": "Nothing was written.",
     "page-names": "Nothing was written.",
     "build-kb": "Nothing was written.",

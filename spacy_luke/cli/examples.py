@@ -18,6 +18,7 @@ EXAMPLES = {
     "annotate": "python -m spacy luke annotate training/my/model-best letter.txt --output letter.html",
     "apply": "python -m spacy luke apply training/my/model-best texts.jsonl found --workers 4",
     "serve": "python -m spacy luke serve training/my/model-best --port 8000",
+    "graph": "python -m spacy luke graph applied graph --format neo4j",
     "build-mentions": "python -m spacy luke build-mentions enwiki-pages-articles.xml.bz2 mentions/en",
     "page-names": "python -m spacy luke page-names corpus/en/text mentions/en names.json --squad train-v1.1.json",
     "build-kb": "python -m spacy luke build-kb kb entities.jsonl",

@@ -14,7 +14,7 @@ from typing import Any
 from ..stores.atomic import write_folder_atomically
 from ..stores.sorting import ROOM, SortedLines
 from .clusters import Unlinked, cluster, order_of
-from .documents import read_annotated
+from .documents import count_failed, read_annotated
 from .edges import EdgeRows
 from .forms import VERSION
 from .nodes import NodeRows, kind_of
@@ -44,12 +44,13 @@ def build_facts(
     """
     settings, output = settings or FactSettings(), Path(output)
     FACTS.check_replaceable(output)
-    counts: Counter[str] = Counter()
+    paths = [Path(x) for x in inputs]
+    counts = Counter({"documents that failed in `apply`": count_failed(paths)})
     with write_folder_atomically(output) as new:
         work = new.parent / "sorted"
         work.mkdir()
         documents = SortedLines(work / "documents", room=room)
-        for _, found in read_annotated([Path(x) for x in inputs], progress=progress):
+        for _, found in read_annotated(paths, progress=progress):
             documents.add(stage(found, settings).as_line())
         names = SortedLines(work / "names", room=room)
         earlier = _earlier_mentions(previous, SortedLines(work / "earlier", room=room))

@@ -56,9 +56,11 @@ def cluster(found: Iterable[Unlinked], similarity: float) -> Iterator[tuple[Unli
 
 
 class _Thing:
-    """What is known of a thing: the features of its mentions, those that were seen last, and their weight."""
+    """What is known of a thing: the features of its mentions, those that were seen last, and their weight. number: of
+    things that were found before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.features: OrderedDict[str, None] = OrderedDict()
         self.weight = 0
 
@@ -69,6 +71,7 @@ class _Block:
     def __init__(self, key: str, label: str, least: float) -> None:
         self.key, self.label, self._least = key, label, least
         self._things: OrderedDict[str, _Thing] = OrderedDict()
+        self._found = 0
         self._having: defaultdict[str, dict[str, None]] = defaultdict(dict)  # feature -> ids of things that have it
 
     def place(self, one: Unlinked) -> str:
@@ -77,7 +80,8 @@ class _Block:
         if node not in self._things:
             if len(self._things) >= MOST_THINGS:
                 self._forget(next(iter(self._things)))
-            self._things[node] = _Thing()
+            self._things[node] = _Thing(self._found)
+            self._found += 1
         self._things.move_to_end(node)
         self._learn(node, one.context)
         return node
@@ -94,11 +98,11 @@ class _Block:
             for node in self._having.get(feature, ()):
                 shared[node] += _weight(feature)
         best, most = "", self._least
-        for node, weight in sorted(shared.items()):
+        for node in sorted(shared, key=lambda x: self._things[x].number):
             whole = min(self._things[node].weight, MOST_TIMES * own)
-            if (like := weight / sqrt(own * whole)) > most or (like == most and not best):
+            if (like := shared[node] / sqrt(own * whole)) > most or (like == most and not best):
                 best, most = node, like
-        return best or ("" if self._least else min(self._things))
+        return best or ("" if self._least else next(iter(self._things)))
 
     def _learn(self, node: str, context: Sequence[str]) -> None:
         thing = self._things[node]

@@ -7,32 +7,55 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ..pages.schema import FORMAT, AnnotatedText
+from ..stores.folder import MANIFEST
 from ..stores.opening import open_source
+from ..streams.annotated import AnnotatedParts
+from ..streams.run_folder import PLAN
 
-ENDS = (".jsonl", ".jsonl.gz", ".jsonl.bz2")
+ENDS = (".jsonl", ".jsonl.gz", ".jsonl.bz2", ".json")
 SHOWN = 3  # errors of a line that are told
 
 
 def read_annotated(inputs: Sequence[Path], *, progress: bool = False) -> Iterator[tuple[str, AnnotatedText]]:
     """Where each document stands, for messages, and the document; its id is that of its text where it has none.
 
-    inputs: files, and folders with parts. ValueError for what is no such line, with its file and number.
+    inputs: files, and folders with parts. ValueError for what is no such line, with its file and number, and for a
+    folder of `apply` that is not finished or not whole.
     """
     for path in inputs:
-        for part in _parts_of(path):
-            yield from _read_lines(part, progress=progress)
+        if path.is_dir():
+            yield from _read_folder(path, progress=progress)
+        else:
+            yield from _read_lines(path, progress=progress)
 
 
-def _parts_of(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    parts = sorted(x for x in path.iterdir() if x.name.startswith("part-") and x.name.endswith(ENDS))
-    if not parts:
-        raise ValueError(
-            f"{path}: expected what `spacy luke apply` writes, files part-000000.jsonl and further ones, but there "
-            "are none. Give files by their names otherwise."
-        )
-    return parts
+def count_failed(inputs: Sequence[Path]) -> int:
+    """Documents that `apply` could not annotate: they are in no graph."""
+    applied = (AnnotatedParts.open(path) for path in inputs if _is_applied(path))
+    return sum(part["failed"] for run in applied for part in run.parts)
+
+
+def _is_applied(path: Path) -> bool:
+    return path.is_dir() and ((path / MANIFEST).exists() or (path / PLAN).exists())
+
+
+def _read_folder(path: Path, *, progress: bool) -> Iterator[tuple[str, AnnotatedText]]:
+    if not _is_applied(path):
+        parts = sorted(x for x in path.iterdir() if x.name.startswith("part-") and x.name.endswith(ENDS))
+        if not parts:
+            raise ValueError(
+                f"{path}: expected what `spacy luke apply` writes, files part-000000.jsonl and further ones, but there "
+                "are none. Give files by their names otherwise."
+            )
+    else:
+        run = AnnotatedParts.open(path, progress=progress)
+        if run.manifest["output"] != "jsonl":
+            for number, found in enumerate(run.texts(), 1):
+                yield _checked(f"{path}, document {number}", found)
+            return
+        parts = run.files()
+    for part in parts:
+        yield from _read_lines(part, progress=progress)
 
 
 def _read_lines(path: Path, *, progress: bool) -> Iterator[tuple[str, AnnotatedText]]:
@@ -45,8 +68,7 @@ def _read_lines(path: Path, *, progress: bool) -> Iterator[tuple[str, AnnotatedT
                 found = AnnotatedText.model_validate_json(line.removeprefix(b"\xef\xbb\xbf"))
             except ValidationError as error:
                 raise ValueError(f"{where}: {_told(error)}") from None
-            _check_places(where, found)
-            yield where, found if found.id is not None else found.model_copy(update={"id": _id_of(found.text)})
+            yield _checked(where, found)
 
 
 def _told(error: ValidationError) -> str:
@@ -55,8 +77,8 @@ def _told(error: ValidationError) -> str:
     return f"expected a document in the form {FORMAT}, but {what}. `spacy luke apply` and the service write such."
 
 
-def _check_places(where: str, found: AnnotatedText) -> None:
-    """ValueError where an entity is not at its place: then all that follows from places would be wrong."""
+def _checked(where: str, found: AnnotatedText) -> tuple[str, AnnotatedText]:
+    """With an id. ValueError where an entity is not at its place: all that follows from places would be wrong."""
     for x in found.entities:
         if found.text[x.start : x.end] != x.text:
             raise ValueError(
@@ -68,6 +90,7 @@ def _check_places(where: str, found: AnnotatedText) -> None:
         for end in (relation.head, relation.tail):
             if end.entity is not None and end.entity not in numbers:
                 raise ValueError(f"{where}: a relation {relation.label!r} names entity {end.entity}, which is none.")
+    return where, found if found.id is not None else found.model_copy(update={"id": _id_of(found.text)})
 
 
 def _id_of(text: str) -> str:

@@ -114,4 +114,5 @@ def _best(one: float | None, other: float | None) -> float | None:
 
 
 def _ordered(counts: Counter[str]) -> Iterable[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda x: (-x[1], x[0]))
+    """The most frequent first, of these the longest."""
+    return sorted(counts.items(), key=lambda x: (-x[1], -len(x[0]), x[0]))

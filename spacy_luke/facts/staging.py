@@ -44,8 +44,8 @@ class StagedRelation(NamedTuple):
 
 
 class StagedDocument(NamedTuple):
-    """digest: of the text. known: what the knowledge base says of linked nodes. counts: what was read, and what was left
-    out and why."""
+    """digest: of the text. known: what the knowledge base says of linked nodes. counts: what was read, and what was
+    left out."""
 
     order: str
     id: str
