@@ -4,7 +4,9 @@ import gzip
 
 import pytest
 
+from spacy_luke.facts.build import build_facts
 from spacy_luke.facts.documents import read_annotated
+from spacy_luke.streams.run_folder import KIND
 from tests.facts.annotated import document, write_lines
 
 LINE = document("a", ["x", ("Ada", "PER"), ("Bob", "PER")], [(0, "knows", 1, 0.5)]).model_dump_json()
@@ -24,6 +26,22 @@ def test_files_and_folders(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="expected what `spacy luke apply` writes"):
         read(tmp_path / "empty")
+
+
+def test_what_apply_wrote(tmp_path):
+    """A finished run, whose failed documents are counted; of one that is not finished nothing is taken."""
+    for name, text in {"part-000000.jsonl": LINE + "\n", "errors.jsonl": "{}\n{}\n", "plan.json": "{}"}.items():
+        (tmp_path / "run").mkdir(exist_ok=True)
+        (tmp_path / "run" / name).write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match="is no folder of annotated texts: there is no manifest"):
+        build_facts([tmp_path / "run"], tmp_path / "graph")
+    part = {"name": "part-000000", "documents": 1, "words": 3, "failed": 2, "unasked": 0}
+    KIND.write_manifest(tmp_path / "run", {"output": "jsonl", "parts": [part]})
+    graph = build_facts([tmp_path / "run"], tmp_path / "graph")
+    assert graph.info["counts"] == {"documents that failed in `apply`": 2, "entities": 2, "relations": 1}
+    (tmp_path / "run/part-000000.jsonl").write_text(LINE.replace("Bob", "Rob") + "\n")
+    with pytest.raises(ValueError, match="is damaged"):
+        build_facts([tmp_path / "run"], tmp_path / "graph")
 
 
 @pytest.mark.parametrize(
