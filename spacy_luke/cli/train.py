@@ -6,6 +6,7 @@ import typer
 from spacy.training.initialize import init_nlp
 from wasabi import msg
 
+from ..distributed.processes import join_processes
 from ..pipelines.gold import check_docs
 from ..training.loop import train
 from ..training.resume import check_output
@@ -20,18 +21,25 @@ def train_cli(
     config_path: Path = typer.Argument(..., exists=True, help="Training config"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last and resume"),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
-    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
 ) -> None:
-    """Train a pipeline; --resume goes on after a kill as if it had never happened. Overrides as in `spacy train`."""
+    """Train a pipeline; --resume goes on after a kill as if it had never happened. Overrides as in `spacy train`.
+
+    Several processes, each with a share of every batch: torchrun --nproc-per-node 8 -m spacy luke train ...
+    """
     config = read_config(config_path, ctx, code=code, interpolate=False)
     check_names(config)
-    check_output(output, resume=resume, overwrite=overwrite)
     for name, corpus in config.interpolate()["corpora"].items():
         if isinstance(corpus, dict) and corpus.get("@readers") in DOC_READERS and corpus.get("path"):
             check_docs(Path(corpus["path"]), f"corpora.{name}.path")
-    use_gpu(gpu_id)
-    nlp = init_nlp(config, use_gpu=gpu_id)
-    best = train(nlp, output, resume=resume, overwrite=overwrite)
-    msg.good(f"Saved the best pipeline to {best}")
+    with join_processes(gpu=gpu_id >= 0) as processes:
+        if processes.is_main:
+            check_output(output, resume=resume, overwrite=overwrite)
+        device = processes.gpu(gpu_id)
+        use_gpu(device)
+        nlp = init_nlp(config, use_gpu=device)
+        best = train(nlp, output, resume=resume, overwrite=overwrite, processes=processes)
+        if processes.is_main:
+            msg.good(f"Saved the best pipeline to {best}")

@@ -20,8 +20,9 @@ from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shim_of, shims_of
 from ..checkpoint.contents import Checkpoint
 from ..encoders.nodes import ENCODER
+from ..encoders.seen import record_windows
 from ..encoders.sharing import Share
-from .extents import forget_limits, record_windows
+from .extents import forget_limits
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
 PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
@@ -35,7 +36,7 @@ class LukeComponent(EncoderComponent):
 
     noun = "LUKE component"  # what messages call it
     model: Model[Any, Any]
-    _divisor = 0.0  # of the gradients since the last step
+    divisor = 0.0  # of the gradients since the last step
     _steps = 0  # that it has made since it was built or loaded
 
     def named_parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
@@ -156,7 +157,7 @@ class LukeComponent(EncoderComponent):
         for value in torch.stack(found).tolist() if found else ():  # a GPU is waited for once
             self._check_loss(value)
             losses[self.name] += value / (total or 1.0)
-        self._divisor += total
+        self.divisor += total
         if share is not None:
             share.losses += total
         if sgd:  # spaCy says False, too
@@ -172,7 +173,7 @@ class LukeComponent(EncoderComponent):
                 p.grad = None
             if self.encoder.sharing is not None:
                 self.encoder.sharing.shares.pop(self.name, None)
-            self._divisor = 0.0
+            self.divisor = 0.0
             raise
 
     def _teaching(self) -> AbstractContextManager[Share | None]:
@@ -189,8 +190,8 @@ class LukeComponent(EncoderComponent):
         if sharing is not None and sharing.learning:
             sharing.step(sgd)
         parameters = self.named_parameters()
-        divide_gradients(parameters, self._divisor)
-        self._divisor = 0.0
+        divide_gradients(parameters, self.divisor)
+        self.divisor = 0.0
         self._steps += 1
         if isinstance(sgd, AdamW):
             sgd.step(self.name, parameters)

@@ -25,11 +25,12 @@ from ..encoders.listeners import (
     wants_words,
 )
 from ..encoders.nodes import ENCODER, is_shared, share_encoder
+from ..encoders.seen import record_windows
 from ..encoders.sharing import SharedEncoder
 from ..encoders.word_pass import WordPass
 from .attached import check_encoder
 from .base import LukeComponent
-from .extents import WindowSettings, record_windows
+from .extents import WindowSettings
 from .factories import Setting, register
 from .known_entities import KnownFinder
 

@@ -6,20 +6,19 @@ components that share it read the same windows.
 """
 
 import warnings
-from collections.abc import Sequence
 
 from ..encoders.kind import EncoderShim
+from ..encoders.seen import STEP, seen_windows
 from ..model.luke import Encoder
 from .factories import Configured, Setting
 from .storage import StoredComponent
 
 LOWEST = 5  # pieces of a window
-STEP = 16  # pieces; lengths are counted in steps
 RARE = 0.05  # of the pieces seen: windows that fewer are in, these and all longer ones, have not been learned
 BEYOND = 1.25  # times what is known: whole sentences do not fill windows to the end
 OVERLAP = 32  # pieces; the same for all components, so that those that share an encoder share its windows
 LEAST = 64  # pieces of a window that is chosen by what training has shown
-SEEN, UNKNOWN = "seen_pieces", "seen_elsewhere"  # keys of the encoder's settings
+UNKNOWN = "seen_elsewhere"  # key of the encoder's settings
 DECLARED = "max_seq_length"  # of sentence-transformers; in a checkpoint's source
 
 
@@ -35,15 +34,6 @@ def made_for(encoder: EncoderShim[Encoder]) -> int:
     return min(widest, declared) if type(declared) is int and declared >= LOWEST else widest
 
 
-def record_windows(encoder: EncoderShim[Encoder], lengths: Sequence[int]) -> None:
-    """Count the windows of an update, by the pieces that are in windows of each length."""
-    seen: list[int] = encoder.settings.setdefault(SEEN, [])
-    for length in lengths:
-        step = (int(length) - 1) // STEP
-        seen.extend([0] * (step + 1 - len(seen)))
-        seen[step] += int(length)
-
-
 def forget_limits(encoder: EncoderShim[Encoder]) -> None:
     """The encoder comes fine-tuned: what it was shown is not known, and it is used as it was made."""
     encoder.settings[UNKNOWN] = True
@@ -52,7 +42,7 @@ def forget_limits(encoder: EncoderShim[Encoder]) -> None:
 def learned_window(encoder: EncoderShim[Encoder]) -> int | None:
     """The longest windows that training has shown often enough: at least a share RARE of all pieces were in windows as
     long or longer, in steps of STEP. None where the encoder was not trained here, or before."""
-    seen = encoder.settings.get(SEEN)
+    seen = seen_windows(encoder)
     if not seen or encoder.settings.get(UNKNOWN):
         return None
     held = 0

@@ -1,4 +1,5 @@
-"""The states of all random numbers, as values that `torch.save` writes and `weights_only` reads: for exact resuming."""
+"""The states of all random numbers that a process draws, of a GPU those of its own, as values that `torch.save` writes
+and `weights_only` reads: for exact resuming."""
 
 import random
 from typing import Any
@@ -19,7 +20,7 @@ def random_states() -> dict[str, Any]:
             generator["gauss"],
         ],
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "cuda": [torch.cuda.get_rng_state()] if torch.cuda.is_available() else [],
     }
 
 
@@ -29,5 +30,7 @@ def restore_random(states: dict[str, Any]) -> None:
     name, keys, *rest = states["numpy"]
     numpy.random.set_state((name, numpy.array(keys, dtype=numpy.uint32), *rest))
     torch.set_rng_state(states["torch"])
-    if states["cuda"]:
+    if len(states["cuda"]) == 1:
+        torch.cuda.set_rng_state(states["cuda"][0])
+    elif states["cuda"]:  # of versions that kept those of all GPUs
         torch.cuda.set_rng_state_all(states["cuda"])

@@ -26,12 +26,12 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from ..bridge.identity import Identity
+from ..distributed.processes import Processes
 from ..model.precision import PRECISIONS, choose_precision, passes_in
 from ..model.transfer import to_device
 from ..stores.atomic import mend
 from .measures import Measures, Totals, add_measured, averages, total_counts
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_stepper
-from .processes import Processes
 from .saving import RESUME, load_state, save_state
 from .stream import Position, Stream, TrainingBatch
 

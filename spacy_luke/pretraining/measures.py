@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..distributed.processes import Processes
 from ..model.transfer import to_device, to_host
-from .processes import Processes
 from .stream import TrainingBatch
 
 Measures = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged

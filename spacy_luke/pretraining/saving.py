@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from ..bridge.identity import Identity, check_same
 from ..checkpoint.files import read_tensors
+from ..distributed.processes import Processes
 from ..model.randomness import random_states, restore_random
 from ..stores.atomic import write_folder_atomically
-from .processes import Processes
 
 RESUME = "resume"
 VERSION = 3

@@ -5,9 +5,10 @@ model-last. Besides, it keeps OUTPUT/resume: the pipeline, the optimizer's momen
 states, replaced as one folder. The order of the data is a function of the seed and the epoch alone.
 """
 
+import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -15,17 +16,20 @@ from typing import IO, Any, NamedTuple
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.training import Example
-from spacy.training.loop import create_before_to_disk_callback, create_evaluation_callback, subdivide_batch, update_meta
-from spacy.ty import TrainableComponent
+from spacy.training.loop import create_before_to_disk_callback, update_meta
 from spacy.util import registry, resolve_dot_names
 from thinc.api import fix_random_seed
 from wasabi.printer import Printer
 
 from ..bridge.identity import Identity
 from ..bridge.optimizer import AdamW
+from ..distributed.processes import Processes
 from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
+from .console import Log
+from .evaluation import make_evaluation
 from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_state
+from .shares import SeenWindows, check_components, copy_weights, update
 from .steps import TrainingPlan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
 
@@ -42,6 +46,7 @@ class _Job(NamedTuple):
     train_corpus: Callable[[Language], Any]
     dev_corpus: Callable[[Language], Any]
     write: Callable[[str], None]
+    processes: Processes
 
 
 def train(
@@ -52,27 +57,31 @@ def train(
     overwrite: bool = False,
     stdout: IO[str] = sys.stdout,
     stderr: IO[str] = sys.stderr,
+    processes: Processes = Processes(),
 ) -> Path:
     """Train an initialised pipeline by its config's [training] block.
 
     output: folder that gets model-best, model-last and resume. resume: go on from OUTPUT/resume, which must come from
-    the same config and data. overwrite: replace an earlier run there, which is an error otherwise.
+    the same config and data. overwrite: replace an earlier run there, which is an error otherwise. processes: that
+    train together, see `join_processes`; all must have initialised the same pipeline.
     RETURNS: the folder of the best pipeline.
     """
-    _clean(output)
-    check_output(output, resume=resume, overwrite=overwrite)
-    job = _prepare(nlp, stdout)
+    if processes.is_main:
+        _clean(output)
+        check_output(output, resume=resume, overwrite=overwrite)
+    processes.wait()
+    job = _prepare(nlp, stdout, processes)
     state: dict[str, Any] = {"step": -1, "results": [], "losses": {}, "words": 0}
     if resume:
         state = _load(job, output / RESUME)
     T = job.T
+    seen = SeenWindows(nlp, processes)
     before_to_disk = create_before_to_disk_callback(T["before_to_disk"])
-    evaluate = create_evaluation_callback(nlp, job.dev_corpus, T["score_weights"])
+    evaluate = make_evaluation(nlp, job.dev_corpus, T["score_weights"], processes)
     dropouts: Iterator[float] = repeat(T["dropout"]) if isinstance(T["dropout"], float) else T["dropout"]
     for _ in range(state["step"] + 1):  # a schedule is brought to where it was
         next(dropouts)
-    with nlp.select_pipes(disable=T["frozen_components"]):
-        log, finish_log = T["logger"](nlp, stdout, stderr)
+    log, finish_log = _open_log(job, stdout, stderr)
     last_step, timed = state["step"], None
     is_over = resume and _is_over(state["results"], last_step, T["patience"], T["max_steps"])
     try:
@@ -80,26 +89,28 @@ def train(
             if is_over:
                 break
             if step == last_step:  # not before, since an augmenter may draw while the corpus is read
-                restore_random(state["random"])
+                _restore(state["random"], job, step)
             if step <= last_step:
                 continue
             if T["before_update"]:
                 T["before_update"](nlp, {"step": step, "epoch": epoch})
-            _update(nlp, batch, job.optimizer, T, drop=next(dropouts), losses=state["losses"])
+            update(nlp, batch, job.optimizer, T, drop=next(dropouts), losses=state["losses"], processes=processes)
             state["words"] += sum(len(example) for example in batch)
             state["step"] = step
             is_evaluated = step % T["eval_frequency"] == 0 or step + 1 == job.plan.steps
+            if is_evaluated:
+                seen.join()
             info = _info(state, epoch, evaluate() if is_evaluated else (None, None))
             if is_evaluated:
                 state["results"].append((info["score"], step))
                 update_meta(T, nlp, info)
-                _save(before_to_disk(nlp), output / "model-last")
-                if info["score"] == max(state["results"])[0]:
-                    _save(before_to_disk(nlp), output / "model-best")
+                is_best = info["score"] == max(state["results"])[0]
+                for name in ("model-last", "model-best")[: (1 + is_best) * processes.is_main]:
+                    _save(before_to_disk(nlp), output / name)
             log(info if is_evaluated else None)
             if is_evaluated:
                 state["losses"] = {}
-                save_state(nlp, job.optimizer, state, output / RESUME, job.identity)
+                save_state(nlp, job.optimizer, state, output / RESUME, job.identity, processes)
                 if (
                     timed is None
                 ):  # with the first evaluation, of one step, time would be counted that others do not take
@@ -109,11 +120,14 @@ def train(
                 break
     finally:
         finish_log()
-    _save(before_to_disk(nlp), output / "model-last")
+    seen.join()
+    if processes.is_main:
+        _save(before_to_disk(nlp), output / "model-last")
+    processes.wait()
     return output / "model-best"
 
 
-def _prepare(nlp: Language, stdout: IO[str]) -> _Job:
+def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
     """Read the data, count the steps, say what will be done, and make what the config names."""
     config = nlp.config.interpolate()
     seed = config["training"]["seed"] or 0
@@ -134,14 +148,32 @@ def _prepare(nlp: Language, stdout: IO[str]) -> _Job:
             f"the config has {type(optimizer).__name__}. Use `spacy train` for other optimizers."
         )
 
+    check_components(nlp, T["frozen_components"], processes)
+
     def write(text: str) -> None:
-        print(text, file=stdout, flush=True)
+        if processes.is_main:
+            print(text, file=stdout, flush=True)
 
     printer = Printer(no_print=True)
     write(printer.info(describe(config, plan, len(examples or []))))
     for fault in faults_of_schedule(config, plan):
         write(printer.warn(fault))
-    return _Job(nlp, T, seed, identity_of(config), plan, optimizer, examples, train_corpus, dev_corpus, write)
+    if processes.size > 1:
+        write(printer.info(f"{processes.size} processes learn from a share of each batch"))
+        copy_weights(nlp, processes)
+        _seed(seed, processes)
+    return _Job(
+        nlp, T, seed, identity_of(config), plan, optimizer, examples, train_corpus, dev_corpus, write, processes
+    )
+
+
+def _open_log(job: _Job, stdout: IO[str], stderr: IO[str]) -> tuple[Log, Callable[[], None]]:
+    """The config's logger; of several processes the main one's alone says anything."""
+    if not job.processes.is_main:
+        return lambda info: None, lambda: None
+    with job.nlp.select_pipes(disable=job.T["frozen_components"]):
+        opened: tuple[Log, Callable[[], None]] = job.T["logger"](job.nlp, stdout, stderr)
+    return opened
 
 
 def _info(state: dict[str, Any], epoch: int, scores: tuple[float | None, dict[str, Any] | None]) -> dict[str, Any]:
@@ -156,24 +188,6 @@ def _info(state: dict[str, Any], epoch: int, scores: tuple[float | None, dict[st
         "seconds": 0,
         "words": state["words"],
     }
-
-
-def _update(
-    nlp: Language, batch: list[Any], optimizer: AdamW, T: dict[str, Any], *, drop: float, losses: dict[str, float]
-) -> None:
-    for part in subdivide_batch(batch, T["accumulate_gradient"]):
-        nlp.update(
-            part,
-            drop=drop,
-            losses=losses,
-            sgd=False,  # type: ignore[arg-type]  # no step yet, as in spaCy's own loop, whose stub lacks bool
-            exclude=T["frozen_components"],
-            annotates=T["annotating_components"],
-        )
-    for name, proc in nlp.pipeline:
-        if name not in T["frozen_components"] and isinstance(proc, TrainableComponent) and proc.is_trainable:
-            proc.finish_update(optimizer)
-    optimizer.step_schedules()
 
 
 def _batches(job: _Job) -> Iterator[tuple[int, list[Example]]]:
@@ -201,6 +215,21 @@ def _clean(output: Path) -> None:
 def _save(nlp: Language, folder: Path) -> None:
     with write_folder_atomically(folder) as temporary:
         nlp.to_disk(temporary)
+
+
+def _seed(seed: int, processes: Processes) -> None:
+    """Each process draws other numbers, for dropout; those of Python, which augmenters draw, are the same in all."""
+    state = random.getstate()
+    fix_random_seed(seed + processes.rank)
+    random.setstate(state)
+
+
+def _restore(states: Sequence[dict[str, Any]], job: _Job, step: int) -> None:
+    """The random states of a saved run, which had a process for each."""
+    if job.processes.rank < len(states):
+        restore_random(states[job.processes.rank])
+    else:  # one more than there were, with numbers of its own
+        _seed(job.seed + step + 1, job.processes)
 
 
 def _load(job: _Job, folder: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from spacy.language import Language
 
 from ..bridge.identity import Identity, check_same, identify, with_contents
 from ..bridge.optimizer import AdamW
+from ..distributed.processes import Processes
 from ..model.randomness import random_states
 from ..stores.atomic import write_folder_atomically
 
@@ -44,18 +45,21 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
         )
 
 
-def save_state(nlp: Language, optimizer: AdamW, state: dict[str, Any], folder: Path, identity: Identity) -> None:
-    with write_folder_atomically(folder) as temporary:
-        nlp.to_disk(temporary / "pipeline")
-        saved = {**state, "version": VERSION, "identity": identity.to_json()}
-        torch.save(
-            {**saved, "optimizer": optimizer.state_dict(), "random": random_states()},
-            temporary / STATE,
-        )
+def save_state(
+    nlp: Language, optimizer: AdamW, state: dict[str, Any], folder: Path, identity: Identity, processes: Processes
+) -> None:
+    """The main process writes, with the random states of all."""
+    saved = {**state, "version": VERSION, "identity": identity.to_json(), "random": processes.gather(random_states())}
+    if processes.is_main:
+        with write_folder_atomically(folder) as temporary:
+            nlp.to_disk(temporary / "pipeline")
+            torch.save({**saved, "optimizer": optimizer.state_dict()}, temporary / STATE)
+    processes.wait()
 
 
 def read_state(folder: Path, identity: Identity) -> dict[str, Any]:
-    """The state of a run that is the same. RETURNS: it, with "changed", what differs without consequence."""
+    """The state of a run that is the same. RETURNS: it, with "changed", what differs without consequence, and "random",
+    the states of all its processes."""
     if not (folder / STATE).is_file():
         raise ValueError(
             f"There is nothing to resume in {folder}: expected {STATE}, which is written at each evaluation. "
@@ -66,4 +70,6 @@ def read_state(folder: Path, identity: Identity) -> dict[str, Any]:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
     changed = check_same(state.pop("identity"), identity, folder=folder)
     state["results"] = [tuple(result) for result in state["results"]]
+    if isinstance(state["random"], dict):  # of versions that knew one process
+        state["random"] = [state["random"]]
     return {**state, "changed": changed}

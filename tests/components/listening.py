@@ -71,6 +71,7 @@ def make_examples(nlp):
         tags = ["." if x.is_punct else "NAME" if name else "WORD" for x, name in zip(doc, first)]
         gold = {
             "tags": tags,
+            "lemmas": [token.lower_ for token in doc],
             "morphs": ["Case=Up" if name else "" for name in first],
             "pos": ["PROPN" if name else "X" for name in first],
             "heads": [max(k - 1, 0) for k in range(len(doc))],

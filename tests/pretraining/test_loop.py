@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from spacy_luke.bridge.identity import Identity
+from spacy_luke.distributed.processes import Processes
 from spacy_luke.pretraining.loop import LoopSettings, pretrain
 from spacy_luke.pretraining.optimizer import OptimizerSettings
-from spacy_luke.pretraining.processes import Processes
 from spacy_luke.pretraining.stream import Position
 
 SETTINGS = LoopSettings(max_steps=12, log_every=5, save_every=4)

@@ -18,6 +18,7 @@ from ...checkpoint.export import write_huggingface
 from ...checkpoint.files import read_tensors
 from ...checkpoint.text_encoder import TextEncoder
 from ...corpus.shards import Shards, tokenizer_fingerprint
+from ...distributed.processes import Processes, join_processes
 from ...entity_vocab import EntityVocab
 from ...stores.atomic import mend
 from ...text.tokenizer import PieceTokenizer
@@ -26,7 +27,6 @@ from ...vectors.store import EntityVectors
 from ..logger import LOSSES, open_logger
 from ..loop import pretrain
 from ..measures import average
-from ..processes import Processes, join_processes
 from ..registry import make_parts
 from ..saving import RESUME, has_state, load_tensors, saved_steps
 from .negatives import EntitySampler, SamplingSettings

@@ -18,8 +18,8 @@ import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import set_candidates_given, set_relations
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.text_encoder import TextEncoder
+from spacy_luke.distributed.processes import Processes
 from spacy_luke.pretraining.luke.job import pretrain_luke
-from spacy_luke.pretraining.processes import Processes
 from spacy_luke.readers.given import copy_given
 from spacy_luke.vectors.store import EntityVectors
 from tests.pretraining.luke.small_runs import (

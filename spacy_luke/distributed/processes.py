@@ -1,16 +1,18 @@
-"""The processes of one pretraining, as `torchrun` starts them: which this one is, and what they tell one another.
+"""The processes of one training or pretraining, as `torchrun` starts them: which this one is, and what they tell one
+another.
 
-A model is copied to every process (DistributedDataParallel) or divided among them (`fully_shard`, FSDP2). The gradients
-of all are averaged; since a step's loss is divided by what all processes together are asked, each multiplies its part
-by their number.
+Of a pretraining the model is copied to every process (DistributedDataParallel) or divided among them (`fully_shard`,
+FSDP2). The gradients of all are averaged; since a step's loss is divided by what all processes together are asked, each
+multiplies its part by their number. Of a training of components gradients are sums (`sum_tensors`).
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -18,7 +20,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 PARALLEL = ("ddp", "fsdp")
+PATIENCE = timedelta(hours=6)  # that a process waits for the others, such as while the main one writes or evaluates
+BUCKET = 1 << 24  # numbers that go over at once
 KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,14 @@ class Processes:
     def is_sharded(self) -> bool:
         return self.size > 1 and self.parallel == "fsdp"
 
+    def gpu(self, gpu_id: int) -> int:
+        """The GPU of this process, of many processes its own; -1: none."""
+        return gpu_id if gpu_id < 0 or self.size == 1 else torch.cuda.current_device()
+
     def place(self, model: nn.Module, *, gpu_id: int) -> None:
         """Move the model to a GPU, of many processes to this one's own; -1: it stays on the CPU."""
         if gpu_id >= 0:
-            model.cuda(gpu_id if self.size == 1 else torch.cuda.current_device())
+            model.cuda(self.gpu(gpu_id))
 
     def seed(self, seed: int) -> None:
         """Of many processes each draws other numbers, for dropout."""
@@ -91,6 +100,41 @@ class Processes:
         dist.all_gather_object(values, value)
         return values
 
+    def sum_tensors(self, tensors: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
+        """The sums over all processes, each time in the order given; None where no process has any.
+
+        like: a tensor of the same shape, type and device for each; the same in all processes.
+        """
+        if self.size == 1:
+            return list(tensors)
+        there = torch.tensor([x is not None for x in tensors], dtype=torch.uint8, device=_device())
+        if len(there):
+            dist.all_reduce(there, op=dist.ReduceOp.MAX)
+        found: list[Tensor | None] = [None] * len(tensors)
+        wanted = [i for i, any_has in enumerate(there.tolist()) if any_has]
+        for places in _buckets(wanted, like):
+            parts = [x if x is not None else torch.zeros_like(like[i]) for i in places for x in [tensors[i]]]
+            flat = torch.cat([x.reshape(-1) for x in parts])
+            dist.all_reduce(flat)
+            for i, part in zip(places, flat.split([x.numel() for x in parts]), strict=True):
+                found[i] = part.view(like[i].shape)
+        return found
+
+    def first(self, value: ValueT) -> ValueT:
+        """The main process's value, in all."""
+        if self.size == 1:
+            return value
+        values = [value if self.is_main else None]
+        dist.broadcast_object_list(values, src=0)
+        return cast(ValueT, values[0])
+
+    def copy_first(self, tensors: Sequence[Tensor]) -> None:
+        """Give all processes the main one's values, in place."""
+        if self.size > 1:
+            with torch.no_grad():
+                for x in tensors:
+                    dist.broadcast(x, src=0)
+
     def tensors(self, model: nn.Module) -> dict[str, Tensor]:
         """The model's whole state on the CPU; of a divided one in the main process only, but all must call it."""
         if not self.is_sharded:
@@ -130,6 +174,22 @@ class Processes:
             dist.barrier()
 
 
+def _buckets(places: Sequence[int], like: Sequence[Tensor]) -> Iterator[list[int]]:
+    """Places of one type of numbers and one device, up to BUCKET numbers."""
+    held: list[int] = []
+    for i in places:
+        x = like[i]
+        if held and (
+            (x.dtype, x.device) != (like[held[0]].dtype, like[held[0]].device)
+            or sum(like[k].numel() for k in held) + x.numel() > BUCKET
+        ):
+            yield held
+            held = []
+        held.append(i)
+    if held:
+        yield held
+
+
 def _states() -> tuple[ModuleType, Any]:
     """What reads and writes the whole state of a divided model, and its options. It is imported here since that takes
     longer than all of this package, and every command of spaCy's imports the package's."""
@@ -150,7 +210,7 @@ def join_processes(parallel: str = "ddp", *, gpu: bool = False) -> Iterator[Proc
         return
     if gpu:
         torch.cuda.set_device(_from_environment("LOCAL_RANK") or 0)
-    dist.init_process_group("nccl" if gpu else "gloo")
+    dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
     try:
         yield Processes(rank, size, parallel)
     finally:
