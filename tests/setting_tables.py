@@ -46,6 +46,7 @@ GROUPS = {
     "thinc_optimizers": ("Optimizers", "optimizers"),
     "thinc_schedules": ("Schedules", "schedules"),
     "spacy_callbacks": ("Callbacks", "callbacks"),
+    "spacy_batchers": ("Batchers", "batchers"),
     "spacy_loggers": ("Loggers", "loggers"),
 }
 NO_SETTINGS = {"nlp", "name", "get_examples", "counted"}  # given by spaCy, or filled in by training

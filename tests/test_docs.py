@@ -30,7 +30,7 @@ TEXTS = {name: path.read_text(encoding="utf8") for name, path in PAGES.items()}
 BLOCKS = {name: re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL) for name, text in TEXTS.items()}
 SHELL = sorted(
     {
-        line.split("  #")[0].strip()
+        re.sub(r"^torchrun .*?-m spacy", "python -m spacy", line.split("  #")[0].strip())
         for blocks in BLOCKS.values()
         for kind, block in blocks
         if kind == "bash"

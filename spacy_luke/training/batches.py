@@ -12,9 +12,9 @@ Batcher = Callable[[Iterable[Example]], Iterator[list[Example]]]
 
 
 class WordBatch(list[Example]):
-    """A batch that is learned from in parts of at most part_words words."""
+    """A batch that is learned from in parts of at most part_words words, None: as a whole."""
 
-    part_words: int
+    part_words: int | None
 
 
 @registry.batchers("spacy-luke.batch_by_words.v1")
@@ -33,7 +33,7 @@ def make_batcher(words: int, part_words: int | None = None, tolerance: float = 0
     def batch(examples: Iterable[Example]) -> Iterator[list[Example]]:
         for found in minibatch_by_words(examples, words, tolerance=tolerance):
             made = WordBatch(found)
-            made.part_words = part_words or words
+            made.part_words = part_words
             yield made
 
     return batch
@@ -49,7 +49,7 @@ def divide_batch(share: Sequence[Example], batch: Any, accumulate: int) -> Itera
     words = 0
     for example in sorted(share, key=lambda example: len(example.predicted)):
         size = len(example.predicted)
-        if part and words + size > batch.part_words:
+        if part and batch.part_words is not None and words + size > batch.part_words:
             yield part
             part, words = [], 0
         part.append(example)

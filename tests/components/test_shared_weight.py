@@ -36,9 +36,7 @@ def gradients(nlp, examples, names):
     for name in names:
         proc = nlp.get_pipe(name)
         proc.update(examples)
-        found[name] = {
-            key: (p.grad / proc._divisor).numpy() for key, p in proc.named_parameters() if p.grad is not None
-        }
+        found[name] = {key: (p.grad / proc.divisor).numpy() for key, p in proc.named_parameters() if p.grad is not None}
     found["encoder"] = encoder_gradients(nlp.get_pipe("luke_encoder"))
     return found
 
@@ -48,13 +46,13 @@ def encoder_gradients(component):
     if component.shared or component.name == "luke_encoder":
         component.encoder.sharing.gather()
     parameters = component.encoder.named_parameters()
-    divisor = 1.0 if component.shared or component.name == "luke_encoder" else component._divisor
+    divisor = 1.0 if component.shared or component.name == "luke_encoder" else component.divisor
     return {key: (p.grad / divisor).numpy() for key, p in parameters if p.grad is not None}
 
 
 def head_gradients(component):
     head = component.model.shims[0]
-    return {key: (p.grad / component._divisor).numpy() for key, p in head.named_parameters() if p.grad is not None}
+    return {key: (p.grad / component.divisor).numpy() for key, p in head.named_parameters() if p.grad is not None}
 
 
 def assert_close(found, expected):

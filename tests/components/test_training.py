@@ -118,9 +118,9 @@ def test_resume_after_an_exception(config_path, uninterrupted, tmp_path, monkeyp
             raise RuntimeError("stop")
         return update(*args, **kwargs)
 
-    update = loop._update
+    update = loop.update
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "_update", fail)
+        patch.setattr(loop, "update", fail)
         with pytest.raises(RuntimeError, match="stop"):
             quiet(start(config_path), tmp_path)
     torch.rand(7)
@@ -165,7 +165,7 @@ KILL = """
             file.write(safetensors.torch.save(tensors, metadata)[:5000])
 
     if {saves} is None:
-        loop._update = killed_at({updates}, loop._update)
+        loop.update = killed_at({updates}, loop.update)
     else:
         storage.save_file = killed_at({saves}, storage.save_file, before=half)
 """
