@@ -98,7 +98,17 @@ def test_paths_exist(name):
     "name", sorted({x for text in TEXTS.values() for x in re.findall(r"spacy-luke\.\w+\.v\d", text)})
 )
 def test_registered_names_exist(name):
-    kinds = ("architectures", "misc", "readers", "scorers", "optimizers", "schedules", "callbacks", "loggers")
+    kinds = (
+        "architectures",
+        "misc",
+        "readers",
+        "scorers",
+        "optimizers",
+        "schedules",
+        "callbacks",
+        "batchers",
+        "loggers",
+    )
     assert any(registry.has(kind, name) for kind in kinds)
 
 
