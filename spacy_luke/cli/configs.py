@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import spacy
 import typer
 from pydantic import BaseModel
 from spacy.cli._util import import_code, parse_config_overrides
+from spacy.language import Language
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.util import load_config
 from thinc.api import Config
@@ -28,13 +30,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 
 def read_config(path: Path, ctx: typer.Context, *, code: Path | None, interpolate: bool = True) -> Config:
     """A config with overrides as in `spacy train`. code: a Python file with registered functions."""
-    try:
-        overrides = parse_config_overrides(ctx.args)
-    except Exception as error:  # an option that is none, nor the override of a setting: those have a dot
-        if name := getattr(error, "option_name", None):
-            options = [option for parameter in ctx.command.params for option in parameter.opts]
-            error.possibilities = difflib.get_close_matches(name, options)  # type: ignore[attr-defined]
-        raise
+    overrides = read_overrides(ctx)
     if code is not None:
         import_code(code)
     _check_size(path)
@@ -47,6 +43,31 @@ def read_config(path: Path, ctx: typer.Context, *, code: Path | None, interpolat
             raise ValueError(f"--{name}: there is no such setting in [{section}]{nearest(setting, known[section])}")
     _check_references(load_config(path, overrides=overrides, interpolate=False))
     return load_config(path, overrides=overrides, interpolate=interpolate)
+
+
+def read_overrides(ctx: typer.Context) -> dict[str, Any]:
+    """Settings that the command line overrides, by their names with dots."""
+    try:
+        return parse_config_overrides(ctx.args)
+    except Exception as error:  # an option that is none, nor the override of a setting: those have a dot
+        if name := getattr(error, "option_name", None):
+            options = [option for parameter in ctx.command.params for option in parameter.opts]
+            error.possibilities = difflib.get_close_matches(name, options)  # type: ignore[attr-defined]
+        raise
+
+
+def load_pipeline(path: str, overrides: dict[str, Any]) -> Language:
+    """A pipeline with other settings of its components than those that it was saved with."""
+    nlp = spacy.load(path)
+    for name in overrides:
+        component, setting = ([*name.split(".")[1:3], "", ""])[:2]
+        if not name.startswith("components.") or component not in nlp.pipe_names:
+            raise ValueError(f"--{name}: expected components.NAME.SETTING with one of {nlp.pipe_names} as NAME.")
+        if setting not in nlp.config["components"][component]:
+            raise ValueError(
+                f"--{name}: there is no such setting{nearest(setting, nlp.config['components'][component])}"
+            )
+    return spacy.load(path, config=overrides) if overrides else nlp
 
 
 def _check_size(path: Path) -> None:

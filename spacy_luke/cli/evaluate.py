@@ -16,12 +16,14 @@ from ..reports.page import draw_page, pictures_of
 from ..reports.pictures import save_pictures
 from ..reports.report import make_report
 from ..stores.atomic import write_atomically
+from .configs import load_pipeline, read_overrides
 from .errors import use_gpu
 from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES, read_entity_scope
 from .terminal import show_heading, show_table
 
 
 def evaluate_cli(
+    ctx: typer.Context,
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
     data: Path = typer.Argument(..., exists=True, help="Gold documents: a .spacy file or a folder of them"),
     gold_sentences: bool = GOLD_SENTENCES,
@@ -51,14 +53,22 @@ def evaluate_cli(
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Score every LUKE component on gold documents, as its task's official script counts. Questions are always given;
-    everything else is found by the pipeline itself, unless an option gives it."""
+    everything else is found by the pipeline itself, unless an option gives it. Settings of components may be others
+    than those that were saved: --components.luke_linker.split per_mention."""
     asked = {"--against": against, "--log": log, "--pictures": pictures}
     if useless := [name for name, value in asked.items() if value is not None and html is None]:
         raise ValueError(f"{useless[0]} is of the report: give --html REPORT.html too.")
     use_gpu(gpu_id)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
     scope = read_entity_scope(labels, annotates)
-    found = evaluate(spacy.load(pipeline), data, given=given, component=component, entities=scope, progress=True)
+    found = evaluate(
+        load_pipeline(pipeline, read_overrides(ctx)),
+        data,
+        given=given,
+        component=component,
+        entities=scope,
+        progress=True,
+    )
     show_heading(f"{data}: {found.documents:,} documents, {found.words:,} words")
     for one in found.components:
         if not one.table.totals:

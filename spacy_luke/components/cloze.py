@@ -44,6 +44,9 @@ class LukeCloze(LukeComponent):
         "candidate in several the best score counts",
         least=1,
     )
+    max_query_pieces: Setting[int | None] = Setting(
+        None, "pieces of a query that are read, 90 in the original code; `null`: all, up to half a window", least=1
+    )
     batch_size: Setting[int] = Setting(
         4096, "pieces and entity tokens encoded at once; memory, not results, depends on it", least=1
     )
@@ -69,6 +72,7 @@ class LukeCloze(LukeComponent):
             self.stride,
             self.special_row("[MASK]"),
             *ids,
+            most_query=self.max_query_pieces,
         )
 
     def candidates_of(self, doc: Doc, query: Query) -> list[Place]:

@@ -15,7 +15,7 @@ from thinc.types import Ragged
 from torch import Tensor
 
 from ..architectures.span_classifier import SpanScores, create_span_head
-from ..batch.allowed import AllowedClasses
+from ..batch.allowed import ANY, AllowedClasses
 from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
@@ -144,6 +144,8 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
                 pieces = self.tokenizer.window(document.pieces.ids_N[windows.start_B[window] : windows.end_B[window]])
                 for run in split_spans(a, b, most=attrs["spans_per_pass"]):
                     part = None if classes is None else classes[run.start : run.stop]
+                    if part is not None and taught is None and (part == ANY).all():
+                        continue  # of what is not annotated nothing is learned
                     said = None if taught is None else taught[run.start : run.stop]
                     budget = int(budget_B[window])
                     yield SpanItem(owner, pieces, spans, run.start, run.stop, budget, part, allowed, said)

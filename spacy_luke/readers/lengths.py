@@ -36,6 +36,39 @@ def make_mixed_lengths(
     return MixedLengths(sentences=sentences, joined=joined, max_words=max_words, without=without, seed=seed)
 
 
+@registry.misc("spacy-luke.one_sentence.v1")
+def make_one_sentence(max_words: int = 510) -> Lengths:
+    """A Doc for each sentence of the gold documents: the sentence with the words around it, whose entities are not
+    annotated. So a batch has sentences of different documents, each in its context, as in the original code of LUKE
+    (examples/legacy/ner).
+
+    max_words: most words before the sentence, and after it; a window of 512 pieces holds no more than 510.
+    """
+    if max_words < 0:
+        raise ValueError(f"max_words must be at least 0, but it is {max_words}.")
+
+    def each_sentence(docs: Iterable[Doc]) -> Iterator[Doc]:
+        for doc in docs:
+            starts = _starts(doc)
+            for start, end in zip(starts, [*starts[1:], len(doc)]):
+                yield _one_sentence(doc, start, end, max_words)
+
+    return each_sentence
+
+
+def _one_sentence(doc: Doc, start: int, end: int, most: int) -> Doc:
+    """Words [start, end) with their entities, and others around them without."""
+    first = max(0, start - most)
+    head = doc._get_array_attrs()
+    around = doc[first : min(len(doc), end + most)]
+    own = around.as_doc(array_head=head)  # type: ignore[call-arg]  # missing in spaCy's stubs
+    own.has_unknown_spaces = doc.has_unknown_spaces
+    kept = [x for x in own.ents if start <= x.start + first and x.end + first <= end]
+    outside = [own[i : i + 1] for i in range(len(own)) if not start <= i + first < end]
+    own.set_ents(kept, missing=outside)
+    return own
+
+
 class MixedLengths:
     """Gold documents, each once, in other lengths: what a model is trained on decides in what lengths of text it finds
     all that there is.

@@ -51,6 +51,19 @@ def test_own_links_are_right(tmp_path):
         assert re.search(row, text), text
     scores = srsly.read_json(tmp_path / "metrics.json")
     assert scores["links_accuracy"] == scores["links_mentions_f"] == 1.0
+    sure = CliRunner().invoke(
+        spacy_app, [*map(str, arguments), "--gold-links", "--components.luke_linker.threshold", "1"]
+    )
+    assert sure.exit_code == 0, sure.output
+    assert srsly.read_json(tmp_path / "metrics.json")["links_accuracy"] == 0.0  # everything is NIL
+    for wrong, message in (
+        ("--components.luke_linker.splits", "there is no such setting. Is split meant?"),
+        ("--components.linker.split", "expected components.NAME.SETTING with one of ['luke_linker'] as NAME"),
+        ("--training.seed", "expected components.NAME.SETTING"),
+    ):
+        refused = CliRunner().invoke(spacy_app, [*map(str, arguments), wrong, "1"])
+        assert refused.exit_code == 1
+        assert message in " ".join(refused.output.split())
     bare = CliRunner().invoke(spacy_app, list(map(str, arguments)))  # nothing finds the mentions
     assert bare.exit_code == 0
     assert srsly.read_json(tmp_path / "metrics.json")["links_accuracy"] == 0.0

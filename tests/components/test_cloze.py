@@ -194,6 +194,18 @@ def test_long_queries():
         )
 
 
+@pytest.mark.parametrize(("query", "kept"), [("x " * 40 + "@placeholder", 9), ("@placeholder" + " x" * 40, 10)])
+def test_queries_are_cut_where_that_is_asked(query, kept):
+    """At so many pieces, as the original at 90; the gap stays, as the last piece at least."""
+    nlp, cloze = make_cloze(max_query_pieces=10)
+    gap = cloze.tokenizer.piece_id("[PLACEHOLDER]")
+    (item,) = query_items(cloze.input(), SENTENCES[0], {"query": query}, find(SENTENCES[0], "London"), owner=0)
+    assert item.pieces.tolist().index(cloze.tokenizer.sep_id) == 11
+    place = int(item.first_E[0])
+    assert item.pieces[place] == gap
+    assert place == (10 if kept == 9 else 1)
+
+
 def test_lost_answers_are_counted():
     nlp = spacy.blank("en")
     gold = gold_doc(nlp, 0)

@@ -33,6 +33,7 @@ class ClozeInput:
     highlight: int
     placeholder: int
     marker: int
+    most_query: int | None = None  # pieces of a query, which is cut there
 
 
 def query_items(
@@ -100,6 +101,10 @@ def _read_query(task: ClozeInput, query: Query) -> tuple[np.ndarray, int]:
     if text.count(PLACEHOLDER) != 1:
         raise ValueError(f"A query must have {PLACEHOLDER} exactly once, but it is {text!r}.")
     asked, place = encode_query(task.tokenizer, text, placeholder=PLACEHOLDER, piece=task.placeholder)
+    if task.most_query is not None and len(asked) > task.most_query:
+        if place >= task.most_query:  # else nothing would be asked: the last piece that is kept is the gap
+            asked, place = np.append(asked[: task.most_query - 1], asked[place]), task.most_query - 1
+        asked = asked[: task.most_query]
     if len(asked) > (most := (task.window - 4) // 2):
         raise ValueError(
             f"The query {query.get('id', '')!r}, {text[:80]!r}, has {len(asked)} pieces, but it may have {most}, half "
