@@ -13,6 +13,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 from ..stores.plain_text import parse_json, read_object, read_text
 from .charsmap import check_charsmap
+from .patterns import check_patterns
 from .sentencepiece_model import SentencePieceModel
 
 # Names of the special pieces in the files of transformers, in our order: cls, sep, pad, unk, mask.
@@ -109,6 +110,7 @@ def read_backend(path: Path) -> Tokenizer:
             if step.get("type") == "Precompiled":
                 check_charsmap(base64.b64decode(step["precompiled_charsmap"]))
         backend = Tokenizer.from_file(str(path))
+        check_patterns(backend, source=str(path))
         backend.encode("\u00c9t\u00e9, 1.", add_special_tokens=False)
         return backend
     except BaseException as error:

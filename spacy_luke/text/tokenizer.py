@@ -29,6 +29,7 @@ from .backends import (
 from .charsmap import Charsmap
 from .export import write_files
 from .offsets import extend_over_marks, trim_whitespace
+from .patterns import check_patterns
 from .sentencepiece_model import read_sentencepiece
 
 # Shapes: N pieces.
@@ -181,12 +182,13 @@ class PieceTokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> "PieceTokenizer":
-        """The reverse of `to_json`."""
+        """The reverse of `to_json`. Raises ValueError for what is none, and as `check_patterns`."""
         data = json.loads(text)
         if data.get("version") != 1:
             raise ValueError(f"Expected a tokenizer of version 1, but got version {data.get('version')!r}.")
         charsmap = None if data["charsmap"] is None else Charsmap(base64.b64decode(data["charsmap"]))
         backend = Tokenizer.from_str(data["backend"])
+        check_patterns(backend, source="this pipeline")
         tokenizer = cls(backend, special=tuple(data["special"]), settings=data["settings"], charsmap=charsmap)
         tokenizer._json = text
         return tokenizer
