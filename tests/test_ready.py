@@ -1,12 +1,10 @@
 """The ready pipeline en_luke_sm, as it lies in assets: size, card, and what it finds in the article."""
 
 import json
-import re
 import subprocess
 import sys
 import tomllib
 import zipfile
-from pathlib import Path
 
 import pytest
 import spacy
@@ -14,10 +12,9 @@ from packaging.requirements import Requirement
 
 from spacy_luke.pages.answer_key import read_answer_key
 from spacy_luke.pipelines.annotation import annotate_file
+from tests.ready_pipeline import ASSETS, WHEELS, unpack_ready
 
-ROOT = Path(__file__).parents[1]
-ASSETS = ROOT / "assets"
-WHEELS = sorted(ASSETS.glob("en_luke_sm-*.whl"))
+ROOT = ASSETS.parent
 MEGABYTES = 45
 
 pytestmark = pytest.mark.skipif(not WHEELS, reason="assets has no wheel of en_luke_sm")
@@ -26,9 +23,7 @@ pytestmark = pytest.mark.skipif(not WHEELS, reason="assets has no wheel of en_lu
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The pipeline of the wheel, unpacked."""
-    there = tmp_path_factory.mktemp("ready")
-    with zipfile.ZipFile(WHEELS[-1]) as file:
-        file.extractall(there)
+    there = unpack_ready(tmp_path_factory.mktemp("ready"))
     (config,) = there.glob("en_luke_sm/en_luke_sm-*/config.cfg")
     return config.parent
 
@@ -114,14 +109,3 @@ def test_loading_takes_nothing_that_is_slow(folder):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.split() == ["False", "False"]
-
-
-def test_the_quick_start_is_true(nlp):
-    """The first Python of the README prints what stands below it."""
-    readme = (ROOT / "README.md").read_text(encoding="utf8")
-    code, expected = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL).groups()
-    assert 'spacy.load("en_luke_sm")' in code
-    lines = []
-    names = {"print": lambda *parts: lines.append(" ".join(map(str, parts))), "nlp": nlp}
-    exec(code.replace('nlp = spacy.load("en_luke_sm")\n', ""), names)
-    assert [line.rstrip() for line in lines] == expected.strip().split("\n")

@@ -1,5 +1,6 @@
 """What `make site` does to links and docstrings, without MkDocs: that the site is whole, its own build says."""
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -52,6 +53,17 @@ def test_links(hooks, here, written, wanted):
 def test_a_link_to_nothing(hooks):
     with pytest.raises(ValueError, match=r"docs/index\.md leads to \.\./GONE\.md, which is not there"):
         hooks.on_page_markdown("[gone](../GONE.md)", page("index.md"), None, None)
+
+
+def test_notebooks_are_pages(hooks):
+    cells = [("markdown", "# Title\n\nText."), ("code", "a = 1\nb = 2"), ("markdown", "More.")]
+    text = json.dumps({"cells": [{"cell_type": kind, "source": x.splitlines(keepends=True)} for kind, x in cells]})
+    assert hooks.as_page(text, "notebooks/x.ipynb") == (
+        "# Title\n\n*The notebook `notebooks/x.ipynb` of the repository.*\n\nText.\n\n"
+        "```python\na = 1\nb = 2\n```\n\nMore.\n"
+    )
+    written = hooks.on_page_markdown("[it](../notebooks/graph.ipynb)", page("index.md"), None, None)
+    assert written == "[it](notebooks/graph.md)"
 
 
 @pytest.mark.parametrize("tag", ['<script src="https://cdn.org/a.js">', "<link rel=x href='//fonts.org/b'>"])

@@ -5,6 +5,7 @@ Links are written as they hold in the repository: `../CONTRIBUTING.md`, `../benc
 links to the pages made of these files; links to files that are no pages become their text.
 """
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -19,6 +20,7 @@ MADE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "results/benchmarks.md",
+    **{f"notebooks/{x.name}": f"notebooks/{x.stem}.md" for x in sorted(ROOT.glob("notebooks/*.ipynb"))},
     **{f"benchmarks/results/{x.name}": f"results/{x.name}" for x in sorted(ROOT.glob("benchmarks/results/*.md"))},
 }
 ORIGINS = {page: origin for origin, page in MADE.items()}
@@ -40,7 +42,16 @@ def on_config(config: Any) -> None:
 
 def on_files(files: Any, config: Any) -> None:
     for origin, page in MADE.items():
-        files.append(File.generated(config, page, content=(ROOT / origin).read_text(encoding="utf8")))
+        text = (ROOT / origin).read_text(encoding="utf8")
+        files.append(File.generated(config, page, content=as_page(text, origin) if origin.endswith(".ipynb") else text))
+
+
+def as_page(text: str, origin: str) -> str:
+    """A notebook's cells as a page: text as it is, code in blocks, and after the title where the notebook lies."""
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]]
+    title, *parts = [x if kind == "markdown" else f"```python\n{x}\n```" for kind, x in cells]
+    heading, _, rest = title.partition("\n")
+    return "\n\n".join([heading, f"*The notebook `{origin}` of the repository.*", rest.strip(), *parts]) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

@@ -1,0 +1,51 @@
+"""Notebooks as Jupyter runs them: cells in order, in one namespace; lines that begin with "!" are commands.
+
+A command is run in this process, by spaCy's own command line: `!python -m spacy ...`.
+"""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from spacy.cli._util import app as spacy_app
+from typer.testing import CliRunner
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+COMMAND = re.compile(r"^( *)!python -m (spacy (?:.*\\\n)*.+)$", re.MULTILINE)  # "\\" goes on in the next line
+
+
+def read_cells(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf8"))["cells"]
+
+
+def code_of(path: Path) -> list[str]:
+    return ["".join(cell["source"]) for cell in read_cells(path) if cell["cell_type"] == "code"]
+
+
+def commands_of(path: Path) -> list[str]:
+    return [f"python -m {_joined(match[2])}" for code in code_of(path) for match in COMMAND.finditer(code)]
+
+
+def _joined(command: str) -> str:
+    return re.sub(r"\\\n *", "", command)
+
+
+def run_notebook(path: Path, *, more: dict[str, str]) -> dict[str, Any]:
+    """Its names after the last cell. more: options that are added to commands, by the beginning of the command."""
+
+    def call(line: str) -> None:
+        for command, options in more.items():
+            line += f" {options}" if line.startswith(command) else ""
+        result = CliRunner().invoke(spacy_app, shlex.split(line)[1:])
+        print(result.output)
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+
+    names: dict[str, Any] = {"__call": call}
+    for code in code_of(path):
+        exec(
+            compile(COMMAND.sub(lambda match: f"{match[1]}__call({_joined(match[2])!r})", code), path.name, "exec"),
+            names,
+        )
+    return names

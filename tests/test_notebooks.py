@@ -1,0 +1,89 @@
+"""The notebooks run from the first cell to the last, as they are written, with training cut short."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.notebooks import FOLDER, commands_of, read_cells, run_notebook
+from tests.ready_pipeline import ASSETS, WHEELS, unpack_ready
+from tests.spacy_cli import find_command
+
+NOTEBOOKS = {path.stem: path for path in sorted(FOLDER.glob("*.ipynb"))}
+SHORT = {
+    "spacy luke init-config": "--no-timing",
+    "spacy luke train": "--training.max_steps 6 --training.eval_frequency 3",
+}
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A folder with the repository's assets, where the ready pipeline is installed."""
+    if not WHEELS:
+        pytest.skip("assets has no wheel of en_luke_sm")
+    (tmp_path / "assets").symlink_to(ASSETS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(unpack_ready(tmp_path / "installed"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_as_it_is_kept(name):
+    """Without outputs, which would grow old; it begins with a title, and each cell has a name of its own."""
+    cells = read_cells(NOTEBOOKS[name])
+    assert "".join(cells[0]["source"]).startswith("# ")
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None] == []
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    data = json.loads(NOTEBOOKS[name].read_text(encoding="utf8"))
+    assert NOTEBOOKS[name].read_text(encoding="utf8") == json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_its_commands_exist(name):
+    for line in commands_of(NOTEBOOKS[name]):
+        command, words = find_command(shlex.split(line)[3:])
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert [word for word in words if word.startswith("--") and word not in known] == [], line
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_is_led_to(name):
+    pages = [path.read_text(encoding="utf8") for path in (FOLDER.parent / "docs").rglob("*.md")]
+    assert any(f"notebooks/{name}.ipynb)" in text for text in pages)
+    assert f"notebooks/{name}.md" in (FOLDER.parent / "mkdocs.yml").read_text(encoding="utf8")
+
+
+def test_graph(repository):
+    run_notebook(NOTEBOOKS["graph"], more={})
+    assert "Robert Cailliau\temployer\tQ42944" in Path("output/graph.tsv").read_text(encoding="utf8").splitlines()
+    assert "Robert Cailliau" in Path("output/graph.html").read_text(encoding="utf8")
+
+
+def test_linking(repository):
+    doc = run_notebook(NOTEBOOKS["linking"], more={})["doc"]
+    assert {entity.text: entity.kb_id_ for entity in doc.ents} == {
+        "Mercury Records": "firm:2",
+        "PolyGram": "firm:1",
+        "London": "Q84",
+        "Hamburg": "Q1055",
+        "Freddie Mercury": "Q15869",
+        "Montreux": "place:1",
+    }
+
+
+@pytest.mark.slow
+def test_entities(repository):
+    names = run_notebook(NOTEBOOKS["entities"], more=SHORT)
+    assert names["nlp"].get_pipe("luke_ner").labels == ("LOC", "MISC", "ORG", "PER")
+    assert json.loads(Path("metrics/mine.json").read_text(encoding="utf8"))["ents_f"] is not None
+    assert Path("output/mine.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_relations(repository):
+    names = run_notebook(NOTEBOOKS["relations"], more=SHORT)
+    found = {(x.head.text, x.label, x.tail.text) for x in names["doc"]._.luke_relations}
+    assert ("Marie Curie", "date of birth", "7 November 1867") in found
+    assert names["labels"]["country"] > 50
