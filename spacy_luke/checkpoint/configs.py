@@ -74,7 +74,7 @@ def archive_config(metadata: dict[str, Any]) -> LukeConfig:
 def plain_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool) -> LukeConfig:
     """From the config.json of a plain RoBERTa, XLM-R or BERT."""
     kind = data.get("model_type")
-    _check_positions(data)
+    check_positions(data)
     return LukeConfig(
         **common_sizes(data),
         entity_vocab_size=entity_vocab_size,
@@ -130,7 +130,7 @@ def ernie_config(
     data: dict[str, Any], *, layer_kinds: Sequence[str], entity_size: int, entity_heads: int
 ) -> ErnieConfig:
     """From the words' part of an ernie_config.json (thunlp/ERNIE), or the config.json of a plain BERT."""
-    _check_positions(data)
+    check_positions(data)
     return ErnieConfig(
         **common_sizes(data),
         layer_kinds=tuple(layer_kinds),
@@ -266,7 +266,7 @@ def common_sizes(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_positions(data: dict[str, Any]) -> None:
+def check_positions(data: dict[str, Any]) -> None:
     if data.get("position_embedding_type", "absolute") != "absolute":
         raise ValueError(f"position_embedding_type must be 'absolute', but it is {data['position_embedding_type']!r}.")
 

@@ -2,6 +2,8 @@
 The encoders themselves are in `model/families.py`."""
 
 from .configs import plain_config
+from .distilbert import DISTILBERT
+from .electra import ELECTRA
 from .mpnet import MPNET
 from .names import BERT_LM_HEAD, LAYER, LM_HEAD, POOLER, WORDS
 from .plain_family import PlainFamily
@@ -13,7 +15,14 @@ BERT = PlainFamily(
     heads=LM_HEAD + BERT_LM_HEAD,
 )
 # By the model_type of config.json.
-PLAIN = {"roberta": BERT, "xlm-roberta": BERT, "bert": BERT, "mpnet": MPNET}
+PLAIN = {
+    "roberta": BERT,
+    "xlm-roberta": BERT,
+    "bert": BERT,
+    "mpnet": MPNET,
+    "electra": ELECTRA,
+    "distilbert": DISTILBERT,
+}
 
 
 def family_of(name: str) -> PlainFamily:

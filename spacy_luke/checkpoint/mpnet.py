@@ -6,7 +6,7 @@ from ..model.config import LukeConfig
 from ..model.mpnet import BUCKETS, MPNetConfig
 from .configs import common_sizes
 from .names import ENTITIES, LM_HEAD, POOLER, WORDS, NameTable
-from .plain_family import PlainFamily
+from .plain_family import PlainFamily, untyped
 
 LAYER: NameTable = (
     ("encoder.layer.{i}.attention.attn.q.{p}", "encoder.layers.{i}.attention.query.{p}"),
@@ -19,11 +19,6 @@ LAYER: NameTable = (
     ("encoder.layer.{i}.output.LayerNorm.{p}", "encoder.layers.{i}.output_norm.{p}"),
 )
 RELATIVE: NameTable = (("encoder.relative_attention_bias.weight", "encoder.relative.weight"),)
-
-
-def untyped(table: NameTable) -> NameTable:
-    """The rows of an encoder without token types."""
-    return tuple(row for row in table if "token_type" not in row[1])
 
 
 def mpnet_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool) -> LukeConfig:

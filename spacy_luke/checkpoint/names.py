@@ -186,13 +186,18 @@ def extra_queries(config: LukeConfig) -> dict[str, str]:
 
 
 def sort_names(
-    names: Iterable[str], table: dict[str, str], *, entity_aware: bool, dropped: Patterns = ()
+    names: Iterable[str],
+    table: dict[str, str],
+    *,
+    entity_aware: bool,
+    dropped: Patterns = (),
+    tied: NameTable = (),
 ) -> "SortedNames":
     """Say of each name in a file what becomes of it. Raises ValueError that lists the unknown names.
 
-    dropped: patterns and reasons besides those that hold for every checkpoint.
+    dropped, tied: patterns and reasons, and second names, besides those that hold for every checkpoint.
     """
-    ties = dict(TIED + BERT_TIED)
+    ties = dict(TIED + BERT_TIED + tied)
     dropped_patterns = DROPPED + dropped + (() if entity_aware else QUERIES_DROPPED)
     result = SortedNames({}, {}, {})
     unknown: list[str] = []

@@ -1,5 +1,6 @@
 """An encoder with LUKE's entities from a plain one: words from there, entity parameters fresh."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,14 @@ def read_plain(
     deviation initializer_range, LayerNorm is one and zero. The vocabulary holds the special entities. The extra
     queries are copies of `query`, <ent> of "@" and <ent2> of "#" (luke's examples).
     """
-    if entity_start in LIKE_WORDS:
-        entity_size = data.get("hidden_size", 0)  # where it is no size, the config says so
     family = PLAIN[data["model_type"]]
     config = family.config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
+    if entity_start in LIKE_WORDS:
+        config = replace(config, entity_size=config.embedding_width)
     raw = family.rewrite(read_tensors(find_weights(folder)))
     table = family.known_names(config, root=find_root(raw, family.roots, word=family.names[0][0]))
-    names = sort_names(raw, table, entity_aware=entity_aware, dropped=PLAIN_DROPPED + family.dropped)
+    dropped = PLAIN_DROPPED + family.dropped
+    names = sort_names(raw, table, entity_aware=entity_aware, dropped=dropped, tied=family.tied)
     report = resolve_ties(raw, names)
     shapes, queries = family.shapes(config), extra_queries(config)
     fresh = {name: shape for name, shape in shapes.items() if name.startswith("encoder.entities.")}
@@ -90,7 +92,7 @@ def _start_from_words(checkpoint: LukeCheckpoint, *, mask: bool) -> None:
     tensors[f"{entities}table.weight"] = tensors[f"{words}piece.weight"][rows].clone()
     if not mask:
         tensors[f"{entities}table.weight"][[SPECIAL.index(name) for name in ("[MASK]", "[MASK2]")]] = 0
-    for name in ("token_type.weight", "norm.weight", "norm.bias"):
+    for name in ("token_type.weight", "norm.weight", "norm.bias", "project.weight", "project.bias"):
         if entities + name in tensors:
             tensors[entities + name] = tensors[words + name].clone()
     if f"{entities}position.weight" in tensors:

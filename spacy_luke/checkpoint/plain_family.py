@@ -12,8 +12,17 @@ from .names import ENTITIES, ENTITY_DENSE, EXTRA_QUERIES, NameTable, Patterns, e
 Shape = tuple[int, ...]
 
 
+def untyped(table: NameTable) -> NameTable:
+    """The rows of an encoder without token types."""
+    return tuple(row for row in table if "token_type" not in row[1])
+
+
 def as_it_is(raw: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return raw
+
+
+def nothing(config: LukeConfig) -> tuple[str, ...]:
+    return ()
 
 
 def no_sizes(config: LukeConfig) -> dict[str, Shape]:
@@ -28,8 +37,9 @@ class PlainFamily:
     config: of config.json, with entity_vocab_size, entity_size and entity_aware.
     names: theirs and ours of the encoder, of which the first is the table of pieces; {i} is the layer, {p} weight and
         bias. heads: of what stands beside it, without prefix. entities: ours of entities, under LUKE's names.
+    without: parts of our names that an encoder of such a config has not, as of a projection where none is needed.
     sizes: shapes of weights by the last part of our names, where they are not those of LUKE (`shapes_by_name`).
-    dropped: patterns of names that are left out, and why.
+    tied: second names of tensors -> ours. dropped: patterns of names that are left out, and why.
     rewrite: of the tensors before anything else, such as one that is split into three.
     """
 
@@ -38,21 +48,29 @@ class PlainFamily:
     names: NameTable
     heads: NameTable = ()
     entities: NameTable = ENTITIES
+    without: Callable[[Any], tuple[str, ...]] = nothing
     sizes: Callable[[Any], dict[str, Shape]] = no_sizes
+    tied: NameTable = ()
     dropped: Patterns = ()
     rewrite: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = as_it_is
 
     def known_names(self, config: LukeConfig, *, root: str) -> dict[str, str]:
         """Every name that a plain checkpoint may have, theirs -> ours. root: of `roots`."""
         layers = range(config.num_layers)
-        return {**expand(self.names, layers=layers, root=root), **expand(self.heads, layers=layers)}
+        names = self._present(config, self.names)
+        return {**expand(names, layers=layers, root=root), **expand(self.heads, layers=layers)}
 
     def shapes(self, config: LukeConfig) -> dict[str, Shape]:
         """Our names and shapes of all parameters of the encoder, entities and extra queries among them."""
         table = tuple(row for row in self.names if row[1].startswith("encoder.")) + self.entities
-        if config.entity_size != config.hidden_size:
+        table = self._present(config, table)
+        if config.entity_size != config.embedding_width:
             table += ENTITY_DENSE
         if config.entity_aware:
             table += EXTRA_QUERIES
         ours = expand(table, layers=range(config.num_layers)).values()
         return shapes_by_name(ours, config, sizes=self.sizes(config))
+
+    def _present(self, config: LukeConfig, table: NameTable) -> NameTable:
+        absent = set(self.without(config))
+        return tuple(row for row in table if not absent & set(row[1].split(".")))

@@ -21,6 +21,7 @@ COMMANDS = {
     "init-config": "No config was written.",
     "convert": "Nothing was written.",
     "export": "Nothing was written.",
+    "fetch-encoder": "Nothing was written.",
     "train": "Training stopped.",
     "pretrain": "Pretraining stopped.",
     "pretrain-ernie": "Pretraining stopped.",

@@ -6,6 +6,7 @@ EXAMPLES = {
     "init-config": "python -m spacy luke init-config my.cfg --train corpus/train.spacy --task ner",
     "convert": "python -m spacy luke convert studio-ousia/luke-large-finetuned-conll-2003 pipelines/conll03",
     "export": "python -m spacy luke export training/my/model-best checkpoints/my",
+    "fetch-encoder": "python -m spacy luke fetch-encoder all-mpnet-base-v2 encoders/all-mpnet-base-v2",
     "train": "python -m spacy luke train my.cfg --output training/my",
     "pretrain": "python -m spacy luke pretrain configs/pretrain_small.cfg --output training/pretrained",
     "pretrain-ernie": "python -m spacy luke pretrain-ernie configs/ernie_pretrain_small.cfg --output training/ernie",

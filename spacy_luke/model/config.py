@@ -44,6 +44,11 @@ class TransformerConfig:
         """Pieces of one window, [CLS] and [SEP] included: 512 for RoBERTa and BERT."""
         return self.max_positions - self.position_offset
 
+    @property
+    def embedding_width(self) -> int:
+        """Width of words and entities before the first layer's: that of the layers, but for families that project."""
+        return self.hidden_size
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .config import LukeConfig
+from .distilbert import DistilBertConfig, DistilBertEncoder
+from .electra import ElectraConfig, ElectraEncoder
 from .luke import LukeEncoder
 from .mpnet import MPNetConfig, MPNetEncoder
 
@@ -26,6 +28,8 @@ FAMILIES = {
     for family in (
         Family("LUKE", LukeConfig, LukeEncoder),
         Family("MPNet", MPNetConfig, MPNetEncoder),
+        Family("ELECTRA", ElectraConfig, ElectraEncoder),
+        Family("DistilBERT", DistilBertConfig, DistilBertEncoder),
     )
 }
 

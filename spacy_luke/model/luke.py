@@ -119,10 +119,11 @@ def planned(windows: Windows, make: Callable[[], Plan]) -> Plan:
 class WordEmbeddings(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.piece = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.position = nn.Embedding(config.max_positions, config.hidden_size)
-        self.token_type = nn.Embedding(config.token_types, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        width = config.embedding_width
+        self.piece = nn.Embedding(config.vocab_size, width)
+        self.position = nn.Embedding(config.max_positions, width)
+        self.token_type = nn.Embedding(config.token_types, width)
+        self.norm = nn.LayerNorm(width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
         self.position_offset = config.position_offset
 
@@ -161,13 +162,14 @@ class EntityEmbeddings(nn.Module):
         assert mask_rows or not config.mention_start, "the rows of [MASK] must be known"
         self.mask_rows = tuple(mask_rows) if config.mention_start else ()
         self.table = nn.Embedding(config.entity_vocab_size, config.entity_size)
-        if config.entity_size != config.hidden_size:
-            self.dense: nn.Module = nn.Linear(config.entity_size, config.hidden_size, bias=False)
+        width = config.embedding_width
+        if config.entity_size != width:
+            self.dense: nn.Module = nn.Linear(config.entity_size, width, bias=False)
         else:
             self.dense = nn.Identity()
-        self.position = nn.Embedding(config.max_positions, config.hidden_size)
-        self.token_type = nn.Embedding(config.token_types, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps)
+        self.position = nn.Embedding(config.max_positions, width)
+        self.token_type = nn.Embedding(config.token_types, width)
+        self.norm = nn.LayerNorm(width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, mentions: Mentions, means_ED: Tensor | None = None) -> Tensor:

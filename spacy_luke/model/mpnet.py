@@ -24,8 +24,9 @@ from torch import Tensor, nn
 from .attention import Attention
 from .config import LukeConfig
 from .layer import Layer
-from .luke import EntityEmbeddings, LukeEncoder, Mentions, Windows, WordEmbeddings
+from .luke import EntityEmbeddings, LukeEncoder, Mentions, WordEmbeddings
 from .places import PassPlaces, Spots
+from .untyped import UntypedEntities, UntypedWords
 
 BUCKETS = 32  # of distances: 16 for words before and the word itself, 16 for words after
 FARTHEST = 128  # distances from here on share a bucket
@@ -36,34 +37,6 @@ class MPNetConfig(LukeConfig):
     family: ClassVar[str] = "mpnet"
     _: KW_ONLY
     token_types: int = 0
-
-
-class UntypedWords(WordEmbeddings):
-    """Pieces and positions, of encoders without token types."""
-
-    def __init__(self, config: LukeConfig):
-        super().__init__(config)
-        del self.token_type
-
-    def forward(self, windows: Windows, rows_ND: Tensor | None = None) -> Tensor:
-        """RETURNS: (NW, D). The windows' token types are not read."""
-        x_ND: Tensor = self.add_positions(windows, rows_ND)
-        x_ND = self.dropout(self.norm(x_ND))
-        return x_ND
-
-
-class UntypedEntities(EntityEmbeddings):
-    """LUKE's, without token types."""
-
-    def __init__(self, config: LukeConfig, mask_rows: Sequence[int] = ()):
-        super().__init__(config, mask_rows)
-        del self.token_type
-
-    def forward(self, mentions: Mentions, means_ED: Tensor | None = None) -> Tensor:
-        """RETURNS: (NE, D)."""
-        x_ED: Tensor = self.look_up(mentions, means_ED) + self.mean_positions(mentions.first_E, mentions.last_E)
-        x_ED = self.dropout(self.norm(x_ED))
-        return x_ED
 
 
 class BiasedAttention(Attention):

@@ -17,6 +17,17 @@ SIZES = {
     "intermediate_size": 20,
     "max_position_embeddings": 24,
 }
+# Of classes whose configs have further sizes, or other names for them.
+FURTHER = {
+    "Electra": {"embedding_size": 12},
+    "DistilBert": {
+        "dim": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "hidden_dim": 20,
+        "max_position_embeddings": 24,
+    },
+}
 
 
 def write_tokenizer(folder, kind):
@@ -42,7 +53,9 @@ def make_plain(transformers, folder, name, *, padding=0):
     style = {"r": "roberta", "b": "bert"}.get(name[0].lower(), "xlm-r")
     folder.mkdir(exist_ok=True)
     pieces = write_tokenizer(folder, style)
-    model = kind(kind.config_class(vocab_size=len(pieces) + padding, **SIZES)).eval()
+    further = next((sizes for start, sizes in FURTHER.items() if name.startswith(start)), {})
+    sizes = further if "dim" in further else SIZES | further
+    model = kind(kind.config_class(vocab_size=len(pieces) + padding, **sizes)).eval()
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for key, parameter in model.named_parameters():

@@ -166,6 +166,8 @@ MISTAKES = {
     "convert {}/deep {}/o": "config.json is not JSON: the values are nested too deeply",
     "convert {}/latin1.txt {}/o": "latin1.txt is not a whole tar archive",
     "convert {}/none {}/o": "there is no",
+    "fetch-encoder bert-base {}/o": "There are all-mpnet-base-v2 (439 MB, Apache-2.0)",
+    "fetch-encoder all-mpnet-base-v2 {}/latin1.txt": "latin1.txt is a file",
     "export {}/none {}/o": "Give the folder of a pipeline, such as training/mine/model-best",
     "export {}/no_docs {}/o": "Give the folder of a pipeline, such as training/mine/model-best",
     "annotate {}/plain {}/latin1.txt": "Expected a pipeline with a component of spacy_luke",
