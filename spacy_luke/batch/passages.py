@@ -1,7 +1,8 @@
 """A question and a passage become windows, and windows with their scores become answers.
 
 The input is the paper's (examples/legacy/reading_comprehension/utils/feature.py): [CLS] question [SEP][SEP] passage
-[SEP]; with WordPiece, which is BERT's, one [SEP] in the middle and token type 1 from the passage on.
+[SEP]; of encoders that were trained with one [SEP] in the middle, as BERT, one, and token type 1 from the passage on
+where there are types.
 
 N packed pieces of a batch, B windows, P pieces of a passage, E entity tokens, L pieces of a window.
 """
@@ -31,11 +32,10 @@ class Frame:
         return np.concatenate([self.head, pieces, [self.sep]]), types
 
 
-def make_frame(question: np.ndarray, *, cls_id: int, sep_id: int, kind: str, token_types: int) -> Frame:
-    """kind: of the tokenizer; token_types: of the encoder."""
-    bert = kind == "wordpiece"
-    seps = [sep_id] if bert else [sep_id, sep_id]
-    return Frame(np.concatenate([[cls_id], question, seps]), sep_id, bert and token_types > 1)
+def make_frame(question: np.ndarray, *, cls_id: int, sep_id: int, double: bool, token_types: int) -> Frame:
+    """double: whether there are two [SEP] between texts; token_types: of the encoder."""
+    seps = [sep_id, sep_id] if double else [sep_id]
+    return Frame(np.concatenate([[cls_id], question, seps]), sep_id, token_types > 1 and not double)
 
 
 def stride_windows(total: int, *, room: int, stride: int) -> list[tuple[int, int]]:

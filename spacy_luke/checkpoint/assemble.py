@@ -16,7 +16,7 @@ from .files import check_finite
 from .names import SortedNames, extra_queries, head_shapes
 
 Shapes = Mapping[str, tuple[int, ...]]
-TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "sentencepiece.bpe.model")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "sentencepiece.bpe.model", "spm.model")
 NO_TOKENIZER = "found no tokenizer"
 BY_ENTITY = ("encoder.entities.table.weight", "entity_head.bias")  # one row for each entity
 

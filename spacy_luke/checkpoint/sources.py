@@ -28,6 +28,7 @@ HUB_FILES = [
     "merges.txt",
     "vocab.txt",
     "sentencepiece.bpe.model",
+    "spm.model",
 ]
 HUB_WEIGHTS = (
     ["model*.safetensors", "model.safetensors.index.json"],

@@ -91,6 +91,36 @@ def build_unigram(model: SentencePieceModel, *, source: str) -> Tokenizer:
     return tokenizer
 
 
+def build_deberta(
+    model: SentencePieceModel, *, special: tuple[str, ...], settings: dict[str, Any], source: str
+) -> Tokenizer:
+    """SentencePiece unigram with the ids of the model itself, as DeBERTa-v3 has it; its [MASK] comes behind them.
+
+    Text is to be normalised before, as `PieceTokenizer` does it. settings: those of tokenizer_config.json.
+    """
+    head = [piece for piece, _, _ in model.pieces[:4]]
+    if sorted(head) != sorted(special[:4]) or head[model.unk_id : model.unk_id + 1] != [special[3]]:
+        raise ValueError(
+            f"Expected a model of DeBERTa-v3's kind in {source}, whose first pieces are {sorted(special[:4])}, with "
+            f"{special[3]} as the unknown one, but got {head}, with number {model.unk_id}."
+        )
+    if not (model.add_dummy_prefix and model.remove_extra_whitespaces):
+        raise ValueError(
+            f"Expected a model that adds a blank before a text and removes extra blanks in {source}, as DeBERTa-v3's."
+        )
+    if wrong := [key for key in ("do_lower_case", "split_by_punct") if settings.get(key)]:
+        raise ValueError(
+            f"Expected a tokenizer of DeBERTa-v3's kind, with {wrong[0]} off, but tokenizer_config.json beside {source} "
+            "has it on. Give the folder a tokenizer.json instead (transformers writes it: save_pretrained)."
+        )
+    pieces = [(piece, 0.0 if i < 4 else float(f"{score:.9g}")) for i, (piece, score, _) in enumerate(model.pieces)]
+    if special[4] not in dict(pieces):
+        pieces.append((special[4], 0.0))
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=model.unk_id, byte_fallback=model.byte_fallback))
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
 def add_pieces(tokenizer: Tokenizer, pieces: list[tuple[int, AddedToken]], *, source: str) -> None:
     """Make pieces special (found in any text, never split), in the order of their ids, which must come out as given."""
     for number, piece in sorted(pieces, key=lambda item: item[0]):

@@ -16,6 +16,7 @@ from .backends import (
     add_pieces,
     added_pieces,
     build_byte_bpe,
+    build_deberta,
     build_unigram,
     build_wordpiece,
     is_panic,
@@ -36,7 +37,7 @@ from .sentencepiece_model import read_sentencepiece
 PART = 20_000  # characters of a long text that are encoded at once
 CACHED_WORDS = 200_000
 KINDS = {"BPE": "byte_bpe", "WordPiece": "wordpiece", "Unigram": "unigram"}
-FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model")
+FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model", "spm.model")
 CLASSES = ("LukeTokenizer", "RobertaTokenizer", "BertTokenizer", "XLMRobertaTokenizer", "MLukeTokenizer")
 
 
@@ -116,6 +117,12 @@ class PieceTokenizer:
         normalizer = self.backend.normalizer
         return normalizer is not None and normalizer.normalize_str("\u00e9") == "e"
 
+    @property
+    def doubles_sep(self) -> bool:
+        """Whether the windows of pairs of texts have two [SEP] between them: RoBERTa's and XLM-R's, which call it
+        </s>, and those made after them. BERT's, DeBERTa's and ModernBERT's have one."""
+        return self.special[1] == ROBERTA_SPECIAL[1]
+
     def piece_id(self, piece: str) -> int | None:
         """The id of a piece, None where the vocabulary lacks it."""
         return self.backend.token_to_id(piece)
@@ -148,7 +155,7 @@ class PieceTokenizer:
             if part_ids:
                 offsets_N2 = np.array(part_offsets, dtype=np.int64)
                 starts_N, ends_N = trim_whitespace(part, offsets_N2[:, 0], offsets_N2[:, 1])
-                if self.kind != "byte_bpe":
+                if self.kind != "byte_bpe" or self.backend.normalizer is not None:
                     extend_over_marks(part, starts_N, ends_N)
                 parts.append((np.array(part_ids, dtype=np.int64), starts_N + start, ends_N + start))
         if not parts:
@@ -196,8 +203,9 @@ class PieceTokenizer:
     @classmethod
     def from_folder(cls, folder: Path, *, defaults: dict[str, Any] | None = None) -> "PieceTokenizer":
         """Read the tokenizer of a checkpoint folder: vocab.json and merges.txt (RoBERTa, LUKE), vocab.txt (BERT) or
-        sentencepiece.bpe.model (XLM-R, mLUKE), with tokenizer_config.json, special_tokens_map.json and
-        added_tokens.json; or tokenizer.json, where there are no such files or they belong to another class.
+        sentencepiece.bpe.model (XLM-R, mLUKE) or spm.model (DeBERTa-v3), with tokenizer_config.json,
+        special_tokens_map.json and added_tokens.json; or tokenizer.json, where there are no such files or they belong
+        to another class.
         defaults: settings that hold where tokenizer_config.json does not say."""
         folder = Path(folder)
         try:
@@ -233,11 +241,17 @@ class PieceTokenizer:
             path = folder / "sentencepiece.bpe.model"
             model = read_sentencepiece(path.read_bytes(), name=str(path))
             backend, charsmap = build_unigram(model, source=str(path)), Charsmap(model.charsmap)
+        elif has["spm.model"]:
+            special = special_pieces(named, BERT_SPECIAL)
+            path = folder / "spm.model"
+            model = read_sentencepiece(path.read_bytes(), name=str(path))
+            backend = build_deberta(model, special=special, settings=settings, source=str(path))
+            charsmap = Charsmap(model.charsmap)
         else:
             found = sorted(name for name in has if has[name]) or "none of them"
             raise ValueError(
                 f"Expected the files of a tokenizer in {folder} (vocab.json and merges.txt; vocab.txt; "
-                f"sentencepiece.bpe.model; or tokenizer.json), but found {found}."
+                f"sentencepiece.bpe.model; spm.model; or tokenizer.json), but found {found}."
             )
         add_pieces(backend, added_pieces(folder, backend, special, named), source=str(folder))
         return cls(backend, special=special, settings=settings, charsmap=charsmap)

@@ -73,18 +73,18 @@ def test_equal_scores_are_in_order():
 
 
 @pytest.mark.parametrize(
-    ("kind", "token_types", "pieces", "types"),
+    ("double", "token_types", "pieces", "types"),
     [
-        ("byte_bpe", 1, [0, 5, 6, 2, 2, 8, 9, 2], None),
-        ("unigram", 1, [0, 5, 6, 2, 2, 8, 9, 2], None),
-        ("byte_bpe", 2, [0, 5, 6, 2, 2, 8, 9, 2], None),
-        ("wordpiece", 2, [0, 5, 6, 2, 8, 9, 2], [0, 0, 0, 0, 1, 1, 1]),
-        ("wordpiece", 1, [0, 5, 6, 2, 8, 9, 2], None),
+        (True, 1, [0, 5, 6, 2, 2, 8, 9, 2], None),
+        (True, 2, [0, 5, 6, 2, 2, 8, 9, 2], None),
+        (False, 2, [0, 5, 6, 2, 8, 9, 2], [0, 0, 0, 0, 1, 1, 1]),
+        (False, 1, [0, 5, 6, 2, 8, 9, 2], None),
+        (False, 0, [0, 5, 6, 2, 8, 9, 2], None),
     ],
 )
-def test_frame(kind, token_types, pieces, types):
+def test_frame(double, token_types, pieces, types):
     """Two separators and no types in RoBERTa's input, one and types in BERT's."""
-    frame = make_frame(np.array([5, 6]), cls_id=0, sep_id=2, kind=kind, token_types=token_types)
+    frame = make_frame(np.array([5, 6]), cls_id=0, sep_id=2, double=double, token_types=token_types)
     got, got_types = frame.window(np.array([8, 9]))
     assert got.tolist() == pieces
     assert (None if got_types is None else got_types.tolist()) == types

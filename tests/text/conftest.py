@@ -6,6 +6,7 @@ import string
 import pytest
 
 from spacy_luke.text.tokenizer import PieceTokenizer
+from tests.family_tokenizers import write_deberta, write_deberta_spm, write_modernbert
 from tests.text.hard_texts import HARD
 
 
@@ -15,7 +16,7 @@ def folders(tmp_path_factory):
     return {kind: make(tmp_path_factory.mktemp(kind)) for kind, make in MAKERS.items()}
 
 
-@pytest.fixture(params=["byte_bpe", "wordpiece", "unigram"])
+@pytest.fixture(params=["byte_bpe", "wordpiece", "unigram", "deberta", "deberta_spm", "modernbert"])
 def tokenizer(request, folders):
     if folders[request.param] is None:
         pytest.skip("the sentencepiece package is not installed")
@@ -70,4 +71,15 @@ def _unigram(folder):
     return folder
 
 
-MAKERS = {"byte_bpe": _byte_bpe, "wordpiece": _wordpiece, "unigram": _unigram}
+def _of_family(write):
+    return lambda folder: write(folder, HARD[:20] * 3)
+
+
+MAKERS = {
+    "byte_bpe": _byte_bpe,
+    "wordpiece": _wordpiece,
+    "unigram": _unigram,
+    "deberta": _of_family(write_deberta),
+    "deberta_spm": _of_family(write_deberta_spm),
+    "modernbert": _of_family(write_modernbert),
+}

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from spacy_luke.text.backends import build_unigram
@@ -76,3 +78,33 @@ def test_errors():
         build_unigram(SentencePieceModel(SMALL.pieces[1:], 0, False, b""), source="here")
     with pytest.raises(ValueError, match="adds a blank before a text"):
         build_unigram(SentencePieceModel(SMALL.pieces, 0, False, b"", add_dummy_prefix=False), source="here")
+
+
+def test_deberta_equals_the_package(folders):
+    """spm.model alone: the ids are those of the model itself, and [MASK] is behind them."""
+    if folders["deberta_spm"] is None:
+        pytest.skip("the sentencepiece package is not installed")
+    import sentencepiece
+
+    data = (folders["deberta_spm"] / "spm.model").read_bytes()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    tokenizer = PieceTokenizer.from_folder(folders["deberta_spm"])
+    assert (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.unk_id) == (0, 1, 2, 3)
+    assert tokenizer.mask_id == len(processor) == len(tokenizer) - 1
+    for text in HARD:
+        if not any(piece in text for piece in tokenizer.special):
+            assert tokenizer.encode(text)[0].tolist() == processor.encode(text), repr(text)
+
+
+def test_models_of_other_kinds_are_no_deberta(tmp_path):
+    (tmp_path / "spm.model").write_bytes(write_sentencepiece(SMALL))
+    with pytest.raises(ValueError, match=r"whose first pieces are \['\[CLS\]', .* but got \['<unk>', '<s>', '</s>'"):
+        PieceTokenizer.from_folder(tmp_path)
+    head = [("[PAD]", 0.0, CONTROL), ("[CLS]", 0.0, CONTROL), ("[SEP]", 0.0, CONTROL), ("[UNK]", 0.0, UNKNOWN)]
+    (tmp_path / "spm.model").write_bytes(write_sentencepiece(replace(SMALL, pieces=head + SMALL.pieces[3:], unk_id=3)))
+    tokenizer = PieceTokenizer.from_folder(tmp_path)
+    assert tokenizer.encode("a [MASK]日x")[0].tolist() == [6, 8, 4, 7, 3]
+    assert not tokenizer.doubles_sep
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    with pytest.raises(ValueError, match="with do_lower_case off, but tokenizer_config.json"):
+        PieceTokenizer.from_folder(tmp_path)

@@ -62,7 +62,7 @@ def query_items(
         asked,
         cls_id=task.tokenizer.cls_id,
         sep_id=task.tokenizer.sep_id,
-        kind=task.tokenizer.kind,
+        double=task.tokenizer.doubles_sep,
         token_types=task.token_types,
     )
     total, room = len(passage.ids_N), task.window - len(frame.head) - 1

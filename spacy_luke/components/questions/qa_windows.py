@@ -114,7 +114,7 @@ def question_items(
         asked.ids_N,
         cls_id=task.tokenizer.cls_id,
         sep_id=task.tokenizer.sep_id,
-        kind=task.tokenizer.kind,
+        double=task.tokenizer.doubles_sep,
         token_types=task.token_types,
     )
     ids, offset = read.passage.ids_N, len(frame.head)
