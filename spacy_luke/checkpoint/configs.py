@@ -258,11 +258,11 @@ def common_sizes(data: dict[str, Any]) -> dict[str, Any]:
         "intermediate_size": size_of(data, "intermediate_size"),
         "max_positions": size_of(data, "max_position_embeddings"),
         "token_types": _number(data, "type_vocab_size", 2),
-        "norm_eps": _real(data, "layer_norm_eps", 1e-12, above=0, most=0.1),
+        "norm_eps": real_number(data, "layer_norm_eps", 1e-12, above=0, most=0.1),
         "activation": data.get("hidden_act", "gelu"),
-        "dropout": _real(data, "hidden_dropout_prob", 0.1, most=0.99),
-        "attention_dropout": _real(data, "attention_probs_dropout_prob", 0.1, most=0.99),
-        "initializer_range": _real(data, "initializer_range", 0.02, most=10),
+        "dropout": real_number(data, "hidden_dropout_prob", 0.1, most=0.99),
+        "attention_dropout": real_number(data, "attention_probs_dropout_prob", 0.1, most=0.99),
+        "initializer_range": real_number(data, "initializer_range", 0.02, most=10),
     }
 
 
@@ -290,7 +290,7 @@ def _number(data: dict[str, Any], key: str, default: int) -> int:
     return value
 
 
-def _real(data: dict[str, Any], key: str, default: float, *, most: float, above: float | None = None) -> float:
+def real_number(data: dict[str, Any], key: str, default: float, *, most: float, above: float | None = None) -> float:
     """A number from 0, or above `above`, to `most`."""
     value = data.get(key, default)
     inside = type(value) in (int, float) and 0 <= value <= most and (above is None or value > above)  # NaN is not

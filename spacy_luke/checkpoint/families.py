@@ -2,8 +2,10 @@
 The encoders themselves are in `model/families.py`."""
 
 from .configs import plain_config
+from .deberta import DEBERTA
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
+from .modernbert import MODERNBERT
 from .mpnet import MPNET
 from .names import BERT_LM_HEAD, LAYER, LM_HEAD, POOLER, WORDS
 from .plain_family import PlainFamily
@@ -22,6 +24,8 @@ PLAIN = {
     "mpnet": MPNET,
     "electra": ELECTRA,
     "distilbert": DISTILBERT,
+    "deberta-v2": DEBERTA,
+    "modernbert": MODERNBERT,
 }
 
 

@@ -173,13 +173,22 @@ def head_shapes(config: LukeConfig) -> dict[str, dict[str, tuple[int, ...]]]:
     }
 
 
+def query_table(config: LukeConfig) -> NameTable:
+    """Names of the extra queries; none where entity-aware attention is off."""
+    if not config.entity_aware:
+        return ()
+    if config.has_biases:
+        return EXTRA_QUERIES
+    return tuple(
+        (theirs.format(i="{i}", p="weight"), ours.format(i="{i}", p="weight")) for theirs, ours in EXTRA_QUERIES
+    )
+
+
 def extra_queries(config: LukeConfig) -> dict[str, str]:
     """Our names of the extra queries -> the name of the query that they are copied from where they are missing.
     Empty where entity-aware attention is off."""
     pairs: dict[str, str] = {}
-    if not config.entity_aware:
-        return pairs
-    for name in _expand(EXTRA_QUERIES, config).values():
+    for name in _expand(query_table(config), config).values():
         head, _, kind = name.rsplit(".", 2)
         pairs[name] = f"{head}.query.{kind}"
     return pairs

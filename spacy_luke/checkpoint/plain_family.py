@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from ..model.config import LukeConfig
-from .names import ENTITIES, ENTITY_DENSE, EXTRA_QUERIES, NameTable, Patterns, expand, shapes_by_name
+from .names import ENTITIES, ENTITY_DENSE, NameTable, Patterns, expand, query_table, shapes_by_name
 
 Shape = tuple[int, ...]
 
@@ -66,8 +66,7 @@ class PlainFamily:
         table = self._present(config, table)
         if config.entity_size != config.embedding_width:
             table += ENTITY_DENSE
-        if config.entity_aware:
-            table += EXTRA_QUERIES
+        table += query_table(config)
         ours = expand(table, layers=range(config.num_layers)).values()
         return shapes_by_name(ours, config, sizes=self.sizes(config))
 

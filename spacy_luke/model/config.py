@@ -66,6 +66,7 @@ class LukeConfig(TransformerConfig):
     name in a class of their own (`families`)."""
 
     family: ClassVar[str] = "luke"
+    has_biases: ClassVar[bool] = True  # of linear layers and norms
     entity_vocab_size: int  # rows of the entity table
     _: KW_ONLY
     max_positions: int = 514  # rows of the position tables

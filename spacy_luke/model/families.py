@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .config import LukeConfig
+from .deberta import DebertaConfig, DebertaEncoder
 from .distilbert import DistilBertConfig, DistilBertEncoder
 from .electra import ElectraConfig, ElectraEncoder
 from .luke import LukeEncoder
+from .modernbert import ModernBertConfig, ModernBertEncoder
 from .mpnet import MPNetConfig, MPNetEncoder
 
 
@@ -30,6 +32,8 @@ FAMILIES = {
         Family("MPNet", MPNetConfig, MPNetEncoder),
         Family("ELECTRA", ElectraConfig, ElectraEncoder),
         Family("DistilBERT", DistilBertConfig, DistilBertEncoder),
+        Family("DeBERTa-v3", DebertaConfig, DebertaEncoder),
+        Family("ModernBERT", ModernBertConfig, ModernBertEncoder),
     )
 }
 

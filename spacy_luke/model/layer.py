@@ -62,11 +62,16 @@ class Layer(nn.Module):
 
     def finish(self, x_ND: Tensor, attended_ND: Tensor) -> Tensor:
         """Residual, LayerNorm and feed-forward: (N, D)."""
-        x_ND = self.attention_norm(x_ND + self.dropout(attended_ND))
+        x_ND = self.join(x_ND, attended_ND)
         rows = FEED_FORWARD_ROWS if isinstance(self.up, nn.Linear) else int8.rows_at_once()
         if torch.is_grad_enabled() or x_ND.device.type != "cpu" or len(x_ND) <= rows:
             return self._feed_forward(x_ND)
         return torch.cat([self._feed_forward(part) for part in x_ND.split(rows)])
+
+    def join(self, x_ND: Tensor, attended_ND: Tensor) -> Tensor:
+        """What was read and what attention gives."""
+        x_ND = self.attention_norm(x_ND + self.dropout(attended_ND))
+        return x_ND
 
     def _feed_forward(self, x_ND: Tensor) -> Tensor:
         if isinstance(self.up, nn.Linear):

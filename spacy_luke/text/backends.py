@@ -5,16 +5,16 @@ Each one reproduces the pure-Python tokenizer of transformers 4.53 (`RobertaToke
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from ..stores.plain_text import parse_json, read_object, read_text
-from .charsmap import check_charsmap
+from .charsmap import Charsmap, check_charsmap
 from .patterns import check_patterns
-from .sentencepiece_model import SentencePieceModel
+from .sentencepiece_model import SentencePieceModel, read_sentencepiece
 
 # Names of the special pieces in the files of transformers, in our order: cls, sep, pad, unk, mask.
 SPECIAL_KEYS = ("cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
@@ -110,8 +110,8 @@ def build_deberta(
         )
     if wrong := [key for key in ("do_lower_case", "split_by_punct") if settings.get(key)]:
         raise ValueError(
-            f"Expected a tokenizer of DeBERTa-v3's kind, with {wrong[0]} off, but tokenizer_config.json beside {source} "
-            "has it on. Give the folder a tokenizer.json instead (transformers writes it: save_pretrained)."
+            f"Expected a tokenizer of DeBERTa-v3's kind, with {wrong[0]} off, but tokenizer_config.json beside "
+            f"{source} has it on. Give the folder a tokenizer.json instead (transformers writes it: save_pretrained)."
         )
     pieces = [(piece, 0.0 if i < 4 else float(f"{score:.9g}")) for i, (piece, score, _) in enumerate(model.pieces)]
     if special[4] not in dict(pieces):
@@ -119,6 +119,12 @@ def build_deberta(
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=model.unk_id, byte_fallback=model.byte_fallback))
     tokenizer.encode_special_tokens = True
     return tokenizer
+
+
+def read_unigram(path: Path, build: Callable[..., Tokenizer]) -> tuple[Tokenizer, Charsmap]:
+    """A SentencePiece model as `build` makes a tokenizer of it, and the normalisation that goes before."""
+    model = read_sentencepiece(path.read_bytes(), name=str(path))
+    return build(model, source=str(path)), Charsmap(model.charsmap)
 
 
 def add_pieces(tokenizer: Tokenizer, pieces: list[tuple[int, AddedToken]], *, source: str) -> None:

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .backends import (
     read_backend,
     read_if_there,
     read_merges,
+    read_unigram,
     read_vocab_json,
     read_vocab_txt,
     special_pieces,
@@ -31,7 +33,6 @@ from .charsmap import Charsmap
 from .export import write_files
 from .offsets import extend_over_marks, trim_whitespace
 from .patterns import check_patterns
-from .sentencepiece_model import read_sentencepiece
 
 # Shapes: N pieces.
 PART = 20_000  # characters of a long text that are encoded at once
@@ -119,8 +120,7 @@ class PieceTokenizer:
 
     @property
     def doubles_sep(self) -> bool:
-        """Whether the windows of pairs of texts have two [SEP] between them: RoBERTa's and XLM-R's, which call it
-        </s>, and those made after them. BERT's, DeBERTa's and ModernBERT's have one."""
+        """Whether two [SEP] stand between the texts of a pair: of encoders that call it </s>, such as RoBERTa."""
         return self.special[1] == ROBERTA_SPECIAL[1]
 
     def piece_id(self, piece: str) -> int | None:
@@ -238,15 +238,11 @@ class PieceTokenizer:
             backend = build_wordpiece(read_vocab_txt(folder / "vocab.txt"), unk=special[3], settings=settings)
         elif has["sentencepiece.bpe.model"]:
             special = special_pieces(named, ROBERTA_SPECIAL)
-            path = folder / "sentencepiece.bpe.model"
-            model = read_sentencepiece(path.read_bytes(), name=str(path))
-            backend, charsmap = build_unigram(model, source=str(path)), Charsmap(model.charsmap)
+            backend, charsmap = read_unigram(folder / "sentencepiece.bpe.model", build_unigram)
         elif has["spm.model"]:
             special = special_pieces(named, BERT_SPECIAL)
-            path = folder / "spm.model"
-            model = read_sentencepiece(path.read_bytes(), name=str(path))
-            backend = build_deberta(model, special=special, settings=settings, source=str(path))
-            charsmap = Charsmap(model.charsmap)
+            build = partial(build_deberta, special=special, settings=settings)
+            backend, charsmap = read_unigram(folder / "spm.model", build)
         else:
             found = sorted(name for name in has if has[name]) or "none of them"
             raise ValueError(

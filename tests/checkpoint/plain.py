@@ -27,6 +27,24 @@ FURTHER = {
         "hidden_dim": 20,
         "max_position_embeddings": 24,
     },
+    "Deberta": {
+        "relative_attention": True,
+        "position_biased_input": False,
+        "position_buckets": 8,
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+        "pos_att_type": ["p2c", "c2p"],
+        "type_vocab_size": 0,
+    },
+    "Modern": {
+        "local_attention": 6,
+        "num_hidden_layers": 5,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "cls_token_id": 1,
+        "sep_token_id": 2,
+    },
 }
 
 
@@ -51,6 +69,7 @@ def make_plain(transformers, folder, name, *, padding=0):
     """A small model of noise, saved by transformers, with a tokenizer. padding: rows beyond the tokenizer's."""
     kind = getattr(transformers, name)
     style = {"r": "roberta", "b": "bert"}.get(name[0].lower(), "xlm-r")
+    style = "bert" if name.startswith(("Deberta", "Modern")) else style
     folder.mkdir(exist_ok=True)
     pieces = write_tokenizer(folder, style)
     further = next((sizes for start, sizes in FURTHER.items() if name.startswith(start)), {})

@@ -106,5 +106,5 @@ def test_models_of_other_kinds_are_no_deberta(tmp_path):
     assert tokenizer.encode("a [MASK]日x")[0].tolist() == [6, 8, 4, 7, 3]
     assert not tokenizer.doubles_sep
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
-    with pytest.raises(ValueError, match="with do_lower_case off, but tokenizer_config.json"):
+    with pytest.raises(ValueError, match=r"with do_lower_case off, but tokenizer_config\.json"):
         PieceTokenizer.from_folder(tmp_path)
