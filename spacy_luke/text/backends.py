@@ -121,10 +121,10 @@ def build_deberta(
     return tokenizer
 
 
-def read_unigram(path: Path, build: Callable[..., Tokenizer]) -> tuple[Tokenizer, Charsmap]:
-    """A SentencePiece model as `build` makes a tokenizer of it, and the normalisation that goes before."""
+def read_unigram(path: Path, build: Callable[..., Tokenizer], **settings: Any) -> tuple[Tokenizer, Charsmap]:
+    """A SentencePiece model as `build` makes a tokenizer of it with these settings, and the normalisation before it."""
     model = read_sentencepiece(path.read_bytes(), name=str(path))
-    return build(model, source=str(path)), Charsmap(model.charsmap)
+    return build(model, source=str(path), **settings), Charsmap(model.charsmap)
 
 
 def add_pieces(tokenizer: Tokenizer, pieces: list[tuple[int, AddedToken]], *, source: str) -> None:

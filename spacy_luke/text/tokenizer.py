@@ -4,7 +4,6 @@ import base64
 import json
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,10 +201,9 @@ class PieceTokenizer:
 
     @classmethod
     def from_folder(cls, folder: Path, *, defaults: dict[str, Any] | None = None) -> "PieceTokenizer":
-        """Read the tokenizer of a checkpoint folder: vocab.json and merges.txt (RoBERTa, LUKE), vocab.txt (BERT) or
-        sentencepiece.bpe.model (XLM-R, mLUKE) or spm.model (DeBERTa-v3), with tokenizer_config.json,
-        special_tokens_map.json and added_tokens.json; or tokenizer.json, where there are no such files or they belong
-        to another class.
+        """Read the tokenizer of a checkpoint folder: vocab.json and merges.txt (RoBERTa, LUKE), vocab.txt (BERT),
+        sentencepiece.bpe.model (XLM-R, mLUKE) or spm.model (DeBERTa-v3), with what tokenizer_config.json,
+        special_tokens_map.json and added_tokens.json say; or tokenizer.json, where these are not or of another class.
         defaults: settings that hold where tokenizer_config.json does not say."""
         folder = Path(folder)
         try:
@@ -241,8 +239,8 @@ class PieceTokenizer:
             backend, charsmap = read_unigram(folder / "sentencepiece.bpe.model", build_unigram)
         elif has["spm.model"]:
             special = special_pieces(named, BERT_SPECIAL)
-            build = partial(build_deberta, special=special, settings=settings)
-            backend, charsmap = read_unigram(folder / "spm.model", build)
+            path = folder / "spm.model"
+            backend, charsmap = read_unigram(path, build_deberta, special=special, settings=settings)
         else:
             found = sorted(name for name in has if has[name]) or "none of them"
             raise ValueError(
