@@ -18,7 +18,7 @@ from .layers import check_layers, keep_layers
 from .luke import read_luke
 from .original import ADDED_PIECES, read_original
 from .plain import LIKE_WORDS, read_plain
-from .special import add_markers, add_special_entities, name_added_rows
+from .special import add_case, add_markers, add_special_entities, name_added_rows
 
 # Labels that mean "no entity" and "no relation". AllenNLP's vocabularies order labels by frequency.
 NONE_LABELS = {"span_classification": ("NIL", "O"), "entity_pair_classification": ("no_relation", "NA", "Other")}
@@ -40,6 +40,7 @@ def read_checkpoint(
     entity_start: str = "fresh",
     seed: int = 0,
     layers: int | None = None,
+    case_feature: bool = False,
 ) -> LukeCheckpoint:
     """Read a checkpoint.
 
@@ -64,6 +65,7 @@ def read_checkpoint(
         [MASK] entities are the mean of their mention's pieces, plus a row that begins with zeros. The last holds for
         any source: where its [MASK] has a row already, the mean is added to it.
     layers: so many of the encoder's layers are kept, the first ones; None: all.
+    case_feature: words have a vector for their case, zeros to begin with; one that says so itself has its own.
 
     Raises ValueError where a file is damaged, or a tensor is missing, unknown, of a wrong shape, or not finite.
     """
@@ -94,6 +96,8 @@ def read_checkpoint(
             raise ValueError(f"Labels are given, but {source} has no classifier of labels (task {checkpoint.task!r}).")
         checkpoint.labels = check_labels(labels, len(matrix))
     put_none_first(checkpoint, task=checkpoint.task)
+    if case_feature and not checkpoint.config.case_feature:
+        add_case(checkpoint)
     if entity_start == "mention" and not checkpoint.config.mention_start:
         checkpoint.config = replace(checkpoint.config, mention_start=True)
         checkpoint.report.append("[MASK] entities begin with the mean of their mention's pieces")

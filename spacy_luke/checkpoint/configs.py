@@ -44,6 +44,7 @@ def luke_config(data: dict[str, Any]) -> LukeConfig:
         entity_size=size_of(data, "entity_emb_size"),
         position_offset=_number(data, "pad_token_id", 1) + 1,
         entity_aware=flag(data, "use_entity_aware_attention", True),
+        case_feature=flag(data, "case_feature", False),
         mention_start=flag(data, "mention_start", False),
     )
 
@@ -116,8 +117,9 @@ def huggingface_config(
         use_entity_aware_attention=config.entity_aware,
         pad_token_id=max(0, config.position_offset - 1),
     )
-    if config.mention_start:
-        data["mention_start"] = True  # transformers computes [MASK] entities of their row alone
+    for name in ("case_feature", "mention_start"):  # transformers computes neither
+        if getattr(config, name):
+            data[name] = True
     if labels is not None:
         data["id2label"] = {str(i): label for i, label in enumerate(labels)}
         data["label2id"] = {label: i for i, label in enumerate(labels)}

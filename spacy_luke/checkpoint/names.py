@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model.config import LukeConfig
+from ..text.cases import CASES
 
 NameTable = tuple[tuple[str, str], ...]
 Patterns = tuple[tuple[str, str], ...]  # (pattern, reason); a pattern must match the whole name
@@ -21,6 +22,7 @@ WORDS: NameTable = (
     ("embeddings.LayerNorm.weight", "encoder.words.norm.weight"),
     ("embeddings.LayerNorm.bias", "encoder.words.norm.bias"),
 )
+CASE: NameTable = (("embeddings.case_embeddings.weight", "encoder.words.case.weight"),)  # ours alone
 ENTITIES: NameTable = (
     ("entity_embeddings.entity_embeddings.weight", "encoder.entities.table.weight"),
     ("entity_embeddings.position_embeddings.weight", "encoder.entities.position.weight"),
@@ -136,6 +138,7 @@ def shapes_by_name(
     d, f, e = config.hidden_size, config.intermediate_size, config.entity_size
     ends: dict[str, tuple[int, ...]] = {
         "piece": (config.vocab_size, d),
+        "case": (len(CASES), d),
         "position": (config.max_positions, d),
         "token_type": (config.token_types, d),
         "table": (config.entity_vocab_size, e),
@@ -233,7 +236,7 @@ def sort_names(
 
 
 def _encoder_table(config: LukeConfig) -> NameTable:
-    table = WORDS + ENTITIES
+    table = WORDS + (CASE if config.case_feature else ()) + ENTITIES
     if config.entity_size != config.hidden_size:
         table += ENTITY_DENSE
     return table + LAYER + (EXTRA_QUERIES if config.entity_aware else ())

@@ -48,6 +48,7 @@ def make_checkpoint_loader(
     entity_start: str = "fresh",
     seed: int = 0,
     layers: int | None = None,
+    case_feature: bool = False,
 ) -> Callable[[], LukeCheckpoint]:
     """A function that reads a checkpoint; nothing is read, or asked of the hub, before it is called.
 
@@ -63,6 +64,8 @@ def make_checkpoint_loader(
     seed: of fresh parameters.
     layers: so many layers of the encoder are kept, the first ones: smaller and faster, to be trained further; null:
     all.
+    case_feature: words get a learned vector for their case (lower, Title, UPPER, miXed, digits), which an encoder of
+    small letters does not see; zeros to begin with.
     """
 
     def load_checkpoint() -> LukeCheckpoint:
@@ -77,6 +80,7 @@ def make_checkpoint_loader(
             entity_start=entity_start,
             seed=seed,
             layers=layers,
+            case_feature=case_feature,
         )
 
     return load_checkpoint

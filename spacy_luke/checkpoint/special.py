@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from ..entity_vocab import SPECIAL
+from ..text.cases import CASES
 from .contents import LukeCheckpoint
 
 MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from
 CLOZE_PIECES = (("[HIGHLIGHT]", "@"), ("[PLACEHOLDER]", "#"), ("<ent>", "*"))
 WORD_TABLE = "encoder.words.piece.weight"
+CASE_TABLE = "encoder.words.case.weight"
 ENTITY_TABLE = "encoder.entities.table.weight"
 
 
@@ -87,6 +89,14 @@ def name_added_rows(checkpoint: LukeCheckpoint, added: Sequence[tuple[str, str]]
             )
     checkpoint.tensors[WORD_TABLE] = torch.cat(vectors)
     checkpoint.config = replace(checkpoint.config, vocab_size=len(checkpoint.tensors[WORD_TABLE]))
+
+
+def add_case(checkpoint: LukeCheckpoint) -> None:
+    """Give the words vectors for their case, of zeros, so that nothing is different before they are learned."""
+    table = checkpoint.tensors[WORD_TABLE]
+    checkpoint.tensors[CASE_TABLE] = table.new_zeros(len(CASES), table.shape[1])
+    checkpoint.config = replace(checkpoint.config, case_feature=True)
+    checkpoint.report.append(f"initialised the cases of words ({', '.join(CASES)}): zeros")
 
 
 def add_special_entities(checkpoint: LukeCheckpoint) -> None:

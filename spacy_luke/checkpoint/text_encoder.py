@@ -13,6 +13,7 @@ import torch
 from ..batch.batches import batch_items
 from ..model.families import build_encoder
 from ..model.luke import Windows
+from ..text.cases import CasedTokenizer
 from .contents import LukeCheckpoint
 
 _SAMPLE = "A text, with Words (10 of them) that tokenizers cut «differently» – naïvely, unbelievably, 東京."
@@ -37,6 +38,8 @@ class TextEncoder:
         if checkpoint.tokenizer is None:
             raise ValueError("The checkpoint has no tokenizer. Expected its files beside the weights.")
         self.tokenizer, self.normalise = checkpoint.tokenizer, normalise
+        if checkpoint.config.case_feature:
+            self.tokenizer = CasedTokenizer(checkpoint.tokenizer, checkpoint.config.vocab_size)
         self.encoder = build_encoder(replace(checkpoint.config, mention_start=False)).eval()  # words alone are read
         prefix = "encoder."
         self.encoder.load_state_dict(

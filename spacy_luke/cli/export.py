@@ -8,6 +8,11 @@ from wasabi import msg
 
 from ..components.base import LukeComponent, find_component
 
+OURS_ALONE = {
+    "mention_start": '[MASK] entities that begin with their mention\'s pieces (entity_start = "mention")',
+    "case_feature": "vectors for the case of words (case_feature = true)",
+}
+
 
 def export_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
@@ -29,11 +34,12 @@ def export_cli(
             f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers "
             "leaves out, so it may predict differently; `spacy luke convert` reads it."
         )
-    if getattr(checkpoint.config, "mention_start", False):
-        msg.warn(
-            f"[MASK] entities of '{proc.name}' begin with the mean of their mention's pieces (entity_start = "
-            '"mention"), which transformers leaves out, so it will predict differently; `spacy luke convert` reads it.'
-        )
+    for name, what in OURS_ALONE.items():
+        if getattr(checkpoint.config, name, False):
+            msg.warn(
+                f"The encoder of '{proc.name}' has {what}, which transformers leaves out, so it predicts differently; "
+                "`spacy luke convert` reads it."
+            )
     if checkpoint.task == "cloze":
         msg.warn(
             "transformers has no class for cloze heads; its LukeModel reads the encoder, `spacy luke convert` all."

@@ -15,6 +15,7 @@ from ..bridge.documents import read_document
 from ..checkpoint.contents import Checkpoint, LukeCheckpoint
 from ..encoders.kind import Needs
 from ..encoders.nodes import number_format
+from ..text.cases import CasedTokenizer
 from ..text.tokenizer import PieceTokenizer
 from .attached import check_encoder
 from .extents import WindowedComponent
@@ -29,16 +30,18 @@ class EncoderComponent(WindowedComponent):
 
     special_entities: tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
     prepare: tuple[Callable[[LukeCheckpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
-    _tokenizer: tuple[str, PieceTokenizer] | None = None  # read from the encoder's texts when it is needed
+    _tokenizer: tuple[str, int, PieceTokenizer] | None = None  # read from the encoder's texts when it is needed
 
     @property
     def tokenizer(self) -> PieceTokenizer:
         if "tokenizer" not in self.encoder.texts:
             _ = self.encoder.module  # raises: nothing is loaded
-        text, known = self.encoder.texts["tokenizer"], self._tokenizer
-        if known is None or known[0] is not text:  # a shared encoder is loaded by its owner
-            known = self._tokenizer = (text, PieceTokenizer.from_json(text))
-        return known[1]
+        text, known, config = self.encoder.texts["tokenizer"], self._tokenizer, self.encoder.settings.get("config", {})
+        rows = config["vocab_size"] if config.get("case_feature") else 0
+        if known is None or known[0] is not text or known[1] != rows:  # a shared encoder is loaded by its owner
+            tokenizer = PieceTokenizer.from_json(text)
+            known = self._tokenizer = (text, rows, CasedTokenizer(tokenizer, rows) if rows else tokenizer)
+        return known[2]
 
     def special_rows(self, *names: str) -> list[int]:
         """Rows of entities such as "[MASK]" in the module's entity table; none where entities are no tokens."""

@@ -74,6 +74,7 @@ class LukeConfig(TransformerConfig):
     norm_eps: float = 1e-5
     entity_size: int = 256  # width of an entity's row; a dense layer follows where it differs from hidden_size
     entity_aware: bool = True  # four query matrices, chosen by the kinds of the two tokens (section 3.2.2)
+    case_feature: bool = False  # a vector for the case of a piece's word (`text.cases`), for encoders of small letters
     mention_start: bool = False  # [MASK] entities: their row and the mean of the mention's pieces, not the row alone
 
     def to_dict(self) -> dict[str, Any]:

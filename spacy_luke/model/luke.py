@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..text.cases import CASES
 from .config import LukeConfig, TransformerConfig
 from .dropout import Dropout
 from .layer import Layer, Layers
@@ -117,10 +118,15 @@ def planned(windows: Windows, make: Callable[[], Plan]) -> Plan:
 
 
 class WordEmbeddings(nn.Module):
+    """case: vectors of the cases of words, of an encoder whose rows of pieces say the case too (see `text.cases`)."""
+
     def __init__(self, config: TransformerConfig):
         super().__init__()
         width = config.embedding_width
         self.piece = nn.Embedding(config.vocab_size, width)
+        cased = isinstance(config, LukeConfig) and config.case_feature
+        self.case = nn.Embedding(len(CASES), width) if cased else None
+        self.vocab_size = config.vocab_size
         self.position = nn.Embedding(config.max_positions, width)
         self.token_type = nn.Embedding(config.token_types, width)
         self.norm = nn.LayerNorm(width, eps=config.norm_eps)
@@ -128,8 +134,12 @@ class WordEmbeddings(nn.Module):
         self.position_offset = config.position_offset
 
     def look_up(self, windows: Windows) -> Tensor:
-        """The pieces' vectors alone: (NW, D)."""
-        rows_ND: Tensor = self.piece(windows.pieces_N)
+        """The pieces' vectors alone, with those of their cases: (NW, D)."""
+        if self.case is None:
+            rows_ND: Tensor = self.piece(windows.pieces_N)
+            return rows_ND
+        case_N = torch.div(windows.pieces_N, self.vocab_size, rounding_mode="floor")
+        rows_ND = self.piece(windows.pieces_N - case_N * self.vocab_size) + self.case(case_N)
         return rows_ND
 
     def forward(self, windows: Windows, rows_ND: Tensor | None = None) -> Tensor:

@@ -137,6 +137,30 @@ def test_entities_that_begin_with_their_mention(tmp_path, name):
     assert torch.equal(added.tensors[table], words.tensors[table])
 
 
+def test_cases_begin_with_zeros(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    make_plain(transformers, tmp_path / "plain", "BertForPreTraining")
+    plain, checkpoint = (read_checkpoint(tmp_path / "plain", case_feature=on) for on in (False, True))
+    assert checkpoint.config == replace(plain.config, case_feature=True)
+    name = "encoder.words.case.weight"
+    assert set(checkpoint.tensors) == {*plain.tensors, name}
+    assert checkpoint.tensors[name].shape == (5, plain.config.hidden_size)
+    assert not checkpoint.tensors[name].any()
+    assert checkpoint.report[-1] == "initialised the cases of words (lower, title, upper, mixed, digits): zeros"
+    checkpoint.tensors[name][2, :8] = 0.5
+    write_huggingface(checkpoint, tmp_path / "luke")
+    for asked in (False, True):  # it says so itself
+        again = read_checkpoint(tmp_path / "luke", case_feature=asked)
+        assert again.config.case_feature
+        assert torch.equal(again.tensors[name], checkpoint.tensors[name])
+    pieces, size = torch.tensor([2, 6, 8, 7, 9, 3]), again.config.vocab_size
+    windows = [Windows(x, [6]) for x in (pieces, pieces + 2 * size)]
+    with torch.no_grad():
+        lower, upper = (make_encoder(again).word_states(x) for x in windows)
+        assert torch.equal(lower, make_encoder(checkpoint).word_states(windows[0]))
+    assert not torch.allclose(lower, upper, atol=0.01)
+
+
 def test_task_heads_are_dropped_and_old_names_read(tmp_path):
     transformers = pytest.importorskip("transformers")
     make_plain(transformers, tmp_path, "BertForTokenClassification")
