@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from spacy_luke.model.families import FAMILIES, build_encoder
 from spacy_luke.model.int8 import build_quantized, quantize_encoder
 from spacy_luke.model.luke import LukeEncoder, Windows
 from spacy_luke.text.cases import CASES
-from tests.model.noise import make_encoder, make_mentions, make_windows
+from tests.model.noise import add_noise, make_encoder, make_mentions, make_windows
 
 PIECES = 50  # of make_encoder
 MODES = ["full", "one_way"]
@@ -83,3 +84,25 @@ def test_int8_keeps_them():
     assert torch.equal(empty.words.case.weight, encoder.words.case.weight)
     assert torch.equal(empty.word_states(windows), encoder.word_states(windows))
     torch.testing.assert_close(encoder.word_states(windows), before, atol=0.2, rtol=0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_every_family(family, mode):
+    """Cases are seen, and mentions' own pieces; zeros change nothing."""
+    sizes = {"vocab_size": PIECES, "entity_vocab_size": 9, "hidden_size": 24, "num_layers": 2, "num_heads": 4}
+    sizes |= {"intermediate_size": 40, "entity_size": 8, "max_positions": 40}
+    make = FAMILIES[family].config
+    plain = add_noise(build_encoder(make(**sizes)))
+    encoder = build_encoder(make(**sizes, case_feature=True)).eval()
+    started = build_encoder(make(**sizes, mention_start=True), range(9)).eval()
+    started.load_state_dict(plain.state_dict())
+    encoder.load_state_dict({**plain.state_dict(), "words.case.weight": torch.zeros_like(encoder.words.case.weight)})
+    windows = make_windows()
+    _, cased = make_cased(windows)
+    wanted = run(plain, windows, mode)
+    assert all(torch.equal(a, b) for a, b in zip(run(encoder, cased, mode), wanted, strict=True))
+    encoder.words.case.weight.normal_(generator=torch.Generator().manual_seed(2))
+    assert all((a - b).abs().max() > 0.1 for a, b in zip(run(encoder, cased, mode), wanted, strict=True))
+    assert (run(started, windows, mode)[1] - wanted[1]).abs().max() > 0.1
