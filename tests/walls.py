@@ -76,6 +76,7 @@ ROOMS = {
     "resvg_py": ["reports"],
     "marisa_trie": ["aliases"],
     "pykeen": ["graph"],
+    "pyarrow": ["streams"],
     "ray": ["stores.parallel"],
     "starlette": ["service"],
     "uvicorn": ["service"],

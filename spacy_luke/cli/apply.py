@@ -8,7 +8,7 @@ from wasabi import msg
 
 from ..stores.parallel import Engine
 from ..streams.cutting import PartLimits
-from ..streams.input_formats import InputFields
+from ..streams.input_formats import InputFields, import_parquet
 from ..streams.inputs import FORMATS, find_inputs
 from ..streams.run import ApplySettings, RunState, apply_pipeline
 from ..streams.run_folder import ERRORS
@@ -54,6 +54,12 @@ def apply_cli(
         gpu_ids=gpus,
         threads=threads,
     )
+    if form not in WRITERS:
+        raise ValueError(f"--format must be one of {', '.join(WRITERS)}, but it is {form!r}.")
+    if input_format not in (None, *FORMATS):
+        raise ValueError(f"--input-format must be one of {', '.join(FORMATS)}, but it is {input_format!r}.")
+    if form == "parquet" or input_format == "parquet":
+        import_parquet()
     found = find_inputs(inputs, format=input_format, fields=InputFields(text_field, id_field))
     where = None if workers == 0 else Engine(engine, workers or len(gpus) or 1, address)
     with _Progress() as progress:

@@ -6,7 +6,17 @@ from pathlib import Path
 
 from ..pages.schema import AnnotatedText
 from ..stores.folder import StoreFolder
+from .parquet import read_rows
 from .run_folder import ERRORS, KIND, FailedText, PartCounts
+
+
+def read_lines(path: Path) -> Iterator[AnnotatedText]:
+    with path.open("rb") as lines:
+        for line in lines:
+            yield AnnotatedText.model_validate_json(line)
+
+
+READERS = {"jsonl": read_lines, "parquet": read_rows}
 
 
 class AnnotatedParts(StoreFolder):
@@ -29,12 +39,13 @@ class AnnotatedParts(StoreFolder):
     def texts(self) -> Iterator[AnnotatedText]:
         """All that was annotated, part by part. ValueError for .spacy, which holds Docs (spaCy's DocBin)."""
         output = self.manifest["output"]
-        if output != "jsonl":
-            raise ValueError(f"{self.path} has {output} files, but annotations are read from jsonl.")
+        if output not in READERS:
+            raise ValueError(
+                f"{self.path} has {output} files, but annotations are read from {' and '.join(READERS)}. Read Docs by "
+                "spaCy's DocBin, or write them again with another --format."
+            )
         for path in self.files():
-            with path.open("rb") as lines:
-                for line in lines:
-                    yield AnnotatedText.model_validate_json(line)
+            yield from READERS[output](path)
 
     def failed(self) -> Iterator[FailedText]:
         """The documents that failed."""

@@ -86,6 +86,8 @@ def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]
 def read_parquet(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:
     """Rows of a table of Parquet, which the extra `parquet` reads."""
     parquet = import_parquet()
+    from pyarrow import ArrowException
+
     try:
         with parquet.ParquetFile(path) as table:
             columns = _columns(path, table.schema_arrow.names, fields)
@@ -94,7 +96,7 @@ def read_parquet(path: Path, name: str, fields: InputFields) -> Iterator[InputIt
                 for row in batch.to_pylist():
                     yield as_item(row[fields.text], row.get(fields.id), f"{name}:{number}")
                     number += 1
-    except OSError as error:  # pyarrow's ArrowInvalid is a ValueError, and says what is wrong
+    except (OSError, ArrowException) as error:
         raise ValueError(f"{path} is no whole Parquet file: {error}") from error
 
 

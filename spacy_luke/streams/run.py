@@ -113,7 +113,7 @@ class _Run:
         self._done = 0  # bytes of the inputs in parts that are done
         self._again: deque[PartTask] = deque()
         self._at_work: dict[int, int] = {}  # bytes of the inputs, by parts that are at work
-        self._given_up = 0  # parts, one after another
+        self._given_up: list[int] = []  # parts, one after another
         self._threads = settings.threads
         self._start = monotonic()
 
@@ -123,7 +123,7 @@ class _Run:
             if isinstance(result, Death):
                 counts = self._after_death(task, result.told, settings)
             else:
-                counts, self._given_up = result, 0
+                counts, self._given_up = result, []
             if counts is not None:
                 self._count(task.part.number, counts)
                 self._tell()
@@ -172,11 +172,12 @@ class _Run:
         place = read_place(self.folder.work, number)
         place_file(self.folder.work, number).unlink(missing_ok=True)
         if deaths > MOST_DEATHS or (deaths > RETRIES and place is None):
-            self._given_up += 1
-            if self._given_up >= MOST_GIVEN_UP:
+            self._given_up.append(number)
+            if len(self._given_up) >= MOST_GIVEN_UP:
+                self.folder.forget(self._given_up)  # the fault is not theirs
                 raise ValueError(
-                    f"Expected workers to annotate texts, but they died on {self._given_up} parts one after another, "
-                    f"the last time: {told}. Use fewer workers, smaller batches (--batch-words), or more memory, and "
+                    f"Expected workers to annotate texts, but they died on {len(self._given_up)} parts one after "
+                    f"another, the last time: {told}. Use fewer workers, smaller batches (--batch-words), or more memory, and "
                     "run it again: it goes on."
                 )
             return give_up(task, settings, f"the workers died on its part {deaths} times, the last time {told}")

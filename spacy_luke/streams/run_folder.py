@@ -128,6 +128,11 @@ class RunFolder:
             return None
         return record["counts"]
 
+    def forget(self, numbers: Sequence[int]) -> None:
+        """These parts are not finished after all."""
+        for number in numbers:
+            (self.work / f"{part_name(number)}.json").unlink(missing_ok=True)
+
     def check_open(self, number: int) -> None:
         """ValueError where a part is wanted that a finished run has not."""
         if self._finished is not None:

@@ -5,9 +5,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
 
 from ..pages.schema import AnnotatedText
+from .parquet import ParquetWriter
 
 
 class PartWriter(Protocol):
@@ -41,4 +42,30 @@ class LinesWriter:
         self._file.write(form.model_dump_json().encode() + b"\n")
 
 
-WRITERS: dict[str, Callable[[Path], PartWriter]] = {"jsonl": LinesWriter}
+class DocsWriter:
+    """A DocBin of spaCy with all that the Docs carry, and their ids in `doc.user_data["id"]`. It is in memory until its
+    end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._docs = DocBin(store_user_data=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._path.write_bytes(self._docs.to_bytes())
+
+    def write(self, doc: Doc, form: AnnotatedText) -> None:
+        doc.user_data["id"] = form.id
+        self._docs.add(doc)
+
+
+WRITERS: dict[str, Callable[[Path], PartWriter]] = {
+    "jsonl": LinesWriter,
+    "parquet": ParquetWriter,
+    "spacy": DocsWriter,
+}

@@ -2,28 +2,23 @@
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 
 import pytest
 import spacy
 
 from spacy_luke.pages.schema import AnnotatedText, as_form
 from spacy_luke.pipelines.annotation import Annotator
+from spacy_luke.stores.parallel import Engine
+from spacy_luke.stores.workers import Death
 from spacy_luke.streams.annotated import AnnotatedParts
 from spacy_luke.streams.cutting import PartLimits
-from spacy_luke.streams.input_formats import InputFields
-from spacy_luke.streams.inputs import find_inputs
 from spacy_luke.streams.run import ApplySettings, apply_pipeline
+from tests.harness.forks import members
+from tests.streams.runs import SMALL, find, tree
 from tests.tiny import SENTENCES
-
-SMALL = ApplySettings(part=PartLimits(100, 7), batch_words=30)
-
-
-def find(*paths, format=None):
-    return find_inputs([str(x) for x in paths], format=format, fields=InputFields())
-
-
-def tree(folder):
-    return {str(x.relative_to(folder)): x.read_bytes() for x in sorted(folder.rglob("*")) if x.is_file()}
 
 
 class KilledError(BaseException):
@@ -135,8 +130,140 @@ def test_a_document_that_fails_costs_no_other(pipeline, tmp_path):
     assert sum(x["failed"] for x in parts.parts) == 6
 
 
+def fails_on(word, monkeypatch, error):
+    """The pipelines that are loaded meet their end in documents with this word."""
+    load = spacy.load
+
+    def loading(name):
+        nlp = load(name)
+        make_doc = nlp.make_doc
+
+        def make(text):
+            if word in text:
+                raise error
+            return make_doc(text)
+
+        nlp.make_doc = make
+        return nlp
+
+    monkeypatch.setattr("spacy_luke.streams.annotating.spacy.load", loading)
+
+
+class DyingEngine:
+    """Does the work in this process, where `KilledError` ends a worker. deaths: how many there were."""
+
+    def __init__(self):
+        self.deaths = 0
+
+    def stream(self, start, settings, pull, *, threads, tick):
+        make = start(0, settings)
+        while (task := pull()) is not None:
+            try:
+                yield task, make(task)
+            except KilledError:
+                self.deaths += 1
+                yield task, Death("it was ended by SIGKILL")
+
+
+def test_a_document_that_kills_workers_costs_no_other(pipeline, tmp_path, monkeypatch):
+    texts = [f"{SENTENCES[i % 4]} {'Poison' * (i in (5, 17, 18))}" for i in range(40)]
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"id": str(i), "text": x}) + "\n" for i, x in enumerate(texts)), "utf8")
+    settings = ApplySettings(part=PartLimits(1000, 20), batch_words=30)
+    apply_pipeline(pipeline, find(path), tmp_path / "sound", settings)
+    fails_on("Poison", monkeypatch, KilledError())
+    engine = DyingEngine()
+    state = apply_pipeline(pipeline, find(path), tmp_path / "out", settings, engine=engine)
+    parts = AnnotatedParts.open(tmp_path / "out")
+    sound = {x.id: x for x in AnnotatedParts.open(tmp_path / "sound").texts()}
+    assert [x.id for x in parts.texts()] == [str(i) for i in range(40) if i not in (5, 17, 18)]
+    for one in parts.texts():
+        assert (one.text, len(one.entities)) == (sound[one.id].text, len(sound[one.id].entities))
+    failed = list(parts.failed())
+    assert [(x["id"], x["error"]) for x in failed] == [(x, "WorkerDied") for x in ("5", "17", "18")]
+    assert failed[0]["message"] == "The worker died on it: it was ended by SIGKILL."
+    assert state.deaths == engine.deaths
+    assert 5 <= state.deaths <= 8, "twice as it was, then a document each, and a batch that was not known yet"
+    assert (state.documents, state.failed) == (37, 3)
+
+
+def test_workers_that_die_on_everything_end_the_run(pipeline, lines, tmp_path, monkeypatch):
+    fails_on("", monkeypatch, KilledError())
+    settings = ApplySettings(part=PartLimits(9999, 13))
+    with pytest.raises(ValueError, match=r"they died on 3 parts one after another.*it goes on"):
+        apply_pipeline(pipeline, find(lines), tmp_path / "out", settings, engine=DyingEngine())
+    monkeypatch.undo()
+    state = apply_pipeline(pipeline, find(lines), tmp_path / "out", settings)
+    assert (state.parts_before, state.documents, state.failed) == (0, 40, 0)
+
+
+def test_an_error_of_a_component_is_told_of_each_document(pipeline, lines, tmp_path, monkeypatch):
+    fails_on("Ghana", monkeypatch, RuntimeError("No."))
+    apply_pipeline(pipeline, find(lines), tmp_path / "out", SMALL)
+    parts = AnnotatedParts.open(tmp_path / "out")
+    with_it = [x["id"] for x in map(json.loads, lines.read_text("utf8").splitlines()) if "Ghana" in x["text"]]
+    assert [x["id"] for x in parts.failed()] == with_it
+    assert {(x["error"], x["message"]) for x in parts.failed()} == {("RuntimeError", "No.")}
+    assert parts.documents == 40 - len(with_it)
+    assert 5 < len(with_it) < 25
+
+
 def test_the_lines_are_of_the_schema(pipeline, lines, tmp_path):
     apply_pipeline(pipeline, find(lines), tmp_path / "out", SMALL)
     for path in AnnotatedParts.open(tmp_path / "out").files():
         for line in path.read_text("utf8").splitlines():
             assert AnnotatedText.model_validate_json(line).model_dump_json() == line
+
+
+@pytest.mark.slow
+def test_real_workers_die_and_are_replaced(pipeline, tmp_path):
+    """Two processes, killed from inside by a document; the same bytes as from one process that never died, but for
+    that document."""
+    code = tmp_path / "code.py"
+    code.write_text(
+        "import os, signal\n"
+        "from spacy.language import Language\n"
+        "@Language.component('poison')\n"
+        "def poison(doc):\n"
+        "    if 'Poison' in doc.text:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return doc\n"
+    )
+    spacy.util.import_file("code", code)
+    nlp = spacy.load(pipeline)
+    nlp.add_pipe("poison", first=True)
+    nlp.to_disk(tmp_path / "pipeline")
+    path = tmp_path / "texts.jsonl"
+    texts = [f"{SENTENCES[i % 4]} {'Poison' * (i == 7)}" for i in range(60)]
+    path.write_text("".join(json.dumps({"id": str(i), "text": x}) + "\n" for i, x in enumerate(texts)), "utf8")
+    settings = ApplySettings(part=PartLimits(1000, 20), batch_words=30, code=str(code))
+    apply_pipeline(tmp_path / "pipeline", find(path), tmp_path / "out", settings, engine=Engine(workers=2))
+    parts = AnnotatedParts.open(tmp_path / "out")
+    assert [x.id for x in parts.texts()] == [str(i) for i in range(60) if i != 7]
+    (failed,) = parts.failed()
+    assert (failed["id"], failed["error"]) == ("7", "WorkerDied")
+    assert "SIGKILL" in failed["message"]
+
+
+@pytest.mark.slow
+def test_a_run_is_killed_with_its_workers_and_goes_on(pipeline, tmp_path):
+    """kill -9 of the process; its workers end by themselves, and the next run gives the bytes of one that was whole."""
+    path = tmp_path / "texts.jsonl"
+    texts = [" ".join(SENTENCES[(i + k) % 4] for k in range(4)) for i in range(3000)]
+    path.write_text("".join(json.dumps({"text": x}) + "\n" for x in texts), "utf8")
+    limits = ["--part-documents", "100", "--batch-words", "200", "--workers", "2", "--threads", "1"]
+    command = [sys.executable, "-m", "spacy", "luke", "apply", str(pipeline), str(path)]
+    with subprocess.Popen([*command, str(tmp_path / "out"), *limits], start_new_session=True) as process:
+        while len(list((tmp_path / "out").glob("part-*"))) < 3:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    for _ in range(100):
+        if not members(process.pid):
+            break
+        time.sleep(0.1)
+    assert members(process.pid) == []
+    subprocess.run([*command, str(tmp_path / "out"), *limits], check=True)
+    settings = ApplySettings(part=PartLimits(documents=100), batch_words=200)
+    apply_pipeline(pipeline, find(path), tmp_path / "whole", settings)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")

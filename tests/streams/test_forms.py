@@ -1,0 +1,76 @@
+"""The forms of parts: the same annotations in each, and the same bytes of the same texts."""
+
+import json
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_luke.annotations import get_relations
+from spacy_luke.streams.annotated import AnnotatedParts
+from spacy_luke.streams.cutting import PartLimits
+from spacy_luke.streams.run import ApplySettings, apply_pipeline
+from tests.streams.runs import SMALL, find, tree
+
+
+@pytest.fixture
+def plain(pipeline, lines, tmp_path):
+    apply_pipeline(pipeline, find(lines), tmp_path / "plain", SMALL)
+    return list(AnnotatedParts.open(tmp_path / "plain").texts())
+
+
+def settings(output):
+    return ApplySettings(output=output, part=PartLimits(100, 7), batch_words=30)
+
+
+def test_parquet_holds_the_same(pipeline, lines, tmp_path, plain):
+    pytest.importorskip("pyarrow", reason="needs the extra parquet")
+    for out in ("one", "other"):
+        apply_pipeline(pipeline, find(lines), tmp_path / out, settings("parquet"))
+    parts = AnnotatedParts.open(tmp_path / "one")
+    assert {x.suffix for x in parts.files()} == {".parquet"}
+    assert list(parts.texts()) == plain
+    assert tree(tmp_path / "one") == tree(tmp_path / "other")
+
+
+def test_columns_are_those_of_the_schema():
+    pytest.importorskip("pyarrow", reason="needs the extra parquet")
+    from spacy_luke.pages.schema import json_schema
+    from spacy_luke.streams.parquet import arrow_schema
+
+    schema = json_schema()
+    assert arrow_schema().names == list(schema["properties"])
+    link = arrow_schema().field("entities").type.value_field.type.field("link")
+    assert link.nullable
+    assert [x.name for x in link.type] == list(schema["$defs"]["LinkForm"]["properties"])
+    assert (
+        str(arrow_schema().field("sentences").type)
+        == "list<element: fixed_size_list<element: int64 not null>[2] not null>"
+    )
+
+
+def test_docs_have_all(pipeline, lines, tmp_path, plain):
+    for out in ("one", "other"):
+        apply_pipeline(pipeline, find(lines), tmp_path / out, settings("spacy"))
+    assert tree(tmp_path / "one") == tree(tmp_path / "other")
+    parts = AnnotatedParts.open(tmp_path / "one")
+    with pytest.raises(ValueError, match="has spacy files, but annotations are read from jsonl and parquet"):
+        next(parts.texts())
+    vocab = spacy.blank("en").vocab
+    docs = [doc for path in parts.files() for doc in DocBin().from_disk(path).get_docs(vocab)]
+    assert [x.user_data["id"] for x in docs] == [x.id for x in plain]
+    for doc, one in zip(docs, plain, strict=True):
+        assert [(x.start_char, x.end_char, x.label_) for x in doc.ents] == [
+            (x.start, x.end, x.label) for x in one.entities
+        ]
+        assert [x.label for x in get_relations(doc)] == [x.label for x in one.relations]
+
+
+def test_docs_of_a_run_are_the_input_of_another(pipeline, lines, tmp_path, plain):
+    """With their ids and words."""
+    apply_pipeline(pipeline, find(lines), tmp_path / "docs", settings("spacy"))
+    paths = sorted((tmp_path / "docs").glob("*.spacy"))
+    apply_pipeline(pipeline, find(*paths), tmp_path / "again", SMALL)
+    assert [json.loads(x.model_dump_json()) for x in AnnotatedParts.open(tmp_path / "again").texts()] == [
+        json.loads(x.model_dump_json()) for x in plain
+    ]

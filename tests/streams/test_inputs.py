@@ -1,0 +1,150 @@
+"""Inputs in all their formats: the texts, their ids, and what is told of what cannot be read."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_luke.streams import input_formats
+from spacy_luke.streams.given_texts import GivenText, UnreadText, count_words
+from tests.streams.runs import find
+
+TEXTS = ["Ada Lovelace lived in London.", 'He said: "No,\nnever."', "", "Ünïcode 😀\tand a tab"]
+
+
+def write(path, format):
+    if format == "jsonl":
+        path.write_text("".join(json.dumps({"id": i, "text": x}) + "\n\n" for i, x in enumerate(TEXTS)), "utf8")
+    elif format in ("csv", "tsv"):
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            rows = csv.writer(file, delimiter="," if format == "csv" else "\t")
+            rows.writerows([["other", "text", "id"], *(["x", x, str(i)] for i, x in enumerate(TEXTS))])
+    elif format == "parquet":
+        pyarrow = pytest.importorskip("pyarrow", reason="needs the extra parquet")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table({"id": list(range(len(TEXTS))), "x": TEXTS, "text": TEXTS}), path)
+    else:
+        nlp = spacy.blank("en")
+        docs = DocBin(store_user_data=True)
+        for i, x in enumerate(TEXTS):
+            doc = nlp.make_doc(x)
+            doc.user_data["id"] = str(i)
+            docs.add(doc)
+        docs.to_disk(path)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "parquet", "spacy"])
+def test_records(tmp_path, format):
+    path = tmp_path / f"a.{format}"
+    write(path, format)
+    items = list(find(path))
+    assert [(x.id, x.text) for x in items] == [(str(i), x) for i, x in enumerate(TEXTS)]
+    assert all(x.place.startswith(f"{path.as_posix()}:") for x in items)
+    inputs = find(path)
+    assert len(list(inputs)) == 4
+    assert inputs.read == inputs.size == path.stat().st_size
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_packed_files(tmp_path, suffix, pack):
+    write(tmp_path / "a.jsonl", "jsonl")
+    (tmp_path / f"b.jsonl{suffix}").write_bytes(pack((tmp_path / "a.jsonl").read_bytes()))
+    assert [x.text for x in find(tmp_path / f"b.jsonl{suffix}")] == TEXTS
+    (tmp_path / f"c.jsonl{suffix}").write_bytes(pack((tmp_path / "a.jsonl").read_bytes())[:-9])
+    with pytest.raises(ValueError, match=r"not a whole (gzip|bzip2) file"):
+        list(find(tmp_path / f"c.jsonl{suffix}"))
+
+
+def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
+    for name in ("b/2.txt", "a.md", "b/10.txt", ".hidden/x.txt", "b/notes.pdf", "b/c.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        text = '{"text": "json"}' if name.endswith("jsonl") else f"\ufeffOf {name}\nand more."
+        (tmp_path / name).write_text(text, "utf8")
+    items = list(find(tmp_path))
+    place = tmp_path.as_posix()
+    assert [x.id for x in items] == [f"{place}/a.md", f"{place}/b/10.txt", f"{place}/b/2.txt", f"{place}/b/c.jsonl:1"]
+    assert items[1].text == "Of b/10.txt\nand more."
+    assert [x.text for x in find(tmp_path, format="lines")][:2] == ["Of a.md", "and more."]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"has no file of texts: expected \.txt, \.md"):
+        find(tmp_path / "empty")
+
+
+def test_lines_and_standard_input(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One.\r\n\nTwo.")))
+    items = list(find("-", format="lines"))
+    assert [(x.id, x.text) for x in items] == [("-:1", "One."), ("-:3", "Two.")]
+    assert find("-").size is None
+    assert find("-").files[0].format == "jsonl"
+    with pytest.raises(ValueError, match="named several times"):
+        find("-", "-")
+    with pytest.raises(ValueError, match="Standard input cannot be parquet"):
+        find("-", format="parquet")
+
+
+def test_fields_have_names(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"body": "Text.", "url": "u/1"}\n{"body": 5}\n')
+    items = list(find(tmp_path / "a.jsonl", text="body", id="url"))
+    assert items[0] == GivenText("u/1", "Text.", f"{(tmp_path / 'a.jsonl').as_posix()}:1")
+    assert isinstance(items[1], UnreadText)
+    assert items[1].message == "expected a text, but it is 5."
+    (tmp_path / "a.csv").write_text("body,url\nText.,u/1\n")
+    assert next(iter(find(tmp_path / "a.csv", text="body", id="url"))).id == "u/1"
+    with pytest.raises(ValueError, match=r"expected a column 'text' .* columns are \['body', 'url'\]"):
+        list(find(tmp_path / "a.csv"))
+
+
+def test_questions_come_along(tmp_path):
+    rows = [{"text": "A.", "questions": ["Who?"], "queries": None}, {"text": "B.", "questions": "Who?"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(x) + "\n" for x in rows))
+    one, other = find(tmp_path / "a.jsonl")
+    assert (one.questions, one.queries) == (("Who?",), ())
+    assert other.message == "expected a list of questions, but it is 'Who?'."
+
+
+def test_what_cannot_be_read_costs_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(input_formats, "MOST_BYTES", 60)
+    (tmp_path / "a.jsonl").write_bytes(
+        b'{"text": "A."}\n' + b"x" * 200 + b'\n[1]\n{"text": "Malm\xf6"}\n{"text": "B."}\n'
+    )
+    items = list(find(tmp_path / "a.jsonl"))
+    assert [x.text for x in items if isinstance(x, GivenText)] == ["A.", "B."]
+    told = [x.message for x in items if isinstance(x, UnreadText)]
+    assert [x.partition(",")[0] for x in told] == [
+        "expected a line of at most 60 bytes; this is longer.",
+        "expected a JSON object with 'text'",
+        "expected UTF-8",
+    ]
+    (tmp_path / "a.csv").write_bytes(b"id,text\n1,A.\n2,B.,more\n\n3,Malm\xf6\n4,D.\n")
+    items = list(find(tmp_path / "a.csv"))
+    assert [getattr(x, "text", x.id.rpartition(":")[2]) for x in items] == ["A.", "2", "4", "D."]
+    (tmp_path / "b.txt").write_bytes(b"fine\nMalm\xf6")
+    assert "line 2" in next(iter(find(tmp_path / "b.txt"))).message
+
+
+@pytest.mark.parametrize("format", ["spacy", "parquet"])
+def test_files_that_are_none(tmp_path, format):
+    if format == "parquet":
+        pytest.importorskip("pyarrow", reason="needs the extra parquet")
+    (tmp_path / f"a.{format}").write_bytes(b"junk that is none")
+    with pytest.raises(ValueError, match=r"is no (file of Docs|whole Parquet file)"):
+        list(find(tmp_path / f"a.{format}"))
+
+
+def test_unknown_sources(tmp_path):
+    with pytest.raises(ValueError, match="nowhere is not there"):
+        find(tmp_path / "nowhere")
+    (tmp_path / "a.pdf").touch()
+    with pytest.raises(ValueError, match=r"a\.pdf. Say what it is, such as by --input-format lines"):
+        find(tmp_path / "a.pdf")
+
+
+def test_words_are_counted_also_without_blanks():
+    assert count_words("one two three") == 3
+    assert count_words("日" * 1200) == 100
