@@ -177,8 +177,8 @@ class _Run:
                 self.folder.forget(self._given_up)  # the fault is not theirs
                 raise ValueError(
                     f"Expected workers to annotate texts, but they died on {len(self._given_up)} parts one after "
-                    f"another, the last time: {told}. Use fewer workers, smaller batches (--batch-words), or more memory, and "
-                    "run it again: it goes on."
+                    f"another, the last time: {told}. Use fewer workers, smaller batches (--batch-words), or more "
+                    "memory, and run it again: it goes on."
                 )
             return give_up(task, settings, f"the workers died on its part {deaths} times, the last time {told}")
         task = task._replace(deaths=deaths)
