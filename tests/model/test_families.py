@@ -1,9 +1,12 @@
-"""Entities of all families: packed as one by one, in states and gradients, with and without gradients."""
+"""Entities of all families: as a plain twin computes them, and packed as one by one, in states and gradients."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 
 from spacy_luke.model.families import FAMILIES, build_encoder
+from tests.model.family_twin import run_twin
 from tests.model.noise import COUNTS, LENGTHS, add_noise, make_mentions, make_windows, pick
 
 SIZES = {
@@ -17,11 +20,13 @@ SIZES = {
     "max_positions": 40,
 }
 FURTHER = [name for name in FAMILIES if name != "luke"]
+TWINS = [*("mpnet", "electra", "distilbert"), "luke"]  # the others have twins of their own
 MODES = ["full", "one_way", "together", "last"]
 
 
 def make(family, **settings):
-    return add_noise(build_encoder(FAMILIES[family].config(**SIZES | settings)))
+    further = {"embedding_size": 16} if family == "electra" else {}
+    return add_noise(build_encoder(FAMILIES[family].config(**SIZES | further | settings)))
 
 
 def run(encoder, windows, mentions, mode):
@@ -73,3 +78,71 @@ def test_packed_equals_one_by_one(waste, family, mode, aware):
         unasked = mode == "last" and name.startswith(f"layers.{SIZES['num_layers'] - 1}.attention.")
         assert scale > 0 or name.endswith("key.bias") or (unasked and "query" in name), name
         torch.testing.assert_close(packed, found[1][1][name], atol=1e-5 * scale + 1e-5, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("mode", ["full", "one_way", "together", "pairs"])
+@pytest.mark.parametrize("family", TWINS)
+def test_entities_are_those_of_a_plain_twin(family, mode, aware):
+    """Padding, explicit masks and loops over pieces: the same states, and the same gradient for every parameter."""
+    counts = (4, 0, 2, 2, 2, 0, 6) if mode == "pairs" else COUNTS
+    encoder = make(family, entity_aware=aware, num_layers=2)
+    windows, mentions = make_windows(types=encoder.config.token_types), make_mentions(counts=counts)
+    mentions = replace(mentions, types_E=mentions.entities_E % max(encoder.config.token_types, 1))
+    generator = torch.Generator().manual_seed(5)
+    weights = [torch.randn(n, encoder.config.hidden_size, generator=generator) for n in (sum(LENGTHS), sum(counts))]
+    found = []
+    for function in (run_mode, run_twin_mode):
+        encoder.zero_grad(set_to_none=True)
+        states = function(encoder, windows, mentions, mode)
+        sum((x * w).sum() for x, w in zip(states, weights, strict=True)).backward()
+        found.append((states, {name: p.grad for name, p in encoder.named_parameters()}))
+    with torch.no_grad():
+        without = run_mode(encoder, windows, mentions, mode)
+    for ours, twin, quick in zip(found[0][0], found[1][0], without, strict=True):
+        torch.testing.assert_close(ours, twin, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(quick, twin, atol=1e-5, rtol=1e-5)
+    for name, ours in found[0][1].items():
+        twin = found[1][1][name]
+        if ours is None:
+            assert mode != "full"
+            assert "w2e_query" in name
+            continue
+        scale = float(twin.abs().max())
+        torch.testing.assert_close(ours, twin, atol=2e-5 * scale + 2e-5, rtol=1e-3, msg=f"{name}: {scale}")
+
+
+def run_mode(encoder, windows, mentions, mode):
+    if mode == "full":
+        return encoder(windows, mentions)
+    words = encoder.encode_words(windows)
+    group = {"one_way": 1, "pairs": 2, "together": None}[mode]
+    return words.states_ND, encoder.encode_entities(words, mentions, group_size=group)
+
+
+def run_twin_mode(encoder, windows, mentions, mode):
+    if mode == "pairs":
+        return run_twin(encoder, windows, mentions, "one_way", group=2)
+    return run_twin(encoder, windows, mentions, mode)
+
+
+@pytest.mark.parametrize("family", TWINS)
+def test_the_twin_finds_what_is_swapped(family):
+    """A test of the test: the twin disagrees as soon as two matrices change places."""
+    encoder = make(family, num_layers=2)
+    windows, mentions = make_windows(types=encoder.config.token_types), make_mentions()
+    pairs = [("w2e_query", "e2w_query"), ("e2w_query", "e2e_query"), ("query", "w2e_query"), ("key", "value")]
+    with torch.no_grad():
+        wanted = run_twin(encoder, windows, mentions, "full")
+        for one, other in pairs:
+            attention = encoder.layers[0].attention
+            swap(attention, one, other)
+            found = encoder(windows, mentions)
+            assert max((a - b).abs().max() for a, b in zip(found, wanted)) > 1e-3, (one, other)
+            swap(attention, one, other)
+
+
+def swap(attention, one, other):
+    first, second = getattr(attention, one), getattr(attention, other)
+    setattr(attention, one, second)
+    setattr(attention, other, first)
