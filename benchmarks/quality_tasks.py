@@ -135,7 +135,7 @@ def main() -> None:
     run_as_asked("quality_tasks", options, run=run, runs=runs, given=given, make_table=make_table, keeps=True)
 
 
-def read_options() -> argparse.Namespace:
+def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = make_parser(__doc__ or "", "quality_tasks")
     parser.add_argument("--task", choices=TASKS, default="semeval")
     parser.add_argument("--system", choices=SYSTEMS, default="luke")
@@ -146,10 +146,11 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help="default: that of the task")
     parser.add_argument("--tokens", choices=("pair", "mention"), default="pair", help="of one-way relations")
     parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int | None = None) -> dict[str, Any]:
+    """encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all."""
     from spacy_luke.bridge.optimizer import make_adamw
 
     start(options)
@@ -157,7 +158,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     nlp = build(options.task, system, tokens=options.tokens)
     train, test = read_parts(nlp, task, options)
     epochs, size = options.epochs or task.epochs, options.batch or task.batch
-    initialize(nlp, train, system, seed=options.seed)
+    initialize(nlp, train, system, seed=options.seed, folder=encoder, layers=layers)
     steps = epochs * -(-len(train) // size)
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
     began = time.perf_counter()
@@ -175,7 +176,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         settings={"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens},
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
-        predictions=None if options.dev or options.limit else keep(kept, answers),
+        predictions=None if options.dev or options.limit or encoder else keep(kept, answers),
     )
 
 
@@ -229,8 +230,16 @@ def read_parts(nlp: Any, task: Task, options: argparse.Namespace) -> tuple[list[
     return train, read(dev_file, 0, options.limit or task.test or DEV)
 
 
-def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int, folder: Path | None = None) -> None:
-    """folder: of the encoder; None: MiniLM's."""
+def initialize(
+    nlp: Any,
+    train: Sequence[Any],
+    system: System,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    layers: int | None = None,
+) -> None:
+    """folder: of the encoder; None: MiniLM's. layers: of it, the first ones; None: all."""
     from importlib.util import find_spec
 
     from spacy.training import Example
@@ -247,7 +256,12 @@ def initialize(nlp: Any, train: Sequence[Any], system: System, *, seed: int, fol
 
     def weights() -> Any:
         return read_checkpoint(
-            folder, entities="special", entity_start=system.start, entity_aware=system.entity_aware, seed=seed
+            folder,
+            entities="special",
+            entity_start=system.start,
+            entity_aware=system.entity_aware,
+            seed=seed,
+            layers=layers,
         )
 
     for name, component in nlp.pipeline:
