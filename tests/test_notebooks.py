@@ -82,6 +82,7 @@ def test_entities(repository):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:'luke_relation'. 19 of 5269 gold relations:UserWarning")
 def test_relations(repository):
     names = run_notebook(NOTEBOOKS["relations"], more=SHORT)
     found = {(x.head.text, x.label, x.tail.text) for x in names["doc"]._.luke_relations}

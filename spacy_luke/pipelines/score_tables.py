@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 
-from ..annotations import TYPES, get_pair_rows, get_queries, get_questions, get_relation_rows
+from ..annotations import QUERIES, QUESTIONS, TYPES, get_pair_rows, get_queries, get_questions, get_relation_rows
 from ..components.base import LukeComponent
 from ..components.cloze import LukeCloze
 from ..components.linker.component import LukeLinker
@@ -18,7 +18,7 @@ from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
 from ..scorers.counts import gold_key
-from ..scorers.items import ItemReader, entity_items, link_items, relation_items, type_items
+from ..scorers.items import ItemReader, answer_items, entity_items, link_items, relation_items, type_items
 from ..scorers.linking import link_rows
 from ..scorers.reliability import Reliability
 
@@ -72,6 +72,8 @@ def items_of(proc: LukeComponent | SoftTextCategorizer) -> ItemReader | None:
         return partial(link_items, spans_key=proc.getter.key if isinstance(proc.getter, SpanGroupGetter) else None)
     if isinstance(proc, LukeTyper):
         return type_items
+    if isinstance(proc, LukeQA | LukeCloze):
+        return partial(answer_items, asked=QUESTIONS if isinstance(proc, LukeQA) else QUERIES)
     return relation_items if isinstance(proc, LukeRelation) else None
 
 

@@ -35,12 +35,13 @@ class ItemGroup(NamedTuple):
 
 
 class ShownExample(NamedTuple):
-    """An error. parts: text, and whether it is (a part of) the item."""
+    """An error. parts: text, and whether it is (a part of) the item; asked: the question, where it is one."""
 
     said: str
     truth: str
     score: float | None
     parts: list[tuple[str, bool]]
+    asked: str = ""
 
 
 class Confusion(NamedTuple):
@@ -129,9 +130,12 @@ def _groups(
 
 
 def worst_examples(
-    items: Sequence[ScoredItem], docs: Sequence[Doc], *, most: int = MOST_EXAMPLES
+    items: Sequence[ScoredItem], docs: Sequence[Doc], *, asked: bool = False, most: int = MOST_EXAMPLES
 ) -> list[ShownExample]:
-    """What is wrong, the surest first; then what is missed, in the order of the documents, evenly over them."""
+    """What is wrong, the surest first; then what is missed, in the order of the documents, evenly over them. asked:
+    whether labels are questions, and what is found or gold the text itself."""
+    if asked:
+        return _wrong_answers(items, docs, most)
     gold_at: dict[tuple[int, Places], list[str]] = {}
     found_at: dict[tuple[int, Places], list[str]] = {}
     for item in items:
@@ -149,6 +153,28 @@ def worst_examples(
         for x in wrong
     ]
     return examples + [ShownExample(NOTHING, x.label, None, _in_context(docs[x.doc].text, x.places)) for x in missed]
+
+
+def _wrong_answers(items: Sequence[ScoredItem], docs: Sequence[Doc], most: int) -> list[ShownExample]:
+    def text(item: ScoredItem) -> str:
+        ((start, end),) = item.places
+        return docs[item.doc].text[start:end]
+
+    golds = {(x.doc, x.label): text(x) for x in items if x.gold}
+    answered = {(x.doc, x.label) for x in items if x.found}
+    wrong = sorted((x for x in items if x.found and not x.gold), key=lambda x: -(x.score or 0.0))[:most]
+    missed = [x for x in items if not x.found and (x.doc, x.label) not in answered]
+    chosen = [*wrong, *missed[:: max(1, len(missed) // most)][:most]]
+    return [
+        ShownExample(
+            text(x) if x.found else NOTHING,
+            golds.get((x.doc, x.label), NOTHING),
+            x.score,
+            _in_context(docs[x.doc].text, x.places),
+            x.label,
+        )
+        for x in chosen
+    ]
 
 
 def _in_context(text: str, places: Places) -> list[tuple[str, bool]]:

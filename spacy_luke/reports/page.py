@@ -11,6 +11,8 @@ from .statistics import Difference, LabelScore, Measure
 MOST_BARS = 16
 MOST_LOSSES = 4
 ABOUT = {"entities": "mentions", "types": "mentions", "relations": "pairs", "links": "mentions"}
+ABOUT |= {"questions": "answers", "queries": "answers"}
+LENGTHS = {"relations": "words between the two", "questions": "words of an answer", "queries": "words of an answer"}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -114,14 +116,18 @@ def _component(one: ComponentReport, report: Report) -> Iterator[str]:
     if not one.labels:
         yield _table("Scores in percent", header, rows)
         return
+    answers = one.what in ("questions", "queries")
+    if answers:
+        yield _table("Scores in percent, as the official script counts", header, rows)
     if one.differences:
         yield _verdict(one.differences[0][1], report.names)
         yield _table("F1 of both, in percent", _compared(report.names), map(_difference_row, one.differences))
     rows = list(map(_label_row, one.labels))
-    yield _table("In percent; F1 with its interval", ("", "P", "R", "F1", "from", "to", "gold", "found"), rows)
+    caption = "Exact answers, in percent; F1 with its interval" if answers else "In percent; F1 with its interval"
+    yield _table(caption, ("", "P", "R", "F1", "from", "to", "gold", "found"), rows)
     yield _figures(list(_charts(one, report.names)))
     for groups, title in (
-        (one.lengths, "words between the two" if one.what == "relations" else "words of a mention"),
+        (one.lengths, LENGTHS.get(one.what, "words of a mention")),
         (one.frequencies, f"times that the gold has these {ABOUT.get(one.what, 'mentions')}"),
     ):
         if groups:
@@ -222,7 +228,10 @@ def _bar(label: str, measure: Measure) -> Bar:
 def _examples(examples: Sequence[ShownExample]) -> str:
     rows = []
     for one in examples:
-        text = "".join(f"<mark>{escape(part)}</mark>" if is_item else escape(part) for part, is_item in one.parts)
+        asked = f"<b>{escape(one.asked)}</b><br>" if one.asked else ""
+        text = asked + "".join(
+            f"<mark>{escape(part)}</mark>" if is_item else escape(part) for part, is_item in one.parts
+        )
         score = "" if one.score is None else f"{one.score:.3f}"
         said = f'<td class="wrong">{escape(one.said) or "nothing"}</td><td>{escape(one.truth) or "nothing"}</td>'
         rows.append(f'<tr><td class="text">{text}</td>{said}<td>{score}</td></tr>')

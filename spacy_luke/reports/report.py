@@ -24,6 +24,9 @@ from .statistics import Difference, LabelScore, compare, score_labels
 
 FEW_DOCUMENTS = 20  # below, intervals say little
 
+# What is counted as one label: entities and questions are too many for tables of labels.
+ONE_LABEL = {"links": "link", "questions": "answer", "queries": "answer"}
+
 
 class ComponentReport(NamedTuple):
     """name: of the component; what: it finds; table: as `evaluate` prints it. The rest is empty of a component that is
@@ -85,20 +88,20 @@ def _component(
     items: Sequence[ScoredItem] = one.items
     if not items:
         return report
-    linking = report.what == "links"  # labels are entities: too many for tables of labels
-    plain = [item._replace(label="link") for item in items] if linking else items
+    alone = ONE_LABEL.get(report.what)
+    plain = [item._replace(label=alone) for item in items] if alone else items
     differences = []
     if other is not None and other.items:
-        others = [item._replace(label="link") for item in other.items] if linking else other.items
+        others = [item._replace(label=alone) for item in other.items] if alone else other.items
         differences = compare(plain, others, documents)
     return report._replace(
         labels=score_labels(plain, documents),
-        confusion=None if linking else confusion_of(items),
+        confusion=None if alone else confusion_of(items),
         curve=curve_of(items),
         bins=list(one.reliability.bins) if one.reliability else [],
         calibration_error=one.reliability.ece if one.reliability else None,
         lengths=by_length(items, docs),
         frequencies=by_frequency(items, docs),
-        examples=worst_examples(items, docs),
+        examples=worst_examples(items, docs, asked=alone == "answer"),
         differences=differences,
     )

@@ -1,7 +1,7 @@
 """Everything that is gold or found, item by item: what reports count, and what they show of it.
 
-An item is a label at a place (an entity, a type of a mention, a link) or at a pair of places (a relation), counted as
-the scorers count: what the gold says nothing about is left out.
+An item is a label at a place (an entity, a type of a mention, a link, an answer) or at a pair of places (a relation),
+counted as the scorers count: what the gold says nothing about is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +14,7 @@ from ..annotations import (
     ENTITIES,
     LINKS,
     NIL,
+    QUERIES,
     RELATIONS_TASK,
     TYPES,
     TYPES_TASK,
@@ -26,6 +27,7 @@ from ..annotations import (
 )
 from .counts import get_scores, get_spans, gold_key
 from .places import Place, gold_place_finder, unknown_places
+from .questions import read_asked
 
 Places = tuple[Place, ...]
 
@@ -142,6 +144,27 @@ def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> 
         for place in sorted(gold.keys() | found.keys()):
             labels = gold.get(place, set()) - {"", NIL}
             items += _labelled(i, (place,), labels, set(found.get(place, {})), found.get(place, {}))
+    return items
+
+
+def answer_items(examples: Iterable[Example], *, asked: str) -> list[ScoredItem]:
+    """Of questions (asked QUESTIONS) or queries (QUERIES), whose text is the label: an answer is right where its text
+    is one of the gold's (exact match); one that is wrong, and the first of the gold that it misses, are two items. "No
+    answer" is no item where the gold has none, and a miss where it has one."""
+    examples = list(examples)
+    finders: dict[int, Callable[[int, int], Place]] = {}
+    items: list[ScoredItem] = []
+    for one in read_asked(examples, asked)[0]:
+        if asked == QUERIES and not one.golds:
+            continue  # as ReCoRD's script
+        right = bool(one.prediction and one.golds and one.is_exact)
+        if one.prediction and one.found is not None:
+            place = (one.found.start, one.found.end)
+            items.append(ScoredItem(one.doc, (place,), one.question, right, True, one.found.score))
+        if one.golds and not right:
+            if one.doc not in finders:
+                finders[one.doc] = gold_place_finder(examples[one.doc])
+            items.append(ScoredItem(one.doc, (finders[one.doc](*one.gold_places[0]),), one.question, True, False))
     return items
 
 

@@ -5,7 +5,7 @@ import string
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -43,8 +43,8 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """
     answered: list[tuple[float, float]] = []
     unanswerable: list[float] = []
-    texts, missed = _read(examples, QUESTIONS)
-    for prediction, golds in texts:
+    asked, missed = read_asked(examples, QUESTIONS)
+    for prediction, golds in ((x.prediction, x.golds) for x in asked):
         kept = [gold for gold in golds if normalize_answer(gold)] or [""]
         pair = _best(prediction, kept, empty=1.0)
         if golds:
@@ -67,8 +67,8 @@ def score_fillers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
     Keys cloze_em and cloze_f, None without queries; and cloze_not_asked, see `score_answers`.
     """
-    texts, missed = _read(examples, QUERIES)
-    pairs = [_best(prediction, golds, empty=0.0) for prediction, golds in texts if golds]
+    asked, missed = read_asked(examples, QUERIES)
+    pairs = [_best(x.prediction, x.golds, empty=0.0) for x in asked if x.golds]
     return {**_means("cloze", pairs), "cloze_not_asked": missed or None}
 
 
@@ -98,12 +98,29 @@ def _means(name: str, pairs: list[tuple[float, float]]) -> dict[str, float | Non
     return {f"{name}_em": sum(em for em, _ in pairs) / len(pairs), f"{name}_f": sum(f for _, f in pairs) / len(pairs)}
 
 
-def _read(examples: Iterable[Example], asked: str) -> tuple[list[tuple[str, list[str]]], int]:
-    """The text of the best prediction and those of the gold answers, for each question whose gold is known and that the
-    pipeline was asked; and how many it was not, of which it warns."""
-    texts: list[tuple[str, list[str]]] = []
+class AskedItem(NamedTuple):
+    """A question or query whose gold is known. doc: number of the example; prediction: text of the best that is found,
+    "" for "no answer", and its place; golds: texts of the gold answers, and their places in the gold Doc."""
+
+    doc: int
+    question: str
+    prediction: str
+    found: ScoredPlace | None
+    golds: list[str]
+    gold_places: list[tuple[int, int]]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the prediction is one of the gold answers."""
+        return any(normalize_answer(self.prediction) == normalize_answer(gold) for gold in self.golds)
+
+
+def read_asked(examples: Iterable[Example], asked: str) -> tuple[list[AskedItem], int]:
+    """All questions, or queries, whose gold is known and that the pipeline was asked; and how many it was not, of which
+    it warns."""
+    items: list[AskedItem] = []
     missed = 0
-    for example in examples:
+    for number, example in enumerate(examples):
         doc, gold_doc = example.predicted, example.reference
         gold = [item for item in _get_asked(gold_doc, asked) if "answers" in item]
         if not gold:
@@ -119,15 +136,17 @@ def _read(examples: Iterable[Example], asked: str) -> tuple[list[tuple[str, list
                 continue
             rows = left[_question(item)].pop(0)
             prediction = doc.text[rows[0].start : rows[0].end] if rows else ""
-            texts.append((prediction, [gold_doc.text[start:end] for start, end in item["answers"]]))
+            places = [(start, end) for start, end in item["answers"]]
+            golds = [gold_doc.text[start:end] for start, end in places]
+            items.append(AskedItem(number, _question(item), prediction, rows[0] if rows else None, golds, places))
     if missed:
         warnings.warn(
-            f"{missed} of {missed + len(texts)} gold items of doc._.{asked} were not asked, and so are not scored: the "
+            f"{missed} of {missed + len(items)} gold items of doc._.{asked} were not asked, and so are not scored: the "
             "Docs that the pipeline got do not have them. Use `spacy luke evaluate`, or for training read the data by "
             "spacy-luke.GoldCorpus.v1 with questions = true.",
             stacklevel=3,
         )
-    return texts, missed
+    return items, missed
 
 
 def _get_asked(doc: Doc, asked: str) -> Sequence[Question | Query]:

@@ -87,6 +87,18 @@ def test_all_is_in_it(report):
     assert len(figures) == len(list(pictures_of(report))) >= 8
 
 
+def test_answers_have_charts_and_errors(report):
+    """Beside the official table; an error says the question, what was answered, and the gold."""
+    text = " ".join(read(draw_page(report)).text)
+    part = text[text.index("luke_qa: questions") :]
+    assert "as the official script counts" in part
+    assert "words of an answer" in part
+    (one,) = (x for x in report.components if x.name == "luke_qa")
+    assert [row.label for row in one.labels] == ["", "answer"] or [row.label for row in one.labels] == ["answer", ""]
+    assert one.curve
+    assert one.differences[0][1].first.value == 1.0
+
+
 def test_nothing_runs_and_nothing_is_fetched(report):
     page = draw_page(report)
     reader = read(page)
