@@ -32,8 +32,10 @@ def make_gold(nlp: Language, text: str) -> Doc:
     return doc
 
 
-def make_pipeline(*names: str, **changes: dict) -> Language:
-    """names: of components, all where none are named; changes: settings of them."""
+def make_pipeline(*names: str, weights=None, **changes: dict) -> Language:
+    """names: of components, all where none are named; weights: of the encoder, as `initialize` takes it; changes:
+    settings of the components."""
+    weights = weights or (lambda: make_checkpoint(max_positions=130))
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("luke_encoder", config={"model": {"train_precision": "float32"}})
@@ -48,7 +50,7 @@ def make_pipeline(*names: str, **changes: dict) -> Language:
         examples.append(Example(given, gold))
     for name, component in nlp.pipeline:
         if name == "luke_encoder":
-            component.initialize(lambda: examples, nlp=nlp, weights=lambda: make_checkpoint(max_positions=130))
+            component.initialize(lambda: examples, nlp=nlp, weights=weights)
         elif name.startswith("luke_"):
             component.initialize(lambda: examples, nlp=nlp)
     if "luke_ner" in nlp.pipe_names:  # a head of noise finds next to nothing

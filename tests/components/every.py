@@ -50,10 +50,10 @@ def facts(doc):
     return found | {("category", name): score for name, score in doc.cats.items()}
 
 
-def make_all(folder, attention="one_way"):
+def make_all(folder, attention="one_way", weights=None):
     """Every component of LUKE, and a listener; on one encoder, or in full attention each with its own."""
     shared = {"@architectures": "spacy-luke.SharedEncoder.v1"}
-    nlp = pipelines.make_pipeline() if attention == "one_way" else make_own()
+    nlp = pipelines.make_pipeline(weights=weights) if attention == "one_way" else make_own(weights)
     (folder / "names.tsv").write_text(NAMES, encoding="utf8")
     annotator = nlp.add_pipe("entity_annotator", config={"questions": False})
     annotator.store = build_store([folder / "names.tsv"], case="exact").store
@@ -65,7 +65,7 @@ def make_all(folder, attention="one_way"):
     doc = asked(nlp, SENTENCES[0])
     gold = doc.copy()
     gold.spans["luke_links"] = [Span(gold, x.start, x.end, kb_id=ENTITIES[0]) for x in gold.spans[KEY]]
-    weights = None if attention == "one_way" else make_checkpoint
+    weights = None if attention == "one_way" else weights or make_checkpoint
     linker.initialize(lambda: [Example(doc, gold)], nlp=nlp, weights=weights, vectors=str(folder / "vectors"))
     for p in linker.model.shims[0].module.parameters():
         p.data += 0.3
@@ -77,7 +77,7 @@ def make_all(folder, attention="one_way"):
     return nlp
 
 
-def make_own():
+def make_own(weights=None):
     register_extensions()  # before there is any component that would do it
     nlp = spacy.blank("en")
     examples = []
@@ -90,7 +90,7 @@ def make_own():
         model = {"attention": "full", "encoder": {"train_precision": "float32"}}
         model.update({"spans_per_word": None} if name == "luke_ner" else {})
         component = nlp.add_pipe(name, config={"model": model, **pipelines.SETTINGS[name]})
-        component.initialize(lambda: examples, nlp=nlp, weights=make_checkpoint)
+        component.initialize(lambda: examples, nlp=nlp, weights=weights or make_checkpoint)
     nlp.get_pipe("luke_ner").model.shims[0].module.classifier.bias.data[0] -= 3
     return nlp
 

@@ -1,0 +1,133 @@
+"""Every component on a DeBERTa-v3 and on a ModernBERT, read from their folders, in both attention modes."""
+
+import pytest
+import spacy
+import torch
+from spacy.tokens import Span
+from spacy.training import Example
+
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.checkpoint import read_checkpoint, write_huggingface
+from spacy_luke.encoders.nodes import encoder_node
+from spacy_luke.pipelines.quantization import quantize
+from tests import pipelines
+from tests.components.every import MAKERS, facts, make_all
+from tests.family_folders import write_folder
+from tests.tiny import SENTENCES
+
+FAMILIES = {"deberta-v2": "relative.table.weight", "modernbert": "final_norm.weight"}  # and a parameter of its own
+pytestmark = pytest.mark.product
+TEXTS = [*SENTENCES, " ".join(SENTENCES * 2), "", "Accra"]  # the fifth is longer than the reach and the buckets
+asked = MAKERS["shared"][1]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["one_way", "full"])
+def mode(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def made(name, mode, tmp_path_factory):
+    """A pipeline that has learned a step, the family, its encoders before that, and what it says."""
+    folder = tmp_path_factory.mktemp("made")
+    source = write_folder(folder / "checkpoint", name)
+    nlp = make_all(folder, mode, weights=lambda: read_checkpoint(source, entity_size=12))
+    before = [parameter(encoder, name) for encoder in encoders(nlp)]
+    learn(nlp)
+    if mode == "full":  # a head of noise finds next to nothing
+        nlp.get_pipe("luke_ner").model.shims[0].module.classifier.bias.data[0] -= 4
+    return nlp, name, before, predict(nlp, batch_size=3)
+
+
+def encoders(nlp):
+    """Each once."""
+    found = {id(x.encoder): x.encoder for _, x in nlp.pipeline if hasattr(x, "own_shims") and x.encoder.ready}
+    return list(found.values())
+
+
+def parameter(encoder, name):
+    return encoder.module.get_parameter(FAMILIES[name]).detach().clone()
+
+
+def learn(nlp):
+    examples = []
+    for text in SENTENCES[:3]:
+        gold, given = pipelines.make_gold(nlp, text), asked(nlp, text)
+        given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
+        gold.cats = {"one": 1.0, "other": 0.0}
+        examples.append(Example(given, gold))
+    names = [name for name in nlp.pipe_names if name not in ("entity_annotator", "luke_linker")]
+    with nlp.select_pipes(enable=names):
+        nlp.update(examples, sgd=make_adamw(learn_rate=1e-3))
+
+
+def predict(nlp, **settings):
+    return [
+        facts(doc) for doc in nlp.pipe([asked(nlp, text) if text else nlp.make_doc(text) for text in TEXTS], **settings)
+    ]
+
+
+def assert_near(found, expected, *, tolerance):
+    for one, other in zip(found, expected, strict=True):
+        assert one.keys() == other.keys()
+        ours = [key for key in one if key[0] != "category"]  # spaCy's own, which goes by the batch where Docs are empty
+        assert all(abs(one[key] - other[key]) < tolerance for key in ours)
+
+
+def test_a_step_is_learned(made):
+    nlp, name, before, found = made
+    assert any(not torch.equal(parameter(x, name), old) for x, old in zip(encoders(nlp), before, strict=True))
+    assert all(x.settings["config"]["family"] == name for x in encoders(nlp))
+    kinds = {key if isinstance(key, str) else key[0] for facts_of in found for key in facts_of}
+    assert {"ent", "type", "relation", "link", "luke_answers", "luke_fillers"} <= kinds
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_batches_change_nothing(made, size):
+    nlp, _, _, expected = made
+    assert_near(predict(nlp, batch_size=size), expected, tolerance=1e-4)
+
+
+def test_saved_and_loaded(made, tmp_path):
+    nlp, _, _, expected = made
+    nlp.to_disk(tmp_path)
+    assert predict(spacy.load(tmp_path), batch_size=3) == expected
+
+
+def test_bfloat16_is_near(made):
+    nlp, _, _, expected = made
+    nodes = [encoder_node(x.model) for _, x in nlp.pipeline if hasattr(x, "own_shims")]
+    try:
+        for node in nodes:
+            node.attrs["predict_precision"] = "bfloat16"
+        found = predict(nlp)
+    finally:
+        for node in nodes:
+            node.attrs["predict_precision"] = "float32"
+    both = [(one[key], other[key]) for one, other in zip(found, expected) for key in one.keys() & other.keys()]
+    assert len(both) > 0.6 * sum(map(len, expected))
+    assert sum(abs(a - b) for a, b in both) / len(both) < 0.1
+
+
+def test_int8_predicts(made):
+    nlp, _, _, expected = made
+    nlp = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    quantize(nlp)
+    found = predict(nlp)
+    both = [(one[key], other[key]) for one, other in zip(found, expected) for key in one.keys() & other.keys()]
+    assert len(both) > 0.6 * sum(map(len, expected))
+    assert sum(abs(a - b) for a, b in both) / len(both) < 0.1
+    again = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert predict(again) == found
+
+
+def test_export_is_refused(made, tmp_path):
+    nlp, name, _, _ = made
+    component = next(x for _, x in nlp.pipeline if hasattr(x, "to_checkpoint"))
+    with pytest.raises(ValueError, match=f"whose family is '{name}'"):
+        write_huggingface(component.to_checkpoint(), tmp_path / "out")
