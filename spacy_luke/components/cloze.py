@@ -65,13 +65,16 @@ class LukeCloze(LukeComponent):
                 f"'{self.name}' needs the pieces {[piece for piece, _ in CLOZE_PIECES]}, which the encoder's tokenizer "
                 "does not have: it was loaded before this component was added. Load its checkpoint again."
             )
+        highlight, placeholder, marker = ids
         return ClozeInput(
             tokenizer,
             config.token_types,
             config.max_window,
             self.stride,
             self.special_row("[MASK]"),
-            *ids,
+            highlight,
+            placeholder,
+            marker,
             most_query=self.max_query_pieces,
         )
 

@@ -1,0 +1,201 @@
+"""Tables of the papers: what configs/papers.toml says fits the configs, the workflows and the scorers; runs are made
+once and go on; and the published checkpoints, as far as golden ones stand for them."""
+
+import json
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.cli._util import app as spacy_app
+from spacy.tokens import Doc, Span
+from spacy.util import load_config
+from typer.testing import CliRunner
+from weasel.util.config import load_project_config
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.annotations import register_extensions
+from spacy_luke.readers.docbin import write_docbin
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import reproduce  # noqa: E402
+
+TOLD = tomllib.loads(reproduce.PAPERS.read_text(encoding="utf8"))
+COMMANDS = {command["name"]: command for command in load_project_config(ROOT)["commands"]}
+
+
+def tables():
+    for name, told in TOLD["tables"].items():
+        for size in reproduce.SIZES if "size" not in told else [told["size"]]:
+            yield name, size
+
+
+def rows():
+    for name, size in tables():
+        for row in reproduce.read_table(name, size).rows:
+            if row.experiment is not None:
+                yield pytest.param(row, id=f"{name}, {size}, {row.name}")
+
+
+@pytest.mark.parametrize("row", list(rows()))
+def test_what_is_changed_is_there(row):
+    """Settings are the config's, data are made by the commands that are needed, metrics are those that are scored."""
+    one = row.experiment
+    if one.config is not None:
+        config = load_config(ROOT / one.config, overrides={"paths.weights": "x"}, interpolate=False)
+        assert [name for name in one.overrides if not _is_setting(config, name)] == []
+    made = [out for need in one.needs for out in _outputs(need)]
+    missing = [path for path in one.data.values() if path not in made and str(Path(path).parent) not in made]
+    assert missing == []
+    assert set(row.figures) <= set(row.metrics)
+    assert all(1 < x < 100 for x in row.figures.values())
+
+
+def _is_setting(config, name):
+    for part in name.split("."):
+        if part not in config:
+            return False
+        config = config[part]
+    return True
+
+
+def _outputs(need):
+    command, *rest = shlex.split(need)
+    variables = dict(zip([x.removeprefix("--") for x in rest[::2]], rest[1::2], strict=True))
+    (found,) = (x for x in load_project_config(ROOT, overrides=variables)["commands"] if x["name"] == command)
+    return found["outputs"]
+
+
+@pytest.mark.parametrize(("name", "size"), list(tables()))
+def test_every_table_names_each_row_once(name, size):
+    names = [row.name for row in reproduce.read_table(name, size).rows]
+    assert len(set(names)) == len(names) >= 2
+
+
+def test_what_there_is_not():
+    with pytest.raises(ValueError, match="There is no table 'luke9'; there are luke1, "):
+        reproduce.read_table("luke9", "full")
+    with pytest.raises(ValueError, match="luke8 can only be made in the size 'full'"):
+        reproduce.read_table("luke8", "small")
+
+
+class Fake:
+    """Stands for the commands: a score that follows from the seed, and a list of what was run."""
+
+    def __init__(self, stop_after=None):
+        self.ran, self.stop_after = [], stop_after
+
+    def __call__(self, command):
+        words = [word for word in command[command.index("spacy") + 1 :] if word != "luke"]
+        if self.stop_after is not None and len(self.ran) >= self.stop_after:
+            raise SystemExit("killed")
+        self.ran.append(words)
+        if words[0] == "train":
+            folder = Path(words[words.index("--output") + 1])
+            (folder / "model-last").mkdir(parents=True, exist_ok=True)
+        if words[0] == "evaluate":
+            seed = int(Path(words[1]).parent.name.rpartition("seed")[2])
+            scores = {"ents_f": 0.9 + seed / 100, "ents_per_type": {}}
+            Path(words[words.index("--output") + 1]).write_text(json.dumps(scores), encoding="utf8")
+
+
+def run(folder, fake, name="luke3", size="full", seeds=3):
+    settings = {"gpu_id": -1, "output": folder / "metrics", "models": folder / "models", "keep": False}
+    return reproduce.reproduce(name, size=size, seeds=seeds, execute=fake, **settings)
+
+
+def test_a_table_with_the_papers_figures(tmp_path):
+    text = run(tmp_path, fake := Fake())
+    assert "| LUKE | F1 | 91.00 ± 1.00 | 3 | 94.3 | -3.30 |" in text
+    assert "| RoBERTa, first and last word of each span | F1 | 91.00 ± 1.00 | 3 | 92.4 | -1.40 |" in text
+    assert "| BERT | F1 | cited |  | 92.8 |  |" in text
+    assert (tmp_path / "metrics/full/luke3.md").read_text(encoding="utf8") == text
+    told = json.loads((tmp_path / "metrics/full/luke3.json").read_text(encoding="utf8"))
+    assert told["rows"]["LUKE"]["ents_f"]["values"] == pytest.approx([90, 91, 92])
+    assert fake.ran[0] == ["project", "run", "convert", "."]
+    trained = [words for words in fake.ran if words[0] == "train"]
+    assert [words[words.index("--system.seed") + 1] for words in trained] == ["0", "0", "1", "1", "2", "2"]
+    assert sum("--components.luke_ner.model.features" in words for words in trained) == 3
+    assert not any((tmp_path / "models/full").iterdir())
+
+
+def test_runs_are_made_once_and_go_on(tmp_path):
+    """Also after a kill, and for another table that has equal ones."""
+    with pytest.raises(SystemExit):
+        run(tmp_path, first := Fake(stop_after=4))
+    assert "| LUKE | F1 |  |  | 94.3 |  |" in (tmp_path / "metrics/full/luke3.md").read_text(encoding="utf8")
+    (next((tmp_path / "models/full").iterdir()) / "resume").mkdir()
+    run(tmp_path, second := Fake())
+    assert "--resume" in second.ran[1] or "--overwrite" in second.ran[1]
+    done = [x[0] for x in [*first.ran, *second.ran] if x[0] != "project"]
+    assert (done.count("train"), done.count("evaluate")) == (7, 6)  # the run that was killed began again where it was
+    run(tmp_path, third := Fake())
+    assert [x[0] for x in third.ran] == ["project"]
+
+
+def test_a_killed_run_is_resumed(tmp_path):
+    one = next(x for x in reproduce.read_table("luke3", "full").rows if x.experiment is not None).experiment
+    (tmp_path / "resume").mkdir()
+    assert "--resume" in reproduce.train_command(one, tmp_path, seed=0, gpu_id=-1)
+    assert "--overwrite" in reproduce.train_command(one, tmp_path / "new", seed=0, gpu_id=-1)
+
+
+def test_a_metric_that_is_not_scored(tmp_path):
+    class Other(Fake):
+        def __call__(self, command):
+            super().__call__(command)
+            if "evaluate" in command:
+                Path(command[command.index("--output") + 1]).write_text('{"tag_acc": 1.0}', encoding="utf8")
+
+    with pytest.raises(ValueError, match=r"gave no \['ents_f'\]; it gave \['tag_acc'\]"):
+        run(tmp_path, Other(), seeds=1)
+
+
+def in_process(command):
+    result = CliRunner().invoke(spacy_app, command[command.index("spacy") + 1 :])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.fixture
+def typed(tmp_path):
+    """Gold mentions with types, such as golden checkpoints have none of: their labels are LABEL_0 and so on."""
+    register_extensions()
+    nlp = spacy.blank("en")
+    doc = Doc(nlp.vocab, words="Ada Lovelace lived in London .".split(), sent_starts=[True, *[False] * 5])
+    doc.set_ents([Span(doc, 0, 2, "LABEL_1"), Span(doc, 4, 5, "LABEL_2")])
+    doc.spans["luke_types"] = [Span(doc, 0, 2, "LABEL_0"), Span(doc, 4, 5, "LABEL_1")]
+    doc._.luke_relations = [(doc.ents[0], doc.ents[1], "LABEL_1")]
+    write_docbin([doc], tmp_path / "gold.spacy")
+    return tmp_path / "gold.spacy"
+
+
+@pytest.mark.parametrize(
+    ("name", "golden"),
+    [
+        ("released_conll03", "hf_luke_entity_span_classification"),
+        ("released_open_entity", "hf_luke_entity_classification"),
+        ("released_tacred", "hf_luke_entity_pair_classification"),
+    ],
+)
+def test_published_checkpoints_are_converted_and_scored(shared, tmp_path, typed, name, golden):
+    """The golden ones have their form, with noise for weights; what they predict is tested with the pipelines."""
+    told = {key: x for key, x in TOLD["experiments"][name].items() if key not in ("needs", "data", "convert")}
+    one = reproduce.Experiment(**told, convert=str(shared(f"golden/{golden}")), data={"": str(typed)})
+    row = reproduce.Row(golden, {}, told["metrics"], one)
+    scores = tmp_path / "scores.json"
+    reproduce.run_row(row, tmp_path / "model", scores, seed=0, gpu_id=-1, keep=True, execute=in_process)
+    found = json.loads(scores.read_text(encoding="utf8"))["scores"]
+    assert set(told["metrics"]) <= set(found)
+    assert spacy.load(tmp_path / "model/model-last").pipe_names
+
+
+@pytest.mark.slow
+def test_the_script_says_what_is_wrong():
+    command = [sys.executable, str(ROOT / "scripts/reproduce.py"), "luke9"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "There is no table 'luke9'" in done.stderr
