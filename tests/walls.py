@@ -77,7 +77,7 @@ ROOMS = {
     "marisa_trie": ["aliases"],
     "pykeen": ["graph"],
     "pyarrow": ["streams"],
-    "ray": ["stores.parallel"],
+    "ray": ["stores.ray_workers"],
     "starlette": ["service"],
     "uvicorn": ["service"],
     "prometheus_client": ["service"],

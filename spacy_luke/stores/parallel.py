@@ -12,11 +12,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tqdm import tqdm
 
-from .workers import Death, Pull, Start, run_in_processes
+from .ray_workers import RayPool, cause_of, connect_ray
+from .workers import Death, Pool, ProcessPool, Pull, Start, run_pool
 
 ENGINES = ("processes", "ray")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # variables that say how many there are
@@ -55,14 +56,21 @@ class Engine:
         pull: Pull[Task],
         *,
         threads: int | None = None,
+        gpus: int = 0,
         tick: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[Task, Result | Death]]:
-        """As `workers.run_in_processes`, for tasks without end, by workers that stay; None: one worker. threads: of
-        each, None: the cores, divided among them, unless OMP_NUM_THREADS says."""
+        """As `workers.run_pool`, by workers that stay; None: one. threads: of each, None: OMP_NUM_THREADS, else the
+        cores of this machine, divided among them, and one on Ray; gpus: that Ray gives each."""
         workers = self.workers or 1
-        threads = threads or int(os.environ.get("OMP_NUM_THREADS") or max(1, _cores() // workers))
+        cores = 1 if self.name == "ray" else max(1, _cores() // workers)
+        threads = threads or int(os.environ.get("OMP_NUM_THREADS") or cores)
         environment = {name: str(threads) for name in THREADS}
-        yield from run_in_processes(start, settings, pull, workers=workers, environment=environment, tick=tick)
+        pool: Pool[Task, Result]
+        if self.name == "ray":
+            pool = RayPool(start, settings, environment, address=self.address, gpus=gpus)
+        else:
+            pool = ProcessPool(start, settings, environment)
+        yield from run_pool(pool, pull, workers=workers, tick=tick)
 
     @contextmanager
     def _mapped(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Iterator[Result]]:
@@ -86,9 +94,7 @@ def _cores() -> int:
 
 
 def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], address: str | None) -> Iterator[Result]:
-    ray = _import_ray()
-    if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False)
+    ray = connect_ray(address)
     remote = ray.remote(function)
     waiting = [remote.remote(task) for task in tasks]
     try:
@@ -96,7 +102,7 @@ def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], addre
             try:
                 result = ray.get(waiting[0])
             except ray.exceptions.RayTaskError as error:
-                raise (error.cause if isinstance(error.cause, Exception) else error) from None
+                raise cause_of(error) from None
             except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
                 raise ValueError(_died("a process of the Ray cluster")) from error
             waiting.pop(0)  # and with it Ray's copy of the result
@@ -111,11 +117,3 @@ def _died(what: str) -> str:
         f"Expected all workers to finish their tasks, but {what} died: it was killed, or the system ran out of memory "
         "(`dmesg` tells). Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
     )
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError("The engine ray needs the package ray: pip install 'spacy-luke[ray]'.") from error
-    return ray

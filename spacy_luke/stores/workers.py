@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+ResultCo = TypeVar("ResultCo", covariant=True)
 # start(number, settings), in the worker: loads what is needed, and returns what does a task
 Start = Callable[[int, Settings], Callable[[Task], Result]]
 Pull = Callable[[], Task | None]  # the next task; None: there is none now, but a task that comes back may be next
@@ -32,22 +33,31 @@ class Death(NamedTuple):
     told: str
 
 
-def run_in_processes(
-    start: Start[Settings, Task, Result],
-    settings: Settings,
+class Pool(Protocol[Task, ResultCo]):
+    """Workers. take: whether one has the task now, a free one or a new one where there are fewer than `most`; wait:
+    what has ended, nothing where workers have become ready or a second is over."""
+
+    def take(self, task: Task, most: int) -> bool: ...
+
+    def is_busy(self) -> bool: ...
+
+    def wait(self) -> Iterator[tuple[Task, ResultCo | Death]]: ...
+
+    def close(self) -> None: ...
+
+
+def run_pool(
+    pool: Pool[Task, Result],
     pull: Pull[Task],
     *,
     workers: int,
-    environment: Mapping[str, str] = {},
     tick: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Task, Result | Death]]:
     """Tasks with their results, or deaths, as they end. An error of a task, or of `start`, is raised here.
 
-    workers: processes at most: no more are started than there are tasks; number: of a worker, from 0; environment:
-    variables of theirs; tick: is called about once a second while all of them work. ValueError where workers die again
-    and again before they are ready.
+    workers: at most: no more are started than there are tasks; tick: is called about once a second while all of them
+    work. ValueError where workers die again and again before they are ready.
     """
-    pool = _Pool(start, settings, environment)
     ahead: Task | None = None
     try:
         while True:
@@ -94,7 +104,9 @@ class _Worker(Generic[Task]):
         self.process.close()
 
 
-class _Pool(Generic[Settings, Task, Result]):
+class ProcessPool(Generic[Settings, Task, Result]):
+    """Processes of this machine. environment: variables of theirs."""
+
     def __init__(
         self, start: Start[Settings, Task, Result], settings: Settings, environment: Mapping[str, str]
     ) -> None:
@@ -103,7 +115,6 @@ class _Pool(Generic[Settings, Task, Result]):
         self._died = 0  # workers that died before they were ready, one after another
 
     def take(self, task: Task, most: int) -> bool:
-        """Whether a worker has it now: a free one, or a new one where there are fewer than `most`."""
         free = next((x for x in self._workers if x.task is None), None)
         if free is None:
             if len(self._workers) >= most:
@@ -117,7 +128,6 @@ class _Pool(Generic[Settings, Task, Result]):
         return any(x.task is not None for x in self._workers)
 
     def wait(self) -> Iterator[tuple[Task, Result | Death]]:
-        """What has ended; nothing where workers have become ready, or a second is over."""
         busy: dict[Connection, _Worker[Task]] = {x.connection: x for x in self._workers if x.task is not None}
         for connection in wait(list(busy), TICK):
             worker = busy[connection]  # type: ignore[index]  # of those that it was given
@@ -160,11 +170,15 @@ class _Pool(Generic[Settings, Task, Result]):
             return
         self._died += 1
         if self._died >= STARTS:
-            raise ValueError(
-                f"Expected workers to start, but {self._died}, one after another, died before they were ready: {told}. "
-                "Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
-            )
+            raise died_again(self._died, told)
         self._begin(worker.number).give(task)
+
+
+def died_again(times: int, told: str) -> ValueError:
+    return ValueError(
+        f"Expected workers to start, but {times}, one after another, died before they were ready: {told}. Use fewer "
+        "workers (--workers 1 takes the least memory), or more memory, and run it again."
+    )
 
 
 def describe_end(code: int | None) -> str:

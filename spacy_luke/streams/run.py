@@ -134,8 +134,10 @@ class _Run:
         self._tell()
 
     def _stream(self, engine: Engine, settings: WorkerSettings) -> Iterator[tuple[PartTask, PartCounts | Death]]:
-        threads = self._threads
-        return engine.stream(start_worker, settings, self._next, threads=threads, tick=self._tell)
+        gpus = 0
+        if engine.name == "ray" and settings.gpu_ids:  # Ray says which, and shows each worker its own alone
+            settings, gpus = settings._replace(gpu_ids=(0,)), 1
+        return engine.stream(start_worker, settings, self._next, threads=self._threads, gpus=gpus, tick=self._tell)
 
     def _next(self) -> PartTask | None:
         """The next part that is not finished, or one that is tried again."""

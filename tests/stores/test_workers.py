@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacy_luke.stores.parallel import Engine
-from spacy_luke.stores.workers import Death, describe_end, run_in_processes
+from spacy_luke.stores.workers import Death, ProcessPool, describe_end, run_pool
 
 
 def start_squares(number, settings):
@@ -40,6 +40,10 @@ def pulling(tasks):
     """What gives tasks one after another, and how many it has given."""
     left = list(tasks)
     return lambda: left.pop(0) if left else None
+
+
+def run_in_processes(start, settings, pull, *, workers, environment=None):
+    return run_pool(ProcessPool(start, settings, environment or {}), pull, workers=workers)
 
 
 @pytest.fixture

@@ -153,9 +153,9 @@ class DyingEngine:
     """Does the work in this process, where `KilledError` ends a worker. deaths: how many there were."""
 
     def __init__(self):
-        self.deaths = 0
+        self.name, self.deaths = "here", 0
 
-    def stream(self, start, settings, pull, *, threads, tick):
+    def stream(self, start, settings, pull, *, threads, gpus, tick):
         make = start(0, settings)
         while (task := pull()) is not None:
             try:
