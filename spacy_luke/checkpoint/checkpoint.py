@@ -13,6 +13,7 @@ from .configs import check_labels
 from .contents import Checkpoint, LukeCheckpoint
 from .export import write_huggingface
 from .families import PLAIN
+from .family_folders import has_entities, read_family
 from .files import WEIGHT_FILES, open_archive, read_model_config
 from .layers import check_layers, keep_layers
 from .luke import read_luke
@@ -128,6 +129,8 @@ def _read(
     kind = data.get("model_type")
     if kind == "luke":
         return read_luke(folder, data, **settings), False
+    if isinstance(kind, str) and kind in PLAIN and has_entities(data):
+        return read_family(folder, data, **settings), False
     if isinstance(kind, str) and kind in PLAIN:
         aware = settings["entity_aware"] is not False
         return read_plain(folder, data, entity_aware=aware, **plain), False

@@ -55,5 +55,6 @@ DISTILBERT = PlainFamily(
     heads=LM_HEAD,
     entities=untyped(ENTITIES),
     tied=(("vocab_projector.weight", "encoder.words.piece.weight"),),
+    layers_key="n_layers",
     dropped=((r"pre_classifier\..*", "a task head of a plain model"),),
 )

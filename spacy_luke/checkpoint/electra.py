@@ -4,6 +4,7 @@ from typing import Any
 
 from ..model.config import LukeConfig
 from ..model.electra import ElectraConfig
+from ..text.cases import CASES
 from .configs import check_positions, common_sizes, size_of
 from .names import ENTITIES, LAYER, WORDS, NameTable
 from .plain_family import PlainFamily, Shape
@@ -29,6 +30,7 @@ def electra_sizes(config: ElectraConfig) -> dict[str, Shape]:
     sizes: dict[str, Shape] = {
         "piece": (config.vocab_size, w),
         "position": (config.max_positions, w),
+        "case": (len(CASES), w),
         "token_type": (config.token_types, w),
         "encoder.words.norm": (w,),
         "encoder.entities.norm": (w,),

@@ -10,6 +10,8 @@ from torch import Tensor
 from .assemble import wanted_shapes
 from .configs import CLASSIFIER_BIASES, find_labels, huggingface_config
 from .contents import LukeCheckpoint
+from .families import family_of
+from .family_folders import describe_family, family_names
 from .files import check_finite, save_tensors, write_folder_atomically
 from .names import encoder_shapes, luke_names
 
@@ -25,14 +27,11 @@ def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
     count positions from 0 (BERT's) get unused rows in the position tables, since Hugging Face's LUKE counts from
     pad_token_id + 1. A folder that holds a checkpoint already is replaced as a whole, and stays whole if writing fails.
 
+    An encoder of another family is written as that family's folder, with LUKE's entities beside it: see
+    `family_folders`.
+
     Raises ValueError where the folder holds anything else, or the checkpoint is incomplete or not finite.
     """
-    family = checkpoint.config.family
-    if family != "luke":
-        raise ValueError(
-            f"Hugging Face's LUKE cannot express this encoder, whose family is {family!r}. Keep it as a pipeline of "
-            "spaCy (nlp.to_disk)."
-        )
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"Expected a folder to write to, but {folder} is a file.")
@@ -42,18 +41,24 @@ def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
             f"{folder} would be replaced as a whole, but it holds no checkpoint (no config.json), only {there}. "
             "Choose a new or an empty folder."
         )
-    if checkpoint.task == "entity_disambiguation":
+    further, bert_like = checkpoint.config.family != "luke", checkpoint.config.position_offset == 0
+    disambiguation = checkpoint.task == "entity_disambiguation" and not further
+    if disambiguation:
         checkpoint = _take_out_mask(checkpoint)
-    elif checkpoint.config.position_offset == 0:
+    elif bert_like and not further:
         checkpoint = _shift_positions(checkpoint)
-    data = huggingface_config(
-        checkpoint.config,
-        task=checkpoint.task,
-        labels=_labels(checkpoint),
-        source=checkpoint.source,
-        bias="head.classifier.bias" in checkpoint.tensors,
-    )
-    tensors = _their_tensors(checkpoint)
+    if further:
+        data, tensors = describe_family(checkpoint, _labels(checkpoint)), _family_tensors(checkpoint)
+    else:
+        has_bias = "head.classifier.bias" in checkpoint.tensors
+        data = huggingface_config(
+            checkpoint.config,
+            task=checkpoint.task,
+            labels=_labels(checkpoint),
+            source=checkpoint.source,
+            bias=has_bias,
+        )
+        tensors = _their_tensors(checkpoint)
     with write_folder_atomically(folder) as new:
         text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
         (new / "config.json").write_text(text, encoding="utf8", newline="\n")
@@ -61,7 +66,7 @@ def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
         if checkpoint.tokenizer is not None:
             checkpoint.tokenizer.save_huggingface(new)
         if checkpoint.entities is not None:
-            if checkpoint.task == "entity_disambiguation":
+            if disambiguation:
                 checkpoint.entities.save_jsonl(new)
             else:
                 checkpoint.entities.save_huggingface(new)
@@ -80,8 +85,28 @@ def _their_tensors(checkpoint: LukeCheckpoint) -> dict[str, Tensor]:
     config, tensors = checkpoint.config, checkpoint.tensors
     disambiguation = checkpoint.task == "entity_disambiguation"
     names = luke_names(config, root="" if checkpoint.task == "encoder" else "luke.", disambiguation=disambiguation)
+    result = _renamed(tensors, names, wanted_shapes(tensors, encoder_shapes(config), config))
+    if CLASSIFIER_BIASES.get(checkpoint.task) and "head.classifier.bias" not in tensors:
+        matrix = tensors["head.classifier.weight"]
+        result["classifier.bias"] = torch.zeros(len(matrix), dtype=matrix.dtype)
+    if "lm_head.bias" in tensors:
+        # transformers 5 no longer ties the decoder to the word table, and would start it at random.
+        result["lm_head.decoder.weight"] = tensors["encoder.words.piece.weight"].clone()
+    return result
+
+
+def _family_tensors(checkpoint: LukeCheckpoint) -> dict[str, Tensor]:
+    """All tensors under the names of a further family, and of LUKE, checked."""
+    config, family = checkpoint.config, family_of(checkpoint.config.family)
+    shapes = wanted_shapes(checkpoint.tensors, family.shapes(config), config)
+    return dict(family.restore(_renamed(checkpoint.tensors, family_names(config), shapes)))
+
+
+def _renamed(
+    tensors: dict[str, Tensor], names: dict[str, str], shapes: dict[str, tuple[int, ...]]
+) -> dict[str, Tensor]:
+    """names: theirs -> ours; shapes: by our names, of all that must be there."""
     theirs = {ours: name for name, ours in names.items()}
-    shapes = wanted_shapes(tensors, encoder_shapes(config), config)
     if missing := [name for name in shapes if name not in tensors]:
         raise ValueError(f"The checkpoint cannot be written, as it lacks {missing}.")
     if unknown := [name for name in tensors if name not in theirs]:
@@ -90,14 +115,7 @@ def _their_tensors(checkpoint: LukeCheckpoint) -> dict[str, Tensor]:
         if name in shapes and tuple(tensor.shape) != shapes[name]:
             raise ValueError(f"Tensor {name!r} must have the shape {shapes[name]}, but it has {tuple(tensor.shape)}.")
         check_finite(name, tensor)
-    result = {theirs[name]: tensor for name, tensor in tensors.items()}
-    if CLASSIFIER_BIASES.get(checkpoint.task) and "head.classifier.bias" not in tensors:
-        matrix = tensors["head.classifier.weight"]
-        result["classifier.bias"] = torch.zeros(len(matrix), dtype=matrix.dtype)
-    if "lm_head.bias" in tensors:
-        # transformers 5 no longer ties the decoder to the word table, and would start it at random.
-        result["lm_head.decoder.weight"] = tensors["encoder.words.piece.weight"].clone()
-    return result
+    return {theirs[name]: tensor for name, tensor in tensors.items()}
 
 
 def _take_out_mask(checkpoint: LukeCheckpoint) -> LukeCheckpoint:

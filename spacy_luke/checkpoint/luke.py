@@ -89,11 +89,12 @@ def build_checkpoint(
     source: dict[str, Any],
     entities: str,
     width: int | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> LukeCheckpoint:
     """Check and copy the tensors of a LUKE checkpoint whose config, task and vocabularies are known.
 
     entities: "all" rows of the entity table, or the "special" ones, renumbered. width: of the classifier's features, in
-    hidden sizes; None where the task has only one.
+    hidden sizes; None where the task has only one. shapes: of the encoder's tensors; None: of LUKE's own.
     """
     rows = None
     if entities == "special":
@@ -101,12 +102,12 @@ def build_checkpoint(
             raise ValueError("entities='special' needs the entity vocabulary (entity_vocab.json), but there is none.")
         rows = sorted(set(vocab.special_rows().values()))
     report = resolve_ties(raw, names, rows=rows)
-    shapes = wanted_shapes(names.mapped, encoder_shapes(config), config)
-    shapes.update(task_shapes(config, task, raw, names, width=width))
+    wanted = wanted_shapes(names.mapped, encoder_shapes(config) if shapes is None else shapes, config)
+    wanted.update(task_shapes(config, task, raw, names, width=width))
     copied = lacks_queries(names, config)
     if copied:
-        shapes = {name: shape for name, shape in shapes.items() if name not in extra_queries(config)}
-    tensors = collect(raw, names, shapes, rows=rows)
+        wanted = {name: shape for name, shape in wanted.items() if name not in extra_queries(config)}
+    tensors = collect(raw, names, wanted, rows=rows)
     report.insert(0, f"mapped {len(tensors)} tensors")
     if copied:
         copy_queries(tensors, config)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..model.config import LukeConfig
@@ -119,6 +120,18 @@ def split_fused(raw: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return tensors
 
 
+def join_fused(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The reverse of `split_fused`."""
+    joined: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        root, _, part = name.rpartition("attn.")
+        if f"attn.{part}" not in PARTS:
+            joined[name] = tensor
+        elif f"attn.{part}" == PARTS[0]:
+            joined[root + FUSED] = torch.cat([tensors[root + own] for own in PARTS])
+    return joined
+
+
 MODERNBERT = ModernBertFamily(
     roots=("model.", ""),
     config=modernbert_config,
@@ -127,4 +140,5 @@ MODERNBERT = ModernBertFamily(
     sizes=lambda config: {"up": (2 * config.intermediate_size, config.hidden_size)},
     dropped=DROPPED,
     rewrite=split_fused,
+    restore=join_fused,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from ..model.config import LukeConfig
-from .names import ENTITIES, ENTITY_DENSE, NameTable, Patterns, expand, query_table, shapes_by_name
+from .names import CASE, ENTITIES, ENTITY_DENSE, NameTable, Patterns, expand, query_table, shapes_by_name
 
 Shape = tuple[int, ...]
 
@@ -40,7 +40,8 @@ class PlainFamily:
     without: parts of our names that an encoder of such a config has not, as of a projection where none is needed.
     sizes: shapes of weights by the last part of our names, where they are not those of LUKE (`shapes_by_name`).
     tied: second names of tensors -> ours. dropped: patterns of names that are left out, and why.
-    rewrite: of the tensors before anything else, such as one that is split into three.
+    rewrite: of the tensors before anything else, such as one that is split into three; restore: the reverse.
+    layers_key: of config.json, the number of layers.
     """
 
     roots: tuple[str, ...]
@@ -53,6 +54,8 @@ class PlainFamily:
     tied: NameTable = ()
     dropped: Patterns = ()
     rewrite: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = as_it_is
+    restore: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = as_it_is
+    layers_key: str = "num_hidden_layers"
 
     def known_names(self, config: LukeConfig, *, root: str) -> dict[str, str]:
         """Every name that a plain checkpoint may have, theirs -> ours. root: of `roots`."""
@@ -62,13 +65,17 @@ class PlainFamily:
 
     def shapes(self, config: LukeConfig) -> dict[str, Shape]:
         """Our names and shapes of all parameters of the encoder, entities and extra queries among them."""
-        table = tuple(row for row in self.names if row[1].startswith("encoder.")) + self.entities
-        table = self._present(config, table)
-        if config.entity_size != config.embedding_width:
-            table += ENTITY_DENSE
-        table += query_table(config)
+        names = tuple(row for row in self.names if row[1].startswith("encoder."))
+        table = self._present(config, names) + self.own_names(config)
         ours = expand(table, layers=range(config.num_layers)).values()
         return shapes_by_name(ours, config, sizes=self.sizes(config))
+
+    def own_names(self, config: LukeConfig) -> NameTable:
+        """Of what LUKE adds: entities, and extra queries."""
+        table = self._present(config, self.entities)
+        if config.entity_size != config.embedding_width:
+            table += ENTITY_DENSE
+        return table + query_table(config) + (CASE if config.case_feature else ())
 
     def _present(self, config: LukeConfig, table: NameTable) -> NameTable:
         absent = set(self.without(config))

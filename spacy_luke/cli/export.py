@@ -23,6 +23,14 @@ def export_cli(
     proc = find_component(spacy.load(pipeline), LukeComponent, component)
     checkpoint = proc.to_checkpoint()
     proc.encoder.kind.write(checkpoint, output)
+    family = getattr(checkpoint.config, "family", "luke")
+    if family != "luke":
+        msg.warn(
+            f"transformers has no class for entities on {family}: its class for {family} reads the words alone, `spacy "
+            "luke convert` reads all."
+        )
+        msg.good(f"Saved to {output}")
+        return
     if proc.model.attrs["attention"] != "full":
         msg.warn(
             f"'{proc.name}' was trained with attention = {proc.model.attrs['attention']!r}. transformers "

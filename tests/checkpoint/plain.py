@@ -68,8 +68,7 @@ def write_tokenizer(folder, kind):
 def make_plain(transformers, folder, name, *, padding=0):
     """A small model of noise, saved by transformers, with a tokenizer. padding: rows beyond the tokenizer's."""
     kind = getattr(transformers, name)
-    style = {"r": "roberta", "b": "bert"}.get(name[0].lower(), "xlm-r")
-    style = "bert" if name.startswith(("Deberta", "Modern")) else style
+    style = {"R": "roberta", "X": "xlm-r"}.get(name[0], "bert")
     folder.mkdir(exist_ok=True)
     pieces = write_tokenizer(folder, style)
     further = next((sizes for start, sizes in FURTHER.items() if name.startswith(start)), {})

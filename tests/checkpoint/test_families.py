@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 
-from spacy_luke.checkpoint import read_checkpoint
+from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.families import PLAIN
 from spacy_luke.model.families import FAMILIES, build_encoder, read_config
 from spacy_luke.model.luke import Windows
@@ -112,3 +112,50 @@ def test_entities_begin_as_words(tmp_path, name):
     table = tensors["encoder.words.piece.weight"]
     assert torch.equal(tensors["encoder.entities.table.weight"][mask], table[tokenizer.mask_id])
     assert torch.equal(tensors["encoder.entities.norm.weight"], tensors["encoder.words.norm.weight"])
+
+
+FURTHER = {family: name for name, family in NAMES.items() if name.endswith("Model")}
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("name", FURTHER.values())
+def test_written_and_read(tmp_path, name, aware, ids_N):
+    """The words by the family's class of transformers, all by us, to the bit; with a head, and fewer layers too."""
+    transformers = pytest.importorskip("transformers")
+    make_plain(transformers, tmp_path, name)
+    checkpoint = read_checkpoint(
+        tmp_path, entity_aware=aware, entity_size=12, entity_start="mention", layers=4 if "Modern" in name else 1
+    )
+    generator = torch.Generator().manual_seed(4)
+    checkpoint.tensors.update(
+        {
+            key: torch.randn(x.shape, generator=generator) * 0.2
+            for key, x in checkpoint.tensors.items()
+            if ".entities." in key
+        }
+    )
+    wide = 3 * checkpoint.config.hidden_size
+    checkpoint.tensors["head.classifier.weight"] = torch.randn(3, wide, generator=generator)
+    checkpoint.tensors["head.classifier.bias"] = torch.randn(3, generator=generator)
+    checkpoint.task, checkpoint.labels = "span_classification", ["NIL", "PER", "LOC"]
+    write_huggingface(checkpoint, tmp_path / "written")
+    again = read_checkpoint(tmp_path / "written")
+    assert again.config == checkpoint.config
+    assert (again.task, again.labels) == (checkpoint.task, checkpoint.labels)
+    assert again.tensors.keys() == checkpoint.tensors.keys()
+    assert all(torch.equal(x, checkpoint.tensors[key]) for key, x in again.tensors.items())
+    assert again.entities.titles() == checkpoint.entities.titles()
+    assert again.tokenizer.encode("a b <ent> c")[0].tolist() == checkpoint.tokenizer.encode("a b <ent> c")[0].tolist()
+    model = getattr(transformers, name).from_pretrained(tmp_path / "written").eval()
+    wanted_ND = expected_states(model, ids_N)
+    torch.testing.assert_close(states(make_encoder(again), ids_N), wanted_ND, atol=1e-5, rtol=0)
+    write_huggingface(again, tmp_path / "twice")
+    one, two = ((tmp_path / x / "model.safetensors").read_bytes() for x in ("written", "twice"))
+    assert one == two
+
+
+def test_without_its_own_config_it_is_not_written(tmp_path):
+    _, checkpoint = read(tmp_path, "MPNetModel")
+    checkpoint.source = {"kind": "plain", "model_type": "bert"}
+    with pytest.raises(ValueError, match=r"family 'mpnet' is written with the config.json .* model_type 'bert'"):
+        write_huggingface(checkpoint, tmp_path / "out")
