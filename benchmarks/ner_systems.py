@@ -185,8 +185,9 @@ def make_luke(
     nested: bool,
     features: str = "all",
     start: str = "words",
+    case: bool = False,
 ) -> System:
-    """`luke_ner`. features: of its head; start: how entity tokens begin (`entity_start`)."""
+    """`luke_ner`. features: of its head; start: how entity tokens begin (`entity_start`); case: `case_feature`."""
     nlp = spacy.blank("en")
     fix_random_seed(seed)
     ner = nlp.add_pipe("luke_ner", config=luke_config(attention, settings=settings, nested=nested, features=features))
@@ -196,7 +197,12 @@ def make_luke(
         lambda: examples,
         nlp=nlp,
         weights=lambda: read_checkpoint(
-            encoder, entities="special", entity_start=start, seed=seed, layers=settings.layers
+            encoder,
+            entities="special",
+            entity_start=start,
+            case_feature=case,
+            seed=seed,
+            layers=settings.layers,
         ),
         seed=seed,
     )
@@ -216,6 +222,7 @@ SYSTEMS: dict[str, Callable[..., System]] = {
     "luke_full": partial(make_luke, "full"),
     "luke_one_way": partial(make_luke, "one_way"),
     "luke_mention": partial(make_luke, "one_way", start="mention"),  # [MASK] begins as the span's own pieces
+    "luke_case": partial(make_luke, "one_way", case=True),  # words have a vector for their case
     "luke_words": partial(make_luke, "one_way", features="words"),  # the paper's baseline: no entities
     "spacy_ner": make_spacy_ner,
     "token_classifier": make_token_classifier,
