@@ -1,6 +1,7 @@
-"""The Thinc model that classifies whole windows by their [CLS], as ERNIE does (Zhang et al., section 3.6).
+"""The Thinc model that classifies whole windows by their [CLS], as ERNIE does (Zhang et al., section 3.6), or by the
+marks around their mentions.
 
-U units, L labels.
+U units, K mentions of a unit, L labels.
 """
 
 from collections.abc import Callable
@@ -18,35 +19,53 @@ from ..model.ernie import ErnieEncoder
 from ..model.ernie_heads import PooledHead
 from ..model.luke import first_rows
 from ..model.transfer import to_device
-from .run_head import backprop_into, make_head, run_head
+from .run_head import POOLED, backprop_into, make_head, run_head
 
 PooledModel = Model[EntityBatch, Tensor]
 
 
 @registry.architectures("spacy-luke.PooledClassifier.v1")
-def build_pooled_classifier(encoder: EncoderModel, bias: bool = True) -> PooledModel:
+def build_pooled_classifier(encoder: EncoderModel, bias: bool = True, features: str = "pooled") -> PooledModel:
     """Classifies marked mentions or pairs by the pooled state of their window's [CLS], for an encoder that is ERNIE's
     (spacy-luke.ErnieEncoder.v1, or spacy-luke.SharedEncoder.v1 after an `ernie_encoder`).
 
     bias: whether the classifier has one; the original's relation head has, its typing head has none.
+    features: "pooled" is the paper's; "marks" joins the states of the marks before the mentions, for encoders whose
+    pooled state says little.
     """
-    attrs = {"attention": "full", "features": "pooled", "bias": bias}
+    if features not in POOLED:
+        raise ValueError(f"features must be one of {POOLED}, but it is {features!r}.")
+    attrs = {"attention": "full", "features": features, "bias": bias}
     return make_head(_classify_windows, _build_pooled_head, encoder, attrs)
 
 
 def _build_pooled_head(settings: dict[str, Any]) -> PooledHead:
-    return PooledHead(settings["hidden_size"], settings["n_labels"], bias=settings["bias"])
+    states = settings["states"] if settings.get("features") == "marks" else 1
+    return PooledHead(settings["hidden_size"], settings["n_labels"], bias=settings["bias"], states=states)
 
 
 def _classify_windows(model: PooledModel, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
-    logits_UL = run_head(model, batch, is_train, _run)
+    logits_UL = run_head(model, batch, is_train, _run_marks if model.attrs["features"] == "marks" else _run)
     return logits_UL, backprop_into(logits_UL)
 
 
-def _run(encoder: EncoderShim[ErnieEncoder], head: PooledHead, batch: EntityBatch) -> Tensor:
-    windows = WindowBatch(batch.pieces_N, batch.lengths, batch.rows_E, batch.first_E, batch.counts, batch.types_N)
+def _run_marks(encoder: EncoderShim[ErnieEncoder], head: PooledHead, batch: EntityBatch) -> Tensor:
+    assert batch.marks_UK is not None
     with encoder.gradients():
-        states_ND = encoder.kind.word_states(encoder, windows)
+        states_ND = encoder.kind.word_states(encoder, _windows(batch))
+        rows_UK = to_device(torch.from_numpy(batch.marks_UK), encoder.device)
+        states_UX = states_ND[rows_UK].flatten(1)
+    logits_UL: Tensor = head(states_UX)
+    return logits_UL.float()
+
+
+def _windows(batch: EntityBatch) -> WindowBatch:
+    return WindowBatch(batch.pieces_N, batch.lengths, batch.rows_E, batch.first_E, batch.counts, batch.types_N)
+
+
+def _run(encoder: EncoderShim[ErnieEncoder], head: PooledHead, batch: EntityBatch) -> Tensor:
+    with encoder.gradients():
+        states_ND = encoder.kind.word_states(encoder, _windows(batch))
         first_B, window_U = to_device((first_rows(batch.lengths), torch.from_numpy(batch.window_U())), encoder.device)
         pooled_BD = encoder.module.pool_rows(states_ND, first_B)
     logits_UL: Tensor = head(pooled_BD[window_U])

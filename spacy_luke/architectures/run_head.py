@@ -20,6 +20,7 @@ from ..model.fresh import initialize
 from ..model.luke import Mentions
 
 ATTENTION = ("full", "one_way")
+POOLED = ("pooled", "marks")  # features of heads on encoders without entity tokens
 MAX_MENTION = 30  # pieces of a mention whose positions count, as in the original code and in Hugging Face's
 
 Batch = TypeVar("Batch")
@@ -51,7 +52,7 @@ def create_head(model: Model[Any, Any], *, seed: int, **settings: Any) -> Any:
     RETURNS: the module that the model's `build` makes. Raises ValueError for an encoder that lacks what the head
     reads."""
     encoder, shim = encoder_under(model), shim_of(model)
-    config, pooled = encoder.module.config, model.attrs.get("features") == "pooled"
+    config, pooled = encoder.module.config, model.attrs.get("features") in POOLED
     if not (encoder.kind.has_pooler if pooled else encoder.kind.has_entity_tokens):
         raise ValueError(
             f"The model's head reads {'the pooled state of a window' if pooled else 'words and entity tokens'}, which "

@@ -24,7 +24,8 @@ class EntityItem:
     many consecutive tokens see one another; gold: (U,) classes, -1 for not known, below that numbers of `allowed`; or
     (U, L) of 0 and 1, or probabilities, where a unit may have several labels, and of other numbers where it is not
     known whether one holds; or, where these are taught, (U, L) probabilities of the classes; types: (n,) token types of
-    the pieces, zeros where None; number_U: the caller's number of each unit, 0, 1, ... where None.
+    the pieces, zeros where None; number_U: the caller's number of each unit, 0, 1, ... where None; marks_UK: the piece
+    in the window that marks the beginning of each mention of a unit, where there are marks and no entity tokens.
     """
 
     owner: int
@@ -38,6 +39,7 @@ class EntityItem:
     types: np.ndarray | None = None
     number_U: np.ndarray | None = None
     allowed: AllowedClasses | None = None
+    marks_UK: np.ndarray | None = None
 
     @property
     def cost(self) -> int:
@@ -46,7 +48,7 @@ class EntityItem:
 
 @dataclass(frozen=True)
 class EntityBatch:
-    """Packed items; units_UK counts the entity tokens of the whole batch."""
+    """Packed items; units_UK counts the entity tokens of the whole batch, marks_UK its pieces."""
 
     pieces_N: np.ndarray
     types_N: np.ndarray | None
@@ -60,6 +62,7 @@ class EntityBatch:
     gold: np.ndarray | None
     items: Sequence[EntityItem]
     allowed_SL: NDArray[np.bool_] | None = None  # the classes that a unit may have whose gold is -2 - s
+    marks_UK: np.ndarray | None = None
 
     @property
     def leaves_open(self) -> bool:
@@ -98,6 +101,11 @@ def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
     assert all(item.allowed is items[0].allowed for item in items), "numbers of several tables"
     counts = [len(item.rows_E) for item in items]
     starts = np.cumsum(counts) - np.array(counts)
+    marks, begin = [], 0
+    for item in items:
+        if item.marks_UK is not None:
+            marks.append(item.marks_UK + begin)
+        begin += len(item.pieces)
     types = None
     if any(item.types is not None for item in items):
         types = np.concatenate([np.zeros_like(x.pieces) if x.types is None else x.types for x in items])
@@ -114,6 +122,7 @@ def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
         gold=np.concatenate([item.gold for item in items]) if items[0].gold is not None else None,
         items=tuple(items),
         allowed_SL=None if items[0].allowed is None else items[0].allowed.table(),
+        marks_UK=np.concatenate(marks) if marks else None,
     )
 
 

@@ -96,6 +96,7 @@ def make_ernie_loader(
     labels: list[str] | None = None,
     seed: int = 0,
     layers: int | None = None,
+    pooler: str = "checkpoint",
 ) -> Callable[[], ErnieCheckpoint]:
     """A function that reads an ERNIE checkpoint, or a BERT to begin one from; nothing is read, or asked of the hub,
     before it is called.
@@ -109,6 +110,7 @@ def make_ernie_loader(
     labels: of the checkpoint's classifier, in order.
     seed: of fresh parameters.
     layers: so many layers are kept, the first ones; null: all.
+    pooler: "checkpoint", or "fresh" parameters, for an encoder whose pooled state says little.
     """
 
     def load_checkpoint() -> ErnieCheckpoint:
@@ -124,6 +126,7 @@ def make_ernie_loader(
             labels=labels,
             seed=seed,
             layers=layers,
+            pooler=pooler,
         )
         checkpoint.vectors = folder
         return checkpoint

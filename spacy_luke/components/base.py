@@ -87,10 +87,11 @@ class LukeComponent(EncoderComponent):
 
     def check_exportable(self, features: str = "entity") -> None:
         found = self.model.attrs["features"]
+        wanted = "pooled" if found == "marks" else features
         if found not in (features, "pooled"):  # pooled states are read by ERNIE's head alone, which is the original's
             raise ValueError(
-                f"The head of '{self.name}' reads features = {found!r}, but that of other LUKE code reads "
-                f"{features!r}. Train with features = {features!r} to export it."
+                f"The head of '{self.name}' reads features = {found!r}, but that of other {self.encoder.kind.title} "
+                f"code reads {wanted!r}. Train with features = {wanted!r} to export it."
             )
 
     # ---- scores

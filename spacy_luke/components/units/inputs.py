@@ -83,7 +83,9 @@ def unit_items(
                 lost.append(u)
             continue
         rows_E, first_E, last_E = np.array(task.rows, dtype=np.int64), np.array(window.first_K), np.array(window.last_K)
+        marks_UK = None
         if not task.rows:  # ERNIE: the entities of the text that are in the window, not tokens of the unit
+            marks_UK = first_E[None] + 1
             rows_E, first_E = finder.find(places).inside(text.number, window.numbers)
             last_E = first_E
         yield EntityItem(
@@ -97,6 +99,7 @@ def unit_items(
             gold=None if gold is None else gold[u : u + 1],
             number_U=np.array([u]),
             allowed=task.allowed,
+            marks_UK=marks_UK,
         )
 
 
