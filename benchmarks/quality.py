@@ -133,8 +133,8 @@ def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int
 
 
 def run_missing(options: argparse.Namespace) -> None:
-    """Each run in a process of its own; a run that is in quality.jsonl already is not repeated."""
-    done = {key_of(x) for x in read_lines(RESULTS / "quality.jsonl")}
+    """Each run in a process of its own; one whose predictions are kept is not repeated."""
+    done = {key_of(x) for x in read_lines(RESULTS / "quality.jsonl") if x.get("predictions")}
     wanted = [(s, d, y) for s in SEEDS for d in DATA_SETS for y in SYSTEMS if (d, y) not in LEFT_OUT]
     for number, (seed, dataset, system) in enumerate(wanted, 1):
         if (dataset, system, seed, options.epochs, options.batch, RATES[system]) in done:
