@@ -38,7 +38,7 @@ def graph_cli(
     relations: str = typer.Option("", help="Labels of relations that are taken, by commas; default: all"),
     values: str = typer.Option(",".join(VALUES), help="Labels of what is no thing: a node a text, where related"),
     shortened: str = typer.Option(",".join(SHORTENED), help="Labels of what is called by a part of its name, too"),
-    similarity: float = typer.Option(0.1, help="Of contexts, from which on one name without a link is one thing"),
+    similarity: float = typer.Option(0.05, help="Of contexts, from which on one name without a link is one thing"),
     join_links: bool = typer.Option(True, help="What has the name of a linked mention of its document is that"),
     max_evidence: int = typer.Option(100, min=1, help="Places that an edge lists, the best; it counts all"),
     previous: Path | None = typer.Option(None, exists=True, file_okay=False, help="Earlier graph, whose ids stay"),

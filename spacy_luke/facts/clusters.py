@@ -1,27 +1,25 @@
 """Mentions of things that no knowledge base has, of one name in many documents: which are of one thing.
 
 The pair of name and context decides. Those of one name and label are looked at in the order of their documents' ids.
-Each joins the thing whose context is most like its own, or is a new one, named after it, where none is like it:
+Each joins the thing that most of its context was seen with, or is a new one, named after it, where too little was:
 
-    similarity = weight of what both have / sqrt(weight of its own * weight of the thing's), names weigh 3, words 1
+    similarity = weight of what of its context was seen with the thing / weight of its context
 
-where the thing's weight counts as four times its own at most: a thing that is told of much is not unlike what is told
-of little. Names of one word need `similarity`, longer ones a fifth of it. Nothing of this depends on the order of files
-or on statistics of all documents: documents whose ids come behind all others join what is there, or add to it.
+where names weigh 3 and words 1. Names of one word need `similarity`, longer ones a fifth of it. Nothing of this depends
+on the order of files or on statistics of all documents: documents whose ids come behind all others join what is there,
+or add to it.
 """
 
 import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from math import sqrt
 from typing import NamedTuple
 
 from .referents import nil_id
 
 NAME_WEIGHT = 3
 LONGER = 0.2  # of the similarity, for names of several words
-MOST_TIMES = 4  # a thing's weight counts as so many times its new mention's at most
-MOST_FEATURES = 500  # of a thing: those that were seen last
+MOST_FEATURES = 2000  # of a thing: those that were seen last
 MOST_THINGS = 1000  # of one name that are compared: those that were seen last
 _NUMBER = re.compile(r"[0-9]+")
 
@@ -56,13 +54,11 @@ def cluster(found: Iterable[Unlinked], similarity: float) -> Iterator[tuple[Unli
 
 
 class _Thing:
-    """What is known of a thing: the features of its mentions, those that were seen last, and their weight. number: of
-    things that were found before it."""
+    """The features of a thing's mentions, those that were seen last. number: of things that were found before it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.features: OrderedDict[str, None] = OrderedDict()
-        self.weight = 0
 
 
 class _Block:
@@ -99,8 +95,7 @@ class _Block:
                 shared[node] += _weight(feature)
         best, most = "", self._least
         for node in sorted(shared, key=lambda x: self._things[x].number):
-            whole = min(self._things[node].weight, MOST_TIMES * own)
-            if (like := shared[node] / sqrt(own * whole)) > most or (like == most and not best):
+            if (like := shared[node] / own) > most or (like == most and not best):
                 best, most = node, like
         return best or ("" if self._least else next(iter(self._things)))
 
@@ -111,11 +106,9 @@ class _Block:
                 thing.features.move_to_end(feature)
                 continue
             thing.features[feature] = None
-            thing.weight += _weight(feature)
             self._having[feature][node] = None
         while len(thing.features) > MOST_FEATURES:
             feature, _ = thing.features.popitem(last=False)
-            thing.weight -= _weight(feature)
             self._drop(feature, node)
 
     def _forget(self, node: str) -> None:

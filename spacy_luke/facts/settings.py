@@ -14,9 +14,10 @@ class FactSettings:
     min_score: of entities; min_link_score: of links, a mention below it counts as one without a link;
     min_relation_score: of relations; labels, relations: those that are taken, None: all. values: labels of what is no
     thing, such as dates: a node for each text, and only where a relation has it. shortened: labels of things that are
-    called by a part of their name, within a document. similarity: of two contexts, from which on a name of one word is
-    of one thing; longer names need a fifth of it. join_links: a mention without a link is of the thing that its
-    document has a link for by this name. max_evidence: places that an edge lists, the best; it counts all.
+    called by a part of their name, within a document. similarity: share of its context that a thing must have been seen
+    with, for a name of one word to be of it; longer names need a fifth. join_links: a mention without a link is of the
+    thing that its document has a link for by this name. max_evidence: places that an edge lists, the best; it counts
+    all.
     """
 
     min_score: float = 0.0
@@ -26,7 +27,7 @@ class FactSettings:
     relations: Collection[str] | None = None
     values: Collection[str] = VALUES
     shortened: Collection[str] = SHORTENED
-    similarity: float = 0.1
+    similarity: float = 0.05
     join_links: bool = True
     max_evidence: int = 100
 

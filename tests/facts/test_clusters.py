@@ -1,7 +1,6 @@
 """Which mentions of a name are of one thing: the pair of name and context decides."""
 
 import random
-from math import sqrt
 
 import pytest
 from hypothesis import given
@@ -31,10 +30,7 @@ def plain(found, similarity):
     things, numbers = [], []
     for x in found:
         own = weigh(x.context) or 1
-        like = [
-            weigh(set(x.context) & thing) / sqrt(own * max(min(weigh(thing), 4 * own), 1e-9)) if thing else 0.0
-            for thing in things
-        ]
+        like = [weigh(set(x.context) & thing) / own for thing in things]
         best = max(range(len(things)), key=lambda i: like[i], default=None)
         if best is None or like[best] < similarity:
             best = len(things)

@@ -141,6 +141,13 @@ def _open_kb(path: Path) -> Any:
     return [[kb.name_of(row), kb.count(row)] for row in range(len(kb))]
 
 
+def _open_graph(path: Path) -> Any:
+    from spacy_luke.facts.store import FactGraph
+
+    graph = FactGraph.open(path)
+    return [[x.model_dump() for x in lines] for lines in (graph.nodes(), graph.edges(), graph.mentions())]
+
+
 def _over(name: str, arguments: Sequence[str], before: Sequence[str], **settings: Any) -> list[Command]:
     """The command over nothing, and over what it wrote before."""
     return [Command(name, arguments, **settings), Command(f"{name}, over", arguments, before, **settings)]
@@ -151,6 +158,7 @@ COMMANDS: list[Command] = [
     *_over("build-kb", ["PLACE/entities.jsonl", "out"], ["PLACE/entities_b.jsonl", "out"], read=_open_kb),
     Command("build-kb, --add-to", ["PLACE/more.jsonl", "kb", "--add-to", "kb"], output="kb", copies=["kb"], read=_open_kb, done="The entity 'X0' is in the knowledge base already."),  # noqa: E501
     Command("embed-entities", ["kb", "--weights", "PLACE/tiny_b", "--again"], output="kb", copies=["kb"], read=_open_kb),  # noqa: E501
+    *_over("graph", ["PLACE/annotated.jsonl", "out", "-f", "neo4j", "-f", "turtle"], ["PLACE/annotated_b.jsonl", "out", "-f", "jsonld"], read=_open_graph),  # noqa: E501
     *_over("build-vectors", ["PLACE/kge", "out"], ["PLACE/kge_b", "out"]),
     *_over("build-corpus", ["PLACE/linked.spacy", "out", "--workers", "1"], [str(ROOT / "assets" / "wiki.xml"), "out", "--workers", "1"]),  # noqa: E501
     *_over("build-entity-vocab", ["PLACE/linked", "out", "--workers", "1"], ["PLACE/linked", "out", "--workers", "1", "--min-count", "2"]),  # noqa: E501

@@ -22,6 +22,7 @@ from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_chec
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.vectors.store import EntityVectors
 from tests.corpus.written import build_all
+from tests.facts.annotated import hostile_documents, write_lines
 from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_fresh_ernie, make_wordpiece
 from tests.training_config import LUKE_NER, write_config
 
@@ -68,6 +69,8 @@ def _write_texts(folder: Path) -> None:
     (folder / "entities_b.jsonl").write_text("\n".join(lines[:7]) + "\n", encoding="utf8")
     more = [{"id": f"X{i}", "names": [f"Newcomer {i}", "ada"], "description": "It is new."} for i in range(9)]
     (folder / "more.jsonl").write_text("".join(json.dumps(x) + "\n" for x in more), encoding="utf8")
+    write_lines(folder / "annotated.jsonl", hostile_documents())
+    write_lines(folder / "annotated_b.jsonl", hostile_documents()[1:])
     for name, size in (("kge", 6), ("kge_b", 4)):
         (folder / name).mkdir()
         (folder / name / "entity2id.txt").write_text(f"{size}\n" + "".join(f"Q{i}\t{i}\n" for i in range(size)))

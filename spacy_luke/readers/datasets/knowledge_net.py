@@ -39,10 +39,13 @@ PRONOUNS = frozenset("he she it they i we you him her them me us his its their m
 Place = tuple[int, int]
 
 
-class _Row(NamedTuple):
-    """A line of the page: a fact with the places and ids of subject and object, or none of a property."""
+class KnowledgeRow(NamedTuple):
+    """A line of the page: a fact with the places and ids of subject and object, or that a passage, which was read for a
+    property, states none (ends is None). place: of the passage in its document; ends: in the passage; fold: of the
+    authors, 1 to 4 (5 is withheld)."""
 
     where: str
+    fold: int
     document: str
     place: Place
     text: str
@@ -61,14 +64,14 @@ def read_knowledge_net(path: str | Path, *, pronouns: str = "leave out") -> Iter
     and the like, or "keep" them.
     """
     check_choice("pronouns", pronouns, ("leave out", "keep"))
-    passages: dict[tuple[str, Place], list[_Row]] = {}
-    for row in _read_rows(Path(path)):
+    passages: dict[tuple[str, Place], list[KnowledgeRow]] = {}
+    for row in read_knowledge_rows(Path(path)):
         passages.setdefault((row.document, row.place), []).append(row)
     for rows in passages.values():
         yield _passage(rows, keep=pronouns == "keep")
 
 
-def _passage(rows: list[_Row], *, keep: bool) -> Record:
+def _passage(rows: list[KnowledgeRow], *, keep: bool) -> Record:
     first = rows[0]
     if other := [row for row in rows if row.text != first.text]:
         raise ValueError(f"{other[0].where}: its passage is not that of {first.where}, which has the same place.")
@@ -105,7 +108,8 @@ def _passage(rows: list[_Row], *, keep: bool) -> Record:
     )
 
 
-def _read_rows(path: Path) -> Iterator[_Row]:
+def read_knowledge_rows(path: Path) -> Iterator[KnowledgeRow]:
+    """All that the page says, facts of pronouns too, for those who score by it."""
     found = 0
     for found, match in enumerate(ROW.finditer(_read_page(path)), 1):
         where = f"{path}, row {found}"
@@ -117,22 +121,24 @@ def _read_rows(path: Path) -> Iterator[_Row]:
         raise ValueError(f"{path}: expected the page of KnowledgeNet with a table of facts, but it has no row.")
 
 
-def _read_row(where: str, cells: list[str]) -> _Row:
-    _, document, *places, name, passage = cells
+def _read_row(where: str, cells: list[str]) -> KnowledgeRow:
+    fold, document, *places, name, passage = cells
     try:
-        start, end = int(places[0]), int(places[1])
+        number, start, end = int(fold), int(places[0]), int(places[1])
         ends = None if places[2] == NO_FACT else [int(x) - start for x in places[2:]]
     except ValueError:
-        raise ValueError(f"{where}: expected places as numbers, but got {places}.") from None
+        raise ValueError(f"{where}: expected places as numbers, but got {[fold, *places]}.") from None
     if name not in PROPERTIES:
         raise ValueError(f"{where}: expected one of the properties {sorted(PROPERTIES)}, but got {name!r}.")
     text = TAG.sub("", passage).removeprefix(" ")
     if ends is None:
-        return _Row(where, document, (start, end), text, name, None, {})
+        return KnowledgeRow(where, number, document, (start, end), text, name, None, {})
     a, b, c, d = ends
     if not (0 <= a < b <= len(text) and 0 <= c < d <= len(text)):
         raise ValueError(f"{where}: subject or object, [{a}, {b}) and [{c}, {d}), is not in its passage {text!r:.80}.")
-    return _Row(where, document, (start, end), text, name, ((a, b), (c, d)), dict(LINK.findall(passage)))
+    return KnowledgeRow(
+        where, number, document, (start, end), text, name, ((a, b), (c, d)), dict(LINK.findall(passage))
+    )
 
 
 def _read_page(path: Path) -> str:

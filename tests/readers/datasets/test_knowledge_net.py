@@ -6,6 +6,7 @@ import pytest
 import spacy
 
 from spacy_luke.annotations import get_rows
+from spacy_luke.readers.datasets.knowledge_net import read_knowledge_rows
 from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
 from tests.readers.datasets.knowledge_page import ROWS, TEXT, write_page
 
@@ -30,6 +31,17 @@ def test_docs_and_pronouns(tmp_path):
     assert get_rows(docs[0], "luke_pairs") == [[0, 6, 28, 32], [0, 6, 11, 14]]
     assert get_rows(docs[1], "luke_relations") == [[0, 2, 6, 10, "PLACE_OF_RESIDENCE", 1.0]]
     assert not docs[0].has_annotation("ENT_IOB")
+
+
+def test_rows(tmp_path):
+    """All that the page says: what a passage was read for without a fact, facts of pronouns, folds."""
+    rows = list(read_knowledge_rows(write_page(tmp_path / "page.html", ROWS)))
+    assert [(x.fold, x.document, x.place, x.property) for x in rows[2:]] == [
+        (1, "12", (10, 43), "SPOUSE"),
+        (1, "12", (44, 55), "PLACE_OF_RESIDENCE"),
+    ]
+    assert [x.ends for x in rows] == [((0, 6), (28, 32)), ((0, 6), (11, 14)), None, ((0, 2), (6, 10))]
+    assert rows[0].ids == {"subject": "Q7"}
 
 
 def test_zip(tmp_path):
