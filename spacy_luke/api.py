@@ -50,6 +50,9 @@ from .corpus.linked_corpus import LinkedCorpus
 from .corpus.shards import Shards
 from .corpus.vocabulary import build_entity_vocab, save_entity_vocab
 from .entity_vocab import EntityVocab
+from .facts.build import build_facts
+from .facts.settings import FactSettings
+from .facts.store import FactGraph
 from .graph.train import train_graph
 from .graph.triples import Graph, read_graph
 from .kb.build import KBSettings, build_kb
@@ -98,6 +101,8 @@ __all__ = [
     "ErnieConfig",
     "ErnieEncoder",
     "Evaluation",
+    "FactGraph",
+    "FactSettings",
     "Findings",
     "Given",
     "Graph",
@@ -128,6 +133,7 @@ __all__ = [
     "as_form",
     "build_alias_store",
     "build_entity_vocab",
+    "build_facts",
     "build_from_docs",
     "build_from_dumps",
     "build_kb",

@@ -23,7 +23,7 @@ version fields may be added; what a field means, and which are there, stays.
 GRAPH_HEAD = """# Graphs as JSON lines
 
 What [`graph`](../howto/graph.md) writes: `nodes.jsonl`, `edges.jsonl` and `mentions.jsonl` have a line for each node,
-edge and mention. In Python `FactGraph.open(folder)` of `spacy_luke.facts.store` gives them by `nodes()`, `edges()` and
+edge and mention. In Python `FactGraph.open(folder)` of `spacy_luke.api` gives them by `nodes()`, `edges()` and
 `mentions()`. `manifest.json` has the version of the lines, the settings, what was left out and why, and digests.
 
 Ids of nodes: `Q84`, an item of Wikidata; `kb:ID`, an entity of a knowledge base that does not tell the item; `nil:HEX`,

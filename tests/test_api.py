@@ -29,6 +29,8 @@ ErnieCheckpoint
 ErnieConfig
 ErnieEncoder
 Evaluation
+FactGraph
+FactSettings
 Findings
 Given
 Graph
@@ -58,6 +60,7 @@ annotate_file
 as_form
 build_alias_store
 build_entity_vocab
+build_facts
 build_from_docs
 build_from_dumps
 build_kb
