@@ -5,12 +5,15 @@ import json
 import tarfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..model.ernie import ErnieConfig, default_layer_kinds
+from ..model.config import TransformerConfig
+from ..model.ernie import WORD_FAMILIES, ErnieConfig, default_layer_kinds
 from ..text.tokenizer import PieceTokenizer
 from .assemble import NO_TOKENIZER, collect, read_tokenizer, resolve_ties
 from .configs import check_labels, ernie_config, find_labels, original_ernie_config, size_of
@@ -18,12 +21,13 @@ from .contents import ErnieCheckpoint
 from .ernie_names import (
     DECODER,
     Shapes,
-    bert_names,
     ernie_names,
     ernie_shapes,
+    plain_names,
     pretraining_shapes,
     their_names,
 )
+from .families import PLAIN
 from .files import (
     check_finite,
     find_weights,
@@ -61,7 +65,7 @@ def read_ernie(
 
     source: a folder or tar archive in the layout of the original's ernie_base (ernie_config.json, vocab.txt,
         pytorch_model.bin; old names of LayerNorm, names with and without "bert.", any of its heads); or of a plain BERT
-        (config.json with model_type "bert"), whose entity parameters are then fresh.
+        (config.json with model_type "bert"; or "mpnet", or "electra"), whose entity parameters are then fresh.
     layer_kinds: of a plain BERT; None: the released ones for 12 layers, and as near for other depths. Of an ERNIE only
         where its config has no layer_types.
     entity_size, entity_heads: width of entity vectors, and heads of their attention, where the config does not say. The
@@ -208,19 +212,22 @@ def _read_bert(
         there = sorted(file.name for file in folder.iterdir())
         raise ValueError(f"{folder} must hold {CONFIG} or a BERT's config.json; it holds {there}.")
     data = read_model_config(folder / "config.json")
-    if data.get("model_type") != "bert":
+    kind = data.get("model_type")
+    if kind not in WORD_FAMILIES:
         hint = " (Baidu's ERNIE of the same name is another model.)" if data.get("model_type") == "ernie" else ""
         raise ValueError(
-            f"{folder / 'config.json'} has the model_type {data.get('model_type')!r}; expected 'bert', or an ERNIE "
+            f"{folder / 'config.json'} has the model_type {kind!r}; expected one of {list(WORD_FAMILIES)}, or an ERNIE "
             f"with {CONFIG}.{hint}"
         )
-    shape = ernie_config(data, layer_kinds=(), entity_size=size, entity_heads=heads)
+    shape = _plain_config(data, layer_kinds=(), size=size, heads=heads)
     depth = min(shape.num_layers, layers or shape.num_layers)
     kinds = default_layer_kinds(depth) if layer_kinds is None else tuple(layer_kinds)
-    config = ernie_config(data, layer_kinds=kinds, entity_size=size, entity_heads=heads)
+    config = _plain_config(data, layer_kinds=kinds, size=size, heads=heads)
+    family, roots = PLAIN[config.family], ROOTS if kind == "bert" else PLAIN[config.family].roots
     raw = read_tensors(find_weights(folder))
-    table = bert_names(config, root=find_root(raw, ROOTS))
-    names = sort_names(raw, table, entity_aware=False, dropped=PLAIN_DROPPED)
+    table = plain_names(config, root=find_root(raw, roots))
+    dropped = PLAIN_DROPPED + family.dropped
+    names = sort_names(raw, table, entity_aware=False, dropped=dropped, tied=family.tied)
     report = resolve_ties(raw, names)
     known = set(table.values())
     if not any(name.startswith("encoder.pooler.") for name in names.mapped):  # sentence encoders may lack it
@@ -241,6 +248,21 @@ def _read_bert(
         task=_task(names.mapped),
         source={**data, **read_declared(folder), "kind": "bert"},
         report=report,
+    )
+
+
+def _plain_config(data: dict[str, Any], *, layer_kinds: Sequence[str], size: int, heads: int) -> ErnieConfig:
+    """Of a plain encoder's config.json: its words', and the kinds of its layers."""
+    if data["model_type"] == "bert":
+        return ernie_config(data, layer_kinds=layer_kinds, entity_size=size, entity_heads=heads)
+    words = PLAIN[data["model_type"]].config(data, entity_vocab_size=1, entity_size=1, entity_aware=False)
+    return ErnieConfig(
+        **{field.name: getattr(words, field.name) for field in fields(TransformerConfig)},
+        family=words.family,
+        embedding_size=words.embedding_width,
+        layer_kinds=tuple(layer_kinds),
+        entity_size=size,
+        entity_heads=heads,
     )
 
 
@@ -276,6 +298,11 @@ def write_ernie(checkpoint: ErnieCheckpoint, folder: str | Path) -> None:
         raise ValueError(
             f"{folder} would be replaced as a whole, but it holds no ERNIE (no {CONFIG}), only {there}. "
             "Choose a new or an empty folder."
+        )
+    if checkpoint.config.family != "bert":
+        raise ValueError(
+            f"The original's ERNIE has BERT's words, so it cannot express an encoder of the family "
+            f"{checkpoint.config.family!r}. Keep it as a pipeline of spaCy (nlp.to_disk)."
         )
     data = original_ernie_config(checkpoint.config, labels=checkpoint.labels, source=checkpoint.source)
     tensors = _their_tensors(checkpoint)

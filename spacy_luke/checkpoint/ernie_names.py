@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import torch
 
-from ..model.ernie import ErnieConfig, ErnieEncoder
+from ..model.ernie import ErnieConfig
+from ..model.ernie_families import build_ernie
 from ..model.ernie_heads import PretrainingHeads
+from .families import PLAIN
 from .names import BERT_LM_HEAD, LAYER, WORDS, NameTable, expand
 
 POOLER: NameTable = (("pooler.dense.{p}", "encoder.pooler.{p}"),)
@@ -45,6 +47,14 @@ def bert_names(config: ErnieConfig, *, root: str) -> dict[str, str]:
     }
 
 
+def plain_names(config: ErnieConfig, *, root: str) -> dict[str, str]:
+    """The same of a plain encoder of the family of its words."""
+    if config.family == "bert":
+        return bert_names(config, root=root)
+    names = PLAIN[config.family].known_names(config, root=root)
+    return {theirs: f"encoder.{ours}" if ours.startswith("pooler.") else ours for theirs, ours in names.items()}
+
+
 def ernie_names(config: ErnieConfig, *, root: str) -> dict[str, str]:
     """The same for an ERNIE checkpoint. Two names stand for the classifier: of types, and of everything else."""
     return {
@@ -66,7 +76,7 @@ def their_names(config: ErnieConfig, *, task: str) -> dict[str, str]:
 def ernie_shapes(config: ErnieConfig) -> Shapes:
     """Our names and shapes of all parameters of an encoder."""
     with torch.device("meta"):
-        return {f"encoder.{name}": tuple(x.shape) for name, x in ErnieEncoder(config).named_parameters()}
+        return {f"encoder.{name}": tuple(x.shape) for name, x in build_ernie(config).named_parameters()}
 
 
 def pretraining_shapes(config: ErnieConfig, *, transform: bool = True) -> dict[str, Shapes]:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..model.config import LukeConfig
+from ..model.config import LukeConfig, TransformerConfig
 from ..model.modernbert import ModernBertConfig
 from .configs import common_sizes, flag, real_number, size_of
 from .names import NameTable, Patterns
@@ -39,7 +39,7 @@ BIASES = ("norm_bias", "attention_bias", "mlp_bias")
 class ModernBertFamily(PlainFamily):
     """The first layer has no norm before its attention."""
 
-    def known_names(self, config: LukeConfig, *, root: str) -> dict[str, str]:
+    def known_names(self, config: TransformerConfig, *, root: str) -> dict[str, str]:
         names = super().known_names(config, root=root)
         return {theirs: ours for theirs, ours in names.items() if not ours.endswith(FIRST_NORM)}
 

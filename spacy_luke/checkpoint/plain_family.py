@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..model.config import LukeConfig
+from ..model.config import LukeConfig, TransformerConfig
 from .names import CASE, ENTITIES, ENTITY_DENSE, NameTable, Patterns, expand, query_table, shapes_by_name
 
 Shape = tuple[int, ...]
@@ -21,7 +21,7 @@ def as_it_is(raw: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return raw
 
 
-def nothing(config: LukeConfig) -> tuple[str, ...]:
+def nothing(config: TransformerConfig) -> tuple[str, ...]:
     return ()
 
 
@@ -57,7 +57,7 @@ class PlainFamily:
     restore: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] = as_it_is
     layers_key: str = "num_hidden_layers"
 
-    def known_names(self, config: LukeConfig, *, root: str) -> dict[str, str]:
+    def known_names(self, config: TransformerConfig, *, root: str) -> dict[str, str]:
         """Every name that a plain checkpoint may have, theirs -> ours. root: of `roots`."""
         layers = range(config.num_layers)
         names = self._present(config, self.names)
@@ -77,6 +77,6 @@ class PlainFamily:
             table += ENTITY_DENSE
         return table + query_table(config) + (CASE if config.case_feature else ())
 
-    def _present(self, config: LukeConfig, table: NameTable) -> NameTable:
+    def _present(self, config: TransformerConfig, table: NameTable) -> NameTable:
         absent = set(self.without(config))
         return tuple(row for row in table if not absent & set(row[1].split(".")))

@@ -15,6 +15,7 @@ from torch import Tensor
 from ..checkpoint.contents import ErnieCheckpoint
 from ..checkpoint.ernie import write_ernie
 from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge, place_slots
+from ..model.ernie_families import build_ernie
 from ..model.luke import make_windows
 from ..model.transfer import to_device
 from ..text.tokenizer import PieceTokenizer
@@ -35,7 +36,7 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
     reads_knowledge = True
 
     def build(self, settings: dict[str, Any]) -> ErnieEncoder:
-        return ErnieEncoder(ErnieConfig.from_dict(settings["config"]))
+        return build_ernie(ErnieConfig.from_dict(settings["config"]))
 
     def load(self, shim: EncoderShim[ErnieEncoder], checkpoint: ErnieCheckpoint, needs: Needs) -> None:
         """The entity vectors are opened where they are. Raises ValueError where these are of another width than the

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from .config import LukeConfig
+from .config import LukeConfig, TransformerConfig
 from .linear import Linear
 from .luke import EntityEmbeddings, LukeEncoder, Mentions, Windows, WordEmbeddings
 
@@ -29,7 +29,7 @@ class ElectraConfig(LukeConfig):
         return self.embedding_size
 
 
-def make_projection(config: LukeConfig) -> nn.Module:
+def make_projection(config: TransformerConfig) -> nn.Module:
     """From the width of embeddings to that of layers."""
     if config.embedding_width == config.hidden_size:
         return nn.Identity()
@@ -37,7 +37,7 @@ def make_projection(config: LukeConfig) -> nn.Module:
 
 
 class ProjectedWords(WordEmbeddings):
-    def __init__(self, config: LukeConfig):
+    def __init__(self, config: TransformerConfig):
         super().__init__(config)
         self.project = make_projection(config)
 

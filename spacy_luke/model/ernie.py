@@ -21,10 +21,12 @@ from .layer import FEED_FORWARD_ROWS, Layer, Layers
 from .linear import Linear, activate
 from .luke import Encoder, Plan, Windows, WordEmbeddings, first_rows, plan_words
 from .packing import Packing, pack
+from .places import PassPlaces
 from .transfer import to_device
 
 KINDS = ("sim", "mix", "norm")
 FUSIONS = ("code", "paper")
+WORD_FAMILIES = ("bert", "mpnet", "electra")
 SLOT_WASTE = 1.0  # padding of a call's slots that is tolerated, as a share of the real ones: they are few and narrow
 
 
@@ -39,6 +41,8 @@ class ErnieConfig(TransformerConfig):
     # Of each layer: "sim", words alone; "mix", fusion without attention of entities; "norm", both. Further layers are
     # "sim".
     layer_kinds: tuple[str, ...] = ()
+    family: str = "bert"  # of the words: see `ernie_families`
+    embedding_size: int | None = None  # of ELECTRA's words before they are projected; None: hidden_size
     # "code": the fusion is a feed-forward layer with residuals and LayerNorms; "paper": its activations are the layer's
     # outputs (section 3.4). The two differ, and the released weights want the code's.
     fusion: str = "code"
@@ -47,6 +51,7 @@ class ErnieConfig(TransformerConfig):
         super().__post_init__()
         self._check_heads("entity_size", "entity_heads")
         self._check_choice("fusion", FUSIONS)
+        self._check_choice("family", WORD_FAMILIES)
         kinds = tuple(self.layer_kinds)
         if wrong := [(i, kind) for i, kind in enumerate(kinds) if kind not in KINDS]:
             raise ValueError(f"layer_kinds must be of {KINDS}, but that of layer {wrong[0][0]} is {wrong[0][1]!r}.")
@@ -57,8 +62,13 @@ class ErnieConfig(TransformerConfig):
         object.__setattr__(self, "layer_kinds", kinds + ("sim",) * (self.num_layers - len(kinds)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON has them."""
-        return {**asdict(self), "layer_kinds": list(self.layer_kinds)}
+        """The settings as JSON has them; those of further families where it is one."""
+        data = {**asdict(self), "layer_kinds": list(self.layer_kinds)}
+        return {k: x for k, x in data.items() if self.family != "bert" or k not in ("family", "embedding_size")}
+
+    @property
+    def embedding_width(self) -> int:
+        return self.embedding_size or self.hidden_size
 
 
 def default_layer_kinds(num_layers: int) -> tuple[str, ...]:
@@ -182,9 +192,16 @@ class Aggregator(Layer):
         else:
             del self.output_norm
 
-    def aggregate(self, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots) -> tuple[Tensor, Tensor]:
+    def aggregate(
+        self,
+        words_ND: Tensor,
+        entities_MH: Tensor,
+        packing: Packing,
+        slots: Slots,
+        places: PassPlaces[Any] | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """words_ND: (N, D); entities_MH: the slots' states (M, H). RETURNS: both, after the layer."""
-        attended_ND, _, _ = self.attention.words_only(words_ND, packing)
+        attended_ND, _, _ = self.attention.words_only(words_ND, packing, places)
         words_ND = self.attention_norm(words_ND + self.dropout(attended_ND))
         if self.entity_attention is not None:
             attended_MH, _, _ = self.entity_attention.words_only(entities_MH, slots.packing)
@@ -211,28 +228,41 @@ class Aggregator(Layer):
 
 
 def run_layer(
-    layer: Layer, words_ND: Tensor, entities_MH: Tensor, packing: Packing, slots: Slots
+    layer: Layer,
+    words_ND: Tensor,
+    entities_MH: Tensor,
+    packing: Packing,
+    slots: Slots,
+    places: PassPlaces[Any] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Both streams after a layer of any kind; a "sim" layer leaves the slots as they are."""
     if isinstance(layer, Aggregator):
-        return layer.aggregate(words_ND, entities_MH, packing, slots)
-    return layer.words_only(words_ND, packing)[0], entities_MH
+        return layer.aggregate(words_ND, entities_MH, packing, slots, places)
+    return layer.words_only(words_ND, packing, places)[0], entities_MH
 
 
 class ErnieEncoder(Encoder):
-    """BERT's layers over words, the upper ones with the entities that stand at them (Zhang et al., section 3)."""
+    """BERT's layers over words, the upper ones with the entities that stand at them (Zhang et al., section 3). Words of
+    other families override how these are made, and what a pass knows of places (`ernie_families`)."""
 
     config: ErnieConfig
 
     def __init__(self, config: ErnieConfig):
         super().__init__()
         self.config = config
-        self.words = WordEmbeddings(config)
-        self.layers = Layers(
-            Layer(config, entity_aware=False) if kind == "sim" else Aggregator(config, kind=kind)
-            for kind in config.layer_kinds
-        )
+        self.words = self.make_words()
+        self.layers = Layers(map(self.make_layer, config.layer_kinds))
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def make_words(self) -> WordEmbeddings:
+        return WordEmbeddings(self.config)
+
+    def make_layer(self, kind: str) -> Layer:
+        return Layer(self.config, entity_aware=False) if kind == "sim" else Aggregator(self.config, kind=kind)
+
+    def find_places(self, positions_N: Tensor) -> PassPlaces[Any] | None:
+        """For attention that asks where words are; None: it does not."""
+        return None
 
     def forward(self, windows: Windows, knowledge: Knowledge) -> tuple[Tensor, Tensor]:
         """RETURNS: word states (N, D) and entity states (E, H) of the last layer, packed as the inputs are."""
@@ -240,8 +270,9 @@ class ErnieEncoder(Encoder):
         packing = plan.packing
         words_ND = self.words(replace(windows, plan=plan))
         entities_MH = self.fill_slots(knowledge, slots).to(words_ND.dtype)
+        places = self.find_places(plan.positions_N)
         for layer in self.layers:
-            words_ND, entities_MH = run_layer(layer, words_ND, entities_MH, packing, slots)
+            words_ND, entities_MH = run_layer(layer, words_ND, entities_MH, packing, slots, places)
         return words_ND, entities_MH[slots.place_E]
 
     def _plan(self, windows: Windows, knowledge: Knowledge) -> tuple[Plan, Slots]:

@@ -52,6 +52,20 @@ class BiasedLayer(Layer):
     attention_class: ClassVar[type[Attention]] = BiasedAttention
 
 
+class RelativeBiases(nn.Embedding):
+    """The bias of each bucket of distances and each head."""
+
+    def __init__(self, heads: int):
+        super().__init__(BUCKETS, heads)
+
+    def find_places(self, positions_N: Tensor, mentions: Mentions | None, *, farthest: int) -> PassPlaces[Tensor]:
+        """farthest: pieces of a window at most."""
+        distances_X = torch.arange(-farthest, farthest + 1, device=positions_N.device)
+        relate = relate_by(self(bucket_of(distances_X)))
+        entities = None if mentions is None else Spots(mentions.first_E, mentions.last_E)
+        return PassPlaces(relate, Spots(positions_N, positions_N), entities)
+
+
 class MPNetEncoder(LukeEncoder):
     """LUKE's encoder with MPNet's words, and entities beside them. `relative` has the bias of each bucket and head."""
 
@@ -59,7 +73,7 @@ class MPNetEncoder(LukeEncoder):
 
     def __init__(self, config: MPNetConfig, mask_rows: Sequence[int] = ()):
         super().__init__(config, mask_rows)
-        self.relative = nn.Embedding(BUCKETS, config.num_heads)
+        self.relative = RelativeBiases(config.num_heads)
 
     def make_embeddings(self, mask_rows: Sequence[int]) -> tuple[WordEmbeddings, EntityEmbeddings]:
         return UntypedWords(self.config), UntypedEntities(self.config, mask_rows)
@@ -68,11 +82,7 @@ class MPNetEncoder(LukeEncoder):
         return BiasedLayer(self.config, entity_aware=self.config.entity_aware)
 
     def find_places(self, positions_N: Tensor, mentions: Mentions | None) -> PassPlaces[Tensor]:
-        farthest = self.config.max_window
-        distances_X = torch.arange(-farthest, farthest + 1, device=positions_N.device)
-        relate = relate_by(self.relative(bucket_of(distances_X)))
-        entities = None if mentions is None else Spots(mentions.first_E, mentions.last_E)
-        return PassPlaces(relate, Spots(positions_N, positions_N), entities)
+        return self.relative.find_places(positions_N, mentions, farthest=self.config.max_window)
 
 
 def bucket_of(distances: Tensor) -> Tensor:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .config import LukeConfig
+from .config import LukeConfig, TransformerConfig
 from .luke import EntityEmbeddings, Mentions, Windows, WordEmbeddings
 
 
 class UntypedWords(WordEmbeddings):
     """Pieces and positions, of encoders without token types."""
 
-    def __init__(self, config: LukeConfig):
+    def __init__(self, config: TransformerConfig):
         super().__init__(config)
         del self.token_type
 

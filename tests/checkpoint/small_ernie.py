@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from spacy_luke.model.ernie import ErnieEncoder
+from spacy_luke.model.ernie_families import build_ernie
 from tests.checkpoint.plain import BERT, CHARACTERS
 
 CONFIG = {
@@ -88,7 +88,7 @@ def write_small(folder, tensors, **changes):
 
 
 def make_encoder(checkpoint):
-    encoder = ErnieEncoder(checkpoint.config).eval()
+    encoder = build_ernie(checkpoint.config).eval()
     state = {key: x for key, x in checkpoint.tensors.items() if key.startswith("encoder.")}
     encoder.load_state_dict({key.removeprefix("encoder."): x.float() for key, x in state.items()})
     return encoder

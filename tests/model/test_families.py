@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from spacy_luke.model.families import FAMILIES, build_encoder
+from spacy_luke.pretraining.luke.task import LukePretraining
 from tests.model.family_twin import run_twin
 from tests.model.noise import COUNTS, LENGTHS, add_noise, make_mentions, make_windows, pick
 
@@ -146,3 +147,11 @@ def swap(attention, one, other):
     first, second = getattr(attention, one), getattr(attention, other)
     setattr(attention, one, second)
     setattr(attention, other, first)
+
+
+def test_masked_words_need_a_table_as_wide_as_the_layers():
+    """ELECTRA's may be narrower: pretraining says so before it begins."""
+    config = make("electra").config
+    with pytest.raises(ValueError, match=r"as wide as the layers \(24\), but its rows have 16 numbers"):
+        LukePretraining(config, mask_rows=(3,))
+    LukePretraining(config, mask_rows=(3,), words=False)

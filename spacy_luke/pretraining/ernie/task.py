@@ -25,6 +25,11 @@ class ErniePretraining(nn.Module):
 
     def __init__(self, config: ErnieConfig, *, transform: bool = True, dea: bool = True):
         super().__init__()
+        if config.family != "bert":
+            raise ValueError(
+                f"ERNIE's pretraining writes the original's layout, whose words are BERT's, but this encoder is of the "
+                f"family {config.family!r}. Begin with a BERT."
+            )
         self.dea = dea
         self.encoder = ErnieEncoder(config)
         self.heads = PretrainingHeads(config, transform=transform)

@@ -61,6 +61,12 @@ class LukePretraining(nn.Module):
             raise ValueError(
                 "The entity of the page is told by the entity table, which only learns with masked entities."
             )
+        if words and config.embedding_width != config.hidden_size:
+            raise ValueError(
+                f"Masked words are told by the table of pieces, which must be as wide as the layers "
+                f"({config.hidden_size}), but its rows have {config.embedding_width} numbers, as ELECTRA's may. Switch "
+                "masked words off, or begin with another encoder."
+            )
         self.tasks = {"words": words, "entities": entities, "pages": pages}
         self.encoder = build_encoder(config, mask_rows)
         self.encoder.entities.table.sparse = self.sparse = sparse
