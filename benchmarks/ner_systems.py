@@ -206,7 +206,8 @@ def make_luke(
         ),
         seed=seed,
     )
-    optimizer = make_adamw(_schedule(len(sentences), settings), group_rates={"^head": settings.head_multiple})  # type: ignore[arg-type]
+    rates = {"^head": settings.head_multiple, r"words\.case\.": settings.head_multiple}  # what is new
+    optimizer = make_adamw(_schedule(len(sentences), settings), group_rates=rates)  # type: ignore[arg-type]
 
     def step(batch: list[int]) -> None:
         ner.update([examples[i] for i in batch], drop=settings.dropout, sgd=optimizer)
