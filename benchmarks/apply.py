@@ -33,7 +33,7 @@ from spacy_luke.pipelines.annotation import Annotator, pipeline_name
 from spacy_luke.readers.datasets.docred import read_docred
 from spacy_luke.streams.annotated import AnnotatedParts
 from spacy_luke.streams.annotating import PartMaker, PartTask, WorkerSettings
-from spacy_luke.streams.cutting import cut_parts
+from spacy_luke.streams.cutting import PartLimits, cut_parts
 from spacy_luke.streams.input_formats import InputFields
 from spacy_luke.streams.inputs import find_inputs
 from spacy_luke.streams.run import ApplySettings
@@ -108,7 +108,12 @@ def measure_rate(options: argparse.Namespace) -> dict[str, Any]:
         path = options.folder / "rate.jsonl"
         write_lines(path, iter(texts))
         list(nlp.pipe(texts[:50]))
-        rounds = [[time_pipe(annotator, texts), time_worker(options, annotator, path)] for _ in range(options.rounds)]
+        rounds = []
+        for _ in range(options.rounds):
+            pipe, worker = time_pipe(annotator, texts), time_worker(options, annotator, path)
+            rounds.append((pipe, worker))
+            worker, pipe = time_worker(options, annotator, path), time_pipe(annotator, texts)
+            rounds.append((pipe, worker))
         words = sum(len(nlp.make_doc(text)) for text in texts)
         pipe, worker = (words / median(x) for x in zip(*rounds, strict=True))
         ratio = median(a / b for a, b in rounds)
@@ -132,7 +137,7 @@ def time_worker(options: argparse.Namespace, annotator: Annotator, path: Path) -
     begin = time.process_time()
     make = PartMaker(annotator, settings)
     inputs = find_inputs([path], format=None, fields=InputFields())
-    for part in cut_parts(inputs, default.part):
+    for part in cut_parts(inputs, PartLimits(default.part_words, default.part_documents)):
         make(PartTask(part))
     return time.process_time() - begin
 
@@ -208,8 +213,9 @@ def run_watched(options: argparse.Namespace, path: Path, out: Path, *, kill: boo
             if not kill and len(sizes) > 1:
                 append(log, [parts, sizes[0], max(sizes[1:])])
             if kill and parts >= before + KILL_EVERY and not (out / "manifest.json").is_file():
-                process.send_signal(signal.SIGKILL)
+                process.kill()
                 append(log, [parts, *sizes])
+                break
         if process.wait() not in (0, -signal.SIGKILL):
             raise SystemExit(f"apply ended with {process.returncode}")
     return [[float(x) for x in line.split("\t")] for line in log.read_text(encoding="ascii").splitlines()]

@@ -64,7 +64,7 @@ from .model.luke import LukeEncoder, Mentions, Windows
 from .pages.findings import Findings, read_findings
 from .pages.page import render_page
 from .pages.schema import AnnotatedText, as_form
-from .pipelines.annotation import annotate_file
+from .pipelines.annotation import Annotator, annotate_each, annotate_file
 from .pipelines.comparison import Measured
 from .pipelines.conversion import Converted, build_pipeline, convert
 from .pipelines.distillation import Distilled, distill
@@ -80,6 +80,9 @@ from .readers.datasets.table import read_dataset
 from .readers.docbin import write_docbin
 from .readers.records import make_doc
 from .stores.parallel import Engine
+from .streams.annotated import AnnotatedParts
+from .streams.inputs import find_inputs
+from .streams.run import ApplySettings, RunState, apply_pipeline
 from .text.tokenizer import PieceTokenizer
 from .training.loop import train
 from .vectors.build import build_vectors
@@ -87,8 +90,11 @@ from .vectors.store import EntityVectors
 
 __all__ = [
     "AliasStore",
+    "AnnotatedParts",
     "AnnotatedText",
+    "Annotator",
     "Answer",
+    "ApplySettings",
     "Checkpoint",
     "ComponentScores",
     "Converted",
@@ -122,6 +128,7 @@ __all__ = [
     "Query",
     "Question",
     "Relation",
+    "RunState",
     "Scope",
     "ScoredSpan",
     "Shards",
@@ -129,7 +136,9 @@ __all__ = [
     "Tuned",
     "Windows",
     "add_to_kb",
+    "annotate_each",
     "annotate_file",
+    "apply_pipeline",
     "as_form",
     "build_alias_store",
     "build_entity_vocab",
@@ -146,6 +155,7 @@ __all__ = [
     "distill",
     "embed_entities",
     "evaluate",
+    "find_inputs",
     "find_source",
     "get_answers",
     "get_candidates",

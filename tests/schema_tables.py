@@ -11,9 +11,10 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 FILE, PAGE, GRAPH_PAGE = REFERENCE / "annotations.json", REFERENCE / "annotations.md", REFERENCE / "graph.md"
 HEAD = f"""# Annotations as JSON
 
-What a pipeline found in a text has one form, for the page of `annotate`, the service and programs: `{FORMAT}`.
-[annotations.json](annotations.json) is its JSON schema. In Python `as_form(findings)` makes it, an `AnnotatedText`,
-and `AnnotatedText.model_validate_json(line)` reads and checks it.
+What a pipeline found in a text has one form, for the page of `annotate`, the service, the parts that `apply` writes and
+programs: `{FORMAT}`. [annotations.json](annotations.json) is its JSON schema; a table of Parquet has its fields as
+columns. In Python `as_form(findings)` makes it, an `AnnotatedText`, and `AnnotatedText.model_validate_json(line)` reads
+and checks it.
 
 Places are characters of the text, as Python counts them: code points of Unicode. JavaScript and Java count UTF-16
 units, in which an emoji is two. Scores are from 0 to 1, rounded to six digits, `null` where nobody told one. Within a

@@ -14,8 +14,11 @@ ROOT = Path(__file__).parents[1]
 # A name that goes or changes is a line in CHANGELOG.md; a new one is entered here.
 NAMES = """
 AliasStore
+AnnotatedParts
 AnnotatedText
+Annotator
 Answer
+ApplySettings
 Checkpoint
 ComponentScores
 Converted
@@ -49,6 +52,7 @@ Quantized
 Query
 Question
 Relation
+RunState
 Scope
 ScoredSpan
 Shards
@@ -56,7 +60,9 @@ TextEncoder
 Tuned
 Windows
 add_to_kb
+annotate_each
 annotate_file
+apply_pipeline
 as_form
 build_alias_store
 build_entity_vocab
@@ -73,6 +79,7 @@ convert
 embed_entities
 distill
 evaluate
+find_inputs
 find_source
 get_answers
 get_candidates

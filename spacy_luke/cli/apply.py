@@ -7,7 +7,6 @@ from tqdm import tqdm
 from wasabi import msg
 
 from ..stores.parallel import Engine
-from ..streams.cutting import PartLimits
 from ..streams.input_formats import InputFields, import_parquet
 from ..streams.inputs import FORMATS, find_inputs
 from ..streams.run import ApplySettings, RunState, apply_pipeline
@@ -35,8 +34,8 @@ def apply_cli(
     engine: str = typer.Option("processes", help="processes of this machine, or ray: workers on a Ray cluster"),
     address: str | None = typer.Option(None, help="ray: address of the cluster; default: RAY_ADDRESS, or a new one"),
     threads: int | None = typer.Option(None, min=1, help="Of a worker; default: OMP_NUM_THREADS, or cores / workers"),
-    part_words: int = typer.Option(DEFAULT.part.words, min=1, help="Words of a part, about"),
-    part_documents: int = typer.Option(DEFAULT.part.documents, min=1, help="Most documents of a part"),
+    part_words: int = typer.Option(DEFAULT.part_words, min=1, help="Words of a part, about"),
+    part_documents: int = typer.Option(DEFAULT.part_documents, min=1, help="Most documents of a part"),
     batch_words: int = typer.Option(DEFAULT.batch_words, min=1, help="Words that the pipeline is given at once, about"),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
     code: Path | None = typer.Option(None, "--code", "-c", exists=True, help="Python file with registered functions"),
@@ -47,7 +46,8 @@ def apply_cli(
     gpus = _numbers(gpu_ids)
     settings = ApplySettings(
         output=form,
-        part=PartLimits(part_words, part_documents),
+        part_words=part_words,
+        part_documents=part_documents,
         batch_words=batch_words,
         component=component,
         code=None if code is None else str(code),
@@ -85,7 +85,7 @@ def describe(state: RunState) -> str:
     """Such as "12,000 documents, 1.2 million words, 2,345 words a second, 34 %, 12 min left"."""
     new = state.words - state.words_before
     rate = new / max(state.seconds, 0.001)
-    told = [f"{state.documents:,} documents", f"{state.words:,} words", f"{rate:,.0f} words/s"]
+    told = [_many(state.documents, "document"), _many(state.words, "word"), f"{rate:,.0f} words/s"]
     if state.failed:
         told.append(f"{state.failed:,} failed")
     if state.share is not None:
@@ -111,17 +111,22 @@ def _numbers(given: str | None) -> list[int]:
         raise ValueError(f"--gpu-ids: expected numbers of GPUs, such as 0,1, but got {given!r}.") from None
 
 
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def _tell(state: RunState, output: Path) -> None:
     if state.parts_before:
-        msg.info(f"{state.parts_before:,} of {state.parts:,} parts were finished before")
+        was = "was" if state.parts == 1 else "were"
+        msg.info(f"{state.parts_before:,} of {_many(state.parts, 'part')} {was} there before")
     if state.deaths:
-        msg.warn(f"Workers died {state.deaths} times, and were replaced")
+        msg.warn(f"Workers died {_many(state.deaths, 'time')}, and were replaced")
     if state.unasked:
         msg.warn(f"{state.unasked:,} questions and queries were not asked: the pipeline has no component for them")
     if state.failed:
-        msg.warn(f"{state.failed:,} documents failed: {output / ERRORS} has which, and why")
+        msg.warn(f"{_many(state.failed, 'document')} failed: {output / ERRORS} has which, and why")
     rate = (state.words - state.words_before) / max(state.seconds, 0.001)
     msg.good(
-        f"{output}: {state.documents:,} documents, {state.words:,} words, in {state.parts:,} parts; "
+        f"{output}: {_many(state.documents, 'document')}, {state.words:,} words, in {_many(state.parts, 'part')}; "
         f"{state.seconds:,.0f} s, {rate:,.0f} words a second"
     )

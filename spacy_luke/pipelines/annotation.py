@@ -1,6 +1,6 @@
 """What a pipeline finds in a text, and answers to questions about it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +20,8 @@ from ..pages.findings import Describe, Findings, Link, read_findings
 from ..stores.plain_text import read_text
 
 ComponentT = TypeVar("ComponentT", bound=LukeComponent)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def annotate_file(
@@ -76,6 +78,26 @@ class Annotator:
             describe=self._describe,
             properties=self._properties,
         )
+
+
+def annotate_each(
+    annotator: Annotator,
+    batch: Sequence[Item],
+    make: Callable[[Item], Doc],
+    finish: Callable[[Item, Doc], Result],
+) -> list[Result | Exception]:
+    """Run a pipeline over a batch, so that no item costs another: what `finish` makes of each, or the error of those
+    that failed. make: the Doc of an item.
+
+    The items go together; where that fails, by whatever, one by one.
+    """
+    try:
+        docs: Iterable[Doc] = annotator.nlp.pipe([make(item) for item in batch], batch_size=max(1, len(batch)))
+        return [finish(item, doc) for item, doc in zip(batch, docs, strict=True)]
+    except Exception as error:
+        if len(batch) <= 1:
+            return [error] * len(batch)
+    return [result for item in batch for result in annotate_each(annotator, [item], make, finish)]
 
 
 def pipeline_name(nlp: Language) -> str:

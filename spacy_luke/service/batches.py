@@ -10,8 +10,8 @@ from typing import Protocol
 
 from spacy.tokens import Doc
 
-from ..pages.schema import as_form
-from ..pipelines.annotation import Annotator
+from ..pages.schema import AnnotatedText, as_form
+from ..pipelines.annotation import Annotator, annotate_each
 from .forms import DocumentIn, FailedDocument, Failure, ServiceError
 
 LOG = logging.getLogger(__name__)
@@ -80,8 +80,12 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._next():
             started = perf_counter()
-            words, failed = self._annotate(batch)
+            replies = self._annotate(batch)
+            done = [x for x in replies if isinstance(x, AnnotatedText)]
+            words, failed = sum(x.words for x in done), len(replies) - len(done)
             self._meter.batch(len(batch), words, failed, perf_counter() - started)
+            for item, reply in zip(batch, replies, strict=True):
+                item.future.set_result(reply.model_dump_json())
 
     def _next(self) -> list[_Waiting]:
         """Waits for documents; [] when there are none and none will come. Those that nobody waits for are left out."""
@@ -101,32 +105,21 @@ class Batcher:
                     return batch
                 self._changed.wait()
 
-    def _annotate(self, batch: Sequence[_Waiting]) -> tuple[int, int]:
-        """Returns how many words there were, and how many documents failed: no document costs another."""
-        try:
-            return self._together(batch), 0
-        except Exception:
-            words = failed = 0
-            for item in batch:
-                if item.future.done():
-                    continue
-                try:
-                    words += self._together([item])
-                except Exception as error:
-                    failed += 1
-                    item.future.set_result(_failed(item.document, error).model_dump_json())
-            return words, failed
+    def _annotate(self, batch: Sequence[_Waiting]) -> list[AnnotatedText | FailedDocument]:
+        """What is sent back for each: no document costs another."""
+        replies: list[AnnotatedText | FailedDocument] = []
+        with self._annotator.nlp.memory_zone():  # or the vocabulary would grow with every text
+            results = annotate_each(self._annotator, batch, self._make_doc, self._as_form)
+            for item, found in zip(batch, results, strict=True):
+                replies.append(_failed(item.document, found) if isinstance(found, Exception) else found)
+        return replies
 
-    def _together(self, batch: Sequence[_Waiting]) -> int:
-        annotator, words = self._annotator, 0
-        with annotator.nlp.memory_zone():  # or the vocabulary would grow with every text
-            docs = [annotator.make_doc(x.document.text, x.document.questions, x.document.queries) for x in batch]
-            done: list[Doc] = list(annotator.nlp.pipe(docs))
-            for item, doc in zip(batch, done, strict=True):
-                form = as_form(annotator.read(doc), id=item.document.id, pipeline=annotator.name)
-                item.future.set_result(form.model_dump_json())
-                words += len(doc)
-        return words
+    def _make_doc(self, item: _Waiting) -> Doc:
+        given = item.document
+        return self._annotator.make_doc(given.text, given.questions, given.queries)
+
+    def _as_form(self, item: _Waiting, doc: Doc) -> AnnotatedText:
+        return as_form(self._annotator.read(doc), id=item.document.id, pipeline=self._annotator.name)
 
 
 def _failed(document: DocumentIn, error: Exception) -> FailedDocument:

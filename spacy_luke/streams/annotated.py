@@ -26,10 +26,12 @@ class AnnotatedParts(StoreFolder):
 
     @property
     def parts(self) -> list[PartCounts]:
+        """What is counted of each part."""
         return list(self.manifest["parts"])
 
     @property
     def documents(self) -> int:
+        """How many were annotated."""
         return sum(x["documents"] for x in self.parts)
 
     def files(self) -> list[Path]:

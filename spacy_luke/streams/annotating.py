@@ -1,24 +1,27 @@
 """A worker's part: texts in, a file of annotations out, in batches by words. A document that fails costs no other."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import spacy
-from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import require_gpu
 
 from ..annotations import set_queries, set_questions
 from ..pages.schema import AnnotatedText, as_form
-from ..pipelines.annotation import Annotator
+from ..pipelines.annotation import Annotator, annotate_each
 from ..stores.atomic import write_atomically
 from ..stores.digests import digest_file
 from .cutting import StreamPart, cut_batches, part_name
 from .given_texts import GivenText, InputItem, UnreadText, count_words
 from .run_folder import FailedText, PartCounts, PartRecord, write_record
 from .writers import WRITERS, PartWriter
+
+BROKEN = 70  # exit code of a worker whose GPU failed
 
 
 class WorkerSettings(NamedTuple):
@@ -135,12 +138,14 @@ class _Making:
 
     def make(self, batch_words: int) -> None:
         killers = dict(self.task.killers)
+        asks, fills = self.annotator.answers_questions, self.annotator.fills_queries
         given: list[NumberedText] = []
         for number, item in enumerate(self.task.part.items):
             if isinstance(item, UnreadText):
                 self._fail(number, item, "Unread", item.message)
             else:
                 given.append(NumberedText(number, item))
+                self.unasked += (0 if asks else len(item.questions)) + (0 if fills else len(item.queries))
                 if number in killers:
                     self._fail(number, item, "WorkerDied", f"The worker died on it: {killers[number]}.")
         with self.annotator.nlp.memory_zone():  # or the vocabulary would grow with every part
@@ -148,10 +153,12 @@ class _Making:
             for number, whole in enumerate(batches):
                 self._tell(number, None)
                 batch = [x for x in whole if x.number not in killers]
-                if number in self.task.careful:
-                    self._one_by_one(batch, number)
-                else:
-                    self._annotate(batch, number)
+                if number not in self.task.careful:
+                    self._annotate(batch)
+                    continue
+                for one in batch:
+                    self._tell(number, one.number)
+                    self._annotate([one])
 
     def counts(self) -> PartCounts:
         return PartCounts(
@@ -163,47 +170,28 @@ class _Making:
             unasked=self.unasked,
         )
 
-    def _annotate(self, batch: Sequence[NumberedText], number: int) -> None:
-        try:
-            found = self._together(batch)
-        except Exception:  # whatever a component raises; each document is told its own
-            self._one_by_one(batch, number)
-        else:
-            self._write(found)
-
-    def _one_by_one(self, batch: Sequence[NumberedText], number: int) -> None:
-        for one in batch:
-            self._tell(number, one.number)
-            try:
-                found = self._together([one])
-            except Exception as error:
-                self._fail(one.number, one.item, type(error).__name__, str(error))
+    def _annotate(self, batch: Sequence[NumberedText]) -> None:
+        for one, found in zip(batch, annotate_each(self.annotator, batch, self._make_doc, self._finish), strict=True):
+            if isinstance(found, Exception):
+                _end_where_broken(found)
+                self._fail(one.number, one.item, type(found).__name__, str(found))
             else:
-                self._write(found)
+                doc, form = found
+                self.writer.write(doc, form)
+                self.documents += 1
+                self.words += form.words
 
-    def _together(self, batch: Sequence[NumberedText]) -> list[tuple[Doc, AnnotatedText]]:
-        annotator = self.annotator
-        docs = [self._make_doc(one.item) for one in batch]
-        done: Iterator[Doc] = annotator.nlp.pipe(docs, batch_size=len(docs))
-        return [
-            (doc, as_form(annotator.read(doc), id=one.item.id, pipeline=annotator.name))
-            for one, doc in zip(batch, done, strict=True)
-        ]
-
-    def _make_doc(self, item: GivenText) -> Doc:
-        nlp: Language = self.annotator.nlp
-        doc = nlp.make_doc(item.text) if item.doc is None else Doc(nlp.vocab).from_bytes(item.doc)
+    def _make_doc(self, one: NumberedText) -> Doc:
+        item, nlp = one.item, self.annotator.nlp
+        doc: Doc = nlp.make_doc(item.text) if item.doc is None else Doc(nlp.vocab).from_bytes(item.doc)
         if item.questions and self.annotator.answers_questions:
             set_questions(doc, item.questions)
         if item.queries and self.annotator.fills_queries:
             set_queries(doc, item.queries)
         return doc
 
-    def _write(self, found: Sequence[tuple[Doc, AnnotatedText]]) -> None:
-        for doc, form in found:
-            self.writer.write(doc, form)
-            self.documents += 1
-            self.words += form.words
+    def _finish(self, one: NumberedText, doc: Doc) -> tuple[Doc, AnnotatedText]:
+        return doc, as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name)
 
     def _fail(self, number: int, item: InputItem, error: str, message: str) -> None:
         name = part_name(self.task.part.number)
@@ -212,3 +200,10 @@ class _Making:
 
     def _tell(self, batch: int, document: int | None) -> None:
         self.place.write_text(json.dumps([batch, document, self.words]), encoding="ascii")
+
+
+def _end_where_broken(error: Exception) -> None:
+    """After an error of the GPU that is not of memory nothing works in this process: another one takes its place."""
+    if "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError":
+        print(f"A worker ends, since its GPU failed: {error}", file=sys.stderr, flush=True)
+        os._exit(BROKEN)

@@ -12,18 +12,16 @@ Item = TypeVar("Item")
 class PartLimits(NamedTuple):
     """words, documents: of a part, which ends with the document that reaches one of them."""
 
-    words: int = 100_000
-    documents: int = 10_000
+    words: int
+    documents: int
 
 
 class StreamPart(NamedTuple):
-    """number: of the part, from 0; digest: of all that decides what is found in it; read: bytes of the inputs that
-    were read until its end."""
+    """number: of the part, from 0; digest: of all that decides what is found in it."""
 
     number: int
     items: Sequence[InputItem]
     digest: str
-    read: int = 0
 
 
 def part_name(number: int) -> str:

@@ -38,8 +38,8 @@ class Inputs:
     """All files of a run, in the order in which they are read. fields: where records have their texts and ids; read:
     bytes that were read so far; size: of all, None: nobody knows."""
 
-    def __init__(self, files: Sequence[InputFile], fields: InputFields) -> None:
-        self.files, self.fields = files, fields
+    def __init__(self, files: Sequence[InputFile], fields: InputFields, folders: Sequence[Path] = ()) -> None:
+        self.files, self.fields, self._folders = files, fields, folders
         self.read = 0
         sizes = [x.size for x in files]
         self.size = None if None in sizes else sum(x for x in sizes if x is not None)
@@ -50,6 +50,12 @@ class Inputs:
             yield from self._read_file(file)
             before += file.size or 0
             self.read = max(before, self.read) if file.size is None else before
+
+    def check_outside(self, output: Path) -> None:
+        """ValueError where what is written would be read, too."""
+        for folder in self._folders:
+            if output.resolve().is_relative_to(folder.resolve()):
+                raise ValueError(f"{output} lies in {folder}, which is read. Choose a folder elsewhere.")
 
     def _read_file(self, file: InputFile) -> Iterator[InputItem]:
         if file.format in BY_PLACES:
@@ -65,7 +71,9 @@ class Inputs:
         self.read += size
 
 
-def find_inputs(sources: Sequence[str | Path], *, format: str | None, fields: InputFields) -> Inputs:
+def find_inputs(
+    sources: Sequence[str | Path], *, format: str | None = None, fields: InputFields = InputFields()
+) -> Inputs:
     """Files and folders, or "-" for standard input. format: one of FORMATS; None: as the suffix of a file says, JSON
     lines of standard input.
 
@@ -73,19 +81,21 @@ def find_inputs(sources: Sequence[str | Path], *, format: str | None, fields: In
     a source is not there, its format is not known, or a folder has no such file.
     """
     files: list[InputFile] = []
+    folders: list[Path] = []
     for source in sources:
         path = Path(source)
         if str(source) == STANDARD:
             files.append(_standard_input(format))
         elif path.is_dir():
             files += _files_of(path, format)
+            folders.append(path)
         elif path.is_file():
             files.append(_file(path, format))
         else:
             raise ValueError(f"Expected a file or a folder of texts, or - for standard input, but {path} is not there.")
     if sum(x.path is None for x in files) > 1:
         raise ValueError("Standard input (-) can be read once, but it is named several times.")
-    return Inputs(files, fields)
+    return Inputs(files, fields, folders)
 
 
 def _standard_input(format: str | None) -> InputFile:

@@ -3,7 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,6 +14,7 @@ from ..stores.parallel import Engine
 from ..stores.workers import Death
 from .annotating import PartTask, WorkerSettings, give_up, place_file, read_place, start_worker
 from .cutting import PartLimits, StreamPart, cut_parts
+from .given_texts import UnreadText
 from .inputs import Inputs
 from .pipeline_digest import identify_pipeline
 from .run_folder import FORM, PartCounts, RunFolder
@@ -26,12 +27,14 @@ MOST_GIVEN_UP = 3  # parts, one after another, until the run ends
 
 @dataclass(frozen=True)
 class ApplySettings:
-    """output: form of the parts; part: how large they are; batch_words: that the pipeline is given at once; component:
+    """output: form of the parts, jsonl, parquet or spacy; part_words, part_documents: of a part at most, about;
+    batch_words: that the pipeline is given at once; component:
     the luke_ner whose entities are shown, where there are several; code: Python file with registered functions;
     gpu_ids: GPUs that the workers take in turn, none: the CPU; threads: of a worker, None: the cores, divided."""
 
     output: str = "jsonl"
-    part: PartLimits = field(default_factory=PartLimits)
+    part_words: int = 100_000
+    part_documents: int = 10_000
     batch_words: int = 4_000
     component: str | None = None
     code: str | None = None
@@ -80,11 +83,12 @@ def apply_pipeline(
         "pipeline": identify_pipeline(str(pipeline)),
         "inputs": _describe(inputs),
         "output": settings.output,
-        "part_words": settings.part.words,
-        "part_documents": settings.part.documents,
+        "part_words": settings.part_words,
+        "part_documents": settings.part_documents,
         "batch_words": settings.batch_words,
         "component": settings.component,
     }
+    inputs.check_outside(Path(output))
     with RunFolder(Path(output), plan) as folder:
         run = _Run(folder, inputs, settings, watch)
         worker = WorkerSettings(
@@ -107,7 +111,7 @@ class _Run:
     ) -> None:
         self.folder, self.inputs, self.watch = folder, inputs, watch
         self.state = RunState()
-        self._parts = cut_parts(inputs, settings.part)
+        self._parts = cut_parts(inputs, PartLimits(settings.part_words, settings.part_documents))
         self._seen = 0  # parts that were read
         self._read = 0  # bytes of the inputs until the end of the last of them
         self._done = 0  # bytes of the inputs in parts that are done
@@ -150,6 +154,7 @@ class _Run:
             counts = self.folder.counts(part.number)
             if counts is None:
                 self.folder.check_open(part.number)
+                _check_readable(part)
                 return PartTask(part)
             self._check_same(part, counts)
             self._count(part.number, counts)
@@ -211,6 +216,16 @@ class _Run:
 
     def _tell(self) -> None:
         self.watch(self.now())
+
+
+def _check_readable(part: StreamPart) -> None:
+    """ValueError where the inputs begin with nothing that can be read: fields, or the format, are others."""
+    first = part.items[0]
+    if part.number == 0 and isinstance(first, UnreadText) and all(isinstance(x, UnreadText) for x in part.items):
+        raise ValueError(
+            f"None of the first {len(part.items):,} texts can be read. {first.place}: {first.message} --text-field, "
+            "--id-field and --input-format say where texts are."
+        )
 
 
 def _here(settings: WorkerSettings, pull: Callable[[], PartTask | None]) -> Iterator[tuple[PartTask, PartCounts]]:

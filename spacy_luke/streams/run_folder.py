@@ -95,7 +95,7 @@ class RunFolder:
         try:
             sweep(self.path)
             sweep(self.work)
-            if not (self.path / PLAN).is_file():
+            if not (self.path / PLAN).is_file() or _differences(read_object(self.path / PLAN), seal(self.plan)):
                 with write_atomically(self.path / PLAN) as new:
                     write_sealed(new, self.plan)
             if (self.path / MANIFEST).is_file():
@@ -172,6 +172,10 @@ class RunFolder:
             assert record is not None, f"{part_name(number)} is not finished"
             yield record
 
+    def _is_begun(self) -> bool:
+        """Whether there is a part of an earlier run; where there is none, it does not matter what its plan was."""
+        return any(self.path.glob("part-*")) or (self.path / MANIFEST).exists()
+
     def _check(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; expected the name of a folder for annotated texts.")
@@ -186,7 +190,8 @@ class RunFolder:
         there = read_object(file)
         if not is_sealed(there):
             raise ValueError(f"{file} is not as it was written. Remove {self.path}, and begin anew.")
-        if different := _differences(there, seal(self.plan)):
+        different = _differences(there, seal(self.plan))
+        if different and self._is_begun():
             raise ValueError(
                 f"{self.path} has the annotations of another run: {'; '.join(different)}. Give what was given then, to "
                 "go on with it, or another folder."

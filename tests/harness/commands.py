@@ -13,6 +13,7 @@ from typing import Any
 import spacy
 
 import spacy_luke
+from spacy_luke.streams.annotated import AnnotatedParts
 from tests.pretraining.luke.small_runs import QUICK
 
 from .inputs import ROOT, say
@@ -148,6 +149,12 @@ def _open_graph(path: Path) -> Any:
     return [[x.model_dump() for x in lines] for lines in (graph.nodes(), graph.edges(), graph.mentions())]
 
 
+def _open_parts(path: Path) -> Any:
+    """ValueError of a run that is not finished; the next one goes on."""
+    parts = AnnotatedParts.open(path, verify=True)
+    return [parts.parts, parts.manifest["files"]]
+
+
 def _over(name: str, arguments: Sequence[str], before: Sequence[str], **settings: Any) -> list[Command]:
     """The command over nothing, and over what it wrote before."""
     return [Command(name, arguments, **settings), Command(f"{name}, over", arguments, before, **settings)]
@@ -169,6 +176,8 @@ COMMANDS: list[Command] = [
     *_over("export", ["PLACE/pipeline", "out", "--component", "luke_ner"], ["PLACE/pipeline_b", "out", "--component", "luke_ner"]),  # noqa: E501
     *_over("evaluate", ["PLACE/pipeline", "PLACE/train.spacy", "-o", "out.json"], ["PLACE/pipeline", "PLACE/dev.spacy", "-o", "out.json"], output="out.json", changing=["out.json"]),  # noqa: E501
     *_over("annotate", ["PLACE/pipeline", "PLACE/text.txt", "-o", "out.html"], ["PLACE/pipeline", "PLACE/text_b.txt", "-o", "out.html"], output="out.html"),  # noqa: E501
+    Command("apply", ["PLACE/pipeline", "PLACE/gold.jsonl", "out", "--workers", "0", "--part-documents", "5"], read=_open_parts, weight=2),  # noqa: E501
+    Command("apply, spacy", ["PLACE/pipeline", "PLACE/gold.jsonl", "out", "--workers", "0", "--part-words", "300", "-f", "spacy"], read=_open_parts),  # noqa: E501
     *_over("probe", ["PLACE/pretrained", "[Ada] went.", "-o", "out.html"], ["PLACE/pretrained", "[Bob] went.", "-o", "out.html"], output="out.html"),  # noqa: E501
     *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], read=read_pipeline),  # noqa: E501
     Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from spacy_luke.streams.cutting import PartLimits
 from spacy_luke.streams.input_formats import InputFields
 from spacy_luke.streams.inputs import find_inputs
 from spacy_luke.streams.run import ApplySettings
 
-SMALL = ApplySettings(part=PartLimits(100, 7), batch_words=30)
+SMALL = ApplySettings(part_words=100, part_documents=7, batch_words=30)
 
 
 def find(*paths, format=None, **fields):

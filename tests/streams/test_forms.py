@@ -8,7 +8,6 @@ from spacy.tokens import DocBin
 
 from spacy_luke.annotations import get_relations
 from spacy_luke.streams.annotated import AnnotatedParts
-from spacy_luke.streams.cutting import PartLimits
 from spacy_luke.streams.run import ApplySettings, apply_pipeline
 from tests.streams.runs import SMALL, find, tree
 
@@ -20,7 +19,7 @@ def plain(pipeline, lines, tmp_path):
 
 
 def settings(output):
-    return ApplySettings(output=output, part=PartLimits(100, 7), batch_words=30)
+    return ApplySettings(output=output, part_words=100, part_documents=7, batch_words=30)
 
 
 def test_parquet_holds_the_same(pipeline, lines, tmp_path, plain):

@@ -14,7 +14,6 @@ from spacy_luke.pipelines.annotation import Annotator
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.stores.workers import Death
 from spacy_luke.streams.annotated import AnnotatedParts
-from spacy_luke.streams.cutting import PartLimits
 from spacy_luke.streams.run import ApplySettings, apply_pipeline
 from tests.harness.forks import members
 from tests.streams.runs import SMALL, find, tree
@@ -74,7 +73,7 @@ def test_another_run_in_the_same_folder_is_refused(pipeline, lines, tmp_path):
     apply_pipeline(pipeline, find(lines), out, SMALL)
     before = tree(out)
     with pytest.raises(ValueError, match="annotations of another run: batch_words was 30, and is 31"):
-        apply_pipeline(pipeline, find(lines), out, ApplySettings(part=SMALL.part, batch_words=31))
+        apply_pipeline(pipeline, find(lines), out, ApplySettings(part_words=100, part_documents=7, batch_words=31))
     other = tmp_path / "pipeline"
     shutil.copytree(pipeline, other)
     meta = json.loads((other / "meta.json").read_text("utf8"))
@@ -89,6 +88,22 @@ def test_another_run_in_the_same_folder_is_refused(pipeline, lines, tmp_path):
     with pytest.raises(ValueError, match=r"annotations of other texts: part-000000, which was to begin with 'd0'"):
         apply_pipeline(pipeline, find(lines), out, SMALL)
     assert tree(out) == before
+
+
+def test_inputs_that_begin_with_nothing_are_refused(pipeline, lines, tmp_path):
+    """As where the field has another name; the next try may name it."""
+    path = tmp_path / "other.jsonl"
+    path.write_text(lines.read_text("utf8").replace('"text"', '"body"'), "utf8")
+    with pytest.raises(ValueError, match=r"None of the first 7 texts can be read. .*:1: expected .* 'text', but it is"):
+        apply_pipeline(pipeline, find(path), tmp_path / "out", SMALL)
+    state = apply_pipeline(pipeline, find(path, text="body"), tmp_path / "out", SMALL)
+    assert state.documents == 40
+    assert AnnotatedParts.open(tmp_path / "out").documents == 40
+
+
+def test_what_is_written_is_not_read(pipeline, lines, tmp_path):
+    with pytest.raises(ValueError, match=r"out lies in .*, which is read. Choose a folder elsewhere"):
+        apply_pipeline(pipeline, find(tmp_path), tmp_path / "out", SMALL)
 
 
 def test_what_is_no_run_is_not_touched(pipeline, lines, tmp_path):
@@ -169,7 +184,7 @@ def test_a_document_that_kills_workers_costs_no_other(pipeline, tmp_path, monkey
     texts = [f"{SENTENCES[i % 4]} {'Poison' * (i in (5, 17, 18))}" for i in range(40)]
     path = tmp_path / "texts.jsonl"
     path.write_text("".join(json.dumps({"id": str(i), "text": x}) + "\n" for i, x in enumerate(texts)), "utf8")
-    settings = ApplySettings(part=PartLimits(1000, 20), batch_words=30)
+    settings = ApplySettings(part_words=1000, part_documents=20, batch_words=30)
     apply_pipeline(pipeline, find(path), tmp_path / "sound", settings)
     fails_on("Poison", monkeypatch, KilledError())
     engine = DyingEngine()
@@ -189,7 +204,7 @@ def test_a_document_that_kills_workers_costs_no_other(pipeline, tmp_path, monkey
 
 def test_workers_that_die_on_everything_end_the_run(pipeline, lines, tmp_path, monkeypatch):
     fails_on("", monkeypatch, KilledError())
-    settings = ApplySettings(part=PartLimits(9999, 13))
+    settings = ApplySettings(part_words=9999, part_documents=13)
     with pytest.raises(ValueError, match=r"they died on 3 parts one after another.*it goes on"):
         apply_pipeline(pipeline, find(lines), tmp_path / "out", settings, engine=DyingEngine())
     monkeypatch.undo()
@@ -236,7 +251,7 @@ def test_real_workers_die_and_are_replaced(pipeline, tmp_path):
     path = tmp_path / "texts.jsonl"
     texts = [f"{SENTENCES[i % 4]} {'Poison' * (i == 7)}" for i in range(60)]
     path.write_text("".join(json.dumps({"id": str(i), "text": x}) + "\n" for i, x in enumerate(texts)), "utf8")
-    settings = ApplySettings(part=PartLimits(1000, 20), batch_words=30, code=str(code))
+    settings = ApplySettings(part_words=1000, part_documents=20, batch_words=30, code=str(code))
     apply_pipeline(tmp_path / "pipeline", find(path), tmp_path / "out", settings, engine=Engine(workers=2))
     parts = AnnotatedParts.open(tmp_path / "out")
     assert [x.id for x in parts.texts()] == [str(i) for i in range(60) if i != 7]
@@ -264,6 +279,6 @@ def test_a_run_is_killed_with_its_workers_and_goes_on(pipeline, tmp_path):
         time.sleep(0.1)
     assert members(process.pid) == []
     subprocess.run([*command, str(tmp_path / "out"), *limits], check=True)
-    settings = ApplySettings(part=PartLimits(documents=100), batch_words=200)
+    settings = ApplySettings(part_documents=100, batch_words=200)
     apply_pipeline(pipeline, find(path), tmp_path / "whole", settings)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")

@@ -1,0 +1,117 @@
+"""`spacy luke apply`: its options arrive, and it says what it has done."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from spacy.cli._util import app as spacy_app
+from typer.testing import CliRunner
+
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.cli import apply
+from spacy_luke.cli.apply import describe
+from spacy_luke.streams.annotated import AnnotatedParts
+from spacy_luke.streams.run import RunState
+from tests.pipelines import QUESTION, make_pipeline
+from tests.tiny import SENTENCES
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("apply") / "pipeline"
+    make_pipeline("luke_ner", "luke_qa").to_disk(folder)
+    return folder
+
+
+@pytest.fixture
+def texts(tmp_path):
+    rows = [{"text": x, "questions": [QUESTION]} for x in SENTENCES] + [{"txt": "none"}]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(x) + "\n" for x in rows), "utf8")
+    return tmp_path / "texts.jsonl"
+
+
+def run(*arguments, input=None):
+    result = CliRunner().invoke(spacy_app, ["luke", "apply", *map(str, arguments)], input=input)
+    return result, " ".join(result.output.split())
+
+
+def test_what_was_done_is_said(pipeline, texts, tmp_path):
+    result, text = run(pipeline, texts, tmp_path / "out", "--workers", 0)
+    assert result.exit_code == 0, text
+    assert "1 document failed" in text
+    assert "4 documents, 45 words, in 1 part;" in text
+    parts = AnnotatedParts.open(tmp_path / "out")
+    assert [x.id for x in parts.texts()] == [f"{texts.as_posix()}:{i}" for i in range(1, 5)]
+    assert all(x.answers[0].question == QUESTION for x in parts.texts())
+    result, text = run(pipeline, texts, tmp_path / "out", "--workers", 0)
+    assert result.exit_code == 0, text
+    assert "1 of 1 part was there before" in text
+
+
+def test_piped_texts(pipeline, tmp_path):
+    result, text = run(pipeline, "-", tmp_path / "out", "--workers", 0, "--input-format", "lines", input="One.\nTwo.\n")
+    assert result.exit_code == 0, text
+    assert [(x.id, x.text) for x in AnnotatedParts.open(tmp_path / "out").texts()] == [("-:1", "One."), ("-:2", "Two.")]
+
+
+def test_settings_arrive(texts, tmp_path, monkeypatch):
+    given = {}
+
+    def take(pipeline, inputs, output, settings, **more):
+        given.update(more, inputs=inputs, settings=settings)
+        return RunState(unasked=3, deaths=1)
+
+    monkeypatch.setattr(apply, "apply_pipeline", take)
+    options = ["--gpu-ids", "2,3", "--part-words", 7, "--part-documents", 8, "--batch-words", 9, "--component", "ner"]
+    result, text = run("pipe", texts, tmp_path / "out", *options, "--threads", 2, "--text-field", "txt", "-f", "spacy")
+    assert result.exit_code == 0, text
+    settings = given["settings"]
+    assert (settings.gpu_ids, settings.part_words, settings.part_documents, settings.batch_words) == ([2, 3], 7, 8, 9)
+    assert (settings.component, settings.threads, settings.output) == ("ner", 2, "spacy")
+    assert (given["engine"].name, given["engine"].workers) == ("processes", 2)
+    assert given["inputs"].fields.text == "txt"
+    assert "3 questions and queries were not asked" in text
+    assert "Workers died 1 time, and were replaced" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nowhere.jsonl", "out"], "Expected a file or a folder of texts"),
+        (["TEXTS", "out", "--gpu-ids", "a"], "expected numbers of GPUs, such as 0,1, but got 'a'"),
+        (["TEXTS", "out", "-f", "xml"], "--format must be one of jsonl, parquet, spacy, but it is 'xml'"),
+        (["TEXTS", "out", "--input-format", "xml"], "--input-format must be one of"),
+        (["TEXTS", "TEXTS"], "is a file; expected the name of a folder"),
+        (["TEXTS", "out", "--engine", "spark"], "engine must be one of ('processes', 'ray'), but it is 'spark'"),
+    ],
+)
+def test_mistakes(pipeline, texts, tmp_path, monkeypatch, arguments, expected):
+    monkeypatch.chdir(tmp_path)
+    result, text = run(pipeline, *(x.replace("TEXTS", str(texts)) for x in arguments))
+    assert result.exit_code == 1
+    assert "Not all was annotated." in text
+    assert expected in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_parquet_names_its_extra(pipeline, texts, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result, text = run(pipeline, texts, tmp_path / "out", "-f", "parquet")
+    assert result.exit_code == 1
+    assert "pip install 'spacy-luke[parquet]'" in text
+
+
+def test_progress_has_a_rate_and_a_time():
+    state = RunState(documents=12_000, words=300_000, failed=2, share=0.6, seconds=100.0)
+    state.words_before, state.share_before = 100_000, 0.2
+    assert describe(state) == "12,000 documents, 300,000 words, 2,000 words/s, 2 failed, 60%, 2 min left"
+    assert describe(RunState()) == "0 documents, 0 words, 0 words/s"
+
+
+@pytest.mark.slow
+def test_a_file_gets_no_progress(pipeline, texts, tmp_path):
+    command = [sys.executable, "-m", "spacy", "luke", "apply", str(pipeline), str(texts), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "words/s" not in done.stderr + done.stdout
+    assert "\r" not in done.stderr
