@@ -33,6 +33,7 @@ from .placeless import PlacelessEntities, PlacelessWords
 from .places import PassPlaces, Spots
 
 TERMS = 3  # of a score: content to content, content to position, position to content
+AT_ONCE = 4_000_000  # numbers of a group of windows that are computed at once in predictions
 SMALL = 16  # pairs of tokens that see one another (S * L) up to which rows of distances are taken for each
 
 
@@ -164,7 +165,13 @@ class DebertaAttention(Attention):
 
 def _of_run(q_BHLK: Tensor, k_BHLK: Tensor, keys_THK: Tensor, queries_THK: Tensor) -> Tensor:
     """Scores of windows of L pieces: (B, H, L, L). keys_THK: of the distances from L - 1 down; queries_THK: of those
-    from 1 - L up."""
+    from 1 - L up. Without gradients many long windows are done one by one, so that what they need lies in caches."""
+    size, heads, length, _ = q_BHLK.shape
+    if size > 1 and size * heads * length * len(keys_THK) > AT_ONCE and not torch.is_grad_enabled():
+        scores_BHLL = q_BHLK.new_empty(size, heads, length, length)
+        for i in range(size):
+            scores_BHLL[i : i + 1] = _of_run(q_BHLK[i : i + 1], k_BHLK[i : i + 1], keys_THK, queries_THK)
+        return scores_BHLL
     to_positions_BHLL = _shift(_multiply(q_BHLK, keys_THK))
     from_positions_BHLL = _shift(_multiply(k_BHLK, queries_THK))
     return to_positions_BHLL + from_positions_BHLL.transpose(-1, -2)

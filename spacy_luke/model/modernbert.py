@@ -99,9 +99,11 @@ class Reach:
         """To be added to scores; None where all see all."""
         if self.seen.first is self.seen.last and self.seen.first.shape[-1] <= self.reach + 1:
             return None  # a window of words that are within reach of one another, and of the entities among them
-        behind = self.looking.first[..., :, None] - self.seen.last[..., None, :]
-        before = self.seen.first[..., None, :] - self.looking.last[..., :, None]
-        return ((behind > self.reach) | (before > self.reach))[:, None].float() * UNSEEN
+        ends = (self.looking.first, self.looking.last, self.seen.first, self.seen.last)
+        first, last, seen_first, seen_last = (x.int() for x in ends)  # windows may be long, and this is their square
+        unseen_BSL = first[..., :, None] - seen_last[..., None, :] > self.reach
+        unseen_BSL |= seen_first[..., None, :] - last[..., :, None] > self.reach
+        return unseen_BSL[:, None].float() * UNSEEN
 
 
 class RotaryPlaces(PassPlaces[Reach]):

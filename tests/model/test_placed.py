@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from spacy_luke.checkpoint.families import PLAIN
 from spacy_luke.model.deberta import DebertaConfig, find_buckets
 from spacy_luke.model.luke import Mentions, Windows
 from spacy_luke.model.modernbert import ModernBertConfig
@@ -101,6 +102,40 @@ def test_an_entity_that_begins_as_a_piece_is_that_piece(name):
     words = encoder.encode_words(Windows(torch.tensor([7]), [1]))
     one = Mentions(torch.tensor([3]), torch.tensor([0]), torch.tensor([0]), [1])
     assert_close([encoder.encode_entities(words, one)], [words.states_ND])
+
+
+@torch.no_grad()
+def test_long_windows_one_by_one(monkeypatch):
+    encoder, (windows, _) = make_encoder("deberta"), make_batch(lengths=(30, 30, 30, 9), counts=(0, 0, 0, 0))
+    whole = encoder.word_states(windows)
+    monkeypatch.setattr("spacy_luke.model.deberta.AT_ONCE", 1)
+    assert_close([encoder.word_states(windows)], [whole])
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_windows_of_8192_pieces():
+    """Equal to transformers', with a few entities at both ends."""
+    transformers = pytest.importorskip("transformers")
+    encoder = make_encoder("modernbert", max_positions=8192, local_attention=128, num_layers=3)
+    sizes = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4}
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    config = transformers.ModernBertConfig(**sizes, **ids, intermediate_size=40, max_position_embeddings=8192)
+    model = transformers.ModernBertModel(config).eval()
+    family = PLAIN["modernbert"]
+    names = family.known_names(encoder.config, root="")
+    state = {f"encoder.{key}": x for key, x in encoder.state_dict().items()}
+    tensors = {theirs: state[ours] for theirs, ours in names.items()}
+    for i in range(3):
+        parts = [tensors.pop(f"layers.{i}.attn.{part}.weight") for part in ("query", "key", "value")]
+        tensors[f"layers.{i}.attn.Wqkv.weight"] = torch.cat(parts)
+    model.load_state_dict(tensors)
+    pieces = torch.arange(8192) % 47 + 3
+    words = encoder.encode_words(Windows(pieces, [8192]))
+    assert_close([words.states_ND], [model(pieces[None]).last_hidden_state[0]], atol=1e-4)
+    ends = Mentions(torch.tensor([3, 3]), torch.tensor([0, 8190]), torch.tensor([2, 8191]), [2])
+    alone = Mentions(ends.entities_E[1:], ends.first_E[1:], ends.last_E[1:], [1])
+    assert_close([encoder.encode_entities(words, ends)[1:]], [encoder.encode_entities(words, alone)])
 
 
 def test_buckets_are_those_of_transformers():
