@@ -27,7 +27,7 @@ TRAINED := training/open_small/tuned
 MATRIX := .venv-transformers-5 .venv-transformers-4 .venv-transformers-none
 # Old pips build packages that have no wheel (seqeval) with tools that no longer work: --use-pep517 is the new way.
 DEV := pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf mwparserfromhell playwright \
-	prometheus-client resvg-py starlette uvicorn "transformers>=5"
+	prometheus-client rdflib resvg-py starlette uvicorn "transformers>=5"
 DOCS := mkdocs-material "mkdocstrings[python]" ruff
 SITE := output/site
 # The tests of a file stay in one process; each process computes with one thread. Files go to the processes in the order

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from ..stores.atomic import write_folder_atomically
 from ..stores.sorting import ROOM, SortedLines
 from .clusters import Unlinked, cluster, order_of
@@ -54,7 +56,7 @@ def build_facts(
             documents.add(stage(found, settings).as_line())
         names = SortedLines(work / "names", room=room)
         earlier = _earlier_mentions(previous, SortedLines(work / "earlier", room=room))
-        for line in _distinct(documents, counts):
+        for line in _shown(_distinct(documents, counts), "names without a link", None, progress):
             for row in _name_rows(StagedDocument.of_line(line), earlier):
                 names.add(row)
         placed = SortedLines(work / "placed", room=room)
@@ -64,7 +66,7 @@ def build_facts(
             raise ValueError(f"Expected documents in {', '.join(map(str, inputs))}, but there are none.")
         nodes, edges = NodeRows(work / "nodes", room), EdgeRows(work / "edges", room)
         clustered = _ByDocument(placed)
-        for line in _distinct(documents, Counter()):
+        for line in _shown(_distinct(documents, Counter()), "nodes and edges", counts["documents"], progress):
             document = StagedDocument.of_line(line)
             own = {int(x): node for x, node in (y.split("\t") for y in clustered.take(document.order, document.id))}
             _add_rows(document, own, nodes, edges, counts)
@@ -82,6 +84,14 @@ def _info(settings: FactSettings, counts: Counter[str]) -> dict[str, Any]:
         key: sorted(x) if isinstance(x, (list, tuple, set, frozenset)) else x for key, x in asdict(settings).items()
     }
     return {"settings": listed, "counts": {key: n for key, n in sorted(counts.items()) if n}}
+
+
+def _shown(lines: Iterator[str], task: str, total: int | None, progress: bool) -> Iterator[str]:
+    """The same, with a bar where a terminal shows one."""
+    bar: tqdm[str] = tqdm(
+        lines, task, total, leave=False, unit=" documents", unit_scale=True, disable=None if progress else True
+    )
+    yield from bar
 
 
 def _document_key(order: str, id: str) -> str:
