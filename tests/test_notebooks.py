@@ -55,9 +55,11 @@ def test_it_is_led_to(name):
     assert f"notebooks/{name}.md" in (FOLDER.parent / "mkdocs.yml").read_text(encoding="utf8")
 
 
+@pytest.mark.slow
 def test_graph(repository):
     run_notebook(NOTEBOOKS["graph"], more={})
-    assert "Robert Cailliau\temployer\tQ42944" in Path("output/graph.tsv").read_text(encoding="utf8").splitlines()
+    edges = [json.loads(line) for line in Path("output/graph/edges.jsonl").read_text(encoding="utf8").splitlines()]
+    assert ("employer", "Q42944") in {(edge["label"], edge["tail"]) for edge in edges}
     assert "Robert Cailliau" in Path("output/graph.html").read_text(encoding="utf8")
 
 
