@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,20 @@ def test_every_page_is_led_to():
     """From the index, or by the navigation of the site."""
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf8")
     assert [name for name in PAGES if name != "README.md" and name.removeprefix("docs/") not in navigation] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/start.md"])
+def test_every_extra_is_told(name):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    table = TEXTS[name].partition("| extra | for |")[2].partition("\n\n")[0]
+    rows = [row.split("|")[1] for row in table.splitlines()[2:]]
+    assert set(re.findall(r"`([\w-]+)`", "".join(rows))) == set(project["optional-dependencies"])
+
+
+def test_the_index_names_every_page():
+    named = set(re.findall(r"\]\((\w+/)?(\w[\w-]*\.md)\)", TEXTS["docs/index.md"].partition("## All pages")[2]))
+    pages = {name.removeprefix("docs/") for name in PAGES} - {"README.md", "index.md"}
+    assert pages - {"".join(parts) for parts in named} == set()
 
 
 def test_every_result_is_led_to():

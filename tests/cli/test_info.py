@@ -1,6 +1,9 @@
 """`spacy luke info`: what is here, and what a pipeline is made of."""
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import spacy
 import torch
@@ -10,7 +13,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke import __version__
 from spacy_luke.bridge.machine import describe_machine
-from spacy_luke.pipelines.info import parts_of
+from spacy_luke.pipelines.info import EXTRAS, parts_of
 from tests.pipelines import make_pipeline
 
 
@@ -54,3 +57,11 @@ def test_digests_follow_the_weights():
         parameter.add_(1)
     after = {part.name: part.digest for part in parts_of(nlp)}
     assert [name for name in before if before[name] != after[name]] == ["luke_ner"]
+
+
+def test_every_extra_is_among_the_versions():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = {name: {re.split(r"[\[<>=]", x)[0] for x in packages} for name, packages in extras.items()}
+    told = {name: {package for package, extra in EXTRAS.items() if extra == name} for name in EXTRAS.values()}
+    assert told == needed
