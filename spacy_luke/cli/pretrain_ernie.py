@@ -15,13 +15,16 @@ def pretrain_ernie_cli(
     config_path: Path = typer.Argument(..., exists=True, help="Pretraining config, such as configs/ernie_pretrain.cfg"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model, metrics.jsonl and resume"),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
-    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
 ) -> None:
-    """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint. Overrides as in `spacy
-    train`."""
+    """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint.
+
+    Several processes: torchrun --nproc-per-node 8 -m spacy luke pretrain-ernie ... Overrides as in `spacy train`.
+    """
     config = read_config(config_path, ctx, code=code)
     checkpoint, source = pretrain_ernie(config, output, resume=resume, gpu_id=gpu_id, tell=msg.text)
-    for line in report_counts(source.counts):
-        msg.text(line)
-    msg.good(f"Saved the checkpoint to {output / 'model'}, after {checkpoint.report[-1]}")
+    if checkpoint is not None:
+        for line in report_counts(source.counts):
+            msg.text(line)
+        msg.good(f"Saved the checkpoint to {output / 'model'}, after {checkpoint.report[-1]}")

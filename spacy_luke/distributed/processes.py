@@ -7,6 +7,7 @@ multiplies its part by their number. Of a training of components gradients are s
 """
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -22,17 +23,20 @@ from torch.nn.parallel import DistributedDataParallel
 PARALLEL = ("ddp", "fsdp")
 PATIENCE = timedelta(hours=6)  # that a process waits for the others, such as while the main one writes or evaluates
 BUCKET = 1 << 24  # numbers that go over at once
+PASSES = ("words_only", "entities_last", "aggregate")  # of layers, beside their `forward`
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """rank: of this process, of `size`; parallel: "ddp" or "fsdp", of no account where size is 1."""
+    """rank: of this process, of `size`; parallel: "ddp" or "fsdp", of no account where size is 1. some_unused: whether
+    the model has parameters that no loss reaches."""
 
     rank: int = 0
     size: int = 1
     parallel: str = "ddp"
+    some_unused: bool = False
 
     @property
     def is_main(self) -> bool:
@@ -63,18 +67,24 @@ class Processes:
             return model
         if self.is_sharded:
             try:
-                from torch.distributed.fsdp import fully_shard
+                from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
             except ImportError as error:
                 raise ImportError(
                     f'training.parallel = "fsdp" needs torch 2.6 or later, but this is {torch.__version__}. '
                     'Upgrade torch, or set "ddp".'
                 ) from error
+            # Keys and values that a layer gives out are views; nothing changes them in place.
+            warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
             for layer in model.get_submodule("encoder.layers").children():
                 fully_shard(layer)
+                for name in PASSES:
+                    if hasattr(layer, name):
+                        register_fsdp_forward_method(layer, name)
             fully_shard(model)
             return model
         device = next(model.parameters()).device
-        return DistributedDataParallel(model, device_ids=None if device.type == "cpu" else [device])
+        devices = None if device.type == "cpu" else [device]
+        return DistributedDataParallel(model, device_ids=devices, find_unused_parameters=self.some_unused)
 
     def accumulating(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager[None]:
         """Around a forward and backward pass: gradients are shared after the last one of a step only."""
@@ -199,9 +209,9 @@ def _states() -> tuple[ModuleType, Any]:
 
 
 @contextmanager
-def join_processes(parallel: str = "ddp", *, gpu: bool = False) -> Iterator[Processes]:
+def join_processes(parallel: str = "ddp", *, gpu: bool = False, some_unused: bool = False) -> Iterator[Processes]:
     """This process among those that `torchrun` has started, alone where there are none; gpu: each takes one of its
-    own."""
+    own. some_unused: see `Processes`."""
     if parallel not in PARALLEL:
         raise ValueError(f"parallel must be one of {PARALLEL}, but it is {parallel!r}.")
     rank, size = (_from_environment(name) for name in ("RANK", "WORLD_SIZE"))
@@ -212,7 +222,7 @@ def join_processes(parallel: str = "ddp", *, gpu: bool = False) -> Iterator[Proc
         torch.cuda.set_device(_from_environment("LOCAL_RANK") or 0)
     dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
     try:
-        yield Processes(rank, size, parallel)
+        yield Processes(rank, size, parallel, some_unused)
     finally:
         dist.destroy_process_group()
 

@@ -84,6 +84,7 @@ def build_ernie_encoder(
     trainable: bool = True,
     train_precision: str = "auto",
     predict_precision: str = "float32",
+    recompute: bool = False,
 ) -> EncoderModel:
     """An ERNIE encoder (Zhang et al., ACL 2019), for components that give it known entities. Its sizes, parameters,
     tokenizer and entity vectors come from a checkpoint when the pipeline is initialised
@@ -91,9 +92,14 @@ def build_ernie_encoder(
 
     trainable: false freezes all its parameters.
     train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
+    recompute: training keeps less in memory and computes each layer a second time (activation checkpointing).
 
     Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states, without entities.
     """
     return make_encoder(
-        Ernie(), trainable=trainable, train_precision=train_precision, predict_precision=predict_precision
+        Ernie(),
+        trainable=trainable,
+        train_precision=train_precision,
+        predict_precision=predict_precision,
+        recompute=recompute,
     )

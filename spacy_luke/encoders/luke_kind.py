@@ -118,16 +118,22 @@ def build_luke_encoder(
     trainable: bool = True,
     train_precision: str = "auto",
     predict_precision: str = "float32",
+    recompute: bool = False,
 ) -> EncoderModel:
     """A LUKE encoder. Its sizes, parameters and tokenizer come from a checkpoint when the pipeline is initialised.
 
     trainable: false freezes all its parameters.
     train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
+    recompute: training keeps less in memory and computes each layer a second time (activation checkpointing).
 
     Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states: (pieces, hidden_size) for each.
     """
     return make_encoder(
-        Luke(), trainable=trainable, train_precision=train_precision, predict_precision=predict_precision
+        Luke(),
+        trainable=trainable,
+        train_precision=train_precision,
+        predict_precision=predict_precision,
+        recompute=recompute,
     )
 
 

@@ -14,12 +14,14 @@ from thinc.util import xp2torch
 from ..bridge.wrapper import shim_of, to_floats2d
 from ..model.luke import Encoder, Windows
 from ..model.precision import choose_precision, passes_in
+from ..model.recompute import recomputing
 from .kind import EncoderKind, EncoderShim
 
 EncoderModel = Model[list[Ints1d], list[Floats2d]]
 
 ENCODER = "luke_encoder"  # name of the encoder's node in every model
 PRECISION = ("train_precision", "predict_precision")
+RECOMPUTE = "recompute"
 NOT_LINKED = (
     "A component has the model spacy-luke.SharedEncoder.v1, but no {wanted} stands before it in the pipeline, or it "
     "was disabled or excluded when the pipeline was loaded. Add one before it (nlp.add_pipe('luke_encoder', "
@@ -28,12 +30,17 @@ NOT_LINKED = (
 
 
 def make_encoder(
-    kind: EncoderKind[Any, Any], *, trainable: bool, train_precision: str, predict_precision: str
+    kind: EncoderKind[Any, Any],
+    *,
+    trainable: bool,
+    train_precision: str,
+    predict_precision: str,
+    recompute: bool = False,
 ) -> EncoderModel:
     """The node of an encoder of this kind, which gets its sizes when a checkpoint is loaded."""
     for name in (train_precision, predict_precision):
         choose_precision(name, torch.device("cpu"))
-    attrs = {"train_precision": train_precision, "predict_precision": predict_precision}
+    attrs = {"train_precision": train_precision, "predict_precision": predict_precision, RECOMPUTE: recompute}
     return _node(EncoderShim(kind, trainable=trainable), attrs)
 
 
@@ -72,7 +79,7 @@ def encoder_of(node: EncoderModel) -> EncoderShim[Any]:
 def share_encoder(node: EncoderModel, upstream: EncoderModel) -> None:
     """Let a stand-in run the module of the upstream's encoder."""
     node.shims[0] = upstream.shims[0]
-    for name in PRECISION:
+    for name in (*PRECISION, RECOMPUTE):
         node.attrs[name] = upstream.attrs[name]
 
 
@@ -108,13 +115,14 @@ def encode_windows(
 
 @contextlib.contextmanager
 def number_format(node: EncoderModel, *, is_train: bool) -> Iterator[None]:
-    """Gradients and number format for passes of an encoder, as its settings say; what is int8 stays so."""
+    """Gradients, number format and memory for passes of an encoder, as its settings say; what is int8 stays so."""
     shim = encoder_of(node)
     device = shim.device
     dtype = choose_precision(node.attrs["train_precision" if is_train else "predict_precision"], device)
     with (
         torch.enable_grad() if is_train else torch.inference_mode(),
         passes_in(torch.float32 if shim.is_int8 else dtype, device),
+        recomputing(is_train and node.attrs.get(RECOMPUTE, False)),
     ):
         yield
 

@@ -22,6 +22,7 @@ from .linear import Linear, activate
 from .luke import Encoder, Plan, Windows, WordEmbeddings, first_rows, plan_words
 from .packing import Packing, pack
 from .places import PassPlaces
+from .recompute import recomputed
 from .transfer import to_device
 
 KINDS = ("sim", "mix", "norm")
@@ -192,6 +193,7 @@ class Aggregator(Layer):
         else:
             del self.output_norm
 
+    @recomputed
     def aggregate(
         self,
         words_ND: Tensor,

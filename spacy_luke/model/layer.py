@@ -16,6 +16,7 @@ from .dropout import Dropout
 from .linear import Linear, activate, multiply
 from .packing import Packing
 from .places import PassPlaces
+from .recompute import recomputed
 
 FEED_FORWARD_ROWS = 1024  # rows at once without gradients: the intermediate states then stay in a CPU's cache
 
@@ -37,12 +38,14 @@ class Layer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.activation = config.activation
 
+    @recomputed
     def forward(
         self, words_ND: Tensor, entities_ED: Tensor, packing: Packing, places: PassPlaces[Any] | None = None
     ) -> tuple[Tensor, Tensor]:
         words, entities = self.attention(self.read(words_ND), self.read(entities_ED), packing, places)
         return self.finish(words_ND, words), self.finish(entities_ED, entities)
 
+    @recomputed
     def entities_last(
         self, words_ND: Tensor, entities_ED: Tensor, packing: Packing, places: PassPlaces[Any] | None = None
     ) -> Tensor:
@@ -50,6 +53,7 @@ class Layer(nn.Module):
         words, entities = self.read(words_ND), self.read(entities_ED)
         return self.finish(entities_ED, self.attention.entities_last(words, entities, packing, places))
 
+    @recomputed
     def words_only(
         self, words_ND: Tensor, packing: Packing, places: PassPlaces[Any] | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -60,6 +64,7 @@ class Layer(nn.Module):
         """What attention reads."""
         return x_ND
 
+    @recomputed
     def finish(self, x_ND: Tensor, attended_ND: Tensor) -> Tensor:
         """Residual, LayerNorm and feed-forward: (N, D)."""
         x_ND = self.join(x_ND, attended_ND)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..distributed.processes import Processes
+from ..model.precision import passes_in
 from ..model.transfer import to_device, to_host
 from .stream import TrainingBatch
 
@@ -33,11 +34,23 @@ def averages(sums: Sums) -> dict[str, float | None]:
     return {name: total / count if count else None for name, (total, count) in sums.items()}
 
 
-def average(model: nn.Module, *, batches: Sequence[TrainingBatch]) -> dict[str, float]:
-    """Averages over batches of what the model measures, without dropout where the caller has switched it off."""
+def average(
+    model: nn.Module,
+    *,
+    batches: Sequence[TrainingBatch],
+    processes: Processes = Processes(),
+    dtype: torch.dtype = torch.float32,
+) -> dict[str, float]:
+    """Averages over batches of what the model measures, without dropout where the caller has switched it off. Each
+    process measures a share of them; all must call it. dtype: of the products."""
     sums: Sums = {}
     device = next(model.parameters()).device
-    with torch.no_grad():
-        for batch in batches:
-            add_measured(sums, [model(to_device(batch, device))[1]], Processes())
+    mine = batches if processes.is_sharded else batches[processes.rank :: processes.size]
+    with torch.no_grad(), passes_in(dtype, device):
+        found = [model(to_device(batch, device))[1] for batch in mine]
+    add_measured(sums, found, Processes())
+    if not processes.is_sharded:  # some may have had no batch
+        parts = processes.gather(sums)
+        names = {name: None for part in parts for name in part}
+        sums = {name: [sum(part.get(name, [0.0, 0.0])[i] for part in parts) for i in (0, 1)] for name in names}
     return {name: total / count for name, (total, count) in sums.items() if count}

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 @dataclass(frozen=True)
 class Position:
     """epoch: passes over the data that are over; start: first document of the block at hand, where there are blocks;
-    used: its instances that are used up; batches: batches of one process that were made."""
+    used: its instances that are used up; batches: batches that were made, of all processes."""
 
     epoch: int = 0
     start: int = 0
@@ -63,8 +63,10 @@ def batch_instances(
 ) -> Iterator[tuple[list[InstanceT], Position]]:
     """Batches of `size` instances for one of `world_size` processes, each with the position after it.
 
-    The processes share a global batch of size * world_size consecutive instances, which goes over the end of an epoch:
-    no instance is lost, and no batch is smaller. Position is of the stream, the same for all processes.
+    The processes take turns in batches of consecutive instances, which go over the end of an epoch: no instance is
+    lost, and no batch is smaller. So the batches of a step are the same ones, and have the same numbers, whether
+    processes share them or one makes them one after another. Position is of the stream, the same for all processes; its
+    `batches` is world_size more than before, and the process's own one is the number `batches - world_size + rank + 1`.
     """
     if size < 1 or not 0 <= rank < world_size:
         raise ValueError(
@@ -76,6 +78,6 @@ def batch_instances(
     for instance, after in source.instances(position):
         held.append(instance)
         if len(held) == size * world_size:
-            batches += 1
-            yield held[rank::world_size], replace(after, batches=batches)
+            batches += world_size
+            yield held[rank * size : (rank + 1) * size], replace(after, batches=batches)
             held = []

@@ -17,8 +17,9 @@ from torch import Tensor
 from ...model.ernie import Knowledge
 from ...model.luke import Windows
 from ...vectors.store import EntityVectors
-from ..stream import InstanceSource, Position, Stream, batch_instances
+from ..stream import Position, Stream, batch_instances
 from .instances import Instance
+from .sources import ErnieSource
 
 CANDIDATES = ("batch", "sequence")
 KEPT, REPLACED, REMOVED = "kept", "replaced", "removed"
@@ -135,7 +136,7 @@ def collate(
 
 
 def ernie_stream(
-    source: InstanceSource[Instance],
+    source: ErnieSource[Any],
     vectors: EntityVectors,
     task: dict[str, Any],
     size: int,
@@ -144,26 +145,28 @@ def ernie_stream(
     rank: int = 0,
     world_size: int = 1,
 ) -> Stream:
-    """Batches from a position on; the corruption is a function of the seed, the process and the batch's number."""
+    """Batches from a position on; the corruption is a function of the seed and the batch's number."""
 
     def stream(position: Position) -> Iterator[tuple[ErnieBatch, Position]]:
         batches = batch_instances(source, position, size=size, rank=rank, world_size=world_size)
-        for instances, after in batches:
-            rng = random.Random(f"{seed}-{rank}-{after.batches}")
-            name = f"{after.batches} (before {after}): {instances[0].name} to {instances[-1].name}"
+        for drawn, after in batches:
+            number = after.batches - world_size + rank + 1
+            rng = random.Random(f"{seed}-0-{number}")
+            instances = [source.read(x) for x in drawn]
+            name = f"{number} (before {after}): {instances[0].name} to {instances[-1].name}"
             yield collate(instances, vectors, rng=rng, name=name, **task), after
 
     return stream
 
 
 def held_out_batches(
-    source: InstanceSource[Instance], vectors: EntityVectors, task: dict[str, Any], size: int, limit: int, seed: int
+    source: ErnieSource[Any], vectors: EntityVectors, task: dict[str, Any], size: int, limit: int, seed: int
 ) -> list[ErnieBatch]:
     """The first batches of the held-out data's first pass, with a corruption that stays the same."""
     instances = []
-    for instance, after in islice(source.instances(Position()), limit * size):
+    for drawn, after in islice(source.instances(Position()), limit * size):
         if after.epoch:
             break
-        instances.append(instance)
+        instances.append(source.read(drawn))
     groups = [instances[i : i + size] for i in range(0, len(instances), size)]
     return [collate(group, vectors, rng=random.Random(f"{seed}-dev-{i}"), **task) for i, group in enumerate(groups)]

@@ -3,7 +3,6 @@
 OUTPUT has the state (see `pretraining.loop`), and OUTPUT/model the ERNIE checkpoint that is left.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 from ...bridge.identity import Identity, identify, with_contents
 from ...checkpoint.contents import ErnieCheckpoint
 from ...checkpoint.ernie import write_ernie
+from ...distributed.processes import Processes, join_processes
 from ...text.tokenizer import PieceTokenizer
 from ...vectors.store import EntityVectors
 from ..loop import Evaluate, LoopSettings, pretrain
@@ -20,15 +20,14 @@ from ..measures import average
 from ..optimizer import OptimizerSettings
 from ..registry import make_parts
 from ..sections import check_count, check_sections, check_settings, make_settings
-from ..stream import InstanceSource
 from .corruption import ernie_stream, held_out_batches
-from .instances import Instance
+from .sources import ErnieSource
 from .task import load_pretraining, to_checkpoint
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.
 FREE = (
     *(f"training.{name}" for name in ("max_steps", "log_every", "save_every", "eval_every", "eval_batches")),
-    *("model.path", "model.vectors", "corpora.dev"),
+    *("training.parallel", "processes", "model.path", "model.vectors", "corpora.dev"),
 )
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
 
@@ -41,51 +40,55 @@ def pretrain_ernie(
     gpu_id: int = -1,
     progress: bool = True,
     tell: Callable[[str], object] | None = None,
-) -> tuple[ErnieCheckpoint, InstanceSource[Instance]]:
+) -> tuple[ErnieCheckpoint | None, ErnieSource[Any]]:
     """Pretrain by an interpolated config, such as configs/ernie_pretrain.cfg.
 
     resume: go on from OUTPUT/resume. gpu_id: -1 for the CPU. tell: gets the lines of the first checkpoint's report
     before training. Raises ValueError for a wrong setting, and where a run would be lost. RETURNS: the checkpoint in
-    OUTPUT/model, and the training data's source.
+    OUTPUT/model, None in processes that write nothing, and the training data's source.
     """
-    _check_alone()
     check_sections(config, SECTIONS)
     _check(config)
-    seed, training = config["system"]["seed"], dict(config["training"])
+    seed, training = config["system"]["seed"], {"parallel": "ddp", **config["training"]}
     optimizer = make_settings(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
     batch_size, n_evaluated = training.pop("batch_size"), training.pop("eval_batches")
+    parallel = training.pop("parallel")
     settings = make_settings(LoopSettings, training, "training")
-    parts = make_parts({name: config[name] for name in ("model", "corpora", "task")}, seed=seed)
-    started: ErnieCheckpoint = parts["model"]()
-    for line in started.report:
-        if tell is not None and not line.endswith(": fresh"):  # one for each tensor
-            tell(line)
-    vectors, tokenizer = _find_inputs(started)
-    task = dict(parts["task"])
-    model = load_pretraining(started, seed=seed, transform=task.pop("dea_transform"), dea=task.pop("dea"))
-    if gpu_id >= 0:
-        model.cuda(gpu_id)
-    bound = {"tokenizer": tokenizer, "vectors": vectors, "max_window": started.config.max_window, "seed": seed}
-    source: InstanceSource[Instance] = parts["corpora"]["train"](**bound)
-    evaluate: Evaluate | None = None
-    if parts["corpora"]["dev"] is not None:
-        held_out = held_out_batches(parts["corpora"]["dev"](**bound), vectors, task, batch_size, n_evaluated, seed)
-        evaluate = partial(average, batches=held_out)
-    pretrain(
-        model,
-        ernie_stream(source, vectors, task, batch_size, seed),
-        output,
-        settings=settings,
-        optimizer=optimizer,
-        identity=_identify(config, started, vectors),
-        evaluate=evaluate,
-        resume=resume,
-        progress=progress,
-    )
-    trained = to_checkpoint(model, started)
-    trained.report = [*started.report, f"{settings.max_steps:,} steps of pretraining"]
-    write_ernie(trained, output / "model")
-    return trained, source
+    # the last layer's states of entities are read by no loss
+    with join_processes(parallel, gpu=gpu_id >= 0, some_unused=True) as processes:
+        parts = make_parts({name: config[name] for name in ("model", "corpora", "task")}, seed=seed)
+        started: ErnieCheckpoint = parts["model"]()
+        for line in started.report:
+            if tell is not None and processes.is_main and not line.endswith(": fresh"):  # one for each tensor
+                tell(line)
+        vectors, tokenizer = _find_inputs(started)
+        task = dict(parts["task"])
+        model = load_pretraining(started, seed=seed, transform=task.pop("dea_transform"), dea=task.pop("dea"))
+        processes.place(model, gpu_id=gpu_id)
+        processes.seed(seed)
+        bound = {"tokenizer": tokenizer, "vectors": vectors, "max_window": started.config.max_window, "seed": seed}
+        source: ErnieSource[Any] = parts["corpora"]["train"](**bound)
+        evaluate: Evaluate | None = None
+        if parts["corpora"]["dev"] is not None:
+            held_out = held_out_batches(parts["corpora"]["dev"](**bound), vectors, task, batch_size, n_evaluated, seed)
+            evaluate = partial(average, batches=held_out, processes=processes)
+        pretrain(
+            model,
+            ernie_stream(source, vectors, task, batch_size, seed, rank=processes.rank, world_size=processes.size),
+            output,
+            settings=settings,
+            optimizer=optimizer,
+            identity=_identify(config, started, vectors, settings, processes),
+            evaluate=evaluate,
+            resume=resume,
+            processes=processes,
+            progress=progress,
+        )
+        trained = to_checkpoint(processes.tensors(model), started)
+        trained.report = [*started.report, f"{settings.max_steps:,} steps of pretraining"]
+        if processes.is_main:
+            write_ernie(trained, output / "model")
+        return (trained if processes.is_main else None), source
 
 
 def _check(config: dict[str, Any]) -> None:
@@ -95,35 +98,36 @@ def _check(config: dict[str, Any]) -> None:
     check_settings(config["corpora"], "corpora", ["train", "dev"])
     check_settings(config["task"], "task", ["replaced", "removed", "candidates", "dea_transform", "dea"])
     loop = [field.name for field in fields(LoopSettings)]
-    check_settings(config["training"], "training", ["optimizer", "batch_size", "eval_batches", "max_steps"], loop)
+    check_settings(
+        config["training"], "training", ["optimizer", "batch_size", "eval_batches", "max_steps"], [*loop, "parallel"]
+    )
     for name in ("batch_size", "eval_batches"):
         check_count(config["training"][name], f"training.{name}")
 
 
-def _identify(config: dict[str, Any], started: ErnieCheckpoint, vectors: EntityVectors) -> Identity:
-    """Data count by their content; what only the first start has read, the weights, by the encoder's sizes."""
+def _identify(
+    config: dict[str, Any],
+    started: ErnieCheckpoint,
+    vectors: EntityVectors,
+    loop: LoopSettings,
+    processes: Processes,
+) -> Identity:
+    """Data count by their content; what only the first start has read, the weights, by the encoder's sizes. Of
+    processes and accumulation what counts is the number of batches of a step."""
     settings = {name: section for name, section in config.items() if name != "paths"}
+    training = {**config["training"], "accumulate": loop.accumulate * processes.size}
     corpora = {**config["corpora"], "train": with_contents(config["corpora"]["train"])}
     return identify(
         {
             **settings,
+            "training": training,
             "corpora": corpora,
+            "processes": processes.size,
             "vectors": vectors.checksums,
             "encoder": {k: str(x) for k, x in asdict(started.config).items()},
         },
         free=FREE,
     )
-
-
-def _check_alone() -> None:
-    """ValueError where `torchrun` has started several of this: each would train on all data, into one folder."""
-    size = os.environ.get("WORLD_SIZE", "1")
-    if size != "1":
-        raise ValueError(
-            f"pretrain-ernie trains in one process, but WORLD_SIZE says that there are {size}. Start it without "
-            "torchrun, or with --nproc-per-node 1; a larger batch is made with training.accumulate. (`spacy luke "
-            "pretrain`, which pretrains LUKE, takes several processes.)"
-        )
 
 
 def _find_inputs(checkpoint: ErnieCheckpoint) -> tuple[EntityVectors, PieceTokenizer]:

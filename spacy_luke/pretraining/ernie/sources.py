@@ -6,19 +6,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...text.tokenizer import PieceTokenizer
 from ...vectors.store import EntityVectors
-from ..stream import InstanceSource, Position
+from ..stream import InstanceSource, InstanceT, Position
 from .instances import Instance, InstanceSettings, SourceDocument, encode_document, pair_documents, report_counts
 from .records import Records, from_record
+
+
+class ErnieSource(InstanceSource[InstanceT], Protocol[InstanceT]):
+    """What is drawn of it is read by the process that learns from it."""
+
+    def read(self, drawn: InstanceT) -> Instance: ...
+
 
 # Documents of a corpus from a number on; made anew for each pass.
 Documents = Callable[[int], Iterator[SourceDocument]]
 # Takes what the model brings: tokenizer, vectors, max_window (pieces that the encoder reads at once), and the seed.
-Bind = Callable[..., InstanceSource[Instance]]
+Bind = Callable[..., ErnieSource[Any]]
 PLACINGS = ("first", "code")
 NO_ENTITY = "#UNK#"
 
@@ -31,9 +39,7 @@ def make_record_source(path: str, entities: str | None = None) -> Bind:
     are rows of the vectors, as in stores built from the original's own files.
     """
 
-    def bind(
-        *, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int
-    ) -> InstanceSource[Instance]:
+    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> ErnieSource[Any]:
         names = None if entities is None else read_entity_numbers(Path(entities))
         return RecordSource(
             Records(Path(path)),
@@ -67,9 +73,7 @@ def make_document_source(
     block: documents in memory at a time, among which random second sentences are drawn and instances shuffled.
     """
 
-    def bind(
-        *, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int
-    ) -> InstanceSource[Instance]:
+    def bind(*, tokenizer: PieceTokenizer, vectors: EntityVectors, max_window: int, seed: int) -> ErnieSource[Any]:
         if max_pieces > max_window:
             raise ValueError(
                 f"The corpus makes windows of {max_pieces} pieces, but the encoder reads {max_window}: lower "
@@ -211,6 +215,9 @@ class DocumentSource:
                 )
             position = replace(position, epoch=position.epoch + 1, start=0, used=0)
 
+    def read(self, drawn: Instance) -> Instance:
+        return drawn
+
     def _make(self, block: list[SourceDocument], position: Position) -> list[Instance]:
         encoded = [
             (
@@ -247,14 +254,16 @@ class RecordSource:
         self.pieces, self.max_window = pieces, max_window
         self.counts: Counter[str] = Counter()
 
-    def instances(self, position: Position) -> Iterator[tuple[Instance, Position]]:
+    def instances(self, position: Position) -> Iterator[tuple[int, Position]]:
+        """Numbers of records, see `read`."""
         while True:
             order = np.random.default_rng([self.seed, position.epoch]).permutation(len(self.records))
             for i in range(position.used, len(order)):
-                yield self._read(int(order[i])), replace(position, used=i + 1)
+                yield int(order[i]), replace(position, used=i + 1)
             position = replace(position, epoch=position.epoch + 1, used=0)
 
-    def _read(self, number: int) -> Instance:
+    def read(self, drawn: int) -> Instance:
+        number = drawn
         name = f"{self.records.path.name}, record {number}"
         instance = from_record(self.records[number], name=name)
         if (highest := max(instance.pieces_N.max(), instance.labels_N.max())) >= self.pieces:

@@ -1,7 +1,7 @@
 """ERNIE's pretraining task: masked words, next sentence and denoised entities (dEA; section 3.5,
 code/run_pretrain.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -96,10 +96,10 @@ def load_pretraining(
     return model
 
 
-def to_checkpoint(model: ErniePretraining, started_from: ErnieCheckpoint) -> ErnieCheckpoint:
-    """What `write_ernie` writes and `read_ernie` reads: encoder and heads."""
-    tensors = {_checkpoint_name(name): x.detach().cpu().contiguous() for name, x in model.state_dict().items()}
-    return replace(started_from, tensors=tensors, task="pretraining", labels=None)
+def to_checkpoint(tensors: Mapping[str, Tensor], started_from: ErnieCheckpoint) -> ErnieCheckpoint:
+    """What `write_ernie` writes and `read_ernie` reads: encoder and heads. tensors: the model's state."""
+    found = {_checkpoint_name(name): x.detach().cpu().contiguous() for name, x in tensors.items()}
+    return replace(started_from, tensors=found, task="pretraining", labels=None)
 
 
 def _checkpoint_name(name: str) -> str:

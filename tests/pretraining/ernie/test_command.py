@@ -3,10 +3,12 @@
 import json
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from spacy.cli._util import app
 from spacy.util import load_config
 from typer.testing import CliRunner
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
 from spacy_luke.pretraining.ernie.job import pretrain_ernie
 from spacy_luke.vectors.store import EntityVectors
+from tests.forked import run_together
 from tests.pretraining.runs import as_arguments, kill_at, reports
 from tests.tiny import make_fresh_ernie, make_wordpiece
 
@@ -195,8 +198,31 @@ def test_the_command_says_what_is_wrong(folder, tmp_path):
     assert "nothing to resume" in " ".join(result.output.split())
 
 
-def test_several_processes_are_refused(monkeypatch, tmp_path):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match="trains in one process, but WORLD_SIZE says that there are 2"):
-        pretrain_ernie(load_config(SMALL, interpolate=False), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+@pytest.mark.parametrize("parallel", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
+def test_two_processes_are_one(folder, tmp_path, parallel):
+    """A batch in each of two is two batches of one. They are stopped, and one goes on."""
+    started = make_fresh_ernie(12)
+    write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), tmp_path / "tiny")
+    changes = {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3, "training.eval_every": 4}
+    changes |= {"training.max_steps": 6, "training.save_every": 2, "training.optimizer.learn_rate": 0.001}
+    pretrain_ernie(read_config(folder, **changes), tmp_path / "one", progress=False)
+
+    def train(_):
+        both = {"training.accumulate": 1, "training.max_steps": 4, "training.parallel": parallel}
+        config = read_config(folder, **changes | both)
+        checkpoint, source = pretrain_ernie(config, tmp_path / "two", progress=False)
+        return checkpoint is not None, source.counts["instances"]
+
+    (wrote, made), (other_wrote, _) = run_together(train, tmp_path / "said", joined=False)
+    assert (wrote, other_wrote) == (True, False)
+    assert made > 0
+    resumed = {**changes, "training.parallel": parallel}
+    if parallel == "fsdp":  # its state of the optimizer is another
+        for two, one in zip(reports(tmp_path / "two"), reports(tmp_path / "one"), strict=False):
+            assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
+        return
+    pretrain_ernie(read_config(folder, **resumed), tmp_path / "two", resume=True, progress=False)
+    for two, one in zip(reports(tmp_path / "two"), reports(tmp_path / "one"), strict=True):
+        assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
+    two, one = (load_file(tmp_path / name / "resume/model.safetensors") for name in ("two", "one"))
+    assert max(float((two[name] - one[name]).abs().max()) for name in one) < 1e-5

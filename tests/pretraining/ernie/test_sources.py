@@ -32,6 +32,10 @@ def read_made_up(start):
         yield SourceDocument(f"document {number}", sentences)
 
 
+def read_from(source, position):
+    return ((source.read(drawn), after) for drawn, after in source.instances(position))
+
+
 def show(instance):
     return [x.tolist() if isinstance(x, np.ndarray) else x for x in vars(instance).values()]
 
@@ -45,7 +49,7 @@ def bound(make_vectors):
 def record_file(tmp_path, bound):
     source = make_document_source(read_made_up, max_pieces=20, min_entities=1)(**bound)
     with RecordWriter(tmp_path / "made") as writer:
-        for instance, _ in islice(source.instances(Position()), 13):
+        for instance, _ in islice(read_from(source, Position()), 13):
             writer.add(to_record(instance, 20))
     return tmp_path / "made"
 
@@ -61,17 +65,17 @@ def make_source(request, bound, record_file):
 
 def test_the_same_from_any_position(make_source):
     """Over three epochs."""
-    everything = list(islice(make_source().instances(Position()), 120))
+    everything = list(islice(read_from(make_source(), Position()), 120))
     assert everything[-1][1].epoch >= 2
     for at in [*range(0, 119, 7), 118]:
-        again = next(make_source().instances(everything[at][1]))
+        again = next(read_from(make_source(), everything[at][1]))
         assert show(again[0]) == show(everything[at + 1][0])
         assert again[1] == everything[at + 1][1]
 
 
 def test_epochs_differ_and_seeds_differ(make_source):
     def epoch(number, **changes):
-        stream = make_source(**changes).instances(Position(epoch=number))
+        stream = read_from(make_source(**changes), Position(epoch=number))
         return [show(x) for x, after in islice(stream, 200) if after.epoch == number]
 
     assert epoch(0) == epoch(0)
@@ -80,7 +84,7 @@ def test_epochs_differ_and_seeds_differ(make_source):
 
 
 def test_an_epoch_of_records_has_each_once(bound, record_file):
-    stream = make_record_source(str(record_file))(**bound).instances(Position())
+    stream = read_from(make_record_source(str(record_file))(**bound), Position())
     names = [[x.name for x, _ in islice(stream, 13)] for _ in range(3)]
     assert all(sorted(part) == sorted(names[0]) for part in names)
     assert len(set(names[0])) == 13
@@ -141,7 +145,7 @@ def test_entities_without_a_vector_are_counted(bound, make_vectors):
     source = make_document_source(read_made_up, max_pieces=20, min_entities=0)(
         **{**bound, "vectors": make_vectors(NAMES[:3])}
     )
-    instances = [x for x, after in islice(source.instances(Position()), 300) if after.epoch == 0]
+    instances = [x for x, after in islice(read_from(source, Position()), 300) if after.epoch == 0]
     assert source.counts["mentions"] >= 47
     assert source.counts["without a vector"] > 20
     assert {int(e) for x in instances for e in x.entities_N} == {-1, 0, 1, 2}
@@ -164,8 +168,8 @@ def test_records_of_another_vocabulary_or_store(bound, record_file, make_vectors
     with pytest.raises(ValueError, match=r"but the vectors have 1 rows: give the entity2id.txt"):
         list(
             islice(
-                make_record_source(str(record_file))(**{**bound, "vectors": make_vectors(["Q1"])}).instances(
-                    Position()
+                read_from(
+                    make_record_source(str(record_file))(**{**bound, "vectors": make_vectors(["Q1"])}), Position()
                 ),
                 13,
             )
@@ -173,10 +177,10 @@ def test_records_of_another_vocabulary_or_store(bound, record_file, make_vectors
     source = make_record_source(str(record_file))(**bound)
     source.pieces = 20
     with pytest.raises(ValueError, match="but the tokenizer has 20: the records were made for another one"):
-        list(islice(source.instances(Position()), 13))
+        list(islice(read_from(source, Position()), 13))
     source.pieces, source.max_window = 32, 5
     with pytest.raises(ValueError, match=r"pieces, but the encoder reads 5\."):
-        list(islice(source.instances(Position()), 13))
+        list(islice(read_from(source, Position()), 13))
     with RecordWriter(tmp_path / "empty"):
         pass
     with pytest.raises(ValueError, match="has no records"):
