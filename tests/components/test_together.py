@@ -30,18 +30,21 @@ def assert_same(folder, other):
     assert found["luke_ner_loss"] == pytest.approx(expected["luke_ner_loss"], rel=1e-3)
 
 
+def stopped(config_path, settings, output, processes):
+    """RETURNS: the windows that the encoder has seen."""
+    nlp = start(config_path, **settings)
+    quiet(nlp, output, processes=processes)
+    return nlp.get_pipe("luke_ner").encoder.settings["seen_pieces"]
+
+
+@pytest.mark.slow
 def test_two_processes_and_then_one(config_path, tmp_path):
     """Stopped after 4 of 10 updates in two processes, it goes on in one, and gives what one gives that is never
     stopped."""
     settings = {**PLAIN, "training__eval_frequency": 3}
     quiet(start(config_path, **settings), tmp_path / "one")
 
-    def stopped(processes):
-        nlp = start(config_path, **{**settings, "training__max_steps": 3})
-        quiet(nlp, tmp_path / "two", processes=processes)
-        return nlp.get_pipe("luke_ner").encoder.settings["seen_pieces"]
-
-    seen, other = run_together(stopped, tmp_path / "said")
+    seen, other = run_together(stopped, config_path, {**settings, "training__max_steps": 3}, tmp_path / "two")
     assert seen == other  # windows of all processes
     quiet(start(config_path, **settings), tmp_path / "two", resume=True)
     assert sorted(path.name for path in (tmp_path / "two").iterdir()) == ["model-best", "model-last", "resume"]

@@ -198,6 +198,12 @@ def test_the_command_says_what_is_wrong(folder, tmp_path):
     assert "nothing to resume" in " ".join(result.output.split())
 
 
+def train_one_of_two(config, output):
+    """RETURNS: whether it wrote, and the instances that it made."""
+    checkpoint, source = pretrain_ernie(config, output, progress=False)
+    return checkpoint is not None, source.counts["instances"]
+
+
 @pytest.mark.parametrize("parallel", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
 def test_two_processes_are_one(folder, tmp_path, parallel):
     """A batch in each of two is two batches of one. They are stopped, and one goes on."""
@@ -207,13 +213,9 @@ def test_two_processes_are_one(folder, tmp_path, parallel):
     changes |= {"training.max_steps": 6, "training.save_every": 2, "training.optimizer.learn_rate": 0.001}
     pretrain_ernie(read_config(folder, **changes), tmp_path / "one", progress=False)
 
-    def train(_):
-        both = {"training.accumulate": 1, "training.max_steps": 4, "training.parallel": parallel}
-        config = read_config(folder, **changes | both)
-        checkpoint, source = pretrain_ernie(config, tmp_path / "two", progress=False)
-        return checkpoint is not None, source.counts["instances"]
-
-    (wrote, made), (other_wrote, _) = run_together(train, tmp_path / "said", joined=False)
+    both = {"training.accumulate": 1, "training.max_steps": 4, "training.parallel": parallel}
+    config = read_config(folder, **changes | both)
+    (wrote, made), (other_wrote, _) = run_together(train_one_of_two, config, tmp_path / "two", joined=False)
     assert (wrote, other_wrote) == (True, False)
     assert made > 0
     resumed = {**changes, "training.parallel": parallel}
