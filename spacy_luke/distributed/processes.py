@@ -102,6 +102,15 @@ class Processes:
         dist.all_reduce(total)
         return dict(zip(values, total.tolist(), strict=True))
 
+    def totals(self, counts: Mapping[KeyT, float], device: torch.device) -> Mapping[KeyT, float | Tensor]:
+        """Sums over all processes as float32 on the device, which is not waited for; numbers where there is one
+        process."""
+        if self.size == 1:
+            return counts
+        total = torch.tensor(list(counts.values()), dtype=torch.float32).to(device, non_blocking=True)
+        dist.all_reduce(total)
+        return dict(zip(counts, total.unbind(), strict=True))
+
     def gather(self, value: Any) -> list[Any]:
         """The values of all processes, in the order of their ranks."""
         if self.size == 1:

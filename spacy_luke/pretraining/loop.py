@@ -12,12 +12,11 @@ threads.
 """
 
 import json
-import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,15 +27,19 @@ from tqdm import tqdm
 from ..bridge.identity import Identity
 from ..distributed.processes import Processes
 from ..model.precision import PRECISIONS, choose_precision, passes_in
+from ..model.recompute import recomputing
 from ..model.transfer import to_device
 from ..stores.atomic import mend
+from .ahead import Ahead, can_fork
 from .measures import Measures, Totals, add_measured, averages, total_counts
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_stepper
 from .saving import RESUME, load_state, save_state
 from .stream import Position, Stream, TrainingBatch
+from .watch import Learned, Watch, shown
 
 METRICS = "metrics.jsonl"
-
+# Settings that change nothing that is computed, or, as the number of steps, that may be others from here on.
+FREE_OF_LOOP = ("max_steps", "log_every", "save_every", "eval_every", "ahead", "recompute", "keep")
 
 Evaluate = Callable[[nn.Module], dict[str, float]]
 ReportStep = Callable[[dict[str, Any] | None], None]  # after each step: the report, None where there is none
@@ -46,7 +49,9 @@ ReportStep = Callable[[dict[str, Any] | None], None]  # after each step: the rep
 class LoopSettings:
     """max_steps: of the optimizer; accumulate: batches of one step; precision: of the products;
     log_every, save_every, eval_every: steps between reports, saved states and evaluations, 0 for none (of evaluations;
-    the state is saved at the end in any case)."""
+    the state is saved at the end in any case). ahead: batches that are made ahead of the steps, in a process of their
+    own, 0: none. recompute: activation checkpointing. compiled: torch.compile. keep: of states that are not the last,
+    how many are kept beside it."""
 
     max_steps: int
     accumulate: int = 1
@@ -54,6 +59,10 @@ class LoopSettings:
     log_every: int = 10
     save_every: int = 500
     eval_every: int = 0
+    ahead: int = 2
+    recompute: bool = False
+    compiled: bool = False
+    keep: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -62,6 +71,8 @@ class LoopSettings:
             ("log_every", 1),
             ("save_every", 0),
             ("eval_every", 0),
+            ("ahead", 0),
+            ("keep", 0),
         ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be a whole number from {least}, but it is {getattr(self, name)}.")
@@ -82,55 +93,64 @@ def pretrain(
     processes: Processes = Processes(),
     report: ReportStep | None = None,
     progress: bool = True,
+    counts: Counter[str] | None = None,
 ) -> None:
     """Train `model` in place for settings.max_steps steps, counted from the first start.
 
     identity: what must be the same to go on, and what may differ: a resumed run that differs in the first is refused.
     evaluate: figures for the reports, with the model in evaluation mode; it must draw no random numbers. resume: go on
     from FOLDER/resume. processes: that train together; the main one alone writes files. report: gets each report
-    instead of the console. Raises ValueError, naming the batch, for a loss or gradient that is not finite; the last
-    saved state then stays.
+    instead of the console. counts: of the stream's source, where it counts. Raises ValueError, naming the batch, for a
+    loss or gradient that is not finite, of a GPU when it is read next; the last saved state then stays.
     """
     freeze(model, optimizer)
     wrapped = processes.wrap(model)
     stepper = make_stepper(model, optimizer)
     state = _start(model, stepper, folder, settings, identity, processes, resume=resume)
-    learn = partial(_learn, wrapped, dtype=choose_precision(settings.precision, device_of(model)), processes=processes)
-    batches = stream(Position(**state["position"]))
-    shown = progress and processes.is_main
+    learner = _Learner(model, wrapped, stepper, settings, optimizer.grad_clip, processes)
+    position = Position(**state["position"])
+    ahead = Ahead(stream, position, size=settings.ahead, counts=counts) if settings.ahead and can_fork() else None
+    batches = stream(position) if ahead is None else ahead
+    is_shown = progress and processes.is_main
     bar = tqdm(
-        total=settings.max_steps, initial=state["step"], desc=folder.name, unit="step", disable=None if shown else True
+        total=settings.max_steps,
+        initial=state["step"],
+        desc=folder.name,
+        unit="step",
+        disable=None if is_shown else True,
     )
     show = report or _to_console(bar)
     began, measured = time.perf_counter(), []
     model.train()
-    for step in range(state["step"], settings.max_steps):
-        parts, position = _take(batches, settings.accumulate)
-        learned = learn(parts)
-        measured += [part.measured for part in learned]
-        _check(learned, clip_gradients(model, optimizer.grad_clip), step=step)
-        rate = optimizer.rate(step, settings.max_steps)
-        _step(stepper, rate)
-        due = _due(step + 1, settings, evaluates=evaluate is not None)
-        if any(due):
-            add_measured(state["sums"], measured, processes)
-            measured = []
-        figures = None
-        if due.report or due.evaluation:
-            figures = {"step": step + 1, "epoch": position.epoch, "learn_rate": rate, **averages(state["sums"])}
-            if evaluate is not None and due.evaluation:
-                model.eval()
-                figures.update({f"dev_{name}": value for name, value in evaluate(model).items()})
-                model.train()
-            figures["seconds"] = round(time.perf_counter() - began, 3)
-            began, state["sums"] = time.perf_counter(), {}
-        if processes.is_main:
-            _report(folder / METRICS, figures, show)
-        bar.update()
-        if due.state:
-            size = (folder / METRICS).stat().st_size if (folder / METRICS).exists() else 0
-            state.update(step=step + 1, position=position.to_dict(), metrics_bytes=size)
-            save_state(model, stepper, state, folder / RESUME, identity, processes)
+    try:
+        for step in range(state["step"], settings.max_steps):
+            parts, position = _take(batches, settings.accumulate)
+            rate = optimizer.rate(step, settings.max_steps)
+            measured += learner.step(parts, step=step, rate=rate)
+            due = _due(step + 1, settings, evaluates=evaluate is not None)
+            if any(due):
+                learner.watch.look()
+                add_measured(state["sums"], measured, processes)
+                measured = []
+            figures = None
+            if due.report or due.evaluation:
+                figures = {"step": step + 1, "epoch": position.epoch, "learn_rate": rate, **averages(state["sums"])}
+                if evaluate is not None and due.evaluation:
+                    model.eval()
+                    figures.update({f"dev_{name}": value for name, value in evaluate(model).items()})
+                    model.train()
+                figures["seconds"] = round(time.perf_counter() - began, 3)
+                began, state["sums"] = time.perf_counter(), {}
+            if processes.is_main:
+                _report(folder / METRICS, figures, show)
+            bar.update()
+            if due.state:
+                size = (folder / METRICS).stat().st_size if (folder / METRICS).exists() else 0
+                state.update(step=step + 1, position=position.to_dict(), metrics_bytes=size)
+                save_state(model, stepper, state, folder / RESUME, identity, processes)
+    finally:
+        if ahead is not None:
+            ahead.close()
     bar.close()
 
 
@@ -192,68 +212,60 @@ def _take(batches: Iterator[tuple[TrainingBatch, Position]], n: int) -> tuple[li
     return [batch for batch, _ in taken], taken[-1][1]
 
 
-class _Learned(NamedTuple):
-    """name: of a batch; loss: its share of the step's."""
+class _Learner:
+    """Makes steps. wrapped: what is called for the model, see `Processes.wrap`."""
 
-    name: str
-    loss: Tensor
-    measured: Measures
+    def __init__(
+        self,
+        model: nn.Module,
+        wrapped: nn.Module,
+        stepper: torch.optim.Optimizer,
+        settings: LoopSettings,
+        grad_clip: float,
+        processes: Processes,
+    ):
+        self.model, self.wrapped, self.stepper = model, wrapped, stepper
+        self.settings, self.grad_clip, self.processes = settings, grad_clip, processes
+        self.device = device_of(model)
+        self.dtype = choose_precision(settings.precision, self.device)
+        self.watch = Watch()
 
+    def step(self, parts: Sequence[TrainingBatch], *, step: int, rate: float) -> list[Measures]:
+        """One step with its batches. RETURNS: what was measured. Raises ValueError, before the step, for a loss or a
+        norm that is no number; of a GPU, which is not waited for, it does so when `watch` looks."""
+        learned = self._learn(parts)
+        bad = self.watch.add(learned, clip_gradients(self.model, self.grad_clip), step=step)
+        if self.device.type == "cpu":
+            self.watch.look()
+        else:
+            self.stepper.found_inf = bad  # type: ignore[attr-defined]  # as torch.amp.GradScaler gives it
+        for group in self.stepper.param_groups:
+            group["lr"] = rate * group["multiple"]
+        self.stepper.step()
+        self.stepper.zero_grad(set_to_none=True)
+        return [part.measured for part in learned]
 
-def _learn(
-    model: nn.Module, parts: Sequence[TrainingBatch], *, dtype: torch.dtype, processes: Processes
-) -> list[_Learned]:
-    """Adds the gradients of a step's batches."""
-    totals = processes.sum(total_counts(parts))
-    device = device_of(model)
-    learned = []
-    for i, batch in enumerate(parts):
-        with processes.accumulating(model, is_last=i == len(parts) - 1):
-            loss, measured = _backward(model, to_device(batch, device), totals, dtype, size=processes.size)
-            learned.append(_Learned(batch.name, loss, measured))
-    return learned
+    def _learn(self, parts: Sequence[TrainingBatch]) -> list[Learned]:
+        """Adds the gradients of a step's batches."""
+        totals = self.processes.totals(total_counts(parts), self.device)
+        learned = []
+        for i, batch in enumerate(parts):
+            with self.processes.accumulating(self.wrapped, is_last=i == len(parts) - 1):
+                loss, measured = self._backward(to_device(batch, self.device), totals)
+                learned.append(Learned(batch.name, loss, measured))
+        return learned
 
-
-def _backward(
-    model: nn.Module, batch: TrainingBatch, totals: Totals, dtype: torch.dtype, *, size: int
-) -> tuple[Tensor, Measures]:
-    """Adds the gradient of a batch's share of the step's loss. size: of processes. RETURNS: the loss, and what was
-    measured."""
-    with passes_in(dtype, device_of(model)):
-        result: tuple[Tensor, Measures] = model(batch, totals)
-    loss, measured = result
-    (loss * size).backward()  # processes average their gradients
-    return loss.detach(), measured
-
-
-def _check(learned: Sequence[_Learned], norm: Tensor, *, step: int) -> None:
-    """Raises ValueError, before the step, for a loss or a norm of the gradient that is no number. A GPU is waited for
-    once."""
-    *losses, size = torch.stack([*(part.loss.float() for part in learned), norm.float()]).tolist()
-    for part, loss in zip(learned, losses, strict=True):
-        if not math.isfinite(loss):
-            values = {name: float(total / count.clamp(min=1)) for name, (total, count) in part.measured.items()}
-            raise ValueError(
-                f"The loss of step {step + 1} is {loss} in the batch {part.name} ({_shown(values)}). Look at this part "
-                "of the data, or lower learn_rate; training can go on from the last saved state with --resume."
-            )
-    if not math.isfinite(size):
-        raise ValueError(
-            f"The gradient of step {step + 1}, whose last batch is {learned[-1].name}, is not finite (norm {size}). "
-            "Lower learn_rate, or look at this part of the data; training can go on from the last saved state with "
-            "--resume."
-        )
+    def _backward(self, batch: TrainingBatch, totals: Totals) -> tuple[Tensor, Measures]:
+        """Adds the gradient of a batch's share of the step's loss. RETURNS: the loss, and what was measured."""
+        with passes_in(self.dtype, self.device), recomputing(self.settings.recompute):
+            result: tuple[Tensor, Measures] = self.wrapped(batch, totals)
+        loss, measured = result
+        (loss * self.processes.size).backward()  # processes average their gradients
+        return loss.detach(), measured
 
 
 def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
-
-
-def _step(stepper: torch.optim.Optimizer, rate: float) -> None:
-    for group in stepper.param_groups:
-        group["lr"] = rate * group["multiple"]
-    stepper.step()
-    stepper.zero_grad(set_to_none=True)
 
 
 def _report(path: Path, figures: dict[str, Any] | None, show: ReportStep) -> None:
@@ -266,16 +278,9 @@ def _report(path: Path, figures: dict[str, Any] | None, show: ReportStep) -> Non
 def _to_console(bar: "tqdm[None]") -> ReportStep:
     def show(figures: dict[str, Any] | None) -> None:
         if figures is not None:
-            bar.write(_shown(figures))
+            bar.write(shown(figures))
 
     return show
-
-
-def _shown(report: dict[str, Any]) -> str:
-    return "  ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {'-' if value is None else value}"
-        for name, value in report.items()
-    )
 
 
 def _cut(path: Path, size: int) -> None:

@@ -1,6 +1,6 @@
 """What a model measures on its batches: sums and numbers by name, added up over batches and processes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,19 @@ from ..model.transfer import to_device, to_host
 from .stream import TrainingBatch
 
 Measures = dict[str, tuple[Tensor, Tensor]]  # sum and number of what is averaged
-Totals = dict[str, float]  # the counts of all batches of a step
+Totals = Mapping[str, float | Tensor]  # the counts of all batches of a step
 Sums = dict[str, list[float]]  # as Measures, of all batches since the last report
 
 
-def total_counts(batches: Sequence[TrainingBatch]) -> Totals:
+def total_counts(batches: Sequence[TrainingBatch]) -> dict[str, float]:
     return {name: float(sum(batch.counts[name] for batch in batches)) for name in batches[0].counts}
+
+
+def share_of(totals: Totals | None, counts: Mapping[str, int], name: str) -> float | Tensor:
+    """What a loss that is a sum is divided by: the count of the step, on the device where processes have added it up,
+    that of the batch itself where `totals` is None."""
+    total = counts[name] if totals is None else totals[name]
+    return total.clamp(min=1) if isinstance(total, Tensor) else max(1.0, total)
 
 
 def add_measured(sums: Sums, measured: Sequence[Measures], processes: Processes) -> None:

@@ -6,13 +6,11 @@ cluster must see the same files under the same paths.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tqdm import tqdm
 
@@ -20,6 +18,7 @@ from .ray_workers import RayPool, cause_of, connect_ray
 from .workers import Death, Pool, ProcessPool, Pull, Start, run_pool
 
 ENGINES = ("processes", "ray")
+TRIES = 3  # of a task whose process dies
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # variables that say how many there are
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
@@ -44,8 +43,8 @@ class Engine:
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], *, progress: bool = False, task: str = "parts"
     ) -> Iterator[Result]:
-        """function(task) of each task, in order. An error of a task is raised here, and no further task is begun.
-        ValueError where a process died that worked on one."""
+        """function(task) of each task, in order. An error of a task is raised here, and no further task is begun. A
+        task whose process dies is given to another one, as often as TRIES says; then ValueError."""
         with self._mapped(function, tasks) as results:
             yield from tqdm(results, total=len(tasks), desc=task, leave=False, disable=None if progress else True)
 
@@ -80,13 +79,37 @@ class Engine:
         elif workers <= 1:
             yield map(function, tasks)
         else:
-            executor = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-            try:
-                yield executor.map(function, tasks)
-            except BrokenProcessPool as error:
-                raise ValueError(_died("a process of this machine")) from error
-            finally:
-                executor.shutdown(cancel_futures=True)
+            with closing(_run_here(function, tasks, workers)) as results:
+                yield results
+
+
+def _run_here(function: Callable[[Task], Result], tasks: Sequence[Task], workers: int) -> Generator[Result, None, None]:
+    waiting, tried = deque(range(len(tasks))), Counter[int]()
+    done: dict[int, Result] = {}
+    following = 0
+
+    def pull() -> tuple[int, Task] | None:
+        return (i := waiting.popleft(), tasks[i]) if waiting else None
+
+    pool = ProcessPool(_start, function, {})
+    ended = run_pool(pool, pull, workers=workers)
+    with closing(cast(Generator[tuple[tuple[int, Task], Result | Death], None, None], ended)):
+        for (i, _), result in ended:
+            if isinstance(result, Death):
+                tried[i] += 1
+                if tried[i] == TRIES:
+                    raise ValueError(_died(f"{TRIES} processes of this machine that worked on one", result.told))
+                waiting.appendleft(i)
+                continue
+            done[i] = result
+            while following in done:
+                yield done.pop(following)
+                following += 1
+
+
+def _start(number: int, function: Callable[[Task], Result]) -> Callable[[tuple[int, Task]], Result]:
+    """In a worker: what does a task with its number."""
+    return lambda item: function(item[1])
 
 
 def _cores() -> int:
@@ -95,7 +118,7 @@ def _cores() -> int:
 
 def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], address: str | None) -> Iterator[Result]:
     ray = connect_ray(address)
-    remote = ray.remote(function)
+    remote = ray.remote(max_retries=TRIES - 1)(function)
     waiting = [remote.remote(task) for task in tasks]
     try:
         while waiting:
@@ -112,8 +135,8 @@ def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], addre
             ray.cancel(reference, force=False)
 
 
-def _died(what: str) -> str:
+def _died(what: str, told: str = "killed, or the system ran out of memory (`dmesg` tells)") -> str:
     return (
-        f"Expected all workers to finish their tasks, but {what} died: it was killed, or the system ran out of memory "
-        "(`dmesg` tells). Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
+        f"Expected all workers to finish their tasks, but {what} died: {told}. Use fewer workers (--workers 1 takes "
+        "the least memory), or more memory, and run it again."
     )

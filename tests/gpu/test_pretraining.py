@@ -109,12 +109,35 @@ def test_steps_are_those_of_the_cpu(made, tmp_path):
 @TASKS
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_waits_and_transfers(made, accumulate, tmp_path, monkeypatch):
-    """One wait a step, however many batches it has, for what says that losses and gradient are numbers, and one a
-    report. Saving, which reads all parameters, is left out."""
+    """None between reports, and at each two: for what says that losses and gradients are numbers, and for what was
+    measured. Saving, which reads all parameters, is left out."""
     monkeypatch.setattr("spacy_luke.pretraining.loop.save_state", lambda *state: None)
     batches, make = made
     with PretendedGPU() as gpu:
         model = module_to_gpu(make())
         reports = run(model, batches, tmp_path / "run", accumulate=accumulate)
-        assert gpu.waits.total() == STEPS + len(reports), gpu.waits
+        assert len(reports) == STEPS / SETTINGS.log_every
+        assert gpu.waits.total() == 2 * len(reports), gpu.waits
         assert 0 < gpu.transfers.total() <= 3 * STEPS * accumulate, gpu.transfers
+
+
+def test_a_loss_that_is_no_number(tmp_path, vectors):
+    """It is told at the next report, by its own step and batch, and neither that step nor one after it was made."""
+    batches = luke_batches(tmp_path / "shards")
+    folder = tmp_path / "run"
+    with PretendedGPU():
+        two, _ = make_luke(), run(module_to_gpu(model := make_luke()), batches, tmp_path / "two", max_steps=1)
+        expected = {name: p.detach().cpu() for name, p in model.named_parameters()}
+        model = module_to_gpu(two)
+        forward = model.forward
+
+        def poisoned(batch, totals):
+            loss, measured = forward(batch, totals)
+            return (loss * torch.nan if batch.name == batches[3].name else loss), measured
+
+        model.forward = poisoned
+        with pytest.raises(ValueError, match=r"The loss of step 2 is nan in the batch examples 12, 13, 14, 15"):
+            run(model, batches, folder)
+        found = {name: p.detach().cpu() for name, p in model.named_parameters()}
+    assert all(torch.equal(x, found[name]) for name, x in expected.items())
+    assert not (folder / "resume").exists()

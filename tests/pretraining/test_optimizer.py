@@ -130,3 +130,33 @@ def test_rates():
 def test_impossible_settings(wrong):
     with pytest.raises(ValueError, match=r"schedule must be one of|Expected learn_rate above 0"):
         OptimizerSettings(**wrong)
+
+
+def test_states_of_older_versions():
+    """Moments had other names, and there was no count of steps."""
+    models = [make_model(), make_model()]
+    ours, theirs = (make_stepper(model, OptimizerSettings(learn_rate=0.01)) for model in models)
+    step_gradients(models[0], 0)
+    ours.step()
+    models[1].load_state_dict(models[0].state_dict())
+    state = copy.deepcopy(ours.state_dict())
+    old = {key: {"mean": x["exp_avg"], "square": x["exp_avg_sq"]} for key, x in state["state"].items()}
+    groups = [{k: x for k, x in group.items() if k != "fused"} for group in state["param_groups"]]
+    theirs.load_state_dict({"state": old, "param_groups": groups})
+    for model, stepper in zip(models, (ours, theirs)):
+        stepper.zero_grad()
+        step_gradients(model, 1)
+        stepper.step()
+    assert all(torch.equal(a, b) for a, b in zip(models[0].parameters(), models[1].parameters()))
+
+
+def test_no_step_where_it_is_not_to_be_made():
+    table = nn.Embedding(6, 3, sparse=True)
+    before = table.weight.detach().clone()
+    stepper = make_stepper(table, OptimizerSettings(learn_rate=0.1))
+    for wanted in (False, True):
+        stepper.found_inf = torch.tensor(float(not wanted))
+        table(torch.tensor([1])).sum().backward()
+        stepper.step()
+        stepper.zero_grad()
+        assert torch.equal(before, table.weight) != wanted

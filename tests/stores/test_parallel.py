@@ -1,6 +1,7 @@
 """Where tasks run makes no difference: order, errors, bytes. Ray's test starts a cluster of two machines in small."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -41,10 +42,23 @@ def die(number):
 
 
 def test_a_worker_that_dies_is_told_in_words():
-    with pytest.raises(
-        ValueError, match="a process of this machine died: it was killed, or the system ran out of memory"
-    ):
+    with pytest.raises(ValueError, match="3 processes of this machine that worked on one died: it ended with "):
         list(Engine(workers=2).run(die, range(3)))
+
+
+def die_first(path):
+    """Killed by the system, until it has been tried twice."""
+    tries = len(path.read_text()) if path.exists() else 0
+    path.write_text("x" * (tries + 1))
+    if tries < 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return path.name
+
+
+def test_a_task_whose_worker_was_killed_is_done_by_another(tmp_path):
+    paths = [tmp_path / str(i) for i in range(2)]
+    assert list(Engine(workers=2).run(die_first, paths)) == ["0", "1"]
+    assert [path.read_text() for path in paths] == ["xxx", "xxx"]
 
 
 def test_processes():

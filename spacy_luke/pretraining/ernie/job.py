@@ -15,7 +15,7 @@ from ...checkpoint.ernie import write_ernie
 from ...distributed.processes import Processes, join_processes
 from ...text.tokenizer import PieceTokenizer
 from ...vectors.store import EntityVectors
-from ..loop import Evaluate, LoopSettings, pretrain
+from ..loop import FREE_OF_LOOP, Evaluate, LoopSettings, pretrain
 from ..measures import average
 from ..optimizer import OptimizerSettings
 from ..registry import make_parts
@@ -26,8 +26,8 @@ from .task import load_pretraining, to_checkpoint
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.
 FREE = (
-    *(f"training.{name}" for name in ("max_steps", "log_every", "save_every", "eval_every", "eval_batches")),
-    *("training.parallel", "processes", "model.path", "model.vectors", "corpora.dev"),
+    *(f"training.{name}" for name in (*FREE_OF_LOOP, "eval_batches", "parallel")),
+    *("processes", "model.path", "model.vectors", "corpora.dev"),
 )
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
 
@@ -83,6 +83,7 @@ def pretrain_ernie(
             resume=resume,
             processes=processes,
             progress=progress,
+            counts=source.counts,
         )
         trained = to_checkpoint(processes.tensors(model), started)
         trained.report = [*started.report, f"{settings.max_steps:,} steps of pretraining"]

@@ -12,7 +12,7 @@ from ...checkpoint.ernie import fresh_tensors
 from ...model.ernie import ErnieConfig, ErnieEncoder
 from ...model.ernie_heads import PretrainingHeads
 from ...model.losses import pretraining_losses
-from ..measures import Measures, Totals
+from ..measures import Measures, Totals, share_of
 from .corruption import KINDS, ErnieBatch
 
 
@@ -52,7 +52,7 @@ class ErniePretraining(nn.Module):
             logits = (*logits[:2], logits[2].masked_fill(~batch.allowed_AC, -torch.inf))
         losses = pretraining_losses(logits, (batch.pieces_K, batch.random_B, batch.gold_A))
         counts = batch.counts
-        shares = {name: counts[name] / max(1, (totals or counts)[name]) for name in counts}
+        shares = {name: counts[name] / share_of(totals, counts, name) for name in counts}
         learned = zip(("mlm", "nsp", "dea") if self.dea else ("mlm", "nsp"), losses)
         first, *others = (loss * shares[name] for name, loss in learned)
         return sum(others, start=first), _measure(batch, losses, [x.detach() for x in logits])

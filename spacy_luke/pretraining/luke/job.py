@@ -25,7 +25,7 @@ from ...text.tokenizer import PieceTokenizer
 from ...vectors.build import build_vectors
 from ...vectors.store import EntityVectors
 from ..logger import LOSSES, open_logger
-from ..loop import pretrain
+from ..loop import FREE_OF_LOOP, pretrain
 from ..measures import average
 from ..registry import make_parts
 from ..saving import RESUME, has_state, load_tensors, saved_steps
@@ -35,7 +35,7 @@ from .task import LukePretraining, load_luke_pretraining, to_luke_checkpoint
 from .windows import LukeBatch, LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.
-FREE_OF_STAGES = ("max_steps", "accumulate", "log_every", "save_every", "eval_every")
+FREE_OF_STAGES = (*FREE_OF_LOOP, "accumulate")
 FREE = (
     *(f"training.{name}" for name in ("batch_size", "parallel", "logger", "eval_batches", *FREE_OF_STAGES)),
     *("processes", "model.path", "task.vectors", "corpora.train.path", "corpora.train.verify", "corpora.dev"),
@@ -248,7 +248,7 @@ def _run_stage(job: _Job, stage: Stage, model: LukePretraining, folder: Path, *,
             settings=stage.loop,
             optimizer=stage.optimizer,
             identity=job.identity,
-            evaluate=partial(average, batches=job.held_out) if job.held_out else None,
+            evaluate=partial(average, batches=job.held_out, processes=processes) if job.held_out else None,
             resume=resume,
             processes=processes,
             report=show,

@@ -13,6 +13,7 @@ from .task import idle_patterns
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
 LOOP = ("precision", "log_every", "save_every", "eval_every")
+MORE = ("ahead", "recompute", "compiled", "keep")  # of the loop, which need not be there
 SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
 
 
@@ -79,7 +80,7 @@ def _check(config: dict[str, Any]) -> None:
     check_settings(config["system"], "system", ["seed"])
     check_count(config["system"]["seed"], "system.seed", least=0)
     check_settings(config["corpora"], "corpora", ["train", "dev"])
-    check_settings(config["training"], "training", [*LOOP, *SHARED])
+    check_settings(config["training"], "training", [*LOOP, *SHARED], MORE)
     for name in ("batch_size", "eval_batches"):
         check_count(config["training"][name], f"training.{name}")
     masking = [field.name for field in fields(MaskingSettings)]
@@ -98,7 +99,7 @@ def _read_stages(config: dict[str, Any], tasks: Mapping[str, bool]) -> dict[str,
         raise ValueError(
             f"training.stages must name each of {sorted(config['stages'])} once, in their order, but it is {names}."
         )
-    stages = {}
+    stages, shared = {}, {key: training[key] for key in (*LOOP, *MORE) if key in training}
     for i, name in enumerate(names):
         section = dict(config["stages"][name])
         if not isinstance(section.get("optimizer"), dict):
@@ -106,7 +107,11 @@ def _read_stages(config: dict[str, Any], tasks: Mapping[str, bool]) -> dict[str,
         optimizer = dict(section.pop("optimizer"))
         optimizer["frozen"] = [*optimizer.get("frozen", []), *idle_patterns(tasks)]
         stages[name] = Stage(
-            make_settings(LoopSettings, {**{key: training[key] for key in LOOP}, **section}, f"stages.{name}"),
+            make_settings(
+                LoopSettings,
+                {**shared, **section},
+                f"stages.{name}",
+            ),
             make_settings(OptimizerSettings, optimizer, f"stages.{name}.optimizer"),
             config["system"]["seed"] + i,
         )

@@ -29,7 +29,7 @@ from ...model.luke import first_rows
 from ...model.masked import MaskedEntityHead, MaskedWordHead, PageEntityHead
 from ...model.transfer import to_device
 from ...vectors.store import EntityVectors
-from ..measures import Measures, Totals
+from ..measures import Measures, Totals, share_of
 from .windows import LukeBatch
 
 TABLE = "encoder.entities.table.weight"
@@ -101,7 +101,7 @@ class LukePretraining(nn.Module):
             errors_B = (guessed_BE - F.embedding(batch.pages_B, table_RE, sparse=self.sparse).float()).pow(2).mean(1)
             sums["pages"] = errors_B.sum()
             measured["page"] = (sums["pages"].detach(), _number(len(errors_B), errors_B))
-        shares = [x / max(1, (totals or batch.counts)[name]) for name, x in sums.items()]
+        shares = [x / share_of(totals, batch.counts, name) for name, x in sums.items()]
         return torch.stack(shares).sum(), measured
 
     def _entity_logits(self, states_AD: Tensor, table_RE: Tensor, batch: LukeBatch) -> tuple[Tensor, Tensor]:

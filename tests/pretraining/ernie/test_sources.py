@@ -90,24 +90,30 @@ def test_an_epoch_of_records_has_each_once(bound, record_file):
     assert len(set(names[0])) == 13
 
 
-def test_processes_share_the_batches(make_source):
-    one = batch_instances(make_source(), Position(), size=6)
+def shown(source, batch):
+    return [show(source.read(x)) for x in batch]
+
+
+def test_processes_take_turns_in_the_batches(make_source):
+    source = make_source()
+    one = batch_instances(source, Position(), size=3)
     parts = [batch_instances(make_source(), Position(), size=3, rank=rank, world_size=2) for rank in (0, 1)]
     for _ in range(12):
-        whole, after = next(one)
-        first, second = (next(part) for part in parts)
-        assert [show(x) for x in whole] == [show(x) for pair in zip(first[0], second[0]) for x in pair]
-        assert after == first[1] == second[1]
+        both = [next(part) for part in parts]
+        alone = [next(one) for _ in range(2)]
+        assert [shown(source, batch) for batch, _ in both] == [shown(source, batch) for batch, _ in alone]
+        assert alone[1][1] == both[0][1] == both[1][1]
 
 
 def test_batches_go_over_the_end_of_an_epoch(bound, record_file):
-    stream = batch_instances(make_record_source(str(record_file))(**bound), Position(), size=5)
+    source = make_record_source(str(record_file))(**bound)
+    stream = batch_instances(source, Position(), size=5)
     batches = [next(stream) for _ in range(3)]
     assert [len(batch) for batch, _ in batches] == [5, 5, 5]
     assert [after.epoch for _, after in batches] == [0, 0, 1]
     assert [after.batches for _, after in batches] == [1, 2, 3]
-    again = next(batch_instances(make_record_source(str(record_file))(**bound), batches[1][1], size=5))
-    assert [show(x) for x in again[0]] == [show(x) for x in batches[2][0]]
+    again = next(batch_instances(source, batches[1][1], size=5))
+    assert shown(source, again[0]) == shown(source, batches[2][0])
     assert again[1] == batches[2][1]
 
 
@@ -158,7 +164,7 @@ def test_numbers_of_records(bound, record_file, tmp_path, make_vectors):
     plain = make_record_source(str(record_file))(**bound)
     backwards = make_record_source(str(record_file), str(path))(**{**bound, "vectors": make_vectors(NAMES[::-1])})
     few = make_record_source(str(record_file), str(path))(**{**bound, "vectors": make_vectors(NAMES[:2])})
-    for (a, _), (b, _), (c, _) in islice(zip(*(x.instances(Position()) for x in (plain, backwards, few))), 13):
+    for (a, _), (b, _), (c, _) in islice(zip(*(read_from(x, Position()) for x in (plain, backwards, few))), 13):
         assert [6 - e if e >= 0 else -1 for e in a.entities_N.tolist()] == b.entities_N.tolist()
         assert [e if e < 2 else -1 for e in a.entities_N.tolist()] == c.entities_N.tolist()
     assert 0 < few.counts["without a vector"] < few.counts["mentions"] == plain.counts["mentions"]
