@@ -63,6 +63,8 @@ def read_table(name: str, size: str, *, path: Path = PAPERS) -> Table:
     if name not in papers["tables"]:
         raise ValueError(f"There is no table {name!r}; there are {', '.join(papers['tables'])}.")
     told = papers["tables"][name]
+    if "of" in told:
+        raise ValueError(f"{name} stands for {', '.join(told['of'])}: ask for one of them.")
     if size not in (told.get("size") or size, *(() if told.get("size") else SIZES)):
         raise ValueError(f"The table {name} can only be made in the size {told['size']!r}, not {size!r}.")
     rows = [_row(row, papers, size) for row in told["rows"]]
@@ -98,9 +100,9 @@ def train_command(experiment: Experiment, folder: Path, *, seed: int, gpu_id: in
 
 
 def evaluate_command(experiment: Experiment, folder: Path, data: str, scores: Path, *, gpu_id: int) -> list[str]:
-    return _luke(
-        *("evaluate", folder / experiment.model, data, "--output", scores, "--gpu-id", gpu_id, *experiment.options)
-    )
+    settings = {} if experiment.convert is None else experiment.overrides
+    options = [*experiment.options, *(word for name, value in settings.items() for word in (f"--{name}", value))]
+    return _luke(*("evaluate", folder / experiment.model, data, "--output", scores, "--gpu-id", gpu_id, *options))
 
 
 def _luke(*words: Any) -> list[str]:
@@ -204,6 +206,11 @@ def scores_of(folder: Path, row: Row, seed: int) -> Path:
     return folder / "runs" / f"{'cited' if row.experiment is None else _digest(row.experiment)}.seed{seed}.json"
 
 
+def tables_of(name: str, *, path: Path = PAPERS) -> list[str]:
+    """The table itself, or those that it stands for."""
+    return tomllib.loads(path.read_text(encoding="utf8"))["tables"].get(name, {}).get("of", [name])
+
+
 def reproduce(
     name: str, *, size: str, seeds: int, gpu_id: int, output: Path, models: Path, keep: bool, execute: Execute
 ) -> str:
@@ -247,14 +254,15 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the models, which are large")
     told = parser.parse_args()
     try:
-        text = reproduce(
-            *(told.table,),
-            **{"size": told.size, "seeds": told.seeds, "gpu_id": told.gpu_id, "output": told.output},
-            **{"models": told.models, "keep": told.keep, "execute": execute},
-        )
+        for name in tables_of(told.table):
+            text = reproduce(
+                name,
+                **{"size": told.size, "seeds": told.seeds, "gpu_id": told.gpu_id, "output": told.output},
+                **{"models": told.models, "keep": told.keep, "execute": execute},
+            )
+            print(text)
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    print(text)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ LONGEST_LIST = 50  # labels
 LAYOUT = ("word_column", "scheme", "comments", "id_column", "misc_column")  # options that formats of columns take
 SETTINGS = (  # and those that others take
     *("align", "overlaps", "spans_field", "text", "mention_pairs", "pronouns", "kinds", "task", "damaged"),
-    *("links", "candidates", "mention_candidates", "part", "seed", "shares", "pair_ids"),
+    *("links", "candidates", "mention_candidates", "conll", "persons", "titles", "redirects"),
+    *("part", "seed", "shares", "pair_ids"),
 )
 
 
@@ -66,6 +67,14 @@ def corpus_cli(
     mention_candidates: Path | None = typer.Option(
         None, exists=True, dir_okay=False, help="squad: names of entities by page, JSON (see page-names)."
     ),
+    conll: Path | None = typer.Option(None, exists=True, dir_okay=False, help="deep_ed: the words, e.g. msnbc.conll."),
+    persons: Path | None = typer.Option(
+        None, exists=True, dir_okay=False, help="deep_ed: titles of persons, who lend parts of their names candidates."
+    ),
+    titles: Path | None = typer.Option(
+        None, exists=True, dir_okay=False, help="deep_ed: titles of Wikipedia; mentions of others are left out."
+    ),
+    redirects: Path | None = typer.Option(None, exists=True, dir_okay=False, help="deep_ed: title, tab, title."),
     pair_ids: Path | None = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""

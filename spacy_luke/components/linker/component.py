@@ -126,7 +126,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         return old
 
     def input(self) -> LinkInput:
-        names = ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share")
+        names = ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share", "learned_mentions")
         return LinkInput(
             tokenizer=self.tokenizer,
             room=min(self.encoder.module.config.max_window, self.max_window or sys.maxsize) - 2,

@@ -32,6 +32,7 @@ class LinkInput:
     pseudo_prior: float
     masked_share: float
     drop_gold: float = 0.0
+    learned_mentions: int | None = None
     context: bool = True
 
 
@@ -149,11 +150,14 @@ def training_items(
 
     Of n mentions of a window max(1, round(n * masked_share)) are masked and learned, the others are given their gold
     entities (train.py of the reference code), those that are NIL none. Of a share `drop_gold` of the learned ones with
-    several candidates the gold one is taken away, so that NIL is right. Which ones is drawn from numpy's global
-    generator.
+    several candidates the gold one is taken away, so that NIL is right. Where each mention has a window of its own, the
+    first ones of `learned_mentions` in another order. Which ones is drawn from numpy's global generator.
     """
     mentions, found, golds = [x.mention for x in links], [x.candidates for x in links], [x.number for x in links]
-    for window, mention_E in link_tasks(settings, document, mentions, found, table):
+    tasks = list(link_tasks(settings, document, mentions, found, table))
+    if settings.others != "masked" and settings.learned_mentions is not None and len(tasks) > settings.learned_mentions:
+        tasks = [tasks[i] for i in np.random.permutation(len(tasks))[: settings.learned_mentions]]
+    for window, mention_E in tasks:
         real = np.flatnonzero(mention_E >= 0)
         shuffled = np.random.permutation(len(real))
         masked = np.zeros(len(mention_E), bool)

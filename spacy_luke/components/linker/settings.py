@@ -51,6 +51,12 @@ class LinkerSettings(Configured):
         choices=OTHERS,
     )
     pseudo_prior: Setting[float] = Setting(0.1, 'with `"pseudo"`: least prior of these', least=0, most=1)
+    learned_mentions: Setting[int | None] = Setting(
+        None,
+        'with `"pseudo"` and `"none"`, whose mentions have an input each: so many of a Doc, drawn anew, are learned at '
+        "a time; `null`: all",
+        least=1,
+    )
     masked_share: Setting[float] = Setting(
         0.9, "of a window's mentions in training; the others are given as their gold entities", least=0, most=1
     )

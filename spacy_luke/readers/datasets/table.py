@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from ..records import Record, make_doc
 from .aida import read_aida
 from .conll04 import read_conll04
+from .deep_ed import read_deep_ed
 from .docred import read_docred
 from .elevant import read_elevant
 from .ernie import read_ernie_fewrel, read_ernie_tacred
@@ -46,6 +47,7 @@ class Dataset:
 DATASETS = {
     "aida": Dataset(read_aida, ("links", "candidates")),
     "conll04": Dataset(read_conll04, ("text",)),
+    "deep_ed": Dataset(read_deep_ed, ("conll", "persons", "titles", "redirects")),
     "docred": Dataset(read_docred, ("text", "mention_pairs"), titled=True),
     "elevant": Dataset(read_elevant, has_text=True),
     "ernie_fewrel": Dataset(read_ernie_fewrel, ("text",), has_text=True),

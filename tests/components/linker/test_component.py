@@ -90,6 +90,28 @@ def test_a_step_of_training(store):
     assert linker.encoder.module.layers[0].up.weight.grad.abs().max() > 0
 
 
+@pytest.mark.parametrize("others", ["pseudo", "none"])
+def test_some_mentions_of_a_doc_are_learned_at_a_time(store, others):
+    """Each has an input of its own, with what is told of the others; so many are drawn anew each time."""
+    nlp, linker = make_linker(store, others=others)
+    examples = [make_example(nlp, text) for text in SENTENCES[:2]]
+
+    def inputs():
+        batches = list(linker.batches(examples))
+        counts = [n for batch in batches for n in batch.counts]
+        places = [(item.owner, int(item.first_E[item.owner_C[0]])) for batch in batches for item in batch.items]
+        return counts, places
+
+    counts, everything = inputs()
+    assert len(counts) == len(everything) == 6
+    linker.cfg["learned_mentions"] = 1
+    np.random.seed(0)
+    drawn = [inputs() for _ in range(20)]
+    assert all(sorted(owner for owner, _ in places) == [0, 1] for _, places in drawn)
+    assert {place for _, places in drawn for place in places} == set(everything)
+    assert all((n > 1) == (others == "pseudo") for counts, _ in drawn for n in counts)
+
+
 def test_gold_that_cannot_be_learned(store):
     nlp = spacy.blank("en")
     example = make_example(nlp, SENTENCES[0])
