@@ -205,5 +205,5 @@ def check_tokenizer(checkpoint: Checkpoint) -> PieceTokenizer:
 def incomplete(missing: str) -> ValueError:
     return ValueError(
         f"The checkpoint has no {missing}. Expected its files beside the weights (tokenizer.json, or vocab.json and "
-        "merges.txt, or vocab.txt, or sentencepiece.bpe.model; and entity_vocab.json)."
+        "merges.txt, or vocab.txt, sentencepiece.bpe.model or spm.model; and entity_vocab.json)."
     )

@@ -13,4 +13,5 @@ def initialize(module: nn.Module, *, std: float, generator: torch.Generator | No
             nn.init.zeros_(part.bias)
         if isinstance(part, nn.LayerNorm):
             nn.init.ones_(part.weight)
-            nn.init.zeros_(part.bias)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)

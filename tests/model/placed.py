@@ -50,9 +50,10 @@ def plainly(encoder, windows: Windows, mentions: Mentions, mode: str, group: int
         x = torch.cat([_begin(encoder.words, encoder.words.piece(pieces)), _entities(encoder, rows)])
         seen = torch.tensor([[_sees(i, j, len(pieces), mode, group) for j in range(len(x))] for i in range(len(x))])
         kinds = ["w"] * len(pieces) + ["e"] * len(rows)
+        distances = torch.tensor([[nearest(a, b) for b in spots] for a in spots])
         step = _deberta_layer if isinstance(encoder, DebertaEncoder) else _modernbert_layer
         for number, layer in enumerate(encoder.layers):
-            x = step(encoder, layer, number, x, spots, kinds, seen)
+            x = step(encoder, layer, number, x, spots, distances, kinds, seen)
         if isinstance(encoder, ModernBertEncoder):
             x = encoder.final_norm(x)
         words.append(x[: len(pieces)])
@@ -98,11 +99,10 @@ def nearest(one: range, other: range) -> int:
     return min((p - q for p in one for q in other), key=abs)
 
 
-def _deberta_layer(encoder, layer, number, x, spots, kinds, seen):
+def _deberta_layer(encoder, layer, number, x, spots, distances, kinds, seen):
     from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 
     config, attention = encoder.config, layer.attention
-    distances = torch.tensor([[nearest(a, b) for b in spots] for a in spots])
     buckets = make_log_bucket_position(distances, config.position_buckets, config.max_distance).long()
     rows = (buckets + config.span).clamp(0, 2 * config.span - 1)
     table = encoder.relative.norm(encoder.relative.table.weight)
@@ -117,7 +117,7 @@ def _deberta_layer(encoder, layer, number, x, spots, kinds, seen):
     return layer.output_norm(x + layer.down(F.gelu(layer.up(x))))
 
 
-def _modernbert_layer(encoder, layer, number, x, spots, kinds, seen):
+def _modernbert_layer(encoder, layer, number, x, spots, distances, kinds, seen):
     config = encoder.config
     q_TTHK, k_THK, v_THK = _pairs(layer, layer.attention_norm(x) if number else x, kinds)
     local = number % config.global_every > 0
@@ -133,8 +133,7 @@ def _modernbert_layer(encoder, layer, number, x, spots, kinds, seen):
     q, k = turned(q_TTHK, turns[:, None]), turned(k_THK, turns)
     scores = torch.einsum("ijhk,jhk->ijh", q, k.conj()).real / (2 * half) ** 0.5
     if local:
-        near = [[abs(nearest(a, b)) <= config.local_attention // 2 for b in spots] for a in spots]
-        seen = seen & torch.tensor(near)
+        seen = seen & (distances.abs() <= config.local_attention // 2)
     x = x + _mix(layer, scores, v_THK, seen)
     states, gates = layer.up(layer.output_norm(x)).chunk(2, -1)
     return x + layer.down(F.gelu(states) * gates)
