@@ -10,6 +10,7 @@ seconds are those of the processor, which other programs change little.
 """
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from machine import describe_machine
-from measuring import write_report
+from measuring import RESULTS, write_report
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 VOCABULARY = 4000
@@ -29,6 +30,7 @@ BATCHES = (1, 4, 16, 32)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=FAMILIES)
+    parser.add_argument("--windows", nargs="+", default=list(WORKS), choices=WORKS, help="works to measure")
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--pieces", type=int, default=4096, help="of a work, in whole windows")
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds; the median counts")
@@ -36,21 +38,32 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     rows = [row for family in options.families for row in measure(family, options)]
-    result = {"machine": describe_machine(), "layers": options.layers, "rows": rows}
-    write_report("family_speed_smoke" if options.smoke else "family_speed", result, report(result))
+    name = "family_speed_smoke" if options.smoke else "family_speed"
+    rows = kept_rows(name, rows) + rows
+    rows.sort(key=lambda row: (row["family"], list(WORKS).index(row["windows"]), row["training"]))
+    result = {"machine": describe_machine(), "rows": rows}
+    write_report(name, result, report(result))
+
+
+def kept_rows(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of earlier runs for what is not measured now."""
+    path = RESULTS / f"{name}.json"
+    earlier = json.loads(path.read_text("utf8"))["rows"] if path.is_file() else []
+    keys = ("family", "windows", "training")
+    now = [[row[key] for key in keys] for row in rows]
+    return [row for row in earlier if [row[key] for key in keys] not in now]
 
 
 def measure(family: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     ours, theirs = make_pair(family, options)
     rows = []
     for work in FAMILIES[family]:
-        if options.smoke and work in ("2048", "8192"):
+        if work not in options.windows or (options.smoke and work in ("2048", "8192")):
             continue
         windows = make_windows(work, 256 if options.smoke else options.pieces)
         for train in (False, True) if options.train and work != "8192" else (False,):
-            rows.append(
-                {"family": family, "windows": work, "training": train, **compare(ours, theirs, windows, train, options)}
-            )
+            found = compare(ours, theirs, windows, train, options.repeats)
+            rows.append({"family": family, "windows": work, "training": train, "layers": options.layers, **found})
             print(rows[-1], flush=True)
     return rows
 
@@ -172,17 +185,17 @@ def report(result: dict[str, Any]) -> str:
     lines = [
         "# DeBERTa-v3 and ModernBERT beside transformers",
         "",
-        f"Base width, {result['layers']} layers, random weights; pieces a second, median of alternating rounds in one "
-        "process; states compared before times. transformers: sorted by length, batches of its best size.",
+        "Base width, random weights; pieces a second of the processor, median of alternating rounds in one process and "
+        "thread; states compared before times. transformers: sorted by length, batches of its best size.",
         "",
-        "| family | windows | passes | ours | transformers | ratio |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| family | layers | windows | passes | ours | transformers | ratio |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in result["rows"]:
         passes = "forward and backward" if row["training"] else "forward"
         lines.append(
-            f"| {row['family']} | {row['windows']} | {passes} | {row['ours']:,.0f} | {row['theirs']:,.0f} "
-            f"(batches of {row['batch']}) | {row['ratio']:.2f} |"
+            f"| {row['family']} | {row['layers']} | {row['windows']} | {passes} | {row['ours']:,.0f} | "
+            f"{row['theirs']:,.0f} (batches of {row['batch']}) | {row['ratio']:.2f} |"
         )
     return "\n".join([*lines, "", f"Machine: {result['machine']}", ""])
 

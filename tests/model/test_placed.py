@@ -19,6 +19,7 @@ def assert_close(got, expected, *, atol=1e-5):
         torch.testing.assert_close(g.detach(), e.detach(), atol=atol, rtol=1e-5)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("gradients", [True, False])
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize("mode", MODES)
