@@ -1,4 +1,4 @@
-"""Folders of small DeBERTa-v3s and ModernBERTs, whose every parameter is noise, as transformers would write them."""
+"""Folders of small encoders of the further families, of noise alone, as transformers would write them."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from spacy_luke.checkpoint.families import PLAIN
 from spacy_luke.checkpoint.modernbert import FUSED, PARTS
 from spacy_luke.model.families import build_encoder
 from spacy_luke.text.tokenizer import PieceTokenizer
-from tests.family_tokenizers import write_deberta, write_modernbert
+from tests.family_tokenizers import write_bert, write_deberta, write_modernbert, write_mpnet
 from tests.tiny import SENTENCES
 
 SIZES = {
@@ -35,10 +35,19 @@ SETTINGS = {
         "layer_norm_eps": 1e-7,
         "hidden_act": "gelu",
     },
+    "mpnet": {"num_hidden_layers": 2, "layer_norm_eps": 1e-5},
+    "electra": {"num_hidden_layers": 2, "embedding_size": 24, "type_vocab_size": 2},
+    "distilbert": {"n_layers": 2, "dim": 32, "n_heads": 2, "hidden_dim": 48},
     "modernbert": {"num_hidden_layers": 4, "local_attention": 16, "global_attn_every_n_layers": 3},
 }
-ROOTS = {"deberta-v2": "deberta.", "modernbert": "model."}
-TOKENIZERS = {"deberta-v2": write_deberta, "modernbert": write_modernbert}
+ROOTS = {"deberta-v2": "deberta.", "modernbert": "model."}  # others: none
+TOKENIZERS = {
+    "deberta-v2": write_deberta,
+    "modernbert": write_modernbert,
+    "mpnet": write_mpnet,
+    "electra": write_bert,
+    "distilbert": write_bert,
+}
 
 
 def write_folder(folder: Path, name: str, *, seed: int = 0, **changes: object) -> Path:
@@ -56,7 +65,7 @@ def write_folder(folder: Path, name: str, *, seed: int = 0, **changes: object) -
         f"encoder.{key}": torch.randn(x.shape, generator=generator) * 0.2 + key.endswith("norm.weight")
         for key, x in encoder.state_dict().items()
     }
-    names = family.known_names(config, root=ROOTS[name])
+    names = family.known_names(config, root=ROOTS.get(name, ""))
     tensors = {theirs: state[ours] for theirs, ours in names.items() if ours in state}
     for key in [key for key in tensors if key.endswith(PARTS[0])]:
         root = key.removesuffix(PARTS[0])

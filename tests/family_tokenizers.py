@@ -44,6 +44,32 @@ def write_deberta_spm(folder: Path, texts: Iterable[str], *, size: int = 400) ->
     return folder
 
 
+def write_bert(folder: Path, texts: Iterable[str], *, size: int = 400) -> Path:
+    """tokenizer.json and vocab.txt as BERT's, of small letters: ELECTRA's and DistilBERT's are so."""
+    return _write_wordpiece(folder, texts, size, {**BERT_SPECIAL, "mask_token": "[MASK]"}, "BertTokenizer")
+
+
+def write_mpnet(folder: Path, texts: Iterable[str], *, size: int = 400) -> Path:
+    """BERT's pieces between RoBERTa's special ones."""
+    special = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "[UNK]"}
+    return _write_wordpiece(folder, texts, size, {**special, "mask_token": "<mask>"}, "MPNetTokenizer")
+
+
+def _write_wordpiece(folder: Path, texts: Iterable[str], size: int, special: dict[str, str], kind: str) -> Path:
+    backend = Tokenizer(models.WordPiece(unk_token=special["unk_token"]))
+    backend.normalizer = normalizers.BertNormalizer()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=list(special.values()), show_progress=False)
+    backend.train_from_iterator([*texts, "@ # * $"], trainer)
+    backend.save(str(folder / "tokenizer.json"))
+    pieces = sorted(backend.get_vocab().items(), key=lambda x: x[1])
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece, _ in pieces))
+    settings = {**special, "do_lower_case": True, "tokenizer_class": kind}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
 def write_modernbert(folder: Path, texts: Iterable[str], *, size: int = 500) -> Path:
     """tokenizer.json as ModernBERT's: a byte-level BPE in NFC, with runs of blanks as pieces and BERT's special ones
     behind all."""

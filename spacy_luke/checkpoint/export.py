@@ -11,7 +11,7 @@ from .assemble import wanted_shapes
 from .configs import CLASSIFIER_BIASES, find_labels, huggingface_config
 from .contents import LukeCheckpoint
 from .families import family_of
-from .family_folders import describe_family, family_names
+from .family_folders import describe_family, family_names, write_tokenizer
 from .files import check_finite, save_tensors, write_folder_atomically
 from .names import encoder_shapes, luke_names
 
@@ -64,7 +64,10 @@ def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
         (new / "config.json").write_text(text, encoding="utf8", newline="\n")
         save_tensors(tensors, new / "model.safetensors")
         if checkpoint.tokenizer is not None:
-            checkpoint.tokenizer.save_huggingface(new)
+            if further:
+                write_tokenizer(checkpoint.tokenizer, new)
+            else:
+                checkpoint.tokenizer.save_huggingface(new)
         if checkpoint.entities is not None:
             if disambiguation:
                 checkpoint.entities.save_jsonl(new)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..model.config import LukeConfig
+from ..text.export import write_backend
+from ..text.tokenizer import PieceTokenizer
 from .assemble import read_entities, read_tokenizer
 from .configs import ARCHITECTURES, find_labels, find_task, flag, size_of
 from .contents import LukeCheckpoint
@@ -60,6 +62,18 @@ def describe_family(checkpoint: LukeCheckpoint, labels: list[str] | None) -> dic
         data["id2label"] = {str(i): label for i, label in enumerate(labels)}
         data["label2id"] = {label: i for i, label in enumerate(labels)}
     return dict(sorted(data.items()))
+
+
+def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
+    """tokenizer.json and tokenizer_config.json, which AutoTokenizer of transformers reads for any family. Raises
+    ValueError where a part of the normalisation is not the backend's own, as of a tokenizer that was read from
+    spm.model."""
+    if tokenizer.charsmap is not None:
+        raise ValueError(
+            "The tokenizer was read from a SentencePiece file, whose normalisation tokenizer.json does not hold. Begin "
+            "with a folder that has tokenizer.json, or keep the pipeline (nlp.to_disk)."
+        )
+    write_backend(tokenizer.backend, folder, special=tokenizer.special, doubled=tokenizer.doubles_sep)
 
 
 def read_family(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> LukeCheckpoint:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Tokenizer, processors
 
 from .backends import SPECIAL_KEYS
 from .sentencepiece_model import CONTROL, NORMAL, UNKNOWN, SentencePieceModel, write_sentencepiece
@@ -61,6 +61,22 @@ def write_files(
         special_map["additional_special_tokens"] = [_flags(piece) for piece in extra]
     write_json(folder / "special_tokens_map.json", special_map)
     write_json(folder / "tokenizer_config.json", _config(kind, roles, extra, added, settings))
+
+
+def write_backend(backend: Tokenizer, folder: Path, *, special: tuple[str, ...], doubled: bool) -> None:
+    """tokenizer.json and tokenizer_config.json. special: [CLS], [SEP], padding, unknown and mask; doubled: whether two
+    [SEP] stand between two texts. Both are put around texts where the backend does not do so itself."""
+    backend = Tokenizer.from_str(backend.to_str())
+    if backend.post_processor is None:
+        (cls, sep), ids = special[:2], [(piece, backend.token_to_id(piece)) for piece in special[:2]]
+        between = f"{sep} {sep}" if doubled else sep
+        backend.post_processor = processors.TemplateProcessing(
+            single=f"{cls} $A {sep}", pair=f"{cls} $A {between} $B:1 {sep}:1", special_tokens=ids
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "tokenizer.json", backend.to_str(pretty=True) + "\n")
+    names = dict(zip(SPECIAL_KEYS, special, strict=True))
+    write_json(folder / "tokenizer_config.json", {**names, "tokenizer_class": "PreTrainedTokenizerFast"})
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -146,6 +146,9 @@ def test_written_and_read(tmp_path, name, aware, ids_N):
     assert all(torch.equal(x, checkpoint.tensors[key]) for key, x in again.tensors.items())
     assert again.entities.titles() == checkpoint.entities.titles()
     assert again.tokenizer.encode("a b <ent> c")[0].tolist() == checkpoint.tokenizer.encode("a b <ent> c")[0].tolist()
+    auto = transformers.AutoTokenizer.from_pretrained(tmp_path / "written")
+    ids = again.tokenizer.encode("a b <ent> c")[0]
+    assert auto("a b <ent> c")["input_ids"] == again.tokenizer.window(ids).tolist()
     model = getattr(transformers, name).from_pretrained(tmp_path / "written").eval()
     wanted_ND = expected_states(model, ids_N)
     torch.testing.assert_close(states(make_encoder(again), ids_N), wanted_ND, atol=1e-5, rtol=0)

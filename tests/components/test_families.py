@@ -1,4 +1,6 @@
-"""Every component on a DeBERTa-v3 and on a ModernBERT, read from their folders, in both attention modes."""
+"""Every component on an encoder of each further family, read from its folder, in both attention modes."""
+
+import json
 
 import pytest
 import spacy
@@ -7,15 +9,22 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.checkpoint import read_checkpoint, write_huggingface
+from spacy_luke.checkpoint import read_checkpoint
 from spacy_luke.encoders.nodes import encoder_node
+from spacy_luke.pipelines.conversion import convert
 from spacy_luke.pipelines.quantization import quantize
 from tests import pipelines
 from tests.components.every import MAKERS, facts, make_all
 from tests.family_folders import write_folder
 from tests.tiny import SENTENCES
 
-FAMILIES = {"deberta-v2": "relative.table.weight", "modernbert": "final_norm.weight"}  # and a parameter of its own
+FAMILIES = {  # and a parameter of its own
+    "deberta-v2": "relative.table.weight",
+    "modernbert": "final_norm.weight",
+    "mpnet": "relative.weight",
+    "electra": "words.project.weight",
+    "distilbert": "entities.position.weight",
+}
 pytestmark = pytest.mark.product
 TEXTS = [*SENTENCES, " ".join(SENTENCES * 2), "", "Accra"]  # the fifth is longer than the reach and the buckets
 asked = MAKERS["shared"][1]
@@ -126,8 +135,26 @@ def test_int8_predicts(made):
     assert predict(again) == found
 
 
-def test_export_is_refused(made, tmp_path):
+def test_exported_and_converted(made, tmp_path):
+    """Each component's checkpoint in the family's own folder: to the bit, and `convert` makes a pipeline of it."""
     nlp, name, _, _ = made
-    component = next(x for _, x in nlp.pipeline if hasattr(x, "to_checkpoint"))
-    with pytest.raises(ValueError, match=f"whose family is '{name}'"):
-        write_huggingface(component.to_checkpoint(), tmp_path / "out")
+    written = []
+    for proc_name, proc in nlp.pipeline:
+        if not hasattr(proc, "to_checkpoint"):
+            continue
+        try:
+            checkpoint = proc.to_checkpoint()
+        except ValueError as error:
+            assert "to export" in str(error)  # heads that no other code has
+            continue
+        folder = tmp_path / proc_name
+        written.append(proc_name)
+        proc.encoder.kind.write(checkpoint, folder)
+        assert json.loads((folder / "config.json").read_text())["model_type"] == name
+        again = read_checkpoint(folder)
+        assert (again.task, again.config) == (checkpoint.task, checkpoint.config)
+        assert again.tensors.keys() == checkpoint.tensors.keys()
+        assert all(torch.equal(x, checkpoint.tensors[key]) for key, x in again.tensors.items())
+    assert {"luke_ner", "luke_qa"} <= set(written)
+    ready, _, _ = convert(str(tmp_path / "luke_ner"), tmp_path / "ready")
+    assert {ent.label_ for doc in ready.pipe(TEXTS) for ent in doc.ents} <= set(ready.get_pipe("luke_ner").labels)
