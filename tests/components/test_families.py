@@ -142,11 +142,11 @@ def test_exported_and_converted(made, tmp_path):
     for proc_name, proc in nlp.pipeline:
         if not hasattr(proc, "to_checkpoint"):
             continue
-        try:
-            checkpoint = proc.to_checkpoint()
-        except ValueError as error:
-            assert "to export" in str(error)  # heads that no other code has
+        if proc_name in ("luke_typer", "luke_relation", "luke_linker"):  # their heads are no other code's
+            with pytest.raises(ValueError, match="to export"):
+                proc.to_checkpoint()
             continue
+        checkpoint = proc.to_checkpoint()
         folder = tmp_path / proc_name
         written.append(proc_name)
         proc.encoder.kind.write(checkpoint, folder)
