@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from .workers import STARTS, TICK, Death, Start, died_again
+from .workers import STARTS, TICK, Death, Start, died_again, is_worn
 
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
@@ -33,8 +33,10 @@ class _Actor:
     def load(self, start: Start[Any, Any, Any], number: int, settings: Any) -> None:
         self.function: Callable[[Any], Any] = start(number, settings)
 
-    def run(self, task: Any) -> Any:
-        return self.function(task)
+    def run(self, task: Any) -> tuple[Any, bool]:
+        """The result, and whether it is the last."""
+        result = self.function(task)
+        return result, is_worn(self.function)
 
 
 class _Worker(Generic[Task]):
@@ -102,7 +104,11 @@ class RayPool(Generic[Settings, Task, Result]):
                 worker.give(task)
                 continue
             worker.task = None
-            yield task, value
+            result, last = value
+            if last:
+                self._workers.remove(worker)
+                self._ray.kill(worker.actor)
+            yield task, result
 
     def close(self) -> None:
         for worker in self._workers:

@@ -18,7 +18,7 @@ Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 ResultCo = TypeVar("ResultCo", covariant=True)
-# start(number, settings), in the worker: loads what is needed, and returns what does a task
+# start(number, settings), in the worker: loads what is needed, and returns what does a task (see `is_worn`)
 Start = Callable[[int, Settings], Callable[[Task], Result]]
 Pull = Callable[[], Task | None]  # the next task; None: there is none now, but a task that comes back may be next
 
@@ -145,6 +145,9 @@ class ProcessPool(Generic[Settings, Task, Result]):
                 continue
             task, worker.task = worker.task, None
             assert task is not None
+            if kind == "last":
+                self._workers.remove(worker)
+                worker.end()
             yield task, value
 
     def close(self) -> None:
@@ -172,6 +175,11 @@ class ProcessPool(Generic[Settings, Task, Result]):
         if self._died >= STARTS:
             raise died_again(self._died, told)
         self._begin(worker.number).give(task)
+
+
+def is_worn(function: Callable[[Any], Any]) -> bool:
+    """Whether what does tasks asks to be made anew in another process, by its attribute `is_worn`."""
+    return bool(getattr(function, "is_worn", False))
 
 
 def died_again(times: int, told: str) -> ValueError:
@@ -221,7 +229,8 @@ def _work(connection: Connection, number: int, start: Start[Any, Any, Any], sett
         while True:
             task = connection.recv()
             try:
-                reply = ("done", function(task))
+                result = function(task)
+                reply = ("last" if is_worn(function) else "done", result)
             except Exception as error:
                 reply = ("error", _portable(error))
             connection.send(reply)

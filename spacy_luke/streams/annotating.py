@@ -21,6 +21,7 @@ from .given_texts import GivenText, InputItem, UnreadText, count_words
 from .run_folder import FailedText, PartCounts, PartRecord, write_record
 from .writers import WRITERS, PartWriter
 
+MOST_LEXEMES = 4_000_000  # new words, part by part, after which a worker is replaced
 BROKEN = 70  # exit code of a worker whose GPU failed
 
 
@@ -112,6 +113,13 @@ class PartMaker:
 
     def __init__(self, annotator: Annotator, settings: WorkerSettings) -> None:
         self.annotator, self.settings = annotator, settings
+        self._lexemes = len(annotator.nlp.vocab)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether the tables of the vocabulary have grown: a memory zone forgets the words of a part, but the room for
+        them in these tables stays (spaCy 3.8), 32 to 64 bytes a word."""
+        return len(self.annotator.nlp.vocab) - self._lexemes > MOST_LEXEMES
 
     def __call__(self, task: PartTask) -> PartCounts:
         part, work = task.part, Path(self.settings.work)

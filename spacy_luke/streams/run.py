@@ -11,7 +11,7 @@ from typing import Any
 from ..pages.schema import FORMAT
 from ..stores.digests import digest_bytes
 from ..stores.parallel import Engine
-from ..stores.workers import Death
+from ..stores.workers import Death, is_worn
 from .annotating import PartTask, WorkerSettings, give_up, place_file, read_place, start_worker
 from .cutting import PartLimits, StreamPart, cut_parts
 from .given_texts import UnreadText
@@ -232,7 +232,8 @@ def _here(settings: WorkerSettings, pull: Callable[[], PartTask | None]) -> Iter
     """The work, in this process."""
     make: Callable[[PartTask], PartCounts] | None = None
     while (task := pull()) is not None:
-        make = make or start_worker(0, settings)
+        if make is None or is_worn(make):
+            make = start_worker(0, settings)
         yield task, make(task)
 
 

@@ -12,7 +12,7 @@ A part is finished when it has its record. A run that was killed finds the recor
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict
@@ -88,6 +88,7 @@ class RunFolder:
 
     def __enter__(self) -> "RunFolder":
         self._check()
+        self._was_there = self.path.exists()
         self.work.mkdir(parents=True, exist_ok=True)
         (self.work / LOCK).touch()
         busy = f"Another process is writing to {self.path}. Wait for it, or end it."
@@ -101,7 +102,9 @@ class RunFolder:
             if (self.path / MANIFEST).is_file():
                 self._finished = KIND.read_manifest(self.path)["parts"]
         except BaseException:
-            self._held.close()
+            with self._held:
+                if not self._is_begun():
+                    self._remove()
             raise
         return self
 
@@ -111,6 +114,8 @@ class RunFolder:
         with self._held:
             if self._finished is not None:
                 shutil.rmtree(self.work)
+            elif kind is not None and not self._is_begun():
+                self._remove()
 
     @property
     def is_finished(self) -> bool:
@@ -171,6 +176,14 @@ class RunFolder:
             record = read_record(self.work, number)
             assert record is not None, f"{part_name(number)} is not finished"
             yield record
+
+    def _remove(self) -> None:
+        """What an error before the first part leaves."""
+        (self.path / PLAN).unlink(missing_ok=True)
+        shutil.rmtree(self.work, ignore_errors=True)
+        if not self._was_there:
+            with suppress(OSError):
+                self.path.rmdir()
 
     def _is_begun(self) -> bool:
         """Whether there is a part of an earlier run; where there is none, it does not matter what its plan was."""

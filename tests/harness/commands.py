@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import spacy
+from spacy.tokens import DocBin
 
 import spacy_luke
-from spacy_luke.streams.annotated import AnnotatedParts
+from spacy_luke.pages.schema import AnnotatedText
 from tests.pretraining.luke.small_runs import QUICK
 
 from .inputs import ROOT, say
@@ -149,10 +150,11 @@ def _open_graph(path: Path) -> Any:
     return [[x.model_dump() for x in lines] for lines in (graph.nodes(), graph.edges(), graph.mentions())]
 
 
-def _open_parts(path: Path) -> Any:
-    """ValueError of a run that is not finished; the next one goes on."""
-    parts = AnnotatedParts.open(path, verify=True)
-    return [parts.parts, parts.manifest["files"]]
+def _read_part(path: Path) -> Any:
+    """A part that is there is whole, be its run finished or not."""
+    if path.suffix == ".spacy":
+        return len(DocBin().from_disk(path))
+    return [AnnotatedText.model_validate_json(line).id for line in path.read_text(encoding="utf8").splitlines()]
 
 
 def _over(name: str, arguments: Sequence[str], before: Sequence[str], **settings: Any) -> list[Command]:
@@ -176,8 +178,8 @@ COMMANDS: list[Command] = [
     *_over("export", ["PLACE/pipeline", "out", "--component", "luke_ner"], ["PLACE/pipeline_b", "out", "--component", "luke_ner"]),  # noqa: E501
     *_over("evaluate", ["PLACE/pipeline", "PLACE/train.spacy", "-o", "out.json"], ["PLACE/pipeline", "PLACE/dev.spacy", "-o", "out.json"], output="out.json", changing=["out.json"]),  # noqa: E501
     *_over("annotate", ["PLACE/pipeline", "PLACE/text.txt", "-o", "out.html"], ["PLACE/pipeline", "PLACE/text_b.txt", "-o", "out.html"], output="out.html"),  # noqa: E501
-    Command("apply", ["PLACE/pipeline", "PLACE/gold.jsonl", "out", "--workers", "0", "--part-documents", "5"], read=_open_parts, weight=2),  # noqa: E501
-    Command("apply, spacy", ["PLACE/pipeline", "PLACE/gold.jsonl", "out", "--workers", "0", "--part-words", "300", "-f", "spacy"], read=_open_parts),  # noqa: E501
+    Command("apply", ["PLACE/pipeline", "PLACE/gold.jsonl", "out", "--workers", "0", "--part-documents", "5"], parts=["part-000000.jsonl", "part-000003.jsonl"], read=_read_part, weight=2),  # noqa: E501
+    Command("apply, spacy", ["PLACE/pipeline", "PLACE/gold.jsonl", "out", "--workers", "0", "--part-words", "300", "-f", "spacy"], parts=["part-000000.spacy", "part-000003.spacy"], read=_read_part),  # noqa: E501
     *_over("probe", ["PLACE/pretrained", "[Ada] went.", "-o", "out.html"], ["PLACE/pretrained", "[Bob] went.", "-o", "out.html"], output="out.html"),  # noqa: E501
     *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], read=read_pipeline),  # noqa: E501
     Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501

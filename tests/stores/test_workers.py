@@ -70,6 +70,28 @@ def test_no_worker_without_a_task(log):
     assert len(Path(log).read_text().splitlines()) == 1
 
 
+class Worn:
+    """Asks to be replaced after two tasks."""
+
+    def __init__(self, number, settings):
+        self.left = 2
+        start_squares(number, settings)
+
+    @property
+    def is_worn(self):
+        return self.left == 0
+
+    def __call__(self, task):
+        self.left -= 1
+        return task + 1
+
+
+def test_a_worker_that_is_worn_is_replaced(log):
+    found = list(run_in_processes(Worn, log, pulling(range(5)), workers=1))
+    assert found == [(i, i + 1) for i in range(5)]
+    assert len(Path(log).read_text().splitlines()) == 3
+
+
 def test_one_task_is_made_ahead_and_no_more(log):
     """A stream of any length is not read before it is needed."""
     given = []

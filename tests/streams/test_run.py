@@ -96,6 +96,7 @@ def test_inputs_that_begin_with_nothing_are_refused(pipeline, lines, tmp_path):
     path.write_text(lines.read_text("utf8").replace('"text"', '"body"'), "utf8")
     with pytest.raises(ValueError, match=r"None of the first 7 texts can be read. .*:1: expected .* 'text', but it is"):
         apply_pipeline(pipeline, find(path), tmp_path / "out", SMALL)
+    assert not (tmp_path / "out").exists()
     state = apply_pipeline(pipeline, find(path, text="body"), tmp_path / "out", SMALL)
     assert state.documents == 40
     assert AnnotatedParts.open(tmp_path / "out").documents == 40
@@ -221,6 +222,17 @@ def test_an_error_of_a_component_is_told_of_each_document(pipeline, lines, tmp_p
     assert {(x["error"], x["message"]) for x in parts.failed()} == {("RuntimeError", "No.")}
     assert parts.documents == 40 - len(with_it)
     assert 5 < len(with_it) < 25
+
+
+def test_workers_whose_vocabulary_has_grown_are_replaced(pipeline, lines, tmp_path, monkeypatch):
+    apply_pipeline(pipeline, find(lines), tmp_path / "one", SMALL)
+    monkeypatch.setattr("spacy_luke.streams.annotating.MOST_LEXEMES", 0)
+    loaded = []
+    load = spacy.load
+    monkeypatch.setattr("spacy_luke.streams.annotating.spacy.load", lambda name: loaded.append(name) or load(name))
+    state = apply_pipeline(pipeline, find(lines), tmp_path / "other", SMALL)
+    assert len(loaded) == state.parts > 5
+    assert tree(tmp_path / "one") == tree(tmp_path / "other")
 
 
 def test_the_lines_are_of_the_schema(pipeline, lines, tmp_path):
