@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_luke.stores import sorting
 from spacy_luke.stores.sorting import SortedLines, SortedSums
 
 KEY = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\n"), max_size=3)
@@ -15,6 +16,20 @@ def test_lines(tmp_path_factory, keys, most):
     for key in keys:
         lines.add(key + "\n")
     assert list(lines) == sorted(key + "\n" for key in keys)
+
+
+@given(st.lists(KEY), st.integers(1, 6))
+def test_lines_by_their_characters(tmp_path_factory, keys, room):
+    """In runs of so many characters, of which few are open at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "MOST_RUNS", 2)
+        folder = tmp_path_factory.mktemp("runs") / "lines"
+        lines = SortedLines(folder, room=room)
+        for key in keys:
+            lines.add(key + "\n")
+            assert len(list(folder.iterdir())) < 2
+    expected = sorted(key + "\n" for key in keys)
+    assert list(lines) == expected == list(lines), "it is read as often as one likes"
 
 
 @given(st.lists(st.tuples(KEY.map(lambda key: key + "\t0"), st.integers(1, 3))), st.integers(1, 4))
