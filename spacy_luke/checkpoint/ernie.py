@@ -44,7 +44,6 @@ from .names import PLAIN_DROPPED, find_root, sort_names
 CONFIG = "ernie_config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 ROOTS = ("bert.", "")
-POOLERS = ("checkpoint", "fresh")
 # The original's tokenizer is BERT's, but leaves Chinese characters together.
 TOKENIZER_DEFAULTS = {"do_lower_case": True, "tokenize_chinese_chars": False}
 TASKS = ("encoder", "pretraining", "entity_classification", "pair_classification", "question_answering")
@@ -70,18 +69,16 @@ def read_ernie(
         where its config has no layer_types.
     entity_size, entity_heads: width of entity vectors, and heads of their attention, where the config does not say. The
         original fixes 100 and 4.
-    labels: of the classifier, in order. The original numbers relations in sorted order, and types as its scripts list
-        them.
+    labels: of the classifier, in order. The original sorts relations, and numbers types as its scripts list them.
     pooler: "checkpoint", or "fresh" parameters, for encoders whose own ones say little: MiniLM's are near zero.
-    seed: of fresh parameters: matrices are normal with standard deviation initializer_range, biases 0, LayerNorms 1 and
-        0.
+    seed: of fresh parameters: matrices are normal of deviation initializer_range, biases 0, LayerNorms 1 and 0.
     layers: so many layers are kept, the first ones; None: all. Of a BERT, the kinds are those of this depth.
 
     Raises ValueError where a file is damaged, or a tensor is missing, unknown, of a wrong shape, or not finite.
     """
     check_layers(layers)
-    if pooler not in POOLERS:
-        raise ValueError(f"pooler must be one of {POOLERS}, but it is {pooler!r}.")
+    if pooler not in ("checkpoint", "fresh"):
+        raise ValueError(f"pooler must be one of ('checkpoint', 'fresh'), but it is {pooler!r}.")
     with ExitStack() as stack:
         folder = _open(Path(source), stack)
         if (folder / CONFIG).is_file():
@@ -93,7 +90,10 @@ def read_ernie(
     if checkpoint.tokenizer is None:
         checkpoint.report.append(NO_TOKENIZER)
     if pooler == "fresh":
-        _renew_pooler(checkpoint, seed=seed)
+        shapes = {n: tuple(x.shape) for n, x in checkpoint.tensors.items() if n.startswith("encoder.pooler.")}
+        std, dtype = checkpoint.config.initializer_range, checkpoint.tensors["encoder.pooler.weight"].dtype
+        checkpoint.tensors.update(fresh_tensors(shapes, std=std, dtype=dtype, seed=seed))
+        checkpoint.report.append(f"initialised the pooler anew: fresh, seed {seed}")
     matrix = checkpoint.tensors.get("head.classifier.weight")
     if labels is not None:
         if matrix is None:
@@ -102,14 +102,6 @@ def read_ernie(
     elif matrix is not None and checkpoint.source.get("id2label") is not None:
         checkpoint.labels = find_labels(checkpoint.source, len(matrix))
     return checkpoint if layers is None else keep_layers(checkpoint, layers)
-
-
-def _renew_pooler(checkpoint: ErnieCheckpoint, *, seed: int) -> None:
-    names = [f"encoder.pooler.{part}" for part in ("weight", "bias")]
-    shapes = {name: tuple(checkpoint.tensors[name].shape) for name in names}
-    dtype, std = checkpoint.tensors[names[0]].dtype, checkpoint.config.initializer_range
-    checkpoint.tensors.update(fresh_tensors(shapes, std=std, dtype=dtype, seed=seed))
-    checkpoint.report.append(f"initialised the pooler anew: fresh, seed {seed}")
 
 
 def is_ernie(source: str | Path) -> bool:
