@@ -16,9 +16,10 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def passes_in(dtype: torch.dtype, device: torch.device) -> torch.autocast:
-    """A context whose passes multiply in this number format: autocast for bfloat16, nothing for float32. Around several
-    passes without gradients it lets them share the cast parameters."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16)
+    """A context whose passes multiply in this number format: autocast for bfloat16 and float16, nothing for float32.
+    Around several passes without gradients it lets them share the cast parameters."""
+    half = dtype if dtype != torch.float32 else torch.bfloat16
+    return torch.autocast(device.type, dtype=half, enabled=dtype != torch.float32)
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -6,6 +6,7 @@ asked, however these are divided among them. FOLDER gets
     metrics.jsonl       a line for each report
     resume/             model.safetensors and state.pt: optimizer, random states, place in the data; replaced
                         as one folder
+    states/step-N/      the last ones of these, as many as are to be kept
 
 A run that was killed and resumed computes what an uninterrupted one does, bit for bit, on the same machine and
 threads.
@@ -33,11 +34,12 @@ from ..stores.atomic import mend
 from .ahead import Ahead, can_fork
 from .measures import Measures, Totals, add_measured, averages, total_counts
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_stepper
-from .saving import RESUME, load_state, save_state
+from .saving import RESUME, keep_states, load_state, save_state
 from .stream import Position, Stream, TrainingBatch
 from .watch import Learned, Watch, shown
 
 METRICS = "metrics.jsonl"
+HALF = "float16"  # of cards without bfloat16 (V100, T4); losses are scaled
 # Settings that change nothing that is computed, or, as the number of steps, that may be others from here on.
 FREE_OF_LOOP = ("max_steps", "log_every", "save_every", "eval_every", "ahead", "recompute", "keep")
 
@@ -50,8 +52,8 @@ class LoopSettings:
     """max_steps: of the optimizer; accumulate: batches of one step; precision: of the products;
     log_every, save_every, eval_every: steps between reports, saved states and evaluations, 0 for none (of evaluations;
     the state is saved at the end in any case). ahead: batches that are made ahead of the steps, in a process of their
-    own, 0: none. recompute: activation checkpointing. compiled: torch.compile. keep: of states that are not the last,
-    how many are kept beside it."""
+    own, 0: none. recompute: activation checkpointing. keep: how many of the last states stay in FOLDER/states, 0: the
+    last one alone."""
 
     max_steps: int
     accumulate: int = 1
@@ -61,7 +63,6 @@ class LoopSettings:
     eval_every: int = 0
     ahead: int = 2
     recompute: bool = False
-    compiled: bool = False
     keep: int = 0
 
     def __post_init__(self) -> None:
@@ -76,8 +77,8 @@ class LoopSettings:
         ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be a whole number from {least}, but it is {getattr(self, name)}.")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"precision must be one of {PRECISIONS}, but it is {self.precision!r}.")
+        if self.precision not in (*PRECISIONS, HALF):
+            raise ValueError(f"precision must be one of {(*PRECISIONS, HALF)}, but it is {self.precision!r}.")
 
 
 def pretrain(
@@ -108,6 +109,8 @@ def pretrain(
     stepper = make_stepper(model, optimizer)
     state = _start(model, stepper, folder, settings, identity, processes, resume=resume)
     learner = _Learner(model, wrapped, stepper, settings, optimizer.grad_clip, processes)
+    if state.get("scale"):
+        learner.scaler.load_state_dict(state["scale"])
     position = Position(**state["position"])
     ahead = Ahead(stream, position, size=settings.ahead, counts=counts) if settings.ahead and can_fork() else None
     batches = stream(position) if ahead is None else ahead
@@ -147,7 +150,10 @@ def pretrain(
             if due.state:
                 size = (folder / METRICS).stat().st_size if (folder / METRICS).exists() else 0
                 state.update(step=step + 1, position=position.to_dict(), metrics_bytes=size)
+                state["scale"] = learner.scaler.state_dict()
                 save_state(model, stepper, state, folder / RESUME, identity, processes)
+                if processes.is_main:
+                    keep_states(folder, step + 1, keep=settings.keep)
     finally:
         if ahead is not None:
             ahead.close()
@@ -227,21 +233,34 @@ class _Learner:
         self.model, self.wrapped, self.stepper = model, wrapped, stepper
         self.settings, self.grad_clip, self.processes = settings, grad_clip, processes
         self.device = device_of(model)
-        self.dtype = choose_precision(settings.precision, self.device)
+        is_half = settings.precision == HALF
+        if is_half and processes.is_sharded:
+            raise ValueError(
+                'precision = "float16" needs parallel = "ddp": parts of a model know nothing of the scale.'
+            )
+        self.dtype = torch.float16 if is_half else choose_precision(settings.precision, self.device)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half)
         self.watch = Watch()
 
     def step(self, parts: Sequence[TrainingBatch], *, step: int, rate: float) -> list[Measures]:
         """One step with its batches. RETURNS: what was measured. Raises ValueError, before the step, for a loss or a
         norm that is no number; of a GPU, which is not waited for, it does so when `watch` looks."""
         learned = self._learn(parts)
-        bad = self.watch.add(learned, clip_gradients(self.model, self.grad_clip), step=step)
+        scaled = self.scaler.is_enabled()
+        if scaled:
+            self.scaler.unscale_(self.stepper)
+        bad = self.watch.add(learned, clip_gradients(self.model, self.grad_clip), step=step, scaled=scaled)
         if self.device.type == "cpu":
             self.watch.look()
-        else:
-            self.stepper.found_inf = bad  # type: ignore[attr-defined]  # as torch.amp.GradScaler gives it
+        elif not scaled:
+            self.stepper.found_inf = bad  # type: ignore[attr-defined]  # as the scaler gives it
         for group in self.stepper.param_groups:
             group["lr"] = rate * group["multiple"]
-        self.stepper.step()
+        if scaled:  # a step with gradients that are too large is left out, and the scale is lowered
+            self.scaler.step(self.stepper)
+            self.scaler.update()
+        else:
+            self.stepper.step()
         self.stepper.zero_grad(set_to_none=True)
         return [part.measured for part in learned]
 
@@ -260,7 +279,7 @@ class _Learner:
         with passes_in(self.dtype, self.device), recomputing(self.settings.recompute):
             result: tuple[Tensor, Measures] = self.wrapped(batch, totals)
         loss, measured = result
-        (loss * self.processes.size).backward()  # processes average their gradients
+        self.scaler.scale(loss * self.processes.size).backward()  # processes average their gradients
         return loss.detach(), measured
 
 

@@ -1,6 +1,8 @@
 """The state of a pretraining in a folder: parameters, optimizer, random states, place in the data; replaced as a
 whole."""
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from ..model.randomness import random_states, restore_random
 from ..stores.atomic import write_folder_atomically
 
 RESUME = "resume"
+STATES = "states"
 VERSION = 3
 
 
@@ -44,6 +47,22 @@ def save_state(
             save_file({name: tensors[name].contiguous() for name in _parameters(model)}, new / "model.safetensors")
             torch.save({**saved, "version": VERSION, "identity": identity.to_json()}, new / "state.pt")
     processes.wait()
+
+
+def keep_states(folder: Path, step: int, *, keep: int) -> None:
+    """The state of a step that was just saved stays in FOLDER/states, and of those there the last `keep`. Files are
+    links to the same bytes where the file system has such."""
+    states = folder / STATES
+    if keep:
+        with write_folder_atomically(states / f"step-{step}") as new:
+            for file in (folder / RESUME).iterdir():
+                try:
+                    os.link(file, new / file.name)
+                except OSError:
+                    shutil.copy2(file, new / file.name)
+    known = sorted(states.glob("step-*"), key=lambda path: int(path.name.partition("-")[2]))
+    for path in known[:-keep] if keep else ():
+        shutil.rmtree(path)
 
 
 def load_state(

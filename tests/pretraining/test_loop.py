@@ -1,7 +1,9 @@
 """The loop with a small model of its own: resume, accumulation, reports, and a loss that is no number."""
 
+import itertools
 import json
 import random
+import shutil
 from dataclasses import dataclass, replace
 
 import pytest
@@ -10,8 +12,8 @@ from torch import nn
 
 from spacy_luke.bridge.identity import Identity
 from spacy_luke.distributed.processes import Processes
-from spacy_luke.pretraining.loop import LoopSettings, pretrain
-from spacy_luke.pretraining.optimizer import OptimizerSettings
+from spacy_luke.pretraining.loop import LoopSettings, _Learner, pretrain
+from spacy_luke.pretraining.optimizer import OptimizerSettings, make_stepper
 from spacy_luke.pretraining.stream import Position
 
 SETTINGS = LoopSettings(max_steps=12, log_every=5, save_every=4)
@@ -253,3 +255,38 @@ def test_more_steps_than_were_meant(tmp_path, capsys):
     parts = train(tmp_path / "parts", replace(SETTINGS, max_steps=8), adam=constant, resume=True)
     assert "Goes on with another max_steps: was 4, now 8" in capsys.readouterr().err
     assert same(parts, train(tmp_path / "whole", replace(SETTINGS, max_steps=8), adam=constant))
+
+
+def test_the_last_states_are_kept(tmp_path):
+    """Training goes on from one of them to the same bits."""
+    settings = replace(SETTINGS, save_every=2, keep=3)
+    whole = train(tmp_path, settings)
+    states = tmp_path / "states"
+    assert sorted(path.name for path in states.iterdir()) == ["step-10", "step-12", "step-8"]
+    shutil.rmtree(tmp_path / "resume")
+    shutil.copytree(states / "step-8", tmp_path / "resume")
+    again = train(tmp_path, settings, resume=True)
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters()))
+
+
+def test_float16(tmp_path):
+    """With scaled losses it learns as in float32, but for rounding, and resumes to the same bits."""
+    expected, half = train(tmp_path / "float32"), train(tmp_path / "half", replace(SETTINGS, precision="float16"))
+    for one, other in zip(half.parameters(), expected.parameters()):
+        assert 0 < float((one - other).detach().abs().max()) < 0.02
+    train(tmp_path / "parts", replace(SETTINGS, precision="float16", max_steps=6))
+    parts = train(tmp_path / "parts", replace(SETTINGS, precision="float16"), resume=True)
+    assert all(torch.equal(a, b) for a, b in zip(half.parameters(), parts.parameters()))
+    with pytest.raises(ValueError, match='precision = "float16" needs parallel = "ddp"'):
+        _Learner(half, half, None, LoopSettings(2, precision="float16"), 1.0, Processes(0, 2, "fsdp"))
+
+
+def test_float16_leaves_out_a_step_that_overflows(tmp_path):
+    model = Small()
+    before = [p.detach().clone() for p in model.parameters()]
+    learner = _Learner(model, model, make_stepper(model, ADAM), LoopSettings(2, precision="float16"), 1.0, Processes())
+    learner.scaler.load_state_dict({**learner.scaler.state_dict(), "scale": 2.0**126})
+    ((batch, _),) = itertools.islice(stream(Position()), 1)
+    learner.step([batch], step=0, rate=0.01)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters()))
+    assert learner.scaler.get_scale() == 2.0**125

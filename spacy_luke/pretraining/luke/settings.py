@@ -13,7 +13,7 @@ from .task import idle_patterns
 
 SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
 LOOP = ("precision", "log_every", "save_every", "eval_every")
-MORE = ("ahead", "recompute", "compiled", "keep")  # of the loop, which need not be there
+MORE = ("ahead", "recompute", "keep")  # of the loop, which need not be there
 SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
 
 
