@@ -22,7 +22,7 @@ def build_entity_vocab_cli(
     pages_only: bool = typer.Option(False, "--pages-only", help="Only entities with a page in the corpus"),
     interwiki: list[Path] = typer.Option(
         [], help="Which pages are one entity, besides what the corpora say: .tsv (language, title, language, title) or "
-        "a dump of Wikidata (.json)"
+        "a dump of Wikidata (.json), or a wiki's LANGwiki-DATE-langlinks.sql with LANGwiki-DATE-page.sql beside it"
     ),
     multilingual: bool | None = typer.Option(
         None, help="Names with their language, as mLUKE's; default: with several corpora or --interwiki"
