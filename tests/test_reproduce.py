@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from weasel.util.config import load_project_config
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from spacy_luke.annotations import register_extensions
+from spacy_luke.annotations import register_extensions, set_candidates_given
 from spacy_luke.readers.docbin import write_docbin
 
 ROOT = Path(__file__).parents[1]
@@ -197,6 +197,33 @@ def test_published_checkpoints_are_converted_and_scored(shared, tmp_path, typed,
     found = json.loads(scores.read_text(encoding="utf8"))["scores"]
     assert set(told["metrics"]) <= set(found)
     assert spacy.load(tmp_path / "model/model-last").pipe_names
+
+
+def test_the_published_disambiguation_model(shared, tmp_path):
+    """Converted, and scored on several sets with other settings than those that it is saved with."""
+    checkpoint = shared("golden/luke_ed_checkpoint")
+    lines = (checkpoint / "entity_vocab.jsonl").read_text(encoding="utf8").splitlines()
+    names = [json.loads(line)["entities"][0][0] for line in lines]
+    first, second = [name for name in names if not name.startswith("[")][:2]
+    doc = Doc(spacy.blank("en").vocab, words="Ada lived in London .".split(), sent_starts=[True, *[False] * 4])
+    doc.set_ents([Span(doc, 0, 1, "X", kb_id=first), Span(doc, 3, 4, "X", kb_id=second)])
+    set_candidates_given(doc, [(x.start_char, x.end_char, [(first, 0.5), (second, 0.4)]) for x in doc.ents])
+    write_docbin([doc], tmp_path / "gold.spacy")
+    told = {key: x for key, x in TOLD["experiments"]["released_ed"].items() if key not in ("needs", "data", "convert")}
+    data = {"msnbc": str(tmp_path / "gold.spacy"), "aquaint": str(tmp_path / "gold.spacy")}
+    one = reproduce.Experiment(**told, convert=str(checkpoint), data=data)
+    metrics = {name: x for name, x in told["metrics"].items() if name.partition("/")[0] in data}
+    row, scores = reproduce.Row("luke_ed", {}, metrics, one), tmp_path / "scores.json"
+    ran: list[list[str]] = []
+
+    def execute(command):
+        ran.append(command)
+        in_process(command)
+
+    reproduce.run_row(row, tmp_path / "model", scores, seed=0, gpu_id=-1, keep=True, execute=execute)
+    found = json.loads(scores.read_text(encoding="utf8"))["scores"]
+    assert found["msnbc/links_f"] == found["aquaint/links_f"] in (0.0, 0.5, 1.0)
+    assert all("--components.luke_linker.split" in command for command in ran[1:])
 
 
 @pytest.mark.slow
