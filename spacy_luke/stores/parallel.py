@@ -20,6 +20,9 @@ from .workers import Death, Pool, ProcessPool, Pull, Start, run_pool
 ENGINES = ("processes", "ray")
 TRIES = 3  # of a task whose process dies
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # variables that say how many there are
+# torch and oneDNN keep what they have compiled for each shape, 1,024 of them, which for texts of ever other lengths is
+# memory without use: 10 KB a short document until it is full. 32 of them are as fast (benchmarks/apply.py).
+SHAPES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "32"}
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -63,7 +66,8 @@ class Engine:
         workers = self.workers or 1
         cores = 1 if self.name == "ray" else max(1, _cores() // workers)
         threads = threads or int(os.environ.get("OMP_NUM_THREADS") or cores)
-        environment = {name: str(threads) for name in THREADS}
+        environment = {name: value for name, value in SHAPES.items() if name not in os.environ}
+        environment |= {name: str(threads) for name in THREADS}
         pool: Pool[Task, Result]
         if self.name == "ray":
             pool = RayPool(start, settings, environment, address=self.address, gpus=gpus)
