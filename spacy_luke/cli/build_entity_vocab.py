@@ -7,8 +7,9 @@ import typer
 from wasabi import msg
 
 from ..corpus.linked_corpus import LinkedCorpus
-from ..corpus.vocabulary import build_entity_vocab, read_white_list, save_entity_vocab
+from ..corpus.vocabulary import build_entity_vocab, read_white_list, save_entity_vocab, work_plan
 from ..stores.parallel import Engine
+from ..stores.work_folder import WorkFolder
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 
 
@@ -35,20 +36,23 @@ def build_entity_vocab_cli(
     """Count the links of corpora and write entity_vocab.jsonl, entity_vocab.tsv (where there is one language) and, to
     be read by people, entities.tsv."""
     start = perf_counter()
-    built = build_entity_vocab(
-        [LinkedCorpus.open(path) for path in corpora],
-        size=size,
-        min_count=min_count,
-        white_list=[] if white_list is None else read_white_list(white_list),
-        white_list_only=white_list_only,
-        pages_only=pages_only,
-        interwiki=interwiki,
-        multilingual=multilingual,
-        min_languages=min_languages,
-        engine=Engine(engine, workers, address),
-        progress=True,
-    )
-    files = save_entity_vocab(built, output)
+    opened = [LinkedCorpus.open(path) for path in corpora]
+    with WorkFolder(output, work_plan(opened)) as work:
+        built = build_entity_vocab(
+            opened,
+            size=size,
+            min_count=min_count,
+            white_list=[] if white_list is None else read_white_list(white_list),
+            white_list_only=white_list_only,
+            pages_only=pages_only,
+            interwiki=interwiki,
+            multilingual=multilingual,
+            min_languages=min_languages,
+            engine=Engine(engine, workers, address),
+            progress=True,
+            work=work,
+        )
+        files = save_entity_vocab(built, output)
     names = ", ".join(path.name for path in files)
     msg.good(f"{output}: {len(built.vocab):,} rows in {perf_counter() - start:.0f} s ({names})")
     show_counts(built.counts)

@@ -9,7 +9,7 @@ and rows have no gaps where entities are left out.
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ..entity_vocab import SPECIAL, EntityVocab, entity_name
 from ..stores.atomic import write_folder_atomically
 from ..stores.opening import open_source
 from ..stores.parallel import Engine
+from ..stores.work_folder import WorkFolder
 from ..wikipedia.interwiki import Groups, Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_part
 
@@ -51,6 +52,7 @@ def build_entity_vocab(
     min_languages: int = 1,
     engine: Engine = Engine(),
     progress: bool = False,
+    work: WorkFolder | None = None,
 ) -> BuiltVocab:
     """The entities that are linked most.
 
@@ -60,7 +62,8 @@ def build_entity_vocab(
     interwiki: files that say which pages are one entity, besides those of the corpora: tables (language, title,
     language, title), or a dump of Wikidata.
     multilingual: names have a language, None: where there are several corpora. min_languages: corpora in whose
-    languages an entity has names. Raises ValueError for two corpora of one language or one of none, and where no
+    languages an entity has names. work: keeps the counts of parts, so that a killed build goes on (see `work_plan`).
+    Raises ValueError for two corpora of one language or one of none, and where no
     entity is left.
     """
     multilingual = len(corpora) > 1 or bool(interwiki) if multilingual is None else multilingual
@@ -68,10 +71,13 @@ def build_entity_vocab(
     counts: Counter[str] = Counter()
     found: Counter[Name] = Counter()
     pages: set[Name] = set()
-    for corpus, language in zip(corpora, languages):
-        for links, titles in engine.run(
-            count_part, corpus.parts, progress=progress, task=f"links of {corpus.path.name}"
-        ):
+    for i, (corpus, language) in enumerate(zip(corpora, languages)):
+        counted: Iterator[tuple[dict[str, int], list[str]]]
+        if work is None:
+            counted = engine.run(count_part, corpus.parts, progress=progress, task=f"links of {corpus.path.name}")
+        else:
+            counted = work.run(_count_kept, corpus.parts, name=f"corpus-{i}-part", engine=engine, progress=progress)
+        for links, titles in counted:
             found.update({(language, title): count for title, count in links.items()})
             pages.update((language, title) for title in titles if pages_only)
     counts.update({"links": found.total(), "titles": len(found)})
@@ -109,6 +115,16 @@ def count_part(path: Path) -> tuple[dict[str, int], list[str]]:
         links.update(title for _, _, title in paragraph.links)
         pages[paragraph.page] = None
     return dict(links), list(pages)
+
+
+def _count_kept(folder: Path, name: str, path: Path) -> tuple[dict[str, int], list[str]]:
+    """A task of a folder of work."""
+    return count_part(path)
+
+
+def work_plan(corpora: Sequence[LinkedCorpus]) -> dict[str, Any]:
+    """What the counts of parts follow from: the parts' contents."""
+    return {"counts of links": [corpus.digest for corpus in corpora]}
 
 
 def save_entity_vocab(built: BuiltVocab, folder: Path) -> list[Path]:

@@ -5,9 +5,10 @@ from collections import Counter
 import pytest
 
 from spacy_luke.corpus.linked_corpus import Paragraph
-from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab
+from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab, work_plan
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.stores.parallel import Engine
+from spacy_luke.stores.work_folder import WorkFolder
 from tests.corpus.written import write_corpus
 
 HERE = Engine(workers=1)
@@ -133,3 +134,19 @@ def test_what_cannot_be(corpus, tmp_path):
     (tmp_path / "mine" / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match="holds something else than an entity vocabulary"):
         save_entity_vocab(build_entity_vocab([english], engine=HERE), tmp_path / "mine")
+
+
+def test_a_killed_build_goes_on(corpus, tmp_path, monkeypatch):
+    """Parts that were counted are not counted again; other corpora are."""
+    opened = [corpus("en", {"A": 3, "B": 2})]
+    expected = build_entity_vocab(opened)
+    with pytest.raises(KeyboardInterrupt), WorkFolder(tmp_path / "vocab", work_plan(opened)) as work:
+        build_entity_vocab(opened, work=work)
+        raise KeyboardInterrupt
+    kept = sorted((tmp_path / ".vocab.work").glob("corpus-0-part-*.json"))
+    assert len(kept) == len(opened[0].parts)
+    monkeypatch.setattr("spacy_luke.corpus.vocabulary.count_part", None)
+    with WorkFolder(tmp_path / "vocab", work_plan(opened)) as work:
+        again = build_entity_vocab(opened, work=work)
+    assert (again.rows, again.counts) == (expected.rows, expected.counts)
+    assert not (tmp_path / ".vocab.work").exists()
