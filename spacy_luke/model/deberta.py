@@ -31,6 +31,7 @@ from .layer import Layer
 from .luke import LukeEncoder, Mentions
 from .placeless import PlacelessEntities, PlacelessWords
 from .places import PassPlaces, Spots
+from .recompute import is_recomputing
 
 TERMS = 3  # of a score: content to content, content to position, position to content
 AT_ONCE = 4_000_000  # numbers of a group of windows that are computed at once in predictions
@@ -81,16 +82,20 @@ class Table:
     """The table of distances in one pass, and what each layer makes of the rows that are needed.
 
     rows_RD: the whole table after its LayerNorm. longest: pieces of the longest window that was asked for; a layer's
-    keys and queries are made once, of the rows for distances below it.
+    keys and queries are made once, of the rows for distances below it. A layer that is computed again for its gradients
+    makes them whenever it is asked, of all rows, so that it does the same again.
     """
 
     def __init__(self, rows_RD: Tensor, config: DebertaConfig):
         self.rows_RD, self.config = rows_RD, config
         self.longest = 1
+        self.keeps = not is_recomputing()
         self._made: dict[int, tuple[int, Tensor, Tensor]] = {}
 
     def heads(self, attention: "DebertaAttention") -> tuple[int, Tensor, Tensor]:
         """The first row that is needed, and keys and queries from it on: (R, H, K) each, with the scale of scores."""
+        if not self.keeps:
+            return 0, *attention.read_distances(self.rows_RD)
         first, end = self._bounds()
         made = self._made.get(id(attention))
         if made is None or made[0] > first:

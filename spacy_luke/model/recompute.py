@@ -29,12 +29,17 @@ def recomputing(wanted: bool) -> Iterator[None]:
         _wanted.reset(before)
 
 
+def is_recomputing() -> bool:
+    """Whether layers are to be computed again: what they leave for one another must then be made outside of them."""
+    return _wanted.get() and torch.is_grad_enabled()
+
+
 def recomputed(method: Callable[Concatenate[ModuleT, P], R]) -> Callable[Concatenate[ModuleT, P], R]:
     """A pass of a layer that can be. One that is called by another is computed again with it."""
 
     @wraps(method)
     def run(module: ModuleT, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not (_wanted.get() and torch.is_grad_enabled()):
+        if not is_recomputing():
             return method(module, *args, **kwargs)
         from torch.utils.checkpoint import checkpoint
 

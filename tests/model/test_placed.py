@@ -7,6 +7,7 @@ from spacy_luke.checkpoint.families import PLAIN
 from spacy_luke.model.deberta import DebertaConfig, find_buckets
 from spacy_luke.model.luke import Mentions, Windows
 from spacy_luke.model.modernbert import ModernBertConfig
+from spacy_luke.model.recompute import recomputing
 from tests.model.noise import pick
 from tests.model.placed import COUNTS, LENGTHS, NAMES, SIZES, make_batch, make_encoder, plainly, run
 
@@ -59,6 +60,20 @@ def test_gradients_equal_those_of_the_plain_twin(name, mode):
         if own is not None:
             torch.testing.assert_close(own, gradients[1][key], atol=1e-5, rtol=1e-4, msg=key)
             assert own.abs().max() > 0 or key.endswith("key.bias"), key
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_that_are_computed_again_give_the_same_gradients(name, mode):
+    encoder, batch, found = make_encoder(name).double(), make_batch(), []
+    for wanted in (False, True):
+        encoder.zero_grad(set_to_none=True)
+        with recomputing(wanted):
+            sum(x.square().sum() for x in run(encoder, *batch, mode)).backward()
+        found.append({key: p.grad for key, p in encoder.named_parameters() if p.grad is not None})
+    assert found[0].keys() == found[1].keys()
+    for key, own in found[0].items():
+        torch.testing.assert_close(found[1][key], own, msg=key)
 
 
 @pytest.mark.parametrize("mode", MODES)
