@@ -19,7 +19,8 @@ def weights(folder):
     return load_file(folder / "luke_ner/model.safetensors")
 
 
-def assert_same(folder, other):
+def assert_same(folder, other, *, loss=True):
+    """loss: whether that of the log is compared, too; it is a sum over parts, of which processes make others."""
     ones, others = weights(folder), weights(other)
     assert ones.keys() == others.keys()
     assert max(float((x.float() - others[name].float()).abs().max()) for name, x in ones.items()) < 1e-5
@@ -27,7 +28,8 @@ def assert_same(folder, other):
     assert {k: v for k, v in found.items() if k != "luke_ner_loss"} == {
         k: v for k, v in expected.items() if k != "luke_ner_loss"
     }
-    assert found["luke_ner_loss"] == pytest.approx(expected["luke_ner_loss"], rel=1e-3)
+    if loss:
+        assert found["luke_ner_loss"] == pytest.approx(expected["luke_ner_loss"], rel=1e-3)
 
 
 def stopped(config_path, settings, output, processes):
@@ -70,4 +72,4 @@ def test_torchrun(config_path, tmp_path):
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert ran.stdout.count("Saved the best pipeline") == 1
     assert "3 processes learn from a share of each batch" in ran.stdout
-    assert_same(tmp_path / "more/model-last", tmp_path / "one/model-last")
+    assert_same(tmp_path / "more/model-last", tmp_path / "one/model-last", loss=False)
