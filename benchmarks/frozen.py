@@ -35,7 +35,7 @@ def main() -> None:
     )
     parser.add_argument("--dataset", choices=DATA_SETS, default="conll2003")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
-    parser.add_argument("--limit", type=int, help="only the first sentences of each part (smoke runs)")
+    parser.add_argument("--limit", type=int, help="only the first sentences of each part")
     parser.add_argument("--table", action="store_true", help="write results/frozen.md")
     options = parser.parse_args()
     if options.table:
@@ -45,8 +45,7 @@ def main() -> None:
     with (RESULTS / "frozen.jsonl").open("a", encoding="utf8") as file:
         for result in run(options):
             print(json.dumps(result), flush=True)
-            if options.limit is None:
-                file.write(json.dumps(result) + "\n")
+            file.write(json.dumps(result) + "\n")
 
 
 def run(options: argparse.Namespace) -> Any:
@@ -182,11 +181,16 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "(0: the embeddings). It says which layers know of entities before any training.",
         "",
     ]
-    last = {(x["dataset"], x["encoder"], x["layer"]): x for x in results}
+    last = {((x["dataset"], *x["sentences"]), x["encoder"], x["layer"]): x for x in results}
     for dataset in sorted({key[0] for key in last}):
         encoders = sorted({key[1] for key in last if key[0] == dataset})
         layers = sorted({key[2] for key in last if key[0] == dataset})
-        lines += [f"## {dataset}", "", "| layer | " + " | ".join(f"`{x}`" for x in encoders) + " |"]
+        name, train, test = dataset
+        lines += [
+            f"## {name}: {train:,} sentences to fit, {test:,} to test",
+            "",
+            "| layer | " + " | ".join(f"`{x}`" for x in encoders) + " |",
+        ]
         lines.append("|---" * (len(encoders) + 1) + "|")
         for layer in layers:
             cells = [last.get((dataset, x, layer)) for x in encoders]
