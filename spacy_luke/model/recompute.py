@@ -1,7 +1,6 @@
 """Activation checkpointing: a layer keeps what it reads alone, and is computed once more when its gradients are.
 
-Of a layer of BERT what is kept falls from some 34 widths a token to one or two, for a third more time (Chen et al.,
-Training deep nets with sublinear memory cost, 2016).
+Memory for the time of one more forward pass (Chen et al., Training deep nets with sublinear memory cost, 2016).
 """
 
 from collections.abc import Callable, Iterator
