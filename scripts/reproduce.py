@@ -178,17 +178,18 @@ def write_results(name: str, table: Table, size: str, seeds: int, folder: Path) 
     lines = [f"# {table.title}", "", SAID[size], ""]
     lines += ["| | metric | here | seeds | the paper | difference |", "| --- | --- | --- | --- | --- | --- |"]
     for row, figures in rows:
-        lines += [_line(row, key, one) for key, one in figures.items() if one.values or one.paper is not None]
+        shown = [(key, one) for key, one in figures.items() if one.values or one.paper is not None]
+        lines += [_line(row, key, one, compared=size == "full") for key, one in shown]
     text = "\n".join(lines) + "\n"
     (folder / f"{name}.md").write_text(text, encoding="utf8")
     return text
 
 
-def _line(row: Row, metric: str, one: Figure) -> str:
+def _line(row: Row, metric: str, one: Figure, *, compared: bool) -> str:
     deviation = "" if one.deviation is None else f" ± {one.deviation:.2f}"
     here = "cited" if row.experiment is None else "" if one.mean is None else f"{one.mean:.2f}{deviation}"
     paper = "" if one.paper is None else f"{one.paper:g}"
-    difference = "" if one.difference is None else f"{one.difference:+.2f}"
+    difference = "" if one.difference is None or not compared else f"{one.difference:+.2f}"
     cells = [row.name, row.metrics[metric], here, str(len(one.values) or ""), paper, difference]
     return f"| {' | '.join(cells)} |"
 

@@ -120,6 +120,8 @@ def test_a_table_with_the_papers_figures(tmp_path):
     assert "| RoBERTa, first and last word of each span | F1 | 91.00 ± 1.00 | 3 | 92.4 | -1.40 |" in text
     assert "| BERT | F1 | cited |  | 92.8 |  |" in text
     assert (tmp_path / "metrics/full/luke3.md").read_text(encoding="utf8") == text
+    small = run(tmp_path, Fake(), size="small")
+    assert "| LUKE | F1 | 91.00 ± 1.00 | 3 | 94.3 |  |" in small  # of other data, so that no difference is told
     told = json.loads((tmp_path / "metrics/full/luke3.json").read_text(encoding="utf8"))
     assert told["rows"]["LUKE"]["ents_f"]["values"] == pytest.approx([90, 91, 92])
     assert fake.ran[0] == ["project", "run", "convert", "."]
