@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .packing import EntityRows, Packing, group_rows, split_rows
+from .recompute import is_recomputing
 
 R = TypeVar("R")  # what a family makes of two sets of spots
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class PassPlaces(Generic[R]):
         self.relate, self.words = relate, words
         self._entities = entities
         self._made: dict[Hashable, object] = {}
+        self._keeps = not is_recomputing()  # a layer that is computed again makes all that it needs itself
 
     @property
     def entities(self) -> Spots:
@@ -68,6 +70,8 @@ class PassPlaces(Generic[R]):
         return self._once("windows", lambda: self._in_windows(lengths, counts))
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        if not self._keeps:
+            return make()
         if key not in self._made:
             self._made[key] = make()
         return cast(T, self._made[key])

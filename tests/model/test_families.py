@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from spacy_luke.model.families import FAMILIES, build_encoder
+from spacy_luke.model.recompute import recomputing
 from spacy_luke.pretraining.luke.task import LukePretraining
 from tests.model.family_twin import run_twin
 from tests.model.noise import COUNTS, LENGTHS, add_noise, make_mentions, make_windows, pick
@@ -155,3 +156,17 @@ def test_masked_words_need_a_table_as_wide_as_the_layers():
     with pytest.raises(ValueError, match=r"as wide as the layers \(24\), but its rows have 16 numbers"):
         LukePretraining(config, mask_rows=(3,))
     LukePretraining(config, mask_rows=(3,), words=False)
+
+
+@pytest.mark.parametrize("mode", ["full", "one_way"])
+@pytest.mark.parametrize("family", FURTHER)
+def test_layers_that_are_computed_again_give_the_same_gradients(family, mode):
+    encoder, windows, mentions, found = make(family).double(), make_windows(), make_mentions(), []
+    for wanted in (False, True):
+        encoder.zero_grad(set_to_none=True)
+        with recomputing(wanted):
+            sum(x.square().sum() for x in run(encoder, windows, mentions, mode)).backward()
+        found.append({name: p.grad for name, p in encoder.named_parameters() if p.grad is not None})
+    assert found[0].keys() == found[1].keys()
+    for name, own in found[0].items():
+        torch.testing.assert_close(found[1][name], own, msg=name)
