@@ -19,6 +19,7 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import RESULTS, write_report
+from runs import describe_machines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 VOCABULARY = 4000
@@ -197,7 +198,7 @@ def report(result: dict[str, Any]) -> str:
             f"| {row['family']} | {row['layers']} | {row['windows']} | {passes} | {row['ours']:,.0f} | "
             f"{row['theirs']:,.0f} (batches of {row['batch']}) | {row['ratio']:.2f} |"
         )
-    return "\n".join([*lines, "", f"Machine: {result['machine']}", ""])
+    return "\n".join([*lines, "", f"Machine: {describe_machines([result['machine']])}.", ""])
 
 
 if __name__ == "__main__":

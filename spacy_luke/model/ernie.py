@@ -69,6 +69,7 @@ class ErnieConfig(TransformerConfig):
 
     @property
     def embedding_width(self) -> int:
+        """Width of words before the first layer's: ELECTRA's may be narrower than its layers."""
         return self.embedding_size or self.hidden_size
 
 
@@ -257,9 +258,11 @@ class ErnieEncoder(Encoder):
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
 
     def make_words(self) -> WordEmbeddings:
+        """The embeddings of words, which other families of words replace."""
         return WordEmbeddings(self.config)
 
     def make_layer(self, kind: str) -> Layer:
+        """A layer by its kind: "sim" for words alone, an aggregator otherwise."""
         return Layer(self.config, entity_aware=False) if kind == "sim" else Aggregator(self.config, kind=kind)
 
     def find_places(self, positions_N: Tensor) -> PassPlaces[Any] | None:

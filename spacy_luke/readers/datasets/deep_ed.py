@@ -21,7 +21,7 @@ Candidates = dict[str, float]  # titles with priors, the likeliest first
 
 
 @dataclass(frozen=True)
-class ListedMention:
+class TableMention:
     """A line of the table. title: of the right entity."""
 
     text: str
@@ -30,7 +30,7 @@ class ListedMention:
 
 
 @dataclass(frozen=True)
-class Words:
+class WordedDocument:
     """A document of the file with the words: starts of its sentences, and words [start, end) of its mentions."""
 
     words: list[str]
@@ -71,9 +71,9 @@ def read_deep_ed(
         yield _record(where, document, shared, known=known, redirects=moved)
 
 
-def read_mentions(path: Path) -> dict[str, list[ListedMention]]:
+def read_mentions(path: Path) -> dict[str, list[TableMention]]:
     """Mentions of each document, in order, those without a right entity left out."""
-    found: dict[str, list[ListedMention]] = {}
+    found: dict[str, list[TableMention]] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -90,7 +90,7 @@ def read_mentions(path: Path) -> dict[str, list[ListedMention]]:
         listed = [] if cells[6] == NO_CANDIDATES else [cell.split(",", 2) for cell in cells[6:-2]]
         priors = [(own[2], float(own[1])) for own in listed if len(own) == 3 and own[2]]
         likeliest = sorted(priors, key=lambda x: x[1], reverse=True)
-        found.setdefault(cells[0], []).append(ListedMention(cells[2], title, _first_of_each(likeliest)))
+        found.setdefault(cells[0], []).append(TableMention(cells[2], title, _first_of_each(likeliest)))
     if not found:
         raise ValueError(f"{path}: expected lines with mentions, but the file holds none.")
     return found
@@ -103,7 +103,7 @@ def _first_of_each(priors: Sequence[tuple[str, float]]) -> Candidates:
     return kept
 
 
-def share_names(mention: ListedMention, mentions: Sequence[ListedMention], persons: set[str]) -> ListedMention:
+def share_names(mention: TableMention, mentions: Sequence[TableMention], persons: set[str]) -> TableMention:
     """With the mean of the candidates of the mentions of persons whose names have this one among their words."""
     text = mention.text.lower()
     names = [
@@ -130,15 +130,15 @@ def _is_part(text: str, name: str) -> bool:
     return start >= 0 and (start == 0 or name[start - 1] == " ") and (end == len(name) or name[end] == " ")
 
 
-def read_words(path: Path) -> dict[str, Words]:
+def read_words(path: Path) -> dict[str, WordedDocument]:
     """Documents by their names. A line is a word, and of a mention's words tabs, B or I, and what it means."""
-    found: dict[str, Words] = {}
-    own: Words | None = None
+    found: dict[str, WordedDocument] = {}
+    own: WordedDocument | None = None
     begins = True
     for number, line in enumerate(read_text(path).split("\n"), 1):
         cells = line.strip().split("\t")
         if cells[0].startswith("-DOCSTART-"):
-            own = found.setdefault(cells[0].split()[1][1:], Words([], [], []))
+            own = found.setdefault(cells[0].split()[1][1:], WordedDocument([], [], []))
             begins = True
         elif cells == [""]:
             begins = True
@@ -150,7 +150,7 @@ def read_words(path: Path) -> dict[str, Words]:
     return found
 
 
-def _add_word(own: Words, cells: list[str], begins: bool, *, where: str) -> None:
+def _add_word(own: WordedDocument, cells: list[str], begins: bool, *, where: str) -> None:
     if len(cells) >= MENTION_COLUMNS:
         if cells[1] == "I" and own.places:
             own.places[-1] = (own.places[-1][0], own.places[-1][1] + 1)
@@ -165,8 +165,8 @@ def _add_word(own: Words, cells: list[str], begins: bool, *, where: str) -> None
 
 def _record(
     where: str,
-    document: Words,
-    mentions: Sequence[ListedMention],
+    document: WordedDocument,
+    mentions: Sequence[TableMention],
     *,
     known: set[str] | None,
     redirects: Mapping[str, str],

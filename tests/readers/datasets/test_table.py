@@ -344,6 +344,7 @@ def test_settings(write):
 def test_what_is_no_utf8(write):
     path = write("")
     path.write_bytes(b'[{"sent": "\xff"}]')
+    needed = {"glue": {"task": "rte"}, "deep_ed": {"conll": path}}
     for format in sorted(DATASETS):
         with pytest.raises(ValueError, match=r"expected UTF-8|in UTF-8"):
-            docs_of(path, format, **({"task": "rte"} if format == "glue" else {}))
+            docs_of(path, format, **needed.get(format, {}))
