@@ -30,7 +30,7 @@ def test_luke_computes_the_first_layers(tmp_path, layers):
     whole, small = make_encoder(read_checkpoint(source)), make_encoder(read_checkpoint(source, layers=layers))
     assert len(small.layers) == layers
     expected = whole.words(WINDOWS), whole.entities(MENTIONS)
-    _, packing = whole._plan_pairs(WINDOWS, MENTIONS)
+    packing = whole._plan_pairs(WINDOWS, MENTIONS).packing
     for layer in list(whole.layers)[:layers]:
         expected = layer(*expected, packing)
     for found, wanted in zip(small(WINDOWS, MENTIONS), expected, strict=True):

@@ -1,4 +1,4 @@
-"""Folders of DeBERTa-v3 and ModernBERT: what is read of them, and what is refused."""
+"""Folders of further families: how their entities begin; of DeBERTa-v3 and ModernBERT what is refused."""
 
 import json
 
@@ -33,7 +33,7 @@ def test_entities_begin(tmp_path, name, start):
     for i in range(checkpoint.config.num_layers):
         part = f"encoder.layers.{i}.attention."
         assert torch.equal(tensors[part + "w2e_query.weight"], tensors[part + "query.weight"])
-        assert (part + "w2e_query.bias" in tensors) == (name == "deberta-v2")
+        assert (part + "w2e_query.bias" in tensors) == checkpoint.config.has_biases
     assert {tokenizer.piece_id("<ent>"), tokenizer.piece_id("<ent2>")} <= set(range(checkpoint.config.vocab_size))
 
 

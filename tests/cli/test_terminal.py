@@ -119,7 +119,7 @@ def test_a_table_of_numbers(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("evaluate a b --outptu x", "No such option: --outptu (Possible options: --output"),
+        ("evaluate {} {}/data.spacy --outptu x", "No such option '--outptu'. Did you mean '--output'"),
         ("trian a", "Did you mean 'train'"),
         ("train {}/c.cfg -o x --outptu y", "No such option '--outptu'. Did you mean '--output'"),
         ("train {}/c.cfg -o x --traning.seed 1", "Is training meant?"),
@@ -139,7 +139,7 @@ def test_misspelt(tmp_path, line, message):
     config["nlp"]["pipeline"] = ["luke_ner"]
     config["components"] = {"luke_ner": {"factory": "luke_ner"}}
     config.to_disk(tmp_path / "c.cfg")
-    result = CliRunner().invoke(spacy_app, ["luke", *line.format(tmp_path).split()])
+    result = CliRunner().invoke(spacy_app, ["luke", *line.format(tmp_path, tmp_path).split()])
     assert result.exit_code in (1, 2)
     said = " ".join(result.output.replace("│", " ").split())
     assert message.lower() in said.lower(), said

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_luke.model import luke
+from spacy_luke.model import layer
 from spacy_luke.model.luke import LukeEncoder, Windows
 from spacy_luke.model.transfer import to_device, to_host
 from tests.gpu.pretended import DEVICE, PretendedGPU, module_to_gpu
@@ -83,7 +83,7 @@ def test_mixing_is_refused():
 def test_a_wait_in_a_layer_is_found_with_its_place(monkeypatch):
     """Each layer has it, so that a bound of the whole is broken."""
     encoder, windows = LukeEncoder(make_checkpoint(num_layers=5).config).eval(), Windows(torch.arange(9), [4, 5])
-    plain = luke.multiply
+    plain = layer.multiply
 
     def with_a_wait(x, *rest):
         assert x.abs().max().item() >= 0
@@ -98,7 +98,7 @@ def test_a_wait_in_a_layer_is_found_with_its_place(monkeypatch):
         assert torch.allclose(states, expected, atol=1e-5)
         assert (gpu.waits.total(), gpu.transfers.total()) == (1, 1)
         gpu.forget()
-        monkeypatch.setattr(luke, "multiply", with_a_wait)
+        monkeypatch.setattr(layer, "multiply", with_a_wait)
         encoder.word_states(there)
         assert gpu.waits.total() == 5
-        assert all("model/luke.py:" in where for where in gpu.waits)
+        assert all("model/layer.py:" in where for where in gpu.waits)
