@@ -29,8 +29,9 @@ def recomputing(wanted: bool) -> Iterator[None]:
 
 
 def is_recomputing() -> bool:
-    """Whether layers are to be computed again: what they leave for one another must then be made outside of them."""
-    return _wanted.get() and torch.is_grad_enabled()
+    """Whether layers are to be computed again: what they leave for one another must then be made outside of them.
+    Never in passes that torch.compile makes one graph of, which chooses itself what is kept."""
+    return not torch.compiler.is_compiling() and _wanted.get() and torch.is_grad_enabled()
 
 
 def recomputed(method: Callable[Concatenate[ModuleT, P], R]) -> Callable[Concatenate[ModuleT, P], R]:
