@@ -101,6 +101,7 @@ def run(options: argparse.Namespace, *, encoder: str = ENCODER, layers: int | No
     import torch
     from spacy.util import fix_random_seed
 
+    from spacy_luke import save
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
 
@@ -129,7 +130,7 @@ def run(options: argparse.Namespace, *, encoder: str = ENCODER, layers: int | No
         linker.initialize(lambda: [example_of(nlp, x) for x in train], kb=lambda: kb, weights=lambda: checkpoint)
         seconds = learn(nlp, linker, train, options)
         if options.save:
-            nlp.to_disk(options.save)
+            save(nlp, options.save)
         if options.train_only:
             return
         for part, test in tests.items():

@@ -73,6 +73,8 @@ def make_pipeline(options: argparse.Namespace, trained: Any) -> Any:
     """Sentences, luke_ner, and the linker of a trained pipeline, which takes its candidates from the knowledge base."""
     import spacy
 
+    from spacy_luke import save
+
     if options.ner:
         nlp = spacy.load(options.ner)
     else:
@@ -81,7 +83,7 @@ def make_pipeline(options: argparse.Namespace, trained: Any) -> Any:
         nlp.add_pipe("luke_ner", config={"max_span_words": 8})
         learn_entities(nlp, options)
         if options.save_ner:
-            nlp.to_disk(options.save_ner)
+            save(nlp, options.save_ner)
     nlp.add_pipe("luke_linker", source=trained)
     return nlp
 

@@ -98,6 +98,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import torch
     from spacy.util import fix_random_seed
 
+    from spacy_luke import save
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
 
@@ -115,7 +116,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         initialize(nlp, kb, checkpoint, [example_of(nlp, x) for x in train[:10]])
         seconds = learn(nlp, train, settings, seed=options.seed)
         if options.save:
-            nlp.to_disk(options.save)
+            save(nlp, options.save)
         for part, test in tests.items():
             for way, prior in WAYS.items():
                 nlp.get_pipe("entity_linker").incl_prior = prior
