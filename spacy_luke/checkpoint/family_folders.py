@@ -15,11 +15,10 @@ from .configs import ARCHITECTURES, find_labels, find_task, flag, size_of
 from .contents import LukeCheckpoint
 from .families import PLAIN, family_of
 from .files import find_weights, read_declared, read_tensors
-from .luke import build_checkpoint
+from .luke import build_checkpoint, find_heads
 from .names import ENTITY_HEAD, TASK_HEADS, expand, find_root, sort_names
 
 TASK = "luke_task"  # key of config.json that LUKE's own has no need of: there the class says it
-HEADS = ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight")
 
 
 def has_entities(data: dict[str, Any]) -> bool:
@@ -95,11 +94,7 @@ def read_family(folder: Path, data: dict[str, Any], *, entities: str, entity_awa
     names = sort_names(
         raw, family_names(config, root=root), entity_aware=config.entity_aware, dropped=family.dropped, tied=family.tied
     )
-    heads = {}
-    for name in HEADS:
-        if name in names.mapped:
-            tensor = raw[names.mapped[name]]
-            heads[name.rsplit(".", 1)[0].removeprefix("head.")] = tensor.shape[-1] if tensor.dim() else 0
+    heads = find_heads(raw, names)
     named = data.get(TASK)
     classes = [ARCHITECTURES[named]] if isinstance(named, str) and named in ARCHITECTURES else []
     task = find_task({**data, "architectures": classes}, heads, hidden_size=config.hidden_size)

@@ -28,6 +28,8 @@ from .names import SortedNames, encoder_shapes, extra_queries, find_root, luke_n
 
 LUKE_ROOTS = ("luke.", "")
 
+HEADS = ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight")
+
 
 def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> LukeCheckpoint:
     """Hugging Face's layout; see `read_checkpoint`. The original's entity disambiguation has it too, with BERT's
@@ -39,11 +41,7 @@ def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware
     raw = read_tensors(find_weights(folder))
     theirs = luke_names(config, root=find_root(raw, LUKE_ROOTS), disambiguation=disambiguation)
     names = sort_names(raw, theirs, entity_aware=config.entity_aware)
-    heads = {}
-    for name in ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight"):
-        if name in names.mapped:
-            tensor = raw[names.mapped[name]]
-            heads[name.rsplit(".", 1)[0].removeprefix("head.")] = tensor.shape[-1] if tensor.dim() else 0
+    heads = find_heads(raw, names)
     task = find_task(data, heads, hidden_size=config.hidden_size)
     labels = None
     if "classifier" in heads and task != "cloze":
@@ -75,6 +73,16 @@ def _move_mask(checkpoint: LukeCheckpoint) -> None:
 
 def switch_queries(config: LukeConfig, entity_aware: bool | None) -> LukeConfig:
     return config if entity_aware is None else replace(config, entity_aware=entity_aware)
+
+
+def find_heads(raw: Mapping[str, Tensor], names: SortedNames) -> dict[str, int]:
+    """The heads of tasks and of pretraining that a checkpoint has -> columns of their matrices (`find_task`)."""
+    heads = {}
+    for name in HEADS:
+        if name in names.mapped:
+            tensor = raw[names.mapped[name]]
+            heads[name.rsplit(".", 1)[0].removeprefix("head.")] = tensor.shape[-1] if tensor.dim() else 0
+    return heads
 
 
 def build_checkpoint(
