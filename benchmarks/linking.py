@@ -42,7 +42,7 @@ class System:
     inference: tuple[str, ...] = ("global", "local")
     match: bool = False
     context: bool = True
-    nil: bool = False
+    nil: bool = False  # whether NIL is a candidate, whose bias is tuned on testa
 
 
 SYSTEMS = {
@@ -85,6 +85,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--dropout", type=float, default=0.0, help="above 0 a step takes three times as long on a CPU")
     parser.add_argument("--masked-share", type=float, default=0.9, help="of the mentions of a document, in training")
+    parser.add_argument("--drop-gold", type=float, default=0.1, help="share of lists that lose their answer, with NIL")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     parser.add_argument("--cache", type=Path, help="folder that keeps the knowledge base from run to run")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
@@ -118,7 +119,7 @@ def run(options: argparse.Namespace, *, encoder: str = ENCODER, layers: int | No
         parts = {name: getattr(system, name) for name in ("attention", "prior", "match", "context", "nil")}
         model = {"@architectures": "spacy-luke.EntityLinker.v2", **parts}
         settings: dict[str, Any] = {"model": model, "others": system.others, "max_candidates": options.candidates}
-        settings["masked_share"] = options.masked_share
+        settings["masked_share"], settings["drop_gold"] = options.masked_share, options.drop_gold
         linker: Any = nlp.add_pipe("luke_linker", config=settings)
         notes = {"seed": options.seed, "system": options.system, "settings": settings_of(options)}
         tests = {part: read_part(nlp, options, part) for part in ("testb", "testa")}
@@ -129,6 +130,9 @@ def run(options: argparse.Namespace, *, encoder: str = ENCODER, layers: int | No
         train = read_part(nlp, options, "train")
         linker.initialize(lambda: [example_of(nlp, x) for x in train], kb=lambda: kb, weights=lambda: checkpoint)
         seconds = learn(nlp, linker, train, options)
+        if system.nil:
+            examples = [example_of(nlp, doc) for doc in tests["testa"]]
+            notes["tuned"] = linker.tune(examples, gold_mentions=True)
         if options.save:
             save(nlp, options.save)
         if options.train_only:
@@ -170,7 +174,10 @@ def evaluate(nlp: Any, linker: Any, test: Sequence[Any]) -> dict[str, Any]:
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     names = ("rate", "head_rate", "prior_rate", "batch", "epochs", "candidates", "dropout", "limit")
     settings = {name: getattr(options, name) for name in names}
-    return settings if options.masked_share == 0.9 else {**settings, "masked_share": options.masked_share}
+    for name, usual in (("masked_share", 0.9), ("drop_gold", 0.1)):
+        if getattr(options, name) != usual:
+            settings[name] = getattr(options, name)
+    return settings
 
 
 def prior_weights(linker: Any) -> list[float]:
@@ -282,8 +289,10 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for (system, inference, settings), group in sorted(groups.items()):
-        if "masked_share" in (chosen := json.loads(settings)):
-            system += f", masked share {chosen['masked_share']}"
+        chosen = json.loads(settings)
+        for name in ("masked_share", "drop_gold"):
+            if name in chosen:
+                system += f", {name.replace('_', ' ')} {chosen[name]}"
         if chosen.get("epochs", EPOCHS) != EPOCHS:
             system += f", {chosen['epochs']} epoch{'s' if chosen['epochs'] > 1 else ''}"
         group = list({x["seed"]: x for x in group}.values())

@@ -37,8 +37,8 @@ def tune_cli(
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Find the best threshold on dev data, of entities (none_bias, and proposal_threshold for speed), types, links
-    (below it NIL), relations (with multi_label) or "no answer"; calibrate scores, so that of those of 0.8 four in five
-    are right; and save both in the pipeline's config.
+    (below it NIL; with --gold-mentions nil_bias, where NIL is a candidate), relations (with multi_label) or "no
+    answer"; calibrate scores, so that of those of 0.8 four in five are right; and save both in the pipeline's config.
 
     Mentions are those that the pipeline finds, as `evaluate` measures; what it misses is missed at any threshold.
     """

@@ -8,6 +8,8 @@ from spacy.training import Example
 
 THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
 LINK_THRESHOLDS = [0.0, *THRESHOLDS]  # of `luke_linker`: at 0 no mention with a candidate is NIL
+NIL_BIASES = np.arange(-10.0, 5.25, 0.25).tolist()
+NIL_COST = 0.002  # share of the mentions with an entity that NIL as a candidate may cost
 
 
 def check_positives(n: int, least: int, *, name: str, what: str) -> None:
@@ -98,3 +100,25 @@ def best_link_threshold(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float
         share = float(np.where(score >= threshold, right, nil).mean())
         best = max(best, (share, -threshold, threshold))
     return best[2], best[0]
+
+
+def best_nil_bias(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
+    """rows: see `linker.gold.gold_rows`, above NIL. RETURNS: what is to be added to NIL's score, and the share of
+    mentions that are right with it.
+
+    It is the one with the best F1 of NIL, of equal ones the nearest to 0, of those with which at most a share NIL_COST
+    of the mentions that have an entity are lost: right without NIL, and NIL with it. Links are what a linker is for,
+    and how many mentions are NIL differs more from text to text than which entity a name means.
+    """
+    if not rows:
+        raise ValueError("Expected examples with linked mentions (kb_id) to tune on, but found none.")
+    margin, right, nil = (np.array(x) for x in zip(*rows))
+    most = int(NIL_COST * (~nil).sum())
+    best = (-1.0, 0.0, NIL_BIASES[0], 0.0)
+    for bias in NIL_BIASES:
+        chosen = margin < bias
+        if (chosen & right).sum() > most:
+            break
+        f1 = 2 * float((chosen & nil).sum()) / max(int(chosen.sum() + nil.sum()), 1)
+        best = max(best, (f1, -abs(bias), bias, float(np.where(chosen, nil, right).mean())))
+    return best[2], best[3]

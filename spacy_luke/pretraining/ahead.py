@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from ..stores.workers import portable
 from .stream import Position, Stream, TrainingBatch
 
 Made = tuple[TrainingBatch, Position]
@@ -101,7 +102,7 @@ def _make(stream: Stream, position: Position, sender: Connection, receiver: Conn
     except BrokenPipeError:
         pass
     except Exception as error:
-        sender.send_bytes(pickle.dumps((_plain(error), {})))
+        sender.send_bytes(pickle.dumps((portable(error), {})))
 
 
 class _Pickler(pickle.Pickler):
@@ -117,12 +118,3 @@ def _dump(value: Any) -> bytes:
     buffer = io.BytesIO()
     _Pickler(buffer, protocol=5).dump(value)
     return buffer.getvalue()
-
-
-def _plain(error: Exception) -> Exception:
-    """Itself, where it can be sent."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return ValueError(f"{type(error).__name__}: {error}")
-    return error

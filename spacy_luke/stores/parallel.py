@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from tqdm import tqdm
 
@@ -68,7 +68,7 @@ class Engine:
         threads = threads or int(os.environ.get("OMP_NUM_THREADS") or cores)
         environment = {name: value for name, value in SHAPES.items() if name not in os.environ}
         environment |= {name: str(threads) for name in THREADS}
-        pool: Pool[Task, Result]
+        pool: Pool[Any, Task, Result]
         if self.name == "ray":
             pool = RayPool(start, settings, environment, address=self.address, gpus=gpus)
         else:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from .workers import STARTS, TICK, Death, Start, died_again, is_worn
+from .workers import TICK, Death, Pool, Start, is_worn
 
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
@@ -40,20 +40,24 @@ class _Actor:
 
 
 class _Worker(Generic[Task]):
-    """number: from 0; reference: what its actor does now; task: None where it is free; ready: it has loaded."""
+    """An actor and what it has to do. kill: ends an actor; reference: what the actor does now."""
 
-    def __init__(self, number: int, actor: Any, reference: Any) -> None:
+    def __init__(self, number: int, actor: Any, reference: Any, kill: Callable[[Any], None]) -> None:
         self.number, self.actor, self.reference = number, actor, reference
         self.ready = False
         self.task: Task | None = None
+        self._kill = kill
 
     def give(self, task: Task) -> None:
         self.task = task
         if self.ready:
             self.reference = self.actor.run.remote(task)
 
+    def end(self) -> None:
+        self._kill(self.actor)
 
-class RayPool(Generic[Settings, Task, Result]):
+
+class RayPool(Pool[_Worker[Task], Task, Result], Generic[Settings, Task, Result]):
     """As `workers.ProcessPool`, with actors. gpus: of each actor, 0: it has a core."""
 
     def __init__(
@@ -65,28 +69,19 @@ class RayPool(Generic[Settings, Task, Result]):
         address: str | None,
         gpus: int = 0,
     ) -> None:
+        super().__init__()
         self._ray = connect_ray(address)
         self._arguments = (start, settings)
         options: dict[str, Any] = {"num_cpus": 1, "max_restarts": 0, "runtime_env": {"env_vars": dict(environment)}}
         self._class = self._ray.remote(**options, **({"num_gpus": gpus} if gpus else {}))(_Actor)
-        self._workers: list[_Worker[Task]] = []
-        self._died = 0
 
-    def take(self, task: Task, most: int) -> bool:
-        free = next((x for x in self._workers if x.task is None), None)
-        if free is None:
-            if len(self._workers) >= most:
-                return False
-            numbers = {x.number for x in self._workers}
-            free = self._begin(next(i for i in range(most) if i not in numbers))
-        free.give(task)
-        return True
-
-    def is_busy(self) -> bool:
-        return any(x.task is not None for x in self._workers)
+    def begin(self, number: int) -> _Worker[Task]:
+        start, settings = self._arguments
+        actor = self._class.remote()
+        return _Worker(number, actor, actor.load.remote(start, number, settings), self._ray.kill)
 
     def wait(self) -> Iterator[tuple[Task, Result | Death]]:
-        busy = {x.reference: x for x in self._workers if x.task is not None}
+        busy = {x.reference: x for x in self.busy()}
         ended, _ = self._ray.wait(list(busy), timeout=TICK)
         for reference in ended:
             worker = busy[reference]
@@ -95,41 +90,10 @@ class RayPool(Generic[Settings, Task, Result]):
             except self._ray.exceptions.RayTaskError as error:
                 raise cause_of(error) from None
             except (self._ray.exceptions.RayActorError, self._ray.exceptions.OutOfMemoryError) as error:
-                yield from self._bury(worker, str(error).splitlines()[0])
+                yield from self.heard_death(worker, str(error).splitlines()[0])
                 continue
-            task = worker.task
-            assert task is not None
             if not worker.ready:
-                worker.ready, self._died = True, 0
-                worker.give(task)
-                continue
-            worker.task = None
-            result, last = value
-            if last:
-                self._workers.remove(worker)
-                self._ray.kill(worker.actor)
-            yield task, result
-
-    def close(self) -> None:
-        for worker in self._workers:
-            self._ray.kill(worker.actor)
-        self._workers.clear()
-
-    def _begin(self, number: int) -> _Worker[Task]:
-        start, settings = self._arguments
-        actor = self._class.remote()
-        worker: _Worker[Task] = _Worker(number, actor, actor.load.remote(start, number, settings))
-        self._workers.append(worker)
-        return worker
-
-    def _bury(self, worker: _Worker[Task], told: str) -> Iterator[tuple[Task, Death]]:
-        task = worker.task
-        assert task is not None
-        self._workers.remove(worker)
-        if worker.ready:
-            yield task, Death(told)
-            return
-        self._died += 1
-        if self._died >= STARTS:
-            raise died_again(self._died, told)
-        self._begin(worker.number).give(task)
+                self.heard_ready(worker)
+            else:
+                result, last = value
+                yield self.heard_result(worker, result, last=last)

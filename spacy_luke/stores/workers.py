@@ -17,7 +17,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-ResultCo = TypeVar("ResultCo", covariant=True)
 # start(number, settings), in the worker: loads what is needed, and returns what does a task (see `is_worn`)
 Start = Callable[[int, Settings], Callable[[Task], Result]]
 Pull = Callable[[], Task | None]  # the next task; None: there is none now, but a task that comes back may be next
@@ -33,21 +32,90 @@ class Death(NamedTuple):
     told: str
 
 
-class Pool(Protocol[Task, ResultCo]):
-    """Workers. take: whether one has the task now, a free one or a new one where there are fewer than `most`; wait:
-    what has ended, nothing where workers have become ready or a second is over."""
+class Worker(Protocol[Task]):
+    """number: from 0; task: None where it is free; ready: it has loaded."""
 
-    def take(self, task: Task, most: int) -> bool: ...
+    number: int
+    task: Task | None
+    ready: bool
 
-    def is_busy(self) -> bool: ...
+    def give(self, task: Task) -> None: ...
 
-    def wait(self) -> Iterator[tuple[Task, ResultCo | Death]]: ...
+    def end(self) -> None: ...
 
-    def close(self) -> None: ...
+
+AnyWorker = TypeVar("AnyWorker", bound=Worker[Any])
+
+
+class Pool(Generic[AnyWorker, Task, Result]):
+    """Workers. A kind of them says how one begins (`begin`), and how is heard what has ended (`wait`)."""
+
+    def __init__(self) -> None:
+        self.workers: list[AnyWorker] = []
+        self.died = 0  # workers that died before they were ready, one after another
+
+    def begin(self, number: int) -> AnyWorker:
+        """A new worker, which loads."""
+        raise NotImplementedError
+
+    def wait(self) -> Iterator[tuple[Task, Result | Death]]:
+        """What has ended, nothing where workers have become ready or a second is over."""
+        raise NotImplementedError
+
+    def take(self, task: Task, most: int) -> bool:
+        """Whether a worker has the task now, a free one or a new one where there are fewer than `most`."""
+        free = next((x for x in self.workers if x.task is None), None)
+        if free is None:
+            if len(self.workers) >= most:
+                return False
+            numbers = {x.number for x in self.workers}
+            free = self.begin(next(i for i in range(most) if i not in numbers))
+            self.workers.append(free)
+        free.give(task)
+        return True
+
+    def busy(self) -> list[AnyWorker]:
+        return [x for x in self.workers if x.task is not None]
+
+    def heard_ready(self, worker: AnyWorker) -> None:
+        worker.ready, self.died = True, 0
+        worker.give(worker.task)
+
+    def heard_result(self, worker: AnyWorker, result: Result, *, last: bool) -> tuple[Task, Result]:
+        """last: the worker ends with it."""
+        task: Any = worker.task
+        worker.task = None
+        if last:
+            self.workers.remove(worker)
+            worker.end()
+        return task, result
+
+    def heard_death(self, worker: AnyWorker, told: str) -> Iterator[tuple[Task, Death]]:
+        """Its task comes back; where it died before it was ready, a new worker has it."""
+        task: Any = worker.task
+        self.workers.remove(worker)
+        worker.end()
+        if worker.ready:
+            yield task, Death(told)
+            return
+        self.died += 1
+        if self.died >= STARTS:
+            raise ValueError(
+                f"Expected workers to start, but {self.died}, one after another, died before they were ready: {told}. "
+                "Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
+            )
+        another = self.begin(worker.number)
+        self.workers.append(another)
+        another.give(task)
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.end()
+        self.workers.clear()
 
 
 def run_pool(
-    pool: Pool[Task, Result],
+    pool: Pool[Any, Task, Result],
     pull: Pull[Task],
     *,
     workers: int,
@@ -65,7 +133,7 @@ def run_pool(
                 if not pool.take(ahead, workers):
                     break
                 ahead = None
-            if not pool.is_busy():
+            if not pool.busy():
                 return
             tick()
             yield from pool.wait()
@@ -104,89 +172,39 @@ class _Worker(Generic[Task]):
         self.process.close()
 
 
-class ProcessPool(Generic[Settings, Task, Result]):
+class ProcessPool(Pool[_Worker[Task], Task, Result], Generic[Settings, Task, Result]):
     """Processes of this machine. environment: variables of theirs."""
 
     def __init__(
         self, start: Start[Settings, Task, Result], settings: Settings, environment: Mapping[str, str]
     ) -> None:
+        super().__init__()
         self._arguments, self._environment = (start, settings), environment
-        self._workers: list[_Worker[Task]] = []
-        self._died = 0  # workers that died before they were ready, one after another
 
-    def take(self, task: Task, most: int) -> bool:
-        free = next((x for x in self._workers if x.task is None), None)
-        if free is None:
-            if len(self._workers) >= most:
-                return False
-            numbers = {x.number for x in self._workers}
-            free = self._begin(next(i for i in range(most) if i not in numbers))
-        free.give(task)
-        return True
-
-    def is_busy(self) -> bool:
-        return any(x.task is not None for x in self._workers)
+    def begin(self, number: int) -> _Worker[Task]:
+        return _Worker(number, self._arguments, self._environment)
 
     def wait(self) -> Iterator[tuple[Task, Result | Death]]:
-        busy: dict[Connection, _Worker[Task]] = {x.connection: x for x in self._workers if x.task is not None}
+        busy: dict[Connection, _Worker[Task]] = {x.connection: x for x in self.busy()}
         for connection in wait(list(busy), TICK):
             worker = busy[connection]  # type: ignore[index]  # of those that it was given
             try:
                 kind, value = worker.connection.recv()
             except (EOFError, OSError):
-                yield from self._bury(worker)
+                worker.process.join(PATIENCE)
+                yield from self.heard_death(worker, describe_end(worker.process.exitcode))
                 continue
             if kind == "error":
                 raise value
             if kind == "ready":
-                worker.ready, self._died = True, 0
-                assert worker.task is not None
-                worker.give(worker.task)
-                continue
-            task, worker.task = worker.task, None
-            assert task is not None
-            if kind == "last":
-                self._workers.remove(worker)
-                worker.end()
-            yield task, value
-
-    def close(self) -> None:
-        for worker in self._workers:
-            worker.end()
-        self._workers.clear()
-
-    def _begin(self, number: int) -> _Worker[Task]:
-        worker: _Worker[Task] = _Worker(number, self._arguments, self._environment)
-        self._workers.append(worker)
-        return worker
-
-    def _bury(self, worker: _Worker[Task]) -> Iterator[tuple[Task, Death]]:
-        """Its task comes back; where it died before it was ready, a new worker has it."""
-        task = worker.task
-        assert task is not None
-        worker.process.join(PATIENCE)
-        told = describe_end(worker.process.exitcode)
-        self._workers.remove(worker)
-        worker.end()
-        if worker.ready:
-            yield task, Death(told)
-            return
-        self._died += 1
-        if self._died >= STARTS:
-            raise died_again(self._died, told)
-        self._begin(worker.number).give(task)
+                self.heard_ready(worker)
+            else:
+                yield self.heard_result(worker, value, last=kind == "last")
 
 
 def is_worn(function: Callable[[Any], Any]) -> bool:
     """Whether what does tasks asks to be made anew in another process, by its attribute `is_worn`."""
     return bool(getattr(function, "is_worn", False))
-
-
-def died_again(times: int, told: str) -> ValueError:
-    return ValueError(
-        f"Expected workers to start, but {times}, one after another, died before they were ready: {told}. Use fewer "
-        "workers (--workers 1 takes the least memory), or more memory, and run it again."
-    )
 
 
 def describe_end(code: int | None) -> str:
@@ -223,7 +241,7 @@ def _work(connection: Connection, number: int, start: Start[Any, Any, Any], sett
         try:
             function = start(number, settings)
         except Exception as error:
-            connection.send(("error", _portable(error)))
+            connection.send(("error", portable(error)))
             return
         connection.send(("ready", None))
         while True:
@@ -232,7 +250,7 @@ def _work(connection: Connection, number: int, start: Start[Any, Any, Any], sett
                 result = function(task)
                 reply = ("last" if is_worn(function) else "done", result)
             except Exception as error:
-                reply = ("error", _portable(error))
+                reply = ("error", portable(error))
             connection.send(reply)
 
 
@@ -243,7 +261,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """The error, or what it says where it cannot be pickled and read again."""
     try:
         pickle.loads(pickle.dumps(error))

@@ -28,12 +28,13 @@ from ...model.transfer import to_device
 from ..calibration import Calibrated
 from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
-from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, check_positives
+from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, best_nil_bias, check_positives
 from .candidates import Found, find_candidates
 from .checkpoint_table import table_vectors, with_table, without_table
 from .decisions import LinkTask, decide
 from .entity_table import EntityTable, NamedEntities
 from .gold import (
+    GoldRow,
     check_learnable,
     gold_links,
     gold_rows,
@@ -183,8 +184,16 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
 
     def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
         how = self.inference if self.others == "masked" and self.context else "local"
-        size, sure, counts = self.batch_size, self.sure, self.counts
-        decide(self.model, tasks, vectors, inference=how, size=size, sure=sure, counts=counts)
+        decide(
+            self.model,
+            tasks,
+            vectors,
+            inference=how,
+            size=self.batch_size,
+            sure=self.sure,
+            nil_bias=self.nil_bias,
+            counts=self.counts,
+        )
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[WordRange, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
@@ -290,22 +299,29 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         in the predicted Docs by the scorer's `links_strict_f`, for which a link of a mention that is none is wrong.
 
         gold_mentions: mentions are the gold ones, and most of them are to be linked as they should be, to their entity
-        or to NIL. nlp: pipeline whose config gets the threshold (see `settle`). RETURNS: it and what it gives; of equal
-        ones the lowest. Raises ValueError for fewer than `least` gold mentions with an entity.
+        or to NIL. Where NIL is a candidate, it is not the threshold that is set then, but the `nil_bias`, see
+        `best_nil_bias`. nlp: pipeline whose config gets what is set (see `settle`). RETURNS: it and what it gives; of
+        equal thresholds the lowest. Raises ValueError for fewer than `least` gold mentions with an entity.
         """
         linked = sum(gold != NIL for example in examples for gold in gold_links(example, self.labels_ignore)[1])
-        if gold_mentions:
-            rows = [
-                row
-                for example in examples
-                for row in gold_rows(example, self._link_mentions, ignore=self.labels_ignore, kb=self.kb)
-            ]
-            threshold, value = best_link_threshold(rows)
+        setting, metric = "threshold", "links_accuracy" if gold_mentions else "links_strict_f"
+        if not gold_mentions:
+            value, reached = self._best_by_score(examples, linked)
+        elif self.nil:
+            setting = "nil_bias"
+            added, reached = best_nil_bias(list(self._gold_rows(examples)))
+            value = self.nil_bias + added
         else:
-            threshold, value = self._best_by_score(examples, linked)
+            value, reached = best_link_threshold(list(self._gold_rows(examples)))
         check_positives(linked, least, name=self.name, what="gold mentions with an entity")
-        self.settle(nlp, threshold=threshold)
-        return {"threshold": threshold, "links_accuracy" if gold_mentions else "links_strict_f": value}
+        self.settle(nlp, **{setting: value})
+        return {setting: value, metric: reached}
+
+    def _gold_rows(self, examples: Sequence[Example]) -> Iterator[GoldRow]:
+        for example in examples:
+            yield from gold_rows(
+                example, self._link_mentions, above_nil=self.nil, ignore=self.labels_ignore, kb=self.kb
+            )
 
     def _best_by_score(self, examples: Sequence[Example], linked: int) -> tuple[float, float]:
         """The threshold with the best end-to-end score, the lowest of equal ones, and that score."""
@@ -322,9 +338,11 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         return best_by_score(self, "threshold", LINK_THRESHOLDS, examples, found, metric="links_strict_f")
 
     def _link_mentions(self, doc: Doc, mentions: list[WordRange]) -> list[Linked]:
+        """Scores are calibrated, unless the bias of NIL is chosen, which comes before."""
         asked = AskedDoc(doc, mentions, self.candidates(doc, mentions))
         with self.predicting():
-            return list(map(self._calibrated, next(iter(self._link([asked])))))
+            (linked,) = self._link([asked])
+        return linked if self.nil else list(map(self._calibrated, linked))
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         return {} if self.scorer is None else self.scorer(examples, **kwargs)

@@ -89,12 +89,14 @@ def decide(
     inference: str,
     size: int,
     sure: float | None = None,
+    nil_bias: float = 0.0,
     counts: Counter[str] | None = None,
 ) -> list[LinkTask]:
     """Fill in the probabilities of the tokens that the windows decide. size: pieces and entity tokens of a batch.
 
     sure: global decisions of at least this probability are made in one step, which the plain procedure does not; None:
     one at a time.
+    nil_bias: added to NIL's score, where NIL is a candidate.
     counts: gets what was computed: "windows" encoded (a window once for each pass over it; "word windows" where words
     are encoded alone), "passes" of the model, and "steps", decisions that took one.
     """
@@ -107,9 +109,9 @@ def decide(
     batches = batch_items(waiting, size=size, make=lambda some: list(some))
     for batch in batches:
         if inference == "global":
-            _run_global(model, batch, vectors, counts, sure=sure)
+            _run_global(model, batch, vectors, counts, sure=sure, nil_bias=nil_bias)
         else:
-            _run_local(model, batch, vectors, counts)
+            _run_local(model, batch, vectors, counts, nil_bias=nil_bias)
     return tasks
 
 
@@ -140,17 +142,25 @@ def _open(task: LinkTask) -> np.ndarray:
     return opened
 
 
-def _run_local(model: LinkerModel, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str]) -> None:
+def _run_local(
+    model: LinkerModel, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str], *, nil_bias: float
+) -> None:
     batch = make_link_batch([task.item(_open(task).tolist()) for task in tasks], vectors)
     counts.update(windows=len(tasks), passes=1)
     tokens = [(task, e) for task in tasks for e in _open(task).tolist()]
-    for (task, e), probabilities in zip(tokens, candidate_probabilities(model, batch), strict=True):
+    for (task, e), probabilities in zip(tokens, candidate_probabilities(model, batch, nil_bias), strict=True):
         task.decide(e, probabilities)
     counts["steps"] += len(tokens)
 
 
 def _run_global(
-    model: LinkerModel, tasks: Sequence[LinkTask], vectors: LinkVectors, counts: Counter[str], *, sure: float | None
+    model: LinkerModel,
+    tasks: Sequence[LinkTask],
+    vectors: LinkVectors,
+    counts: Counter[str],
+    *,
+    sure: float | None,
+    nil_bias: float,
 ) -> None:
     one_way = model.attrs["attention"] == "one_way"
     words = None
@@ -164,7 +174,7 @@ def _run_global(
         items = [
             task.item(scored.get(id(task), []), tokens=id(task) in scored) for task in (tasks if one_way else active)
         ]
-        found = iter(candidate_probabilities(model, make_link_batch(items, vectors, words=words)))
+        found = iter(candidate_probabilities(model, make_link_batch(items, vectors, words=words), nil_bias))
         counts.update(windows=len(active), passes=1)
         for task in active:
             probabilities = [next(found) for _ in scored[id(task)]]
@@ -176,11 +186,13 @@ def _run_global(
             counts["steps"] += len(chosen)
 
 
-def candidate_probabilities(model: LinkerModel, batch: Any) -> list[np.ndarray]:
-    """Of each scored token of a batch the probabilities of its candidates (K,), and NIL's after them where it is
-    one."""
+def candidate_probabilities(model: LinkerModel, batch: Any, nil_bias: float = 0.0) -> list[np.ndarray]:
+    """Of each scored token of a batch the probabilities of its candidates (K,), and NIL's after them where it is one.
+    nil_bias: added to NIL's score, which is 0."""
     (scores_C,) = to_host([model.predict(batch)])
     n, nil = len(batch.scored_S), bool(model.attrs["nil"])
+    if nil:
+        scores_C = scores_C - nil_bias
     found = segment_softmax(scores_C, torch.from_numpy(batch.owner_C), n, nil=nil).exp().numpy()
     ends = np.cumsum(np.bincount(batch.owner_C, minlength=n))
     candidates = np.split(found[: len(batch.owner_C)], ends[:-1])

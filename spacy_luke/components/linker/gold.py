@@ -1,5 +1,6 @@
 """What `luke_linker` learns from and is tuned on: mentions with the ids of their entities."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -18,9 +19,10 @@ from .records import to_kb_ids
 
 FindCandidates = Callable[[Doc, Sequence[WordRange]], list[Found]]
 LinkMentions = Callable[[Doc, list[WordRange]], list[Linked]]
-
+GoldRow = tuple[float, bool, bool]  # see `gold_rows`
 
 NO_ENTITY = -1  # in place of the number of a gold entity: NIL is right
+TINY = 1e-30  # in place of a probability of 0, whose logarithm is taken
 
 
 class GoldLink(NamedTuple):
@@ -115,14 +117,33 @@ def check_learnable(name: str, missing: Counter[str], total: int) -> None:
 
 
 def gold_rows(
-    example: Example, link: LinkMentions, *, ignore: Sequence[str] = (), kb: EntityKB | None = None
-) -> Iterator[tuple[float, bool, bool]]:
+    example: Example,
+    link: LinkMentions,
+    *,
+    above_nil: bool = False,
+    ignore: Sequence[str] = (),
+    kb: EntityKB | None = None,
+) -> Iterator[GoldRow]:
     """Of each gold mention the score of its best candidate, whether this is right, and whether the gold is NIL. Where
-    the best is NIL, the score is below any threshold. ignore: labels of mentions that are left out. kb: any id that
-    it has of an entity is right."""
+    the best is NIL, the score is below any threshold.
+
+    above_nil: NIL is a candidate, and in place of the score stands how much more likely than NIL the best one of the
+    others is, as a difference of log-probabilities. ignore: labels of mentions that are left out. kb: any id that it
+    has of an entity is right.
+    """
     mentions, golds, missing = gold_links(example, ignore)
     golds = to_kb_ids(kb, golds)
-    yield from [(0.0, False, False)] * missing.total()
+    yield from [(-math.inf if above_nil else 0.0, False, False)] * missing.total()
     for linked, gold in zip(link(example.predicted, mentions), golds, strict=True):
-        best, score = (linked[0][0], linked[0][2]) if linked and linked[0][0] != NIL else (NIL, -1.0)
+        best, score = _best_above_nil(linked) if above_nil else _best(linked)
         yield score, best == gold and gold != NIL, gold == NIL
+
+
+def _best(linked: Linked) -> tuple[str, float]:
+    return (linked[0].id, linked[0].score) if linked and linked[0].id != NIL else (NIL, -1.0)
+
+
+def _best_above_nil(linked: Linked) -> tuple[str, float]:
+    nil = next((x.score for x in linked if x.id == NIL), 0.0)
+    best = next((x for x in linked if x.id != NIL and x.score > 0), None)
+    return (NIL, -math.inf) if best is None else (best.id, math.log(best.score) - math.log(max(nil, TINY)))

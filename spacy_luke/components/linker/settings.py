@@ -67,6 +67,11 @@ class LinkerSettings(Configured):
         least=0,
         most=1,
     )
+    nil_bias: Setting[float] = Setting(
+        0.0,
+        "with `nil` of the model: added to NIL's score in predictions; above 0 more mentions are NIL. `python -m spacy "
+        "luke tune --gold-mentions` finds the best one",
+    )
     overwrite: Setting[bool] = Setting(
         True, "whether mentions that have an id already get another one; `false`: they are left as they are"
     )

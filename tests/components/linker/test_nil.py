@@ -13,7 +13,9 @@ from spacy_luke.annotations import set_candidates_given
 from spacy_luke.batch.linking import MASKED
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.linker.decisions import decide
-from spacy_luke.model.linking import NIL_START, CandidateHead, segment_softmax
+from spacy_luke.components.thresholds import best_nil_bias
+from spacy_luke.model.linking import NIL_START, CandidateHead, ordering, segment_softmax
+from spacy_luke.model.losses import candidate_cross_entropy
 from tests.components.linker.linked import ENTITIES, candidates_of, make_doc, make_example, make_linker, make_tasks
 from tests.tiny import SENTENCES
 
@@ -43,7 +45,7 @@ def test_one_candidate_can_be_nil(store):
     ids = dict(zip(TEXTS, ("NIL", "Entity 3"), strict=True))
     examples = [Example(apple(nlp, text), apple(nlp, text, kb_id)) for text, kb_id in ids.items()]
     optimizer = make_adamw(learn_rate=4e-3)
-    for _ in range(100):
+    for _ in range(300):
         linker.update(examples, sgd=optimizer)
         found = [nlp(apple(nlp, text)).ents[0] for text in TEXTS]
         if [x.kb_id_ for x in found] == ["NIL", "Entity 3"]:
@@ -115,6 +117,23 @@ def test_what_is_nil_stays_masked(store, inference):
                 assert len(task.probabilities[e]) == len(rows) + 1
                 assert (task.probabilities[e].argmax() == len(rows)) == (score > 0)
                 assert (task.entities_E[e] != MASKED) == known
+
+
+def test_nil_is_not_learned_by_what_states_say():
+    """Of scores by states the gradient is that of the candidates alone, of NIL and of what is known that of all."""
+    owner, gold = torch.tensor([0, 0, 0, 1, 1, 2]), torch.tensor([1, -1, 5])
+    states, known = torch.randn(6, requires_grad=True), torch.randn(6, requires_grad=True)
+    nil = torch.randn(3, requires_grad=True)
+    scores = ordering(states, known, owner, 3) + known - nil[owner]
+    assert torch.allclose(scores, states + known - nil[owner], atol=1e-6)
+    _, gradient = candidate_cross_entropy(scores, owner, gold, nil=True)
+    scores.backward(gradient)
+    plain = (states + known).detach()
+    _, among = candidate_cross_entropy(plain, owner, gold)
+    assert torch.allclose(states.grad, among, atol=1e-6)
+    assert torch.allclose(states.grad[3:], torch.zeros(3), atol=1e-6), "NIL, and the only candidate"
+    assert torch.allclose(known.grad, gradient)
+    assert torch.allclose(nil.grad, -torch.zeros(3).index_add(0, owner, gradient), atol=1e-6)
 
 
 def test_what_is_learned_as_nil(store):
@@ -191,8 +210,61 @@ def test_what_a_score_is_made_of(store, nil):
 
 
 def test_tuning_knows_nil(store):
-    """A mention that is NIL at any threshold, and is to be, is right at any threshold."""
+    """A mention that is NIL at any bias, and is to be, is right at any bias."""
     nlp, linker = make_linker(store, nil=True)
     with_nil_score(linker, 50.0)
     examples = [Example(apple(nlp, text), apple(nlp, text, "NIL")) for text in TEXTS]
-    assert linker.tune(examples, gold_mentions=True) == {"threshold": 0.0, "links_accuracy": 1.0}
+    assert linker.tune(examples, gold_mentions=True) == {"nil_bias": 0.0, "links_accuracy": 1.0}
+
+
+@pytest.mark.parametrize("inference", ["local", "global"])
+def test_bias_of_nil_is_added_to_its_score(store, inference):
+    nlp, linker = make_linker(store, nil=True, inference=inference)
+    given = [make_doc(nlp, text) for text in SENTENCES[:3]]
+
+    def scores():
+        return [
+            [(x.id, x.score) for x in ent._.luke_candidates]
+            for doc in nlp.pipe(doc.copy() for doc in given)
+            for ent in doc.ents
+        ]
+
+    with_nil_score(linker, 1.5)
+    wanted = scores()
+    with_nil_score(linker, 0.0)
+    assert scores() != wanted
+    linker.nil_bias = 1.5
+    for found, expected in zip(scores(), wanted, strict=True):
+        assert [x for x, _ in found] == [x for x, _ in expected]
+        assert [x for _, x in found] == pytest.approx([x for _, x in expected], abs=1e-6)
+
+
+def test_bias_of_nil_is_tuned(store):
+    """Tuning again finds what is left to add: nothing."""
+    nlp, linker = make_linker(store, nil=True)
+    with_nil_score(linker, 50.0)
+    golds = [make_doc(nlp, text) for text in SENTENCES[:3]]
+    for gold in golds:  # the best candidate is right, but all are NIL for the time being
+        linker.nil_bias = -50.0
+        gold.set_ents([Span(gold, x.start, x.end, "X", kb_id=x.kb_id_) for x in nlp(gold.copy()).ents])
+    linker.nil_bias = -42.0
+    before = [ent.kb_id_ for gold in golds for ent in nlp(make_doc(nlp, gold.text)).ents]
+    assert set(before) == {"NIL"}
+    examples = [Example(make_doc(nlp, gold.text), gold) for gold in golds]
+    found = linker.tune(examples, gold_mentions=True)
+    assert found["links_accuracy"] == 1.0
+    assert found["nil_bias"] < -42.0
+    assert [x.kb_id_ for gold in golds for x in nlp(make_doc(nlp, gold.text)).ents] == [
+        x.kb_id_ for gold in golds for x in gold.ents
+    ]
+    assert linker.tune(examples, gold_mentions=True) == found
+
+
+def test_bias_of_nil_costs_few_links():
+    """What NIL gains is not paid with links: of 1,000 mentions with an entity two may be lost."""
+    linked = [(3.0, True, False)] * 997 + [(-5.0, True, False), (-4.0, True, False), (-1.0, True, False)]
+    nil = [(-2.0, False, True)] * 50 + [(0.5, False, True)] * 50
+    assert best_nil_bias([*linked, *nil]) == (-1.0, pytest.approx((998 + 50) / 1100))
+    assert best_nil_bias([(5.0, True, False), (-1.0, False, True)])[0] == 0.0, "the nearest to 0"
+    with pytest.raises(ValueError, match="Expected examples with linked mentions"):
+        best_nil_bias([])
