@@ -29,8 +29,7 @@ class CandidateHead(nn.Module):
 
     features: a learned linear function of the first so many numbers of each candidate is added; the papers have none
     (0). It begins as their sum times 0.5. match: another one of so many after those of PRIOR, which begins with 0. nil:
-    scores are those above NIL's, whose score is a learned linear function of the transformed state. What a state says
-    of candidates learns their order alone, see `ordering`.
+    scores are those above NIL's, whose score is a learned linear function of the transformed state.
     """
 
     def __init__(
@@ -68,13 +67,11 @@ class CandidateHead(nn.Module):
         """owner_C: the mention of each candidate, ascending; bias_C: a number of each entity. RETURNS: scores (C,)."""
         x_MV = self.transform(states_MD).float()
         scores_C = (x_MV[owner_C] * vectors_CV.float()).sum(-1) + bias_C
-        known_C = known_scores(self.prior, self.match, features_CF)
-        if self.nil is None:
-            return scores_C + known_C
-        if scores_C.requires_grad:
-            scores_C = ordering(scores_C, known_C, owner_C, len(states_MD))
-        above_C: Tensor = scores_C + known_C - self.nil(x_MV).squeeze(-1)[owner_C]
-        return above_C
+        if features_CF.shape[1]:
+            scores_C = scores_C + known_scores(self.prior, self.match, features_CF)
+        if self.nil is not None:
+            scores_C = scores_C - self.nil(x_MV).squeeze(-1)[owner_C]
+        return scores_C
 
 
 class FeatureHead(nn.Module):
@@ -97,17 +94,6 @@ class FeatureHead(nn.Module):
         """RETURNS: scores (C,)."""
         scores_C = known_scores(self.prior, self.match, features_CF)
         return scores_C if self.nil is None else scores_C - self.nil
-
-
-def ordering(scores_C: Tensor, known_C: Tensor, owner_C: Tensor, n: int) -> Tensor:
-    """The same scores, but what they learn is the order of each mention's candidates alone: a gradient of their sum in
-    the softmax, of which known_C is a part, does not reach them. n: mentions.
-
-    So whether a mention is NIL is learned by the score of NIL and the weights of what is known. Where states learned it
-    too, in-KB accuracy on AIDA was 0.8 points lower without NIL being chosen even once (results/linking.md).
-    """
-    order_C = segment_softmax(scores_C + known_C.detach(), owner_C, n)
-    return order_C + (scores_C - order_C).detach()
 
 
 def start_known(prior: nn.Linear | None, match: nn.Linear | None) -> None:
@@ -134,7 +120,7 @@ def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int, *, nil: bool = Fa
     if nil:
         scores_C = torch.cat([scores_C, scores_C.new_zeros(n)])
         owner_C = torch.cat([owner_C, torch.arange(n, device=owner_C.device)])
-    highest_M = scores_C.new_full((n,), float("-inf")).scatter_reduce(0, owner_C, scores_C.detach(), "amax")
+    highest_M = scores_C.new_full((n,), float("-inf")).scatter_reduce(0, owner_C, scores_C, "amax")
     shifted_C = scores_C - highest_M[owner_C]
     sums_M = scores_C.new_zeros(n).index_add(0, owner_C, shifted_C.exp())
     return shifted_C - sums_M.log()[owner_C]

@@ -14,8 +14,7 @@ from spacy_luke.batch.linking import MASKED
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.linker.decisions import decide
 from spacy_luke.components.thresholds import best_nil_bias
-from spacy_luke.model.linking import NIL_START, CandidateHead, ordering, segment_softmax
-from spacy_luke.model.losses import candidate_cross_entropy
+from spacy_luke.model.linking import NIL_START, CandidateHead, segment_softmax
 from tests.components.linker.linked import ENTITIES, candidates_of, make_doc, make_example, make_linker, make_tasks
 from tests.tiny import SENTENCES
 
@@ -45,7 +44,7 @@ def test_one_candidate_can_be_nil(store):
     ids = dict(zip(TEXTS, ("NIL", "Entity 3"), strict=True))
     examples = [Example(apple(nlp, text), apple(nlp, text, kb_id)) for text, kb_id in ids.items()]
     optimizer = make_adamw(learn_rate=4e-3)
-    for _ in range(300):
+    for _ in range(100):
         linker.update(examples, sgd=optimizer)
         found = [nlp(apple(nlp, text)).ents[0] for text in TEXTS]
         if [x.kb_id_ for x in found] == ["NIL", "Entity 3"]:
@@ -117,23 +116,6 @@ def test_what_is_nil_stays_masked(store, inference):
                 assert len(task.probabilities[e]) == len(rows) + 1
                 assert (task.probabilities[e].argmax() == len(rows)) == (score > 0)
                 assert (task.entities_E[e] != MASKED) == known
-
-
-def test_nil_is_not_learned_by_what_states_say():
-    """Of scores by states the gradient is that of the candidates alone, of NIL and of what is known that of all."""
-    owner, gold = torch.tensor([0, 0, 0, 1, 1, 2]), torch.tensor([1, -1, 5])
-    states, known = torch.randn(6, requires_grad=True), torch.randn(6, requires_grad=True)
-    nil = torch.randn(3, requires_grad=True)
-    scores = ordering(states, known, owner, 3) + known - nil[owner]
-    assert torch.allclose(scores, states + known - nil[owner], atol=1e-6)
-    _, gradient = candidate_cross_entropy(scores, owner, gold, nil=True)
-    scores.backward(gradient)
-    plain = (states + known).detach()
-    _, among = candidate_cross_entropy(plain, owner, gold)
-    assert torch.allclose(states.grad, among, atol=1e-6)
-    assert torch.allclose(states.grad[3:], torch.zeros(3), atol=1e-6), "NIL, and the only candidate"
-    assert torch.allclose(known.grad, gradient)
-    assert torch.allclose(nil.grad, -torch.zeros(3).index_add(0, owner, gradient), atol=1e-6)
 
 
 def test_what_is_learned_as_nil(store):
