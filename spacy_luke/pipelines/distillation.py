@@ -60,8 +60,8 @@ def distill(
     large = spacy.load(teacher)
     names = _learners(large, config)
     corpus = _training_corpus(config)
-    path = config.interpolate()["corpora"][corpus].get("path")
-    gold = None if path is None else Path(path)
+    block = config.interpolate()["corpora"][corpus]
+    gold = Path(block["path"]) if block.get("path") is not None else None
     if gold is not None:
         check_docs(gold, f"corpora.{corpus}.path")
     folder, lesson = output / LESSON, None
@@ -76,7 +76,7 @@ def distill(
     for name in names:
         check_same(teachers[name], teachers_of(nlp)[name])
     best = train(nlp, output, resume=resume, overwrite=overwrite)
-    return _compare(large, spacy.load(best), nlp, best, lesson, gold is not None)
+    return _compare(large, spacy.load(best), nlp, best, lesson, gold is not None or bool(block.get("sources")))
 
 
 def _learners(teacher: Language, config: Config) -> list[str]:
@@ -96,18 +96,22 @@ def _training_corpus(config: Config) -> str:
     dotted: str = config.interpolate()["training"]["train_corpus"]
     section, _, name = dotted.partition(".")
     corpus = config.get("corpora", {}).get(name)
-    if section != "corpora" or not isinstance(corpus, dict) or "path" not in corpus:
+    if section != "corpora" or not isinstance(corpus, dict) or not {"path", "sources"} & set(corpus):
         raise ValueError(
-            f"The training corpus of the config, {dotted}, must have a path, which is that of the lesson then: "
-            'expected @readers = "spacy.Corpus.v1", or "spacy-luke.GoldCorpus.v1".'
+            f"The training corpus of the config, {dotted}, must have a path, which is that of the lesson then, or "
+            'sources, of which the lesson is one more: expected @readers = "spacy.Corpus.v1", '
+            '"spacy-luke.GoldCorpus.v1" or "spacy-luke.JoinedCorpus.v1".'
         )
     return name
 
 
 def _for_student(config: Config, teacher: Language, names: list[str], corpus: str, folder: Path) -> Config:
-    """The config with the lesson as its training data, and the teacher's labels."""
+    """The config with the lesson as its training data, or as one source more of them, and the teacher's labels."""
     config = config.copy()
-    config["corpora"][corpus]["path"] = str(folder)
+    if "sources" in config["corpora"][corpus]:
+        config["corpora"][corpus]["sources"][LESSON] = {"path": str(folder / TAUGHT)}
+    else:
+        config["corpora"][corpus]["path"] = str(folder)
     teachers = teachers_of(teacher)
     for name in names:
         section: dict[str, Any] = config["initialize"].setdefault("components", {}).setdefault(name, {})

@@ -4,6 +4,7 @@ import pytest
 import spacy
 from spacy.cli._util import app as spacy_app
 from spacy.tokens import DocBin
+from spacy.util import load_config, registry
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
@@ -99,6 +100,25 @@ def test_with_gold_and_on_again(folder, tmp_path):
     code, text = distill(folder, output, "--training.max_steps", 4, "--resume")
     assert code == 0, text
     assert "It has read" not in text
+
+
+def test_beside_several_data_sets(folder, tmp_path):
+    """What the teacher says is one source more of a joined corpus."""
+    config = load_config(folder / "student.cfg", interpolate=False)
+    sources = {"own": {"path": str(folder / "gold.spacy")}}
+    config["corpora"]["train"] = {"@readers": "spacy-luke.JoinedCorpus.v1", "sources": sources}
+    config.to_disk(tmp_path / "joined.cfg")
+    output = tmp_path / "out"
+    arguments = [folder / "teacher", tmp_path / "joined.cfg", "--texts", folder / "texts.txt", "-o", output]
+    arguments += ["--paths.dev", folder / "dev.spacy", "--initialize.components.luke_ner.weights.layers", 1]
+    code, text = run(*arguments, "--training.max_steps", 4)
+    assert code == 0, text
+    assert list(lesson(output)) == ["taught"]
+    student = spacy.load(output / "model-best")
+    read = registry.resolve({"corpus": student.config.interpolate()["corpora"]["train"]})["corpus"]
+    taught = {x.text for x in (example.reference for example in read(student)) if get_taught(x, "luke_ner")}
+    assert taught == set(SENTENCES)
+    assert set(student.config["corpora"]["train"]["sources"]) == {"own", "lesson"}
 
 
 def test_refused(folder, tmp_path):

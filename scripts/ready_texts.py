@@ -1,0 +1,59 @@
+"""Texts that the ready pipeline's teacher reads: those of the training parts, of whatever they annotate.
+
+    python scripts/ready_texts.py corpus/ready corpus/ready/texts.spacy
+
+Each data set says little of its texts: WNUT-17 has no dates, FewRel one pair of a sentence. The teacher says of each
+span what it may be. Docs keep their sentence boundaries, and nothing else.
+"""
+
+import argparse
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_luke.readers.docbin import write_docbin
+
+# Documents of each, drawn with seed 0; None: all.
+MOST = {
+    "wnut17": None,
+    "wikigold": None,
+    "gum": None,
+    "knowledge_net": None,
+    "redocred": None,
+    "fewrel": 5000,
+    "litbank": 12,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path, help="folder that scripts/ready_data.py wrote")
+    parser.add_argument("output", type=Path, help="file of Docs")
+    options = parser.parse_args()
+    counts = dict.fromkeys(MOST, 0)
+
+    def read() -> Iterator[Doc]:
+        for name, most in MOST.items():
+            for doc in read_docs(options.corpus / f"{name}.train.spacy", most):
+                counts[name] += len(doc)
+                yield doc
+
+    write_docbin(read(), options.output)
+    print(", ".join(f"{name} {words:,} words" for name, words in counts.items()))
+
+
+def read_docs(path: Path, most: int | None) -> Iterator[Doc]:
+    docs = list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+    if most is not None:
+        docs = random.Random(0).sample(docs, min(most, len(docs)))
+    for doc in docs:
+        starts = [bool(word.is_sent_start) for word in doc] if doc.has_annotation("SENT_START") else None
+        words, spaces = [word.text for word in doc], [bool(word.whitespace_) for word in doc]
+        yield Doc(doc.vocab, words=words, spaces=spaces, sent_starts=starts)
+
+
+if __name__ == "__main__":
+    main()
