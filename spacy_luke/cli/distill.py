@@ -19,6 +19,9 @@ def distill_cli(
         ..., "--texts", exists=True, help="Texts: .txt with one a line, .jsonl, .spacy, or a folder of these"
     ),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last, resume and lesson"),
+    start: Path | None = typer.Option(
+        None, "--start", exists=True, help="Trained pipeline of this config, whose weights the student begins with"
+    ),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
@@ -35,7 +38,16 @@ def distill_cli(
     use_gpu(gpu_id)
     msg.info(f"The teacher {teacher} reads {texts}")
     made = distill(
-        teacher, config, texts, output, use_gpu=gpu_id, resume=resume, overwrite=overwrite, progress=True, tell=_tell
+        teacher,
+        config,
+        texts,
+        output,
+        start=start,
+        use_gpu=gpu_id,
+        resume=resume,
+        overwrite=overwrite,
+        progress=True,
+        tell=_tell,
     )
     rows = [
         (name, f"{score:.2f}", f"{made.student.scores[name]:.2f}")

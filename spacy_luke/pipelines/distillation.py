@@ -12,6 +12,7 @@ from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.util import resolve_dot_names
 
+from ..components.base import LukeComponent
 from ..readers.texts import read_texts
 from ..training.loop import train
 from ..training.resume import check_output
@@ -43,6 +44,7 @@ def distill(
     output: Path,
     *,
     use_gpu: int = -1,
+    start: Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool = False,
@@ -53,8 +55,9 @@ def distill(
 
     teacher: a folder or a name. config: of the student, not interpolated; components of the teacher's names and kinds
     learn from it, and get its labels. texts: see `read_texts`. output: gets what `train` writes, and the lesson.
-    resume, overwrite: as of `train`. tell: is given the lesson before it is learned. Raises ValueError where no
-    component can learn from the teacher.
+    start: a trained pipeline with whose weights the student begins; it was made with the same config. resume,
+    overwrite: as of `train`. tell: is given the lesson before it is learned. Raises ValueError where no component can
+    learn from the teacher.
     """
     check_output(output, resume=resume, overwrite=overwrite)
     large = spacy.load(teacher)
@@ -75,8 +78,25 @@ def distill(
     teachers = teachers_of(large)
     for name in names:
         check_same(teachers[name], teachers_of(nlp)[name])
+    if start is not None:
+        _begin_as(nlp, start)
     best = train(nlp, output, resume=resume, overwrite=overwrite)
     return _compare(large, spacy.load(best), nlp, best, lesson, gold is not None or bool(block.get("sources")))
+
+
+def _begin_as(nlp: Language, start: Path) -> None:
+    """Components get the weights of those of a saved pipeline, encoders before their heads."""
+    own: dict[str, Any] = {name: proc for name, proc in nlp.pipeline if isinstance(proc, LukeComponent)}
+    if missing := [name for name in own if not (start / name).is_dir()]:
+        raise ValueError(f"The pipeline {start} that the student is to begin with has no {', '.join(missing)}.")
+    for name, proc in own.items():
+        labels = getattr(proc, "labels", None)
+        proc.from_disk(start / name)
+        if (found := getattr(proc, "labels", None)) != labels:
+            raise ValueError(
+                f"'{name}' of the pipeline {start} has the labels {found}, but the teacher's are {labels}: expected "
+                "the same ones in the same order."
+            )
 
 
 def _learners(teacher: Language, config: Config) -> list[str]:

@@ -121,6 +121,20 @@ def test_beside_several_data_sets(folder, tmp_path):
     assert set(student.config["corpora"]["train"]["sources"]) == {"own", "lesson"}
 
 
+def test_beginning_with_a_trained_student(folder, tmp_path):
+    code, text = distill(folder, tmp_path / "first")
+    assert code == 0, text
+    first = spacy.load(tmp_path / "first/model-best")
+    more = ["--training.max_steps", 1, "--training.optimizer.learn_rate", 0.0]
+    code, text = distill(folder, tmp_path / "second", "--start", tmp_path / "first/model-best", *more)
+    assert code == 0, text
+    second = spacy.load(tmp_path / "second/model-last")
+    assert [list(map(str, second(x).ents)) for x in SENTENCES] == [list(map(str, first(x).ents)) for x in SENTENCES]
+    assert any(first(x).ents for x in SENTENCES)
+    code, text = distill(folder, tmp_path / "third", "--start", folder / "checkpoint")
+    assert (code, "that the student is to begin with has no luke_ner" in text) == (1, True)
+
+
 def test_refused(folder, tmp_path):
     code, text = distill(folder, tmp_path / "a", "--paths.train", folder / "none.spacy")
     assert (code, "does not exist" in text) == (1, True)
