@@ -34,7 +34,6 @@ from .checkpoint_table import table_vectors, with_table, without_table
 from .decisions import LinkTask, decide
 from .entity_table import EntityTable, NamedEntities
 from .gold import (
-    GoldRow,
     check_learnable,
     gold_links,
     gold_rows,
@@ -184,16 +183,8 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
 
     def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
         how = self.inference if self.others == "masked" and self.context else "local"
-        decide(
-            self.model,
-            tasks,
-            vectors,
-            inference=how,
-            size=self.batch_size,
-            sure=self.sure,
-            nil_bias=self.nil_bias,
-            counts=self.counts,
-        )
+        options: dict[str, Any] = {"size": self.batch_size, "sure": self.sure, "nil_bias": self.nil_bias}
+        decide(self.model, tasks, vectors, inference=how, counts=self.counts, **options)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[WordRange, Linked]]]) -> None:
         key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
@@ -307,21 +298,18 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         setting, metric = "threshold", "links_accuracy" if gold_mentions else "links_strict_f"
         if not gold_mentions:
             value, reached = self._best_by_score(examples, linked)
-        elif self.nil:
-            setting = "nil_bias"
-            added, reached = best_nil_bias(list(self._gold_rows(examples)))
-            value = self.nil_bias + added
         else:
-            value, reached = best_link_threshold(list(self._gold_rows(examples)))
+            known: dict[str, Any] = {"ignore": self.labels_ignore, "kb": self.kb}
+            rows = list(gold_rows(examples, self._link_mentions, above_nil=self.nil, **known))
+            if self.nil:
+                setting = "nil_bias"
+                added, reached = best_nil_bias(rows)
+                value = self.nil_bias + added
+            else:
+                value, reached = best_link_threshold(rows)
         check_positives(linked, least, name=self.name, what="gold mentions with an entity")
         self.settle(nlp, **{setting: value})
         return {setting: value, metric: reached}
-
-    def _gold_rows(self, examples: Sequence[Example]) -> Iterator[GoldRow]:
-        for example in examples:
-            yield from gold_rows(
-                example, self._link_mentions, above_nil=self.nil, ignore=self.labels_ignore, kb=self.kb
-            )
 
     def _best_by_score(self, examples: Sequence[Example], linked: int) -> tuple[float, float]:
         """The threshold with the best end-to-end score, the lowest of equal ones, and that score."""

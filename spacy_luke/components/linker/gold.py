@@ -117,7 +117,7 @@ def check_learnable(name: str, missing: Counter[str], total: int) -> None:
 
 
 def gold_rows(
-    example: Example,
+    examples: Iterable[Example],
     link: LinkMentions,
     *,
     above_nil: bool = False,
@@ -131,12 +131,13 @@ def gold_rows(
     others is, as a difference of log-probabilities. ignore: labels of mentions that are left out. kb: any id that it
     has of an entity is right.
     """
-    mentions, golds, missing = gold_links(example, ignore)
-    golds = to_kb_ids(kb, golds)
-    yield from [(-math.inf if above_nil else 0.0, False, False)] * missing.total()
-    for linked, gold in zip(link(example.predicted, mentions), golds, strict=True):
-        best, score = _best_above_nil(linked) if above_nil else _best(linked)
-        yield score, best == gold and gold != NIL, gold == NIL
+    for example in examples:
+        mentions, golds, missing = gold_links(example, ignore)
+        golds = to_kb_ids(kb, golds)
+        yield from [(-math.inf if above_nil else 0.0, False, False)] * missing.total()
+        for linked, gold in zip(link(example.predicted, mentions), golds, strict=True):
+            best, score = _best_above_nil(linked) if above_nil else _best(linked)
+            yield score, best == gold and gold != NIL, gold == NIL
 
 
 def _best(linked: Linked) -> tuple[str, float]:
