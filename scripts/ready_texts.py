@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
 from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.texts import read_texts
 
 # Documents of each, drawn with seed 0; None: all.
 MOST = {
@@ -45,14 +46,9 @@ def main() -> None:
     print(", ".join(f"{name} {words:,} words" for name, words in counts.items()))
 
 
-def read_docs(path: Path, most: int | None) -> Iterator[Doc]:
-    docs = list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
-    if most is not None:
-        docs = random.Random(0).sample(docs, min(most, len(docs)))
-    for doc in docs:
-        starts = [bool(word.is_sent_start) for word in doc] if doc.has_annotation("SENT_START") else None
-        words, spaces = [word.text for word in doc], [bool(word.whitespace_) for word in doc]
-        yield Doc(doc.vocab, words=words, spaces=spaces, sent_starts=starts)
+def read_docs(path: Path, most: int | None) -> list[Doc]:
+    docs = list(read_texts(path, spacy.blank("en")))
+    return docs if most is None else random.Random(0).sample(docs, min(most, len(docs)))
 
 
 if __name__ == "__main__":
