@@ -11,6 +11,7 @@ from spacy.language import Language
 from ..components.ner import LukeNER
 from ..components.storage import StoredComponent
 from ..encoders.nodes import ENCODER
+from ..model.int8 import BITS
 from .comparison import Measured, Speeds, compare_speed, main_scores
 from .gold import Given, luke_components, read_gold
 from .saving import check_replaceable, save
@@ -33,17 +34,23 @@ class Quantized:
 
 
 def quantize_pipeline(
-    pipeline: str, data: Path, output: Path, *, given: Given = Given(), max_loss: float = MOST_LOSS
+    pipeline: str,
+    data: Path,
+    output: Path,
+    *,
+    given: Given = Given(),
+    max_loss: float = MOST_LOSS,
+    piece_bits: int = BITS,
 ) -> Quantized:
     """Make the encoders of a saved pipeline int8, and save it, where no component loses more than `max_loss` points.
 
     pipeline: a folder or a name. data: gold documents that both are scored on. given: what the pipelines need not find;
-    with entities a luke_ner is switched off meanwhile. A component's score is the one that training chooses by. Raises
+    with entities a luke_ner is switched off meanwhile. piece_bits: of the eight of a number of the table of pieces. A component's score is the one that training chooses by. Raises
     ValueError where nothing can be scored, and where `output` holds something else than a pipeline.
     """
     check_replaceable(output)
     nlp, small = spacy.load(pipeline), spacy.load(pipeline)
-    quantize(small)
+    quantize(small, piece_bits)
     scores, small_scores = (_score(x, data, given) for x in (nlp, small))
     speeds = _compare(nlp, small, data, given)
     before, after = map(Measured, (scores, small_scores), speeds.words_per_second)
@@ -55,10 +62,17 @@ def quantize_pipeline(
     return Quantized(before, after, lost, _size(nlp.path), _size(output), speeds.is_busy)
 
 
-def quantize(nlp: Language) -> None:
-    """Make all encoders of a pipeline int8, in place: it predicts, and cannot be trained or exported any more."""
+def quantize(nlp: Language, piece_bits: int = BITS) -> None:
+    """Make all encoders of a pipeline int8, in place: it predicts, and cannot be trained or exported any more.
+
+    piece_bits: 2 to 8, of the table of pieces. Its numbers take a byte each; of fewer bits a zip of them is smaller.
+    """
+    if not 2 <= piece_bits <= BITS:
+        raise ValueError(
+            f"piece_bits = {piece_bits}; expected from 2 to {BITS}: bits of each number of the table of pieces."
+        )
     for owner in find_owners(nlp):
-        owner.encoder.quantize()
+        owner.encoder.quantize(piece_bits)
     for _, component in nlp.components:
         if isinstance(component, StoredComponent):  # which works with the encoder that there is now
             component.encoder_node.attrs.pop("digest", None)

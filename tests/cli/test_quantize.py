@@ -1,6 +1,7 @@
 """`spacy luke quantize`: int8 pipelines that are written only where they lose little."""
 
 import re
+import zlib
 
 import pytest
 import spacy
@@ -51,9 +52,9 @@ def test_a_smaller_pipeline(saved, tmp_path):
     assert size(tmp_path / "new") < size(saved / "pipeline")
 
 
-def harm(nlp):
+def harm(nlp, piece_bits):
     """What a format that loses everything would do."""
-    quantize(nlp)
+    quantize(nlp, piece_bits)
     nlp.get_pipe("luke_encoder").encoder.module.layers[0].up.scale.zero_()
 
 
@@ -68,6 +69,23 @@ def test_what_loses_is_refused(saved, tmp_path, monkeypatch):
     code, text = run(*arguments, "--max-loss", 100)
     assert code == 0, text
     assert (tmp_path / "new" / "meta.json").is_file()
+
+
+def test_a_table_of_fewer_bits(saved, tmp_path):
+    """It is as large on disk, and smaller in a wheel."""
+
+    def zipped(name, *options):
+        arguments = ("quantize", saved / "pipeline", tmp_path / name, "--data", saved / "dev.spacy", "--max-loss", 100)
+        code, text = run(*arguments, *options)
+        assert code == 0, text
+        weights = tmp_path / name / "luke_encoder" / "model.safetensors"
+        return weights.stat().st_size, len(zlib.compress(weights.read_bytes()))
+
+    (size_8, zipped_8), (size_3, zipped_3) = zipped("eight"), zipped("three", "--piece-bits", 3)
+    assert size_8 == size_3
+    assert zipped_3 < zipped_8
+    with pytest.raises(ValueError, match="piece_bits = 1; expected from 2 to 8"):
+        quantize(spacy.load(saved / "pipeline"), 1)
 
 
 def test_gold_that_is_given(saved, tmp_path):

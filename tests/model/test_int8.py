@@ -174,10 +174,12 @@ def test_reading_once():
         assert torch.allclose(multiply_with(one, x, None), one(x) - one.bias, atol=1e-5)
 
 
-def test_a_table():
+@pytest.mark.parametrize("bits, largest", [(8, 127), (6, 31), (2, 1)])
+def test_a_table(bits, largest):
     table = nn.Embedding(20, 8)
-    quantized, rows = QuantizedEmbedding(table), torch.tensor([3, 0, 19, 3])
-    step = table.weight.detach()[rows].abs().amax(1, keepdim=True) / 127
+    quantized, rows = QuantizedEmbedding(table, bits), torch.tensor([3, 0, 19, 3])
+    assert quantized.weight.abs().amax(1).eq(largest).all()
+    step = table.weight.detach()[rows].abs().amax(1, keepdim=True) / largest
     assert ((quantized(rows) - table(rows)).abs() <= step / 2 * 1.001).all()
     assert quantized(rows[:0]).shape == (0, 8)
 
