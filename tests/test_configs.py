@@ -194,6 +194,9 @@ def overrides(path, folder):
         settings |= {"paths.weights": folder / "tiny_ernie", "paths.entity_vectors": folder / "vectors"}
     if data == "sample" and "luke_ner" in config["components"]:  # the tiny tokenizer makes many pieces of a word
         settings["components.luke_ner.max_span_pieces"] = None
+    for name, component in config["initialize"]["components"].items():
+        if component.get("weights", {}).get("layers"):
+            settings[f"initialize.components.{name}.weights.layers"] = 1  # of two
     for name, component in config["components"].items():
         if component.get("max_window"):
             settings[f"components.{name}.max_window"] = None  # the tiny encoders read less
