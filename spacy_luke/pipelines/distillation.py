@@ -62,8 +62,7 @@ def distill(
     check_output(output, resume=resume, overwrite=overwrite)
     large = spacy.load(teacher)
     names = _learners(large, config)
-    corpus = _training_corpus(config)
-    block = config.interpolate()["corpora"][corpus]
+    corpus, block = _training_corpus(config.interpolate())
     gold = Path(block["path"]) if block.get("path") is not None else None
     if gold is not None:
         check_docs(gold, f"corpora.{corpus}.path")
@@ -112,17 +111,18 @@ def _learners(teacher: Language, config: Config) -> list[str]:
     return names
 
 
-def _training_corpus(config: Config) -> str:
-    dotted: str = config.interpolate()["training"]["train_corpus"]
+def _training_corpus(settings: Config) -> tuple[str, dict[str, Any]]:
+    """Its name and its block. settings: the config, interpolated."""
+    dotted: str = settings["training"]["train_corpus"]
     section, _, name = dotted.partition(".")
-    corpus = config.get("corpora", {}).get(name)
-    if section != "corpora" or not isinstance(corpus, dict) or not {"path", "sources"} & set(corpus):
+    block = settings.get("corpora", {}).get(name)
+    if section != "corpora" or not isinstance(block, dict) or not {"path", "sources"} & set(block):
         raise ValueError(
             f"The training corpus of the config, {dotted}, must have a path, which is that of the lesson then, or "
             'sources, of which the lesson is one more: expected @readers = "spacy.Corpus.v1", '
             '"spacy-luke.GoldCorpus.v1" or "spacy-luke.JoinedCorpus.v1".'
         )
-    return name
+    return name, block
 
 
 def _for_student(config: Config, teacher: Language, names: list[str], corpus: str, folder: Path) -> Config:

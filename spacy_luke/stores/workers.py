@@ -69,10 +69,14 @@ class Pool(Generic[AnyWorker, Task, Result]):
             if len(self.workers) >= most:
                 return False
             numbers = {x.number for x in self.workers}
-            free = self.begin(next(i for i in range(most) if i not in numbers))
-            self.workers.append(free)
+            free = self._hire(next(i for i in range(most) if i not in numbers))
         free.give(task)
         return True
+
+    def _hire(self, number: int) -> AnyWorker:
+        worker = self.begin(number)
+        self.workers.append(worker)
+        return worker
 
     def busy(self) -> list[AnyWorker]:
         return [x for x in self.workers if x.task is not None]
@@ -104,9 +108,7 @@ class Pool(Generic[AnyWorker, Task, Result]):
                 f"Expected workers to start, but {self.died}, one after another, died before they were ready: {told}. "
                 "Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
             )
-        another = self.begin(worker.number)
-        self.workers.append(another)
-        another.give(task)
+        self._hire(worker.number).give(task)
 
     def close(self) -> None:
         for worker in self.workers:
