@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..model.int8 import BITS
+from ..model.int8 import LARGEST
 from ..pipelines.gold import Given
 from ..pipelines.quantization import MOST_LOSS, quantize_pipeline
 from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
@@ -19,11 +19,11 @@ def quantize_cli(
         ..., "--data", exists=True, help="Gold documents that both are scored on: .spacy, or a folder"
     ),
     max_loss: float = typer.Option(MOST_LOSS, min=0, help="Points that the score of a component may fall by"),
-    piece_bits: int = typer.Option(
-        BITS,
-        min=2,
-        max=BITS,
-        help="Bits of a number of the table of pieces; with 5 or 6 a wheel of the pipeline is smaller",
+    piece_steps: int = typer.Option(
+        LARGEST,
+        min=1,
+        max=LARGEST,
+        help="Steps from 0 to the largest number of a row of the table of pieces; with 20 or 31 a wheel is smaller",
     ),
     gold_sentences: bool = GOLD_SENTENCES,
     gold_entities: bool = GOLD_ENTITIES,
@@ -37,7 +37,7 @@ def quantize_cli(
     or exported. It is scored on the data beside the old one, and not written where a component loses too much.
     """
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
-    made = quantize_pipeline(pipeline, data, output, given=given, max_loss=max_loss, piece_bits=piece_bits)
+    made = quantize_pipeline(pipeline, data, output, given=given, max_loss=max_loss, piece_steps=piece_steps)
     rows = [
         (name, f"{before:.2f}", f"{made.after.scores[name]:.2f}", f"{made.after.scores[name] - before:+.2f}")
         for name, before in made.before.scores.items()

@@ -9,7 +9,7 @@ from spacy.training import Example
 THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
 LINK_THRESHOLDS = [0.0, *THRESHOLDS]  # of `luke_linker`: at 0 no mention with a candidate is NIL
 NIL_BIASES = np.arange(-10.0, 5.25, 0.25).tolist()
-NIL_COST = 0.002  # share of the mentions with an entity that NIL as a candidate may cost
+NIL_COST = 0.001  # share of the mentions with an entity that NIL as a candidate may cost
 
 
 def check_positives(n: int, least: int, *, name: str, what: str) -> None:

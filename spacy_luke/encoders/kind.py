@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..bridge.wrapper import NO_WEIGHTS, VERSION, TorchShim
 from ..checkpoint.contents import Checkpoint, LukeCheckpoint
-from ..model.int8 import BITS, INT8, NOT_TRAINED, NUMBERS, build_quantized, quantize_encoder
+from ..model.int8 import INT8, LARGEST, NOT_TRAINED, NUMBERS, build_quantized, quantize_encoder
 from ..model.luke import Encoder
 from ..text.tokenizer import PieceTokenizer
 from ..vectors.store import EntityVectors
@@ -82,10 +82,11 @@ class EncoderShim(TorchShim[E]):
         self._forget()
         super().to_device(device_type, device_id)
 
-    def quantize(self, piece_bits: int = BITS) -> None:
-        """Make the module int8, in place, and its table of pieces so many bits of these. What is kept for export alone goes, as there is none of int8."""
+    def quantize(self, piece_steps: int = LARGEST) -> None:
+        """Make the module int8, in place, its table of pieces with so many steps. What is kept for export alone
+        goes, as there is none of int8."""
         self._forget()
-        self._parameters = tuple(quantize_encoder(self.module, piece_bits).parameters())
+        self._parameters = tuple(quantize_encoder(self.module, piece_steps).parameters())
         self.settings = {**self.settings, NUMBERS: INT8}
         self.kept = {}
         self.known = None

@@ -17,7 +17,6 @@ from torch.overrides import TorchFunctionMode
 
 from .linear import multiply as linear_of
 
-BITS = 8
 LARGEST = 127
 ROWS = 256  # at once, of each thread
 EXACT_TERMS = 1024  # products of two int8 whose sum float32 holds exactly: 1024 * 127 * 127 < 2 ** 24
@@ -43,8 +42,8 @@ Inputs = Tensor | Rows  # of a linear layer
 
 
 def quantize_rows(x_NK: Tensor, largest: int = LARGEST) -> Rows:
-    """Each row by its own scale: x is about values * scales, and values are from -largest to largest. What is not finite
-    stays so in the products."""
+    """Each row by its own scale: x is about values * scales, and values from -largest to largest. What is not
+    finite stays so in the products."""
     values_NK = torch.empty(x_NK.shape, dtype=torch.int8, device=x_NK.device)
     scales_N1 = torch.empty(len(x_NK), 1, dtype=torch.float32, device=x_NK.device)
     if x_NK.is_meta:  # no numbers, only shapes
@@ -136,12 +135,12 @@ class QuantizedLinear(nn.Module):
 
 
 class QuantizedEmbedding(nn.Module):
-    """A table whose rows are int8, with one scale for each row. bits: of these eight that are used; of fewer a zip, such
-    as a wheel, is smaller."""
+    """A table whose rows are int8, with one scale for each row. steps: from 0 to the largest number of a row; with
+    fewer than a byte holds a zip, such as a wheel, is smaller."""
 
-    def __init__(self, embedding: nn.Embedding, bits: int = BITS):
+    def __init__(self, embedding: nn.Embedding, steps: int = LARGEST):
         super().__init__()
-        weight_VD, scale_V1 = quantize_rows(embedding.weight.detach(), 2 ** (bits - 1) - 1)
+        weight_VD, scale_V1 = quantize_rows(embedding.weight.detach(), steps)
         self.weight = _fixed(weight_VD)
         self.scale = _fixed(scale_V1)
 
@@ -162,16 +161,16 @@ def _fixed(x: Tensor) -> nn.Parameter:
     return nn.Parameter(x, requires_grad=False)
 
 
-def quantize_encoder(encoder: AnyEncoder, piece_bits: int = BITS) -> AnyEncoder:
+def quantize_encoder(encoder: AnyEncoder, piece_steps: int = LARGEST) -> AnyEncoder:
     """Put int8 in the place of the linear layers of a LUKE or ERNIE encoder's layers, and of its table of pieces, which
-    uses `piece_bits` of the eight. Its other parameters stay as they are, and are not trained any more. RETURNS: the
-    encoder itself."""
+    has `piece_steps`, see `QuantizedEmbedding`. Its other parameters stay as they are, and are not trained any more.
+    RETURNS: the encoder itself."""
     for part in [encoder.get_submodule("words"), *encoder.get_submodule("layers").modules()]:
         for name, child in list(part.named_children()):
             if isinstance(child, nn.Linear):
                 setattr(part, name, QuantizedLinear(child))
             elif name == "piece" and isinstance(child, nn.Embedding):
-                setattr(part, name, QuantizedEmbedding(child, piece_bits))
+                setattr(part, name, QuantizedEmbedding(child, piece_steps))
     return encoder.requires_grad_(False).eval()
 
 

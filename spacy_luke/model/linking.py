@@ -29,7 +29,8 @@ class CandidateHead(nn.Module):
 
     features: a learned linear function of the first so many numbers of each candidate is added; the papers have none
     (0). It begins as their sum times 0.5. match: another one of so many after those of PRIOR, which begins with 0. nil:
-    scores are those above NIL's, whose score is a learned linear function of the transformed state.
+    scores are those above NIL's, whose score is a learned linear function of the transformed state. Beside this
+    function nothing learns whether a mention is NIL, see `ordering`.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class CandidateHead(nn.Module):
         if features_CF.shape[1]:
             scores_C = scores_C + known_scores(self.prior, self.match, features_CF)
         if self.nil is not None:
-            scores_C = scores_C - self.nil(x_MV).squeeze(-1)[owner_C]
+            scores_C = ordering(scores_C, owner_C, len(x_MV)) - self.nil(x_MV.detach()).squeeze(-1)[owner_C]
         return scores_C
 
 
@@ -94,6 +95,19 @@ class FeatureHead(nn.Module):
         """RETURNS: scores (C,)."""
         scores_C = known_scores(self.prior, self.match, features_CF)
         return scores_C if self.nil is None else scores_C - self.nil
+
+
+def ordering(scores_C: Tensor, owner_C: Tensor, n: int) -> Tensor:
+    """The same scores, whose gradient is of the order of each mention's candidates alone: what the cross-entropy with
+    NIL among the candidates asks of their sum does not reach them, and what remains is that without NIL. n: mentions.
+
+    Where encoder and prior learned that sum too, in-KB accuracy on AIDA was 0.8 points lower, without NIL being chosen
+    even once (results/linking.md).
+    """
+    if not scores_C.requires_grad:
+        return scores_C
+    order_C = segment_softmax(scores_C, owner_C, n)
+    return order_C + (scores_C - order_C).detach()
 
 
 def start_known(prior: nn.Linear | None, match: nn.Linear | None) -> None:
@@ -120,7 +134,7 @@ def segment_softmax(scores_C: Tensor, owner_C: Tensor, n: int, *, nil: bool = Fa
     if nil:
         scores_C = torch.cat([scores_C, scores_C.new_zeros(n)])
         owner_C = torch.cat([owner_C, torch.arange(n, device=owner_C.device)])
-    highest_M = scores_C.new_full((n,), float("-inf")).scatter_reduce(0, owner_C, scores_C, "amax")
+    highest_M = scores_C.new_full((n,), float("-inf")).scatter_reduce(0, owner_C, scores_C.detach(), "amax")
     shifted_C = scores_C - highest_M[owner_C]
     sums_M = scores_C.new_zeros(n).index_add(0, owner_C, shifted_C.exp())
     return shifted_C - sums_M.log()[owner_C]

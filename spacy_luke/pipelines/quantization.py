@@ -11,7 +11,7 @@ from spacy.language import Language
 from ..components.ner import LukeNER
 from ..components.storage import StoredComponent
 from ..encoders.nodes import ENCODER
-from ..model.int8 import BITS
+from ..model.int8 import LARGEST
 from .comparison import Measured, Speeds, compare_speed, main_scores
 from .gold import Given, luke_components, read_gold
 from .saving import check_replaceable, save
@@ -40,17 +40,18 @@ def quantize_pipeline(
     *,
     given: Given = Given(),
     max_loss: float = MOST_LOSS,
-    piece_bits: int = BITS,
+    piece_steps: int = LARGEST,
 ) -> Quantized:
     """Make the encoders of a saved pipeline int8, and save it, where no component loses more than `max_loss` points.
 
     pipeline: a folder or a name. data: gold documents that both are scored on. given: what the pipelines need not find;
-    with entities a luke_ner is switched off meanwhile. piece_bits: of the eight of a number of the table of pieces. A component's score is the one that training chooses by. Raises
+    with entities a luke_ner is switched off meanwhile. piece_steps: see `quantize`. A component's score is the one that
+    training chooses by. Raises
     ValueError where nothing can be scored, and where `output` holds something else than a pipeline.
     """
     check_replaceable(output)
     nlp, small = spacy.load(pipeline), spacy.load(pipeline)
-    quantize(small, piece_bits)
+    quantize(small, piece_steps)
     scores, small_scores = (_score(x, data, given) for x in (nlp, small))
     speeds = _compare(nlp, small, data, given)
     before, after = map(Measured, (scores, small_scores), speeds.words_per_second)
@@ -62,17 +63,19 @@ def quantize_pipeline(
     return Quantized(before, after, lost, _size(nlp.path), _size(output), speeds.is_busy)
 
 
-def quantize(nlp: Language, piece_bits: int = BITS) -> None:
+def quantize(nlp: Language, piece_steps: int = LARGEST) -> None:
     """Make all encoders of a pipeline int8, in place: it predicts, and cannot be trained or exported any more.
 
-    piece_bits: 2 to 8, of the table of pieces. Its numbers take a byte each; of fewer bits a zip of them is smaller.
+    piece_steps: from 0 to the largest number of a row of the table of pieces, at most 127. A number takes a byte; of
+    fewer steps a zip is smaller.
     """
-    if not 2 <= piece_bits <= BITS:
+    if not 1 <= piece_steps <= LARGEST:
         raise ValueError(
-            f"piece_bits = {piece_bits}; expected from 2 to {BITS}: bits of each number of the table of pieces."
+            f"piece_steps = {piece_steps}; expected from 1 to {LARGEST}: steps to the largest number of a row of the "
+            "table of pieces."
         )
     for owner in find_owners(nlp):
-        owner.encoder.quantize(piece_bits)
+        owner.encoder.quantize(piece_steps)
     for _, component in nlp.components:
         if isinstance(component, StoredComponent):  # which works with the encoder that there is now
             component.encoder_node.attrs.pop("digest", None)

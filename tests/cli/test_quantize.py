@@ -52,9 +52,9 @@ def test_a_smaller_pipeline(saved, tmp_path):
     assert size(tmp_path / "new") < size(saved / "pipeline")
 
 
-def harm(nlp, piece_bits):
+def harm(nlp, piece_steps):
     """What a format that loses everything would do."""
-    quantize(nlp, piece_bits)
+    quantize(nlp, piece_steps)
     nlp.get_pipe("luke_encoder").encoder.module.layers[0].up.scale.zero_()
 
 
@@ -71,7 +71,7 @@ def test_what_loses_is_refused(saved, tmp_path, monkeypatch):
     assert (tmp_path / "new" / "meta.json").is_file()
 
 
-def test_a_table_of_fewer_bits(saved, tmp_path):
+def test_a_table_of_fewer_steps(saved, tmp_path):
     """It is as large on disk, and smaller in a wheel."""
 
     def zipped(name, *options):
@@ -81,11 +81,11 @@ def test_a_table_of_fewer_bits(saved, tmp_path):
         weights = tmp_path / name / "luke_encoder" / "model.safetensors"
         return weights.stat().st_size, len(zlib.compress(weights.read_bytes()))
 
-    (size_8, zipped_8), (size_3, zipped_3) = zipped("eight"), zipped("three", "--piece-bits", 3)
-    assert size_8 == size_3
-    assert zipped_3 < zipped_8
-    with pytest.raises(ValueError, match="piece_bits = 1; expected from 2 to 8"):
-        quantize(spacy.load(saved / "pipeline"), 1)
+    (size_127, zipped_127), (size_3, zipped_3) = zipped("usual"), zipped("three", "--piece-steps", 3)
+    assert size_127 == size_3
+    assert zipped_3 < zipped_127
+    with pytest.raises(ValueError, match="piece_steps = 128; expected from 1 to 127"):
+        quantize(spacy.load(saved / "pipeline"), 128)
 
 
 def test_gold_that_is_given(saved, tmp_path):

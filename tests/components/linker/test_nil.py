@@ -15,6 +15,7 @@ from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.linker.decisions import decide
 from spacy_luke.components.thresholds import best_nil_bias
 from spacy_luke.model.linking import NIL_START, CandidateHead, segment_softmax
+from spacy_luke.model.losses import candidate_cross_entropy
 from tests.components.linker.linked import ENTITIES, candidates_of, make_doc, make_example, make_linker, make_tasks
 from tests.tiny import SENTENCES
 
@@ -101,6 +102,35 @@ def test_the_head_scores_against_nil():
     head.nil.weight.data.normal_()
     nil = head.nil(head.transform(states)).squeeze(-1)
     assert torch.allclose(head(*given), plain(*given) - nil[owner], atol=1e-6)
+
+
+def test_the_order_of_candidates_is_learned_as_without_nil():
+    """Gradients of all but NIL's own parameters are those of the cross-entropy among candidates; of a mention that is
+    NIL there are none. NIL's own are those of the cross-entropy with NIL."""
+    torch.manual_seed(0)
+    head, plain = CandidateHead(6, 4, features=2, nil=True), CandidateHead(6, 4, features=2)
+    head.reset_prior()
+    plain.load_state_dict({key: x for key, x in head.state_dict().items() if not key.startswith("nil")})
+    owner, gold = torch.tensor([0, 0, 1, 1, 1, 2]), torch.tensor([1, -1, 5])
+    given = torch.randn(3, 6), owner, torch.randn(6, 4), torch.zeros(6), torch.randn(6, 2)
+
+    def learn(module, nil):
+        scores = module(*given)
+        loss, gradient = candidate_cross_entropy(scores, owner, gold, nil=nil)
+        scores.backward(gradient)
+        return scores.detach(), loss
+
+    scores, loss = learn(head, True)
+    learn(plain, False)
+    for name, parameter in plain.named_parameters():
+        assert parameter.grad.abs().max() > 0
+        assert torch.allclose(head.get_parameter(name).grad, parameter.grad, atol=1e-6), name
+    bias = torch.zeros(3, requires_grad=True)
+    log = segment_softmax(scores - bias[owner], owner, 3, nil=True)
+    joint = -(log[1] + log[6 + 1] + log[5])
+    assert float(joint.detach()) == pytest.approx(float(loss), abs=1e-5)
+    joint.backward()
+    assert torch.allclose(head.nil.bias.grad, bias.grad.sum(), atol=1e-6)
 
 
 @pytest.mark.parametrize("inference", ["local", "global"])
@@ -243,10 +273,10 @@ def test_bias_of_nil_is_tuned(store):
 
 
 def test_bias_of_nil_costs_few_links():
-    """What NIL gains is not paid with links: of 1,000 mentions with an entity two may be lost."""
-    linked = [(3.0, True, False)] * 997 + [(-5.0, True, False), (-4.0, True, False), (-1.0, True, False)]
+    """What NIL gains is not paid with links: of 1,000 mentions with an entity one may be lost."""
+    linked = [(3.0, True, False)] * 998 + [(-5.0, True, False), (-1.0, True, False)]
     nil = [(-2.0, False, True)] * 50 + [(0.5, False, True)] * 50
-    assert best_nil_bias([*linked, *nil]) == (-1.0, pytest.approx((998 + 50) / 1100))
+    assert best_nil_bias([*linked, *nil]) == (-1.0, pytest.approx((999 + 50) / 1100))
     assert best_nil_bias([(5.0, True, False), (-1.0, False, True)])[0] == 0.0, "the nearest to 0"
     with pytest.raises(ValueError, match="Expected examples with linked mentions"):
         best_nil_bias([])
