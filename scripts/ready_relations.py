@@ -4,6 +4,7 @@
 
 `redocred.PART.spacy` has entities and relations of documents, of which all are annotated; `knowledge_net.PART.spacy`
 and `fewrel.train.spacy` have sentences with pairs, and say which relations are known of these (`doc._.luke_scope`).
+Mentions have the types that relations tell (`ready_types.py`). Names of peoples are other names, as in most data sets.
 Relations are properties of Wikidata, under their names; RELATIONS has their ids. Documents are divided by their titles
 (`part_of_title`), sentences of FewRel by seed.
 """
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import spacy
+from ready_types import OPEN_TYPES, add_types
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -99,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     register_extensions()
     nlp = spacy.blank("en")
-    documents = list(read_docred(options.data / "redocred/dev_revised.json"))
+    documents = list(read_docred(options.data / "redocred/dev_revised.json", peoples="MISC"))
     passages = list(read_knowledge_net(options.data / "knowledge_net/human_readable-v10-notest.zip"))
     sentences = [x for name in FEWREL_FILES for x in read_fewrel(options.data / "fewrel" / name)]
     names = {label: [name] for label, name in RELATIONS.items()}
@@ -145,11 +147,12 @@ def write(
 
 def make(nlp: Language, record: Record, names: Mapping[str, list[str]], annotates: Collection[str] | None) -> Doc:
     found = [(head, tail, " or ".join(names.get(label, []))) for head, tail, label in record.relations or []]
-    renamed = replace(record, relations=[x for x in found if x[2]], has_entities=annotates is None)
+    renamed = replace(add_types(record), relations=[x for x in found if x[2]], has_entities=annotates is None)
     doc = make_doc(nlp, renamed, overlaps="outermost")
+    doc._.luke_scope = {"types": {"labels": OPEN_TYPES}}
     if annotates is not None:
         either = {" or ".join(labels): labels for labels in names.values() if len(labels) > 1}
-        doc._.luke_scope = {
+        doc._.luke_scope |= {
             "entities": {"annotates": [], "labels": {"*": None}},
             "relations": {"annotates": sorted(annotates), "labels": either},
         }

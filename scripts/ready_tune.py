@@ -1,12 +1,12 @@
-"""Tune the ready pipeline on development parts: the bias of entities, the threshold of relations, and what calibrates
-the scores of both.
+"""Tune the ready pipeline on development parts: the bias of entities, the thresholds of types and relations, and what
+calibrates the scores of all.
 
-    python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --precision 0.8 [--without luke_relation]
+    python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --precision 0.8 --types 0.85 [--without luke_relation]
 
 CORPUS has tune.spacy and redocred.dev.spacy. The threshold of proposals that development data allow is lowered to
 --proposals where it is higher: what they do not show, such as dates in brackets, would be missed.
-Relations are left out where no threshold gives this precision, or where --without says so; meta.json, and then the
-card, say why.
+Types and relations are left out where no threshold gives their precision, or where --without says so; meta.json, and
+then the card, say why.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from spacy_luke.pipelines.card import leave_out
 from spacy_luke.pipelines.saving import save
 from spacy_luke.pipelines.tuning import Tuned, tune_pipeline
 
-RELATIONS = "luke_relation"
+TYPES, RELATIONS = "luke_typer", "luke_relation"
 
 
 def main() -> None:
@@ -28,27 +28,29 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, help="folder of tune.spacy and redocred.dev.spacy")
     parser.add_argument("output", type=Path, help="folder of the new pipeline")
     parser.add_argument("--precision", type=float, default=0.8, help="of the relations that are shown")
+    parser.add_argument("--types", type=float, default=0.85, help="precision of the types that are shown")
     parser.add_argument("--proposals", type=float, default=0.05, help="the highest proposal_threshold of luke_ner")
-    parser.add_argument("--without", default="", help="luke_relation: leave it out")
+    parser.add_argument("--without", default="", help="luke_typer, luke_relation: leave them out")
     options = parser.parse_args()
     wanted = options.without.replace(",", " ").split()
-    if unknown := set(wanted) - {RELATIONS, "luke_linker"}:
-        raise SystemExit(f"--without takes luke_relation and luke_linker, but got {sorted(unknown)}.")
+    if unknown := set(wanted) - {TYPES, RELATIONS, "luke_linker"}:
+        raise SystemExit(f"--without takes luke_typer, luke_relation and luke_linker, but got {sorted(unknown)}.")
     data = options.corpus / "tune.spacy"
     told(tune_pipeline(options.pipeline, data, component="luke_ner", gold_sentences=True, output=options.output))
     lower_proposals(options.output, options.proposals)
-    why = "left out by the settings of the workflow." if RELATIONS in wanted else ""
-    if not why:
-        data = options.corpus / "redocred.dev.spacy"
-        try:
-            told(tune_pipeline(str(options.output), data, component=RELATIONS, precision=options.precision))
-        except ValueError as error:
-            why = f"on development data it did not reach the precision that is wanted. {error}"
-    if why:
-        nlp = spacy.load(options.output)
-        leave_out(nlp, RELATIONS, why)
-        save(nlp, options.output)
-        print(f"{RELATIONS} is left out: {why}", flush=True)
+    data = options.corpus / "redocred.dev.spacy"
+    for name, precision in ((TYPES, options.types), (RELATIONS, options.precision)):
+        why = "left out by the settings of the workflow." if name in wanted else ""
+        if not why:
+            try:
+                told(tune_pipeline(str(options.output), data, component=name, precision=precision))
+            except ValueError as error:
+                why = f"on development data it did not reach the precision that is wanted. {error}"
+        if why:
+            nlp = spacy.load(options.output)
+            leave_out(nlp, name, why)
+            save(nlp, options.output)
+            print(f"{name} is left out: {why}", flush=True)
 
 
 def lower_proposals(folder: Path, most: float) -> None:

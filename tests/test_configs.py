@@ -164,6 +164,8 @@ def write_sources(name, folder):
             told = source.get("entities") or {}
             names = [label for label in told.get("labels", {}) if label != "*"] or ["PER", "LOC"]
             gold.set_ents([Span(gold, i, i + 1, label) for i, label in enumerate(names)])
+            if typer := config["initialize"]["components"].get("luke_typer"):
+                gold.spans["luke_types"] = [Span(gold, 0, 1, typer["labels"][0])]
             relations = config["initialize"]["components"]["luke_relation"]["labels"][:1]
             if told := source.get("relations"):
                 relations = [label for label in told["labels"] if label != "*"]

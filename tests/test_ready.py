@@ -78,6 +78,12 @@ def test_entities_of_the_article(judged):
     assert sum(known) >= 0.9 * len(known), judged.verdict()
 
 
+def test_types_of_the_article(nlp, judged):
+    needs(nlp, "luke_typer")
+    assert len(judged.types) >= 20
+    assert sum(judged.types) >= 0.75 * len(judged.types), judged.verdict()
+
+
 def test_relations_of_the_article(nlp, judged):
     needs(nlp, "luke_relation")
     assert len(judged.relations) >= 3

@@ -10,10 +10,14 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_luke.annotations import RELATIONS_TASK, get_scope
+from spacy_luke.annotations import RELATIONS_TASK, TYPES_TASK, get_scope
+from spacy_luke.annotations import TYPES as TYPES_KEY
 from tests.readers.datasets.knowledge_page import ROWS, write_page
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+from ready_types import KINDS, ROLES, TYPES, types_of  # noqa: E402
+
 SENTENCE = {"tokens": ["Ed", "sang", "Bo"], "h": ["bo", "Q2", [[2]]], "t": ["ed", "Q1", [[0]]]}
 
 
@@ -77,6 +81,45 @@ def test_files(data, tmp_path, monkeypatch, capsys):
     assert set(labels) == {"performer"}
     assert (len(labels), len(sentences) - len(labels)) == (16, 14)  # 3 in 10 of 48 other ones
     assert "redocred.train: 1 documents, 6 words, 2 relations" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("label", "name", "roles", "types"),
+    [
+        ("PER", "Ed", ["athlete"], ["athlete"]),
+        ("PER", "Ed", ["officer", "PER"], ["officer", "politician?"]),
+        ("PER", "Ed", ["PER"], [f"{one}?" for one in KINDS["PER"]]),
+        ("PER", "Ed", ["musician|actor"], ["musician|actor"]),
+        ("PER", "Ed", ["musician|actor", "actor"], ["actor", "filmmaker?", "musician?", "writer?"]),
+        ("LOC", "Bonn", [], [f"{one}?" for one in KINDS["LOC"]]),
+        ("LOC", "Peru", [], ["country"]),
+        ("MISC", "Peruvian", ["country"], ["people"]),
+        ("TIME", "1843", [], []),
+        ("ENTITY", "Ed", ["city"], ["city"]),
+        ("ENTITY", "Ed", ["PER"], [f"{one}?" for one in KINDS["PER"]]),
+        ("ENTITY", "Ed", [], None),
+    ],
+)
+def test_types(label, name, roles, types):
+    assert types_of(label, name, roles) == types
+
+
+def test_roles_are_types_or_kinds():
+    roles = {one for pair in ROLES.values() for role in pair for one in role.split("|") if one}
+    assert roles <= {*TYPES, *KINDS}
+    assert set(TYPES) <= roles
+
+
+def test_types_are_written(data, tmp_path, monkeypatch):
+    run(monkeypatch, "ready_relations.py", data, tmp_path / "out")
+    (doc,) = docs_of(tmp_path / "out/redocred.train.spacy")
+    scope = get_scope(doc, TYPES_TASK)
+    assert scope.is_annotated("city")
+    assert scope.meaning("city?") == {"city", ""}
+    told = {(x.text, x.label_) for x in doc.spans[TYPES_KEY]}
+    assert told == {
+        (name, f"{one}?") for name, kind in (("Ed", "PER"), ("Ed Ott", "PER"), ("Bonn", "LOC")) for one in KINDS[kind]
+    }
 
 
 def test_corpus_docs(data, tmp_path, monkeypatch):

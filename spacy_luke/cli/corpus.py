@@ -16,7 +16,7 @@ from ..readers.splits import PARTS
 LONGEST_LIST = 50  # labels
 LAYOUT = ("word_column", "scheme", "comments", "id_column", "misc_column")  # options that formats of columns take
 SETTINGS = (  # and those that others take
-    *("align", "overlaps", "spans_field", "text", "mention_pairs", "pronouns", "kinds", "task", "damaged"),
+    *("align", "overlaps", "spans_field", "text", "mention_pairs", "peoples", "pronouns", "kinds", "task", "damaged"),
     *("links", "candidates", "mention_candidates", "conll", "persons", "titles", "redirects"),
     *("part", "seed", "shares", "pair_ids"),
 )
@@ -51,6 +51,7 @@ def corpus_cli(
     mention_pairs: str | None = typer.Option(
         None, help="docred: all pairs of mentions carry a relation, or the first."
     ),
+    peoples: str | None = typer.Option(None, help="docred: label of American and the like, there LOC; MISC elsewhere."),
     pronouns: str | None = typer.Option(None, help="knowledge_net: leave out facts of he, she and the like, or keep."),
     kinds: str | None = typer.Option(None, help="litbank: all mentions, or only names."),
     task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),

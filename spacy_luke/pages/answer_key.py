@@ -14,20 +14,23 @@ from .findings import Findings, Mention
 
 class Entity(NamedTuple):
     """An entity of the text. ids: what knowledge bases call it, none where it is in none; mentions: where it
-    stands, characters [start, end)."""
+    stands, characters [start, end); types: all that hold, None where the key does not say."""
 
     name: str
     label: str
     ids: Sequence[str]
     mentions: Sequence[tuple[int, int]]
+    types: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
 class Judgement:
     """Which findings are right, in their order; None of a mention where the key leaves that open, and of a link where
-    there is none. missed: mentions of the key that were not found, or with another label."""
+    there is none. types: of all mentions, one after another, but those that the key leaves open. missed: mentions of
+    the key that were not found, or with another label."""
 
     mentions: Sequence[bool | None]
+    types: Sequence[bool]
     links: Sequence[bool | None]
     relations: Sequence[bool]
     missed: Sequence[str]
@@ -39,7 +42,8 @@ class Judgement:
         found = f"; {right} of the {right + len(self.missed)} in the text were found"
         rows = [("entities", _share(known) + found)]
         links = [x for x in self.links if x is not None]
-        return [*rows, *((name, _share(x)) for name, x in (("links", links), ("relations", self.relations)) if x)]
+        others = (("types", self.types), ("links", links), ("relations", self.relations))
+        return [*rows, *((name, _share(x)) for name, x in others if x)]
 
 
 class AnswerKey:
@@ -76,6 +80,7 @@ class AnswerKey:
         ]
         return Judgement(
             [self._is_right(x.span) for x in found.mentions],
+            [right for x in found.mentions for right in self._are_typed(x.span)],
             [None if x.link is None else self._is_linked(x) for x in found.mentions],
             [self._holds(x) for x in found.relations],
             missed,
@@ -87,6 +92,13 @@ class AnswerKey:
             return None
         entity = self._places.get((start, end))
         return entity is not None and entity.label == span.label_
+
+    def _are_typed(self, span: Span) -> list[bool]:
+        start, end = _place(span)
+        entity = self._places.get((start, end))
+        is_open = entity.types is None if entity else any(a <= start and end <= b for a, b in self.open_places)
+        types = () if entity is None else entity.types or ()
+        return [] if is_open else [one in types for one in span._.luke_types or {}]
 
     def _is_linked(self, mention: Mention) -> bool:
         entity = self._places.get(_place(mention.span))
@@ -107,7 +119,8 @@ class AnswerKey:
 def read_answer_key(path: Path, text: str) -> AnswerKey:
     """The key of a text: a JSON object with
 
-    - "entities": objects with "name", "label", perhaps "ids", and "mentions", a list of [start, end] in characters;
+    - "entities": objects with "name", "label", perhaps "ids" and "types", and "mentions", a list of [start, end] in
+      characters;
     - "relations": lists of three, the name of the head, a property, the name of the tail;
     - "properties": an object with what each property is called;
     - perhaps "open": a list of [start, end], where nothing is judged.
@@ -144,7 +157,7 @@ def _read_entity(item: dict[str, Any]) -> Entity:
     mentions = [(int(start), int(end)) for start, end in item["mentions"]]
     if not mentions:
         raise ValueError(f"no mention of {item['name']!r}")
-    return Entity(str(item["name"]), str(item["label"]), item.get("ids", ()), mentions)
+    return Entity(str(item["name"]), str(item["label"]), item.get("ids", ()), mentions, item.get("types"))
 
 
 def _place(span: Span) -> tuple[int, int]:

@@ -56,6 +56,7 @@ def test_judgement(doc, path):
     judged = read_answer_key(path, TEXT).judge(found)
     assert judged.mentions == [True, True, True, False, True]
     assert judged.links == [True, True, False, None, None]  # NIL is no link
+    assert judged.types == []
     assert judged.relations == [True, True, False, False, True]
     assert judged.missed == ["Babbage"]
     assert judged.verdict() == [
@@ -87,6 +88,20 @@ def test_places_that_are_left_open(doc, path):
     assert judged.mentions == [True, True, True, None, True]
     assert judged.verdict()[0][1].startswith("4 of 4 that are shown")
     assert [x.right for x in entity_rows(found, judged)] == [True, True, False, None]
+
+
+def test_types(doc, path):
+    entities = [{**GOOD["entities"][0], "types": ["writer", "scholar"]}, {**GOOD["entities"][1], "types": []}]
+    path.write_text(json.dumps(GOOD | {"entities": [*entities, GOOD["entities"][2]], "open": [[13, 18]]}))
+    doc.set_ents([*doc.ents[:4], Span(doc, 7, 8, "MISC"), doc.ents[4]])
+    ada, london, _, wrong, babbage, _ = doc.ents
+    ada._.luke_types = {"writer": 0.9, "actor": 0.5}
+    london._.luke_types = {"city": 0.9}  # the key says that it has none
+    wrong._.luke_types = {"city": 0.9}  # no entity of the key
+    babbage._.luke_types = {"scholar": 0.9}  # of whose types the key says nothing
+    judged = read_answer_key(path, TEXT).judge(read_findings(doc))
+    assert judged.types == [True, False, False, False]
+    assert ("types", "1 of 4 that are shown are right (25%)") in judged.verdict()
 
 
 def test_nothing_found(path):

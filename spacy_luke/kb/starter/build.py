@@ -11,10 +11,9 @@ from .catalogue import Catalogue, Known, weigh_names
 from .freebase import add_freebase
 from .items import Codex, add_fewrel, add_slice, describe, read_codex
 from .pages import add_pages, read_dump_links
-from .places import add_cities, add_countries, add_well_known
+from .places import COUNTRIES, add_cities, add_countries, add_well_known
 
 WELL_KNOWN = Path(__file__).with_name("well_known.tsv")
-COUNTRIES = Path(__file__).with_name("countries.tsv")
 # The names of the sources in their folder
 SLICE = "wikidata-slice.tsv"
 CITIES = "cities15000.tsv"

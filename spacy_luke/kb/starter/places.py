@@ -9,6 +9,7 @@ from ...stores.opening import open_source
 from ...wikipedia.wikidata import text_of
 from .catalogue import Catalogue, Known
 
+COUNTRIES = Path(__file__).with_name("countries.tsv")
 COUNTRY = 300.0  # the prominence of a country
 PERSON = 200.0  # of a person that all know
 SURNAME = 0.5  # how much "Clinton" means Bill Clinton, beside what else it may mean

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...kb.starter.peoples import is_people
 from ..json_files import read_json_list, take
 from ..records import Mention, Place, Record, check_choice
 from .sentences import document_record, join_sentences
@@ -11,7 +12,9 @@ from .sentences import document_record, join_sentences
 MENTION_PAIRS = ("all", "first")
 
 
-def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "all") -> Iterator[Record]:
+def read_docred(
+    path: str | Path, *, text: str = "file", mention_pairs: str = "all", peoples: str = "LOC"
+) -> Iterator[Record]:
     """DocRED (Yao et al., ACL 2019) and Re-DocRED: a JSON list of documents with "sents" (lists of words), "vertexSet"
     (the mentions of each entity, with "sent_id", the sentence's words "pos" [start, end) and "type"), and "labels" with
     the numbers "h" and "t" of entities and the relation "r"; without "labels" nothing is said about relations. By the
@@ -19,6 +22,8 @@ def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "a
 
     mention_pairs: a relation holds between entities, a Doc's between mentions: "all" pairs of their mentions, or the
     "first" of each. A pair of mentions with the same words is not one; a relation without any other pair is an error.
+    peoples: the label of English names of peoples ("American", "Swedes"), which are places here, and other names
+    ("MISC") in most data sets of entities.
     """
     check_choice("mention_pairs", mention_pairs, MENTION_PAIRS)
     for where, item in read_json_list(path):
@@ -31,7 +36,8 @@ def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "a
                 raise ValueError(f"{where}, entity {e}: expected a list of mentions, but got {entity!r:.80}.")
             numbers.append(range(len(mentions), len(mentions) + len(entity)))
             for m, mention in enumerate(entity):
-                mentions.append(_docred_mention(f"{where}, entity {e}, mention {m}", mention, starts, ends))
+                at = f"{where}, entity {e}, mention {m}"
+                mentions.append(_docred_mention(at, mention, starts, ends, words, peoples))
         relations = None
         if "labels" in item:
             relations = []
@@ -49,7 +55,9 @@ def read_docred(path: str | Path, *, text: str = "file", mention_pairs: str = "a
         yield document_record(where, words, starts, mentions, relations, text=text, title=title)
 
 
-def _docred_mention(where: str, mention: Any, starts: list[int], ends: list[int]) -> Mention:
+def _docred_mention(
+    where: str, mention: Any, starts: list[int], ends: list[int], words: list[str], peoples: str
+) -> Mention:
     sentence, pos = take(where, mention, "sent_id", int), take(where, mention, "pos", list)
     if not 0 <= sentence < len(starts) or len(pos) != 2 or not all(isinstance(x, int) for x in pos):
         raise ValueError(
@@ -59,7 +67,8 @@ def _docred_mention(where: str, mention: Any, starts: list[int], ends: list[int]
     if not starts[sentence] <= start < end <= ends[sentence]:
         raise ValueError(f"{where}: 'pos' {pos} is not within sentence {sentence}, which has "
                          f"{ends[sentence] - starts[sentence]} words.")  # fmt: skip
-    return Mention(start, end, take(where, mention, "type", str))
+    label = take(where, mention, "type", str)
+    return Mention(start, end, peoples if label == "LOC" and is_people(" ".join(words[start:end])) else label)
 
 
 def _entity(where: str, numbers: list[range], entity: int) -> range:

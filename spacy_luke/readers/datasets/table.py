@@ -48,7 +48,7 @@ DATASETS = {
     "aida": Dataset(read_aida, ("links", "candidates")),
     "conll04": Dataset(read_conll04, ("text",)),
     "deep_ed": Dataset(read_deep_ed, ("conll", "persons", "titles", "redirects")),
-    "docred": Dataset(read_docred, ("text", "mention_pairs"), titled=True),
+    "docred": Dataset(read_docred, ("text", "mention_pairs", "peoples"), titled=True),
     "elevant": Dataset(read_elevant, has_text=True),
     "ernie_fewrel": Dataset(read_ernie_fewrel, ("text",), has_text=True),
     "ernie_tacred": Dataset(read_ernie_tacred, ("text",), has_text=True),

@@ -1,0 +1,30 @@
+"""Names of peoples, such as "American" and "Swedes"."""
+
+from functools import cache
+
+from .places import COUNTRIES, read_lines
+
+# Beside the adjectives of countries.
+_OTHERS = """
+    African Alsatian Andalusian Anglo Arab Arabian Arabic Argentinean Asian Assyrian Athenian Austro Balkan
+    Baltic Basque Bavarian Bengali Berliner Bohemian Breton Briton Byzantine Californian Castilian Catalan
+    Caucasian Celtic Cornish Corsican Cossack Crimean Croat Dane Dutchman Dutchmen Englishman Englishmen
+    Eurasian European Fleming Flemish Florentine Frenchman Frenchmen Frisian Gaelic Galician Germanic Greco
+    Gujarati Habsburg Hawaiian Hellenic Hispanic Iberian Icelander Inuit Irishman Irishmen Jew Jewish Kashmiri
+    Kurd Kurdish Latin Londoner Manchu Maori Māori Moldavian Moorish Muscovite Neapolitan Nordic Norman Ottoman
+    Parisian Persian Pole Prussian Punjabi Quebecois Québécois Roman Sardinian Saxon Scandinavian Scot Scots
+    Scotsman Scotsmen Serb Siberian Sicilian Sinhalese Slav Slavic Spaniard Swede Tamil Tatar Texan Tibetan Turk
+    Tuscan Venetian Viking Walloon Welshman Welshmen Yugoslavian Zulu
+"""
+
+
+def is_people(name: str) -> bool:
+    """Whether an English name is that of a people, as adjective or noun, singular or plural."""
+    known = peoples()
+    return name in known or (name.endswith("s") and name[:-1] in known)
+
+
+@cache
+def peoples() -> frozenset[str]:
+    rows = [fields for _, fields in read_lines(COUNTRIES, columns=6)][1:]
+    return frozenset(name for fields in rows for name in fields[-1].split("|") if name) | frozenset(_OTHERS.split())
