@@ -46,7 +46,7 @@ def main() -> None:
     sets = {"dev": DEV, "test": INSIDE | OUTSIDE}[options.part]
     names = options.sets.split(",") if options.sets else list(sets)
     baseline = None if options.alone else load_baseline(options)
-    ready = spacy.load(options.pipeline, exclude=["luke_relation", "luke_linker"])  # which find no entities
+    ready = spacy.load(options.pipeline, exclude=["luke_typer", "luke_relation", "luke_linker"])  # no entities
     systems = {"ready": ready, **({} if baseline is None else {"spacy": baseline})}
     if options.none_bias is not None:
         systems["ready"].get_pipe("luke_ner").cfg["none_bias"] = options.none_bias

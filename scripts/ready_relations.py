@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import spacy
-from ready_types import OPEN_TYPES, add_types
+from ready_types import OPEN_TYPES, add_types, read_cities
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -104,6 +104,9 @@ def main() -> None:
     documents = list(read_docred(options.data / "redocred/dev_revised.json", peoples="MISC"))
     passages = list(read_knowledge_net(options.data / "knowledge_net/human_readable-v10-notest.zip"))
     sentences = [x for name in FEWREL_FILES for x in read_fewrel(options.data / "fewrel" / name)]
+    cities = read_cities(options.data / "wikidata_slice/cities15000.tsv")
+    documents = [add_types(record, cities, full=True) for record in documents]
+    passages, sentences = ([add_types(record) for record in some] for some in (passages, sentences))
     names = {label: [name] for label, name in RELATIONS.items()}
     for part in PARTS:
         write(nlp, choose_by_title(documents, part=part), options.output / f"redocred.{part}.spacy", names)
@@ -147,7 +150,7 @@ def write(
 
 def make(nlp: Language, record: Record, names: Mapping[str, list[str]], annotates: Collection[str] | None) -> Doc:
     found = [(head, tail, " or ".join(names.get(label, []))) for head, tail, label in record.relations or []]
-    renamed = replace(add_types(record), relations=[x for x in found if x[2]], has_entities=annotates is None)
+    renamed = replace(record, relations=[x for x in found if x[2]], has_entities=annotates is None)
     doc = make_doc(nlp, renamed, overlaps="outermost")
     doc._.luke_scope = {"types": {"labels": OPEN_TYPES}}
     if annotates is not None:

@@ -1,13 +1,16 @@
 """The types of mentions, from what relations say of their two sides: the head of "director" is a film.
 
 `ready_relations.py` writes them beside the relations. Types belong to kinds; a mention of one kind has no type of
-another. Of its own kind it has those that its relations say, and is not said to lack those that may go with them.
+another. Of its own kind it has those that its relations say, and is not said to lack those that may go with them. Where
+all relations of a document are known, what has no relation that tells a type has none; but for countries and cities,
+which are known by their names.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from spacy_luke.kb.starter.peoples import is_people
 from spacy_luke.kb.starter.places import COUNTRIES, read_lines
@@ -63,30 +66,34 @@ ROLES = {
 }  # fmt: skip
 
 
+INHABITANTS = 50_000
 EITHER = {role for roles in ROLES.values() for role in roles if "|" in role}
 # What labels mean that are no types, as doc._.luke_scope has it.
 OPEN_TYPES = {**{f"{one}?": [one, ""] for one in TYPES}, **{role: role.split("|") for role in EITHER}}
 
 
-def add_types(record: Record) -> Record:
+def add_types(record: Record, cities: Collection[str] = (), *, full: bool = False) -> Record:
     """The record with the types of its mentions: those that hold, those that may, with a question mark behind their
-    names, and one of several, with | between them (`OPEN_TYPES`); None where nothing is known."""
+    names, and one of several, with | between them (`OPEN_TYPES`); None where nothing is known. full: whether all
+    mentions and relations of the record are known."""
     said: defaultdict[int, set[str]] = defaultdict(set)
     for head, tail, label in record.relations or []:
         for number, role in zip((head, tail), ROLES.get(label, ("", "")), strict=True):
             said[number].update([role] if role else [])
     mentions = [
-        replace(mention, types=types_of(mention.label, _text(record, mention), said[i]))
+        replace(mention, types=types_of(mention.label, _text(record, mention), said[i], cities, full=full))
         for i, mention in enumerate(record.mentions)
     ]
     return replace(record, mentions=mentions)
 
 
-def types_of(label: str, name: str, roles: Iterable[str]) -> list[str] | None:
+def types_of(
+    label: str, name: str, roles: Iterable[str], cities: Collection[str] = (), *, full: bool = False
+) -> list[str] | None:
     """Of a mention with this label and name, and these roles."""
     roles = {"people" if role == "country" and is_people(name) else role for role in roles}
-    if name in country_names() and label in ("LOC", "", ENTITY):
-        roles.add("country")
+    if label in ("LOC", "", ENTITY):
+        roles.update(["country"] if name in country_names() else ["city"] if name in cities else [])
     holding = roles & KIND_OF.keys()
     either = {role for role in roles & EITHER if not holding & set(role.split("|"))}
     kinds = {KIND_OF[one] for one in holding} or (roles | {label}) & KINDS.keys()
@@ -94,7 +101,8 @@ def types_of(label: str, name: str, roles: Iterable[str]) -> list[str] | None:
         return None
     may = {other for one in holding for other in BESIDE.get(one, ())}
     if not holding and not either:
-        may = {one for kind in kinds for one in KINDS[kind]}
+        unsaid = {one for kind in kinds for one in KINDS[kind]}
+        may = unsaid & {"city"} if full else unsaid
     return [*sorted(holding | either), *sorted(f"{one}?" for one in may - holding)]
 
 
@@ -108,3 +116,9 @@ def _text(record: Record, mention: Mention) -> str:
 def country_names() -> frozenset[str]:
     rows = [fields for _, fields in read_lines(COUNTRIES, columns=6)][1:]
     return frozenset(name for _, _, name, _, others, _ in rows for name in (name, *others.split("|")) if name)
+
+
+def read_cities(path: Path) -> frozenset[str]:
+    """Names of GeoNames' cities that have many inhabitants, without those that are countries, too."""
+    rows = (fields for _, fields in read_lines(path, columns=6))
+    return frozenset(fields[0] for fields in rows if int(fields[-1]) >= INHABITANTS) - country_names()

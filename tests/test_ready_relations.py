@@ -16,7 +16,7 @@ from tests.readers.datasets.knowledge_page import ROWS, write_page
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
-from ready_types import KINDS, ROLES, TYPES, types_of  # noqa: E402
+from ready_types import KINDS, ROLES, TYPES, read_cities, types_of  # noqa: E402
 
 SENTENCE = {"tokens": ["Ed", "sang", "Bo"], "h": ["bo", "Q2", [[2]]], "t": ["ed", "Q1", [[0]]]}
 
@@ -36,8 +36,9 @@ def document(title):
 @pytest.fixture
 def data(tmp_path):
     """Small files as the data sets have them: a document of each part, by its title."""
-    for name in ("redocred", "knowledge_net", "fewrel/resplit_mgfte"):
+    for name in ("redocred", "knowledge_net", "fewrel/resplit_mgfte", "wikidata_slice"):
         (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "wikidata_slice/cities15000.tsv").write_text("Bonn\tBonn\t50.7\t7.1\tDE\t300000\n")
     documents = [document(title) for title in ("Göteborg", "Berlin", "Paris")]
     (tmp_path / "redocred/dev_revised.json").write_text(json.dumps(documents))
     rows = [row.replace(">12<", f">{n}<", 1) for n in range(20) for row in ROWS]  # of documents of all parts
@@ -104,6 +105,29 @@ def test_types(label, name, roles, types):
     assert types_of(label, name, roles) == types
 
 
+@pytest.mark.parametrize(
+    ("label", "name", "roles", "types"),
+    [
+        ("PER", "Ed", [], []),
+        ("PER", "Ed", ["PER"], []),
+        ("PER", "Ed", ["officer"], ["officer", "politician?"]),
+        ("LOC", "Bonn", [], ["city"]),
+        ("LOC", "Peru", [], ["country"]),
+        ("LOC", "Alps", [], ["city?"]),
+        ("LOC", "Bonn", ["water"], ["city", "water"]),
+        ("PER", "Bonn", [], []),
+    ],
+)
+def test_types_where_all_is_known(label, name, roles, types):
+    assert types_of(label, name, roles, {"Bonn"}, full=True) == types
+
+
+def test_cities(tmp_path):
+    path = tmp_path / "cities.tsv"
+    path.write_text("Bonn\tBonn\t50\t7\tDE\t300000\nPeru\tPeru\t1\t1\tUS\t90000\nUlm\tUlm\t48\t9\tDE\t20000\n")
+    assert read_cities(path) == {"Bonn"}
+
+
 def test_roles_are_types_or_kinds():
     roles = {one for pair in ROLES.values() for role in pair for one in role.split("|") if one}
     assert roles <= {*TYPES, *KINDS}
@@ -116,10 +140,7 @@ def test_types_are_written(data, tmp_path, monkeypatch):
     scope = get_scope(doc, TYPES_TASK)
     assert scope.is_annotated("city")
     assert scope.meaning("city?") == {"city", ""}
-    told = {(x.text, x.label_) for x in doc.spans[TYPES_KEY]}
-    assert told == {
-        (name, f"{one}?") for name, kind in (("Ed", "PER"), ("Ed Ott", "PER"), ("Bonn", "LOC")) for one in KINDS[kind]
-    }
+    assert [(x.text, x.label_) for x in doc.spans[TYPES_KEY]] == [("Ed Ott", ""), ("Bonn", "city"), ("Ed", "")]
 
 
 def test_corpus_docs(data, tmp_path, monkeypatch):

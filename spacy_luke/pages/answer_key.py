@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,14 +27,19 @@ class Entity(NamedTuple):
 @dataclass(frozen=True)
 class Judgement:
     """Which findings are right, in their order; None of a mention where the key leaves that open, and of a link where
-    there is none. types: of all mentions, one after another, but those that the key leaves open. missed: mentions of
-    the key that were not found, or with another label."""
+    there is none. types: of each mention, none where the key leaves them open. missed: mentions of the key that were
+    not found, or with another label."""
 
     mentions: Sequence[bool | None]
-    types: Sequence[bool]
+    types: Sequence[Sequence[bool]]
     links: Sequence[bool | None]
     relations: Sequence[bool]
     missed: Sequence[str]
+
+    def is_right(self, mention: int) -> bool | None:
+        """Whether all that is shown of a mention is right; None where the key leaves the mention open."""
+        known = self.mentions[mention]
+        return known and self.links[mention] is not False and all(self.types[mention])
 
     def verdict(self) -> list[tuple[str, str]]:
         """What was found, and how much of it is right, in words."""
@@ -42,7 +48,7 @@ class Judgement:
         found = f"; {right} of the {right + len(self.missed)} in the text were found"
         rows = [("entities", _share(known) + found)]
         links = [x for x in self.links if x is not None]
-        others = (("types", self.types), ("links", links), ("relations", self.relations))
+        others = (("types", list(chain.from_iterable(self.types))), ("links", links), ("relations", self.relations))
         return [*rows, *((name, _share(x)) for name, x in others if x)]
 
 
@@ -80,7 +86,7 @@ class AnswerKey:
         ]
         return Judgement(
             [self._is_right(x.span) for x in found.mentions],
-            [right for x in found.mentions for right in self._are_typed(x.span)],
+            [self._are_typed(x.span) for x in found.mentions],
             [None if x.link is None else self._is_linked(x) for x in found.mentions],
             [self._holds(x) for x in found.relations],
             missed,

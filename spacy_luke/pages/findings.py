@@ -106,6 +106,10 @@ def _read_link(
     return Link(entity, score, known.title, known.description, known.url)
 
 
-def type_list(span: Span) -> str:
-    """Types of a mention with their probabilities, in one line."""
-    return ", ".join(f"{label} {score:.2f}" for label, score in (span._.luke_types or {}).items())
+def type_list(spans: Iterable[Span]) -> str:
+    """Types of mentions with their highest probabilities, the most probable first, in one line."""
+    best: dict[str, float] = {}
+    for span in spans:
+        for label, score in (span._.luke_types or {}).items():
+            best[label] = max(score, best.get(label, 0.0))
+    return ", ".join(f"{label} {score:.2f}" for label, score in sorted(best.items(), key=lambda x: -x[1]))

@@ -47,7 +47,7 @@ def render_page(found: Findings, *, title: str, judged: Judgement | None = None,
     """A whole HTML page. judged: which findings are right, where a key of the text told; pipeline: who found it."""
     right = None
     if judged is not None:
-        right = {"mentions": [_all(pair) for pair in zip(judged.mentions, judged.links)], "relations": judged.relations}
+        right = {"mentions": [judged.is_right(i) for i in range(len(judged.mentions))], "relations": judged.relations}
     return fill_page(
         as_form(found, pipeline=pipeline),
         title=title,
@@ -134,9 +134,3 @@ def in_script(data: object) -> str:
 
 def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode('utf8')).digest()).decode('ascii')}'"
-
-
-def _all(known: tuple[bool | None, bool | None]) -> bool | None:
-    """Of a mention and its link: wrong where one is, unknown where the mention is."""
-    mention, link = known
-    return None if mention is None else mention and link is not False

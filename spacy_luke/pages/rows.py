@@ -11,7 +11,7 @@ from .style import one_line
 @dataclass(frozen=True)
 class EntityRow:
     """Mentions with the same words, label and link. first: number of the first one; count: how many; score: the
-    highest; types: of the first; right: whether all of them are, None where nobody knows."""
+    highest; types: of all of them, with the highest scores; right: whether all of this is, None where nobody knows."""
 
     name: str
     label: str
@@ -51,7 +51,7 @@ def entity_rows(found: Findings, judged: Judgement | None = None) -> list[Entity
     for (name, label, _), numbers in groups.items():
         some = [found.mentions[i] for i in numbers]
         right = None if judged is None else _all_right(judged, numbers)
-        types = next((types for types in (type_list(x.span) for x in some) if types), "")
+        types = type_list(x.span for x in some)
         rows.append(EntityRow(name, label, numbers[0], len(some), _best(some), types, _best_link(some), right))
     return rows
 
@@ -72,10 +72,8 @@ def relation_rows(found: Findings, judged: Judgement | None = None) -> list[Rela
 
 def _all_right(judged: Judgement, numbers: Sequence[int]) -> bool | None:
     """None where a mention among them is not judged."""
-    known = [judged.mentions[i] for i in numbers]
-    if any(right is None for right in known):
-        return None
-    return all(known) and all(judged.links[i] is not False for i in numbers)
+    rights = [judged.is_right(i) for i in numbers]
+    return None if None in rights else all(rights)
 
 
 def _best(mentions: Sequence[Mention]) -> float | None:

@@ -56,7 +56,7 @@ def test_judgement(doc, path):
     judged = read_answer_key(path, TEXT).judge(found)
     assert judged.mentions == [True, True, True, False, True]
     assert judged.links == [True, True, False, None, None]  # NIL is no link
-    assert judged.types == []
+    assert judged.types == [[]] * 5
     assert judged.relations == [True, True, False, False, True]
     assert judged.missed == ["Babbage"]
     assert judged.verdict() == [
@@ -100,7 +100,8 @@ def test_types(doc, path):
     wrong._.luke_types = {"city": 0.9}  # no entity of the key
     babbage._.luke_types = {"scholar": 0.9}  # of whose types the key says nothing
     judged = read_answer_key(path, TEXT).judge(read_findings(doc))
-    assert judged.types == [True, False, False, False]
+    assert judged.types == [[True, False], [False], [], [False], [], []]
+    assert [judged.is_right(i) for i in range(6)] == [False, False, False, False, False, True]
     assert ("types", "1 of 4 that are shown are right (25%)") in judged.verdict()
 
 

@@ -79,7 +79,7 @@ def test_judgement_is_in_the_data():
     found = hostile_findings()
     n = len(found.mentions)
     links = [None, None, None, False, *[None] * (n - 4)]
-    judged = Judgement([True, False, None, *[True] * (n - 3)], [], links, [False] * 5, [])
+    judged = Judgement([True, False, None, *[True] * (n - 3)], [[]] * n, links, [False] * 5, [])
     data = json.loads(Page(render_page(found, title="text", judged=judged)).texts["page"])
     assert data["right"]["mentions"][:5] == [True, False, None, False, True]  # the fourth has a wrong link
     assert data["right"]["relations"] == [False] * 5
