@@ -66,7 +66,7 @@ ROLES = {
 }  # fmt: skip
 
 
-INHABITANTS = 50_000
+STATES = frozenset(["Georgia", "Michigan", "Washington"])  # which are cities, too
 EITHER = {role for roles in ROLES.values() for role in roles if "|" in role}
 # What labels mean that are no types, as doc._.luke_scope has it.
 OPEN_TYPES = {**{f"{one}?": [one, ""] for one in TYPES}, **{role: role.split("|") for role in EITHER}}
@@ -100,9 +100,8 @@ def types_of(
     if not kinds and not either:
         return None
     may = {other for one in holding for other in BESIDE.get(one, ())}
-    if not holding and not either:
-        unsaid = {one for kind in kinds for one in KINDS[kind]}
-        may = unsaid & {"city"} if full else unsaid
+    if not holding and not either and not full:
+        may = {one for kind in kinds for one in KINDS[kind]}
     return [*sorted(holding | either), *sorted(f"{one}?" for one in may - holding)]
 
 
@@ -119,6 +118,5 @@ def country_names() -> frozenset[str]:
 
 
 def read_cities(path: Path) -> frozenset[str]:
-    """Names of GeoNames' cities that have many inhabitants, without those that are countries, too."""
-    rows = (fields for _, fields in read_lines(path, columns=6))
-    return frozenset(fields[0] for fields in rows if int(fields[-1]) >= INHABITANTS) - country_names()
+    """Names of GeoNames' cities, without those that are countries, too."""
+    return frozenset(fields[0] for _, fields in read_lines(path, columns=6)) - country_names() - STATES
