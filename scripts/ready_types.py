@@ -2,8 +2,8 @@
 
 `ready_relations.py` writes them beside the relations. Types belong to kinds; a mention of one kind has no type of
 another. Of its own kind it has those that its relations say, and is not said to lack those that may go with them. Where
-all relations of a document are known, what has no relation that tells a type has none; but for countries and cities,
-which are known by their names.
+all relations of a document are known, what has no relation that tells a type has none. Countries and cities are known
+by their names, too.
 """
 
 from collections import defaultdict
@@ -18,8 +18,7 @@ from spacy_luke.readers.records import ENTITY, Mention, Record
 
 # Types by kinds.
 KINDS = {
-    "PER": ("actor", "athlete", "character", "filmmaker", "musician", "officer", "politician", "scholar",
-            "writer"),
+    "PER": ("actor", "athlete", "character", "filmmaker", "musician", "officer", "politician", "scholar", "writer"),
     "LOC": ("building", "city", "country", "water"),
     "ORG": ("broadcaster", "company", "league", "party", "school", "team"),
     "MISC": ("book", "event", "film", "language", "music", "people", "religion", "software", "television"),
@@ -46,7 +45,7 @@ ROLES = {
     "P54": ("athlete", "team"), "P57": ("film", "filmmaker"), "P58": ("film|television", "writer"),
     "P69": ("PER", "school"), "P84": ("building", "PER"), "P86": ("music|film", "musician"),
     "P101": ("scholar", ""), "P102": ("politician", "party"), "P112": ("ORG", ""), "P118": ("team", "league"),
-    "P123": ("software|book", "company"), "P127": ("", ""), "P140": ("", "religion"),
+    "P123": ("software|book", "company"), "P140": ("", "religion"),
     "P161": ("film|television", "actor"), "P162": ("film|music|television", ""), "P172": ("", "people"),
     "P175": ("music|film|television", "musician|actor"), "P176": ("", "company"), "P177": ("building", "water"),
     "P178": ("software", "company"), "P206": ("LOC", "water"), "P241": ("officer", ""), "P264": ("", "company"),
@@ -64,8 +63,6 @@ ROLES = {
     "PLACE_OF_BIRTH": ("PER", "LOC"), "PLACE_OF_RESIDENCE": ("PER", "LOC"), "POLITICAL_AFFILIATION": ("PER", "party"),
     "SPOUSE": ("PER", "PER"), "SUBSIDIARY_OF": ("company", "company"),
 }  # fmt: skip
-
-
 STATES = frozenset(["Georgia", "Michigan", "Washington"])  # which are cities, too
 EITHER = {role for roles in ROLES.values() for role in roles if "|" in role}
 # What labels mean that are no types, as doc._.luke_scope has it.
