@@ -45,10 +45,11 @@ EPOCHS = 2
 MIXED = {"sentences": 0.7, "joined": 0.3, "max_words": 100}
 
 
-SYSTEMS = {  # texts of the training, max_window of the predictions
-    "before": ("sentences", 512),
-    "window": ("sentences", None),
-    "after": ("mixed", None),
+SYSTEMS = {  # texts of the training, max_window and context of the predictions
+    "before": ("sentences", 512, "document"),
+    "window": ("sentences", None, "document"),
+    "after": ("mixed", None, "document"),
+    "sentence": ("sentences", None, "sentence"),
 }
 SEEDS = (0, 1, 2)
 
@@ -72,9 +73,9 @@ def main() -> None:
         nlp.to_disk(folder)
     if options.do == "score":
         for system in options.systems.split(","):
-            texts, window = SYSTEMS[system]
+            texts, window, context = SYSTEMS[system]
             if texts == options.texts:
-                measure(folder, options, system=system, window=window)
+                measure(folder, options, system=system, window=window, context=context)
 
 
 def read_options() -> argparse.Namespace:
@@ -130,12 +131,13 @@ def train(nlp: Any, texts: Sequence[Text], *, mixed: bool, seed: int) -> float:
     return time.process_time() - start
 
 
-def measure(folder: Path, options: argparse.Namespace, *, system: str, window: int | None) -> None:
+def measure(folder: Path, options: argparse.Namespace, *, system: str, window: int | None, context: str) -> None:
     path = RESULTS / "lengths.jsonl"
     known = {(x["system"], x["seed"], x["set"], x["size"]) for x in read_lines(path)}
     nlp = spacy.load(folder)
     ner = nlp.get_pipe("luke_ner")
     ner.cfg["max_window"] = options.window or window
+    ner.cfg["context"] = context
     for name in options.sets.split(","):
         sentences = take_sentences(getattr(SETS[name], options.part)(options.data), options.limit)
         for size in map(int, options.sizes.split(",")):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spacy_luke.batch.batches import batch_items, make_batch
 
-ROWS = 1024  # of the feed-forward at once, as in spacy_luke.model.luke
+ROWS = 1024  # of the feed-forward at once, as in spacy_luke.model.layer
 
 
 @dataclass(frozen=True)

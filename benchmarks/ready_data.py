@@ -43,7 +43,7 @@ def read_wikigold(folder: Path, part: str) -> list[Text]:
 
 
 def read_redocred(folder: Path, part: str) -> list[Text]:
-    records = read_docred(folder / "redocred/dev_revised.json", mention_pairs="first", peoples="MISC")
+    records = read_docred(folder / "redocred/dev_revised.json", mention_pairs="first", peoples="MISC", articles="drop")
     return [cut_record(x) for x in records if part_of_title(x.title) == part]
 
 

@@ -92,7 +92,7 @@ def read_wnut(nlp: Language, folder: Path) -> Parts:
 def read_redocred(nlp: Language, path: Path) -> Parts:
     """Entities alone; relations come from `spacy luke corpus`."""
     parts: Parts = {part: [] for part in PARTS}
-    for record in read_docred(path, mention_pairs="first", peoples="MISC"):
+    for record in read_docred(path, mention_pairs="first", peoples="MISC", articles="drop"):
         doc = make_doc(nlp, record, overlaps="outermost")
         parts[part_of_title(record.title)].append(_without_user_data(doc))
     return parts

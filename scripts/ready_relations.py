@@ -4,7 +4,8 @@
 
 `redocred.PART.spacy` has entities and relations of documents, of which all are annotated; `knowledge_net.PART.spacy`
 and `fewrel.train.spacy` have sentences with pairs, and say which relations are known of these (`doc._.luke_scope`).
-Mentions have the types that relations tell (`ready_types.py`). Names of peoples are other names, as in most data sets.
+Mentions have the types that relations tell (`ready_types.py`). Names of peoples are other names, and
+"the" is no part of a name, as in most data sets.
 Relations are properties of Wikidata, under their names; RELATIONS has their ids. Documents are divided by their titles
 (`part_of_title`), sentences of FewRel by seed.
 """
@@ -101,7 +102,7 @@ def main() -> None:
     options = parser.parse_args()
     register_extensions()
     nlp = spacy.blank("en")
-    documents = list(read_docred(options.data / "redocred/dev_revised.json", peoples="MISC"))
+    documents = list(read_docred(options.data / "redocred/dev_revised.json", peoples="MISC", articles="drop"))
     passages = list(read_knowledge_net(options.data / "knowledge_net/human_readable-v10-notest.zip"))
     sentences = [x for name in FEWREL_FILES for x in read_fewrel(options.data / "fewrel" / name)]
     cities = read_cities(options.data / "wikidata_slice/cities15000.tsv")

@@ -46,6 +46,7 @@ GROUPS = {
     "thinc_optimizers": ("Optimizers", "optimizers"),
     "thinc_schedules": ("Schedules", "schedules"),
     "spacy_callbacks": ("Callbacks", "callbacks"),
+    "spacy_augmenters": ("Augmenters", "augmenters"),
     "spacy_batchers": ("Batchers", "batchers"),
     "spacy_loggers": ("Loggers", "loggers"),
 }

@@ -240,8 +240,8 @@ def test_every_component_has_comments(path):
 def test_the_head_names_the_file(path):
     """The commands at the top are those of this config."""
     head = path.read_text(encoding="utf8").split("\n\n[")[0].splitlines()
-    lines = [line for line in head if "spacy train " in line or "luke train " in line]
-    assert all(f"configs/{path.name}" in line for line in lines)
+    named = [f"configs/{path.name}" in line for line in head if "spacy train " in line or "luke train " in line]
+    assert all(named or ["project run" in "".join(head)])
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

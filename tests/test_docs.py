@@ -109,6 +109,7 @@ def test_registered_names_exist(name):
         "optimizers",
         "schedules",
         "callbacks",
+        "augmenters",
         "batchers",
         "loggers",
     )

@@ -100,6 +100,8 @@ def test_links_of_the_article(nlp, judged):
 
 def test_all_has_a_probability(nlp):
     doc = nlp((ASSETS / "article.txt").read_text(encoding="utf8"))
+    assert len(doc.ents) > 50
+    assert doc._.luke_relations
     assert all(0 < entity._.luke_score <= 1 for entity in doc.ents)
     assert all(0 < relation.score <= 1 for relation in doc._.luke_relations)
 

@@ -35,8 +35,7 @@ _process: int | None = None  # that used one of our modules last
 
 def before_computing() -> None:
     """In a forked child of a process that has used one of our modules, torch is set to one thread when the child uses
-    one
-    too: it inherits a pool of threads that do not exist, and `nlp.pipe(n_process=2)` would wait for them for ever.
+    one too: it inherits a pool of threads that do not exist, and `nlp.pipe(n_process=2)` would wait for them for ever.
     Children that never do are none of our business."""
     global _process
     process = os.getpid()

@@ -142,16 +142,22 @@ def find_source(path: str, *, weights: bool = True) -> Path:
     Raises ValueError where there is no such thing, ImportError where the hub is asked for and huggingface_hub is
     missing.
     """
+    if is_on_hub(path):
+        return _from_hub(path, HUB_WEIGHTS if weights else ())
     if path.startswith(PACKAGE):
         return _in_package(path.removeprefix(PACKAGE))
     if Path(path).exists():
         return Path(path)
-    if HUB_ID.fullmatch(path) and not path.endswith((".gz", ".tar", ".tgz", ".zip")):
-        return _from_hub(path, HUB_WEIGHTS if weights else ())
     raise ValueError(
         f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there "
         f"is no file {path!r} (looked for from {Path.cwd()})."
     )
+
+
+def is_on_hub(path: str) -> bool:
+    """Whether `find_source` would ask the hub for it, which is not asked here."""
+    local = path.startswith(PACKAGE) or path.endswith((".gz", ".tar", ".tgz", ".zip")) or Path(path).exists()
+    return not local and HUB_ID.fullmatch(path) is not None
 
 
 def _in_package(path: str) -> Path:

@@ -4,6 +4,7 @@ DocBin."""
 from collections import Counter
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 import typer
 from wasabi import msg
@@ -14,12 +15,7 @@ from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.splits import PARTS
 
 LONGEST_LIST = 50  # labels
-LAYOUT = ("word_column", "scheme", "comments", "id_column", "misc_column")  # options that formats of columns take
-SETTINGS = (  # and those that others take
-    *("align", "overlaps", "spans_field", "text", "mention_pairs", "peoples", "pronouns", "kinds", "task", "damaged"),
-    *("links", "candidates", "mention_candidates", "conll", "persons", "titles", "redirects"),
-    *("part", "seed", "shares", "pair_ids"),
-)
+GENERAL = ("inputs", "output", "format", "lang", "spans_key", "limit", "shard_words", "tag_column")  # of all formats
 
 
 def corpus_cli(
@@ -52,6 +48,9 @@ def corpus_cli(
         None, help="docred: all pairs of mentions carry a relation, or the first."
     ),
     peoples: str | None = typer.Option(None, help="docred: label of American and the like, there LOC; MISC elsewhere."),
+    articles: str | None = typer.Option(
+        None, help='docred: keep or drop a "the" that begins names; most data sets drop it.'
+    ),
     pronouns: str | None = typer.Option(None, help="knowledge_net: leave out facts of he, she and the like, or keep."),
     kinds: str | None = typer.Option(None, help="litbank: all mentions, or only names."),
     task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
@@ -79,12 +78,10 @@ def corpus_cli(
     pair_ids: Path | None = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""
-    given = dict(locals())
-    layout = {name: given[name] for name in LAYOUT}
-    layout["tag_columns"] = tag_column or None
-    layout["delimiter"] = delimiter and delimiter.replace("\\t", "\t")
-    layout["documents"] = _number_or_name(documents)
-    settings = {name: given[name] for name in SETTINGS}
+    settings: dict[str, Any] = {name: value for name, value in locals().items() if name not in GENERAL}
+    settings["tag_columns"] = tag_column or None
+    settings["delimiter"] = delimiter and delimiter.replace("\\t", "\t")
+    settings["documents"] = int(documents) if documents and documents.isdecimal() else documents
     found = convert_files(
         inputs,
         output,
@@ -93,7 +90,6 @@ def corpus_cli(
         spans_key=spans_key,
         limit=limit,
         shard_words=shard_words,
-        layout=layout,
         settings=settings,
     )
     counts = found.counts
@@ -147,7 +143,3 @@ def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:
             unanswerable = counts[f"{key} unanswerable"]
             rest = f", {unanswerable:,} without an answer" if unanswerable else ""
             msg.text(f"{counts[key]:,} {name}{rest}")
-
-
-def _number_or_name(documents: str | None) -> str | int | None:
-    return int(documents) if documents and documents.isdecimal() else documents

@@ -1,11 +1,12 @@
 """How every command of `spacy luke` ends on an error: one message that says what was expected, what came and what to
-do.
+do; and how it warns.
 
 `--traceback`, which every command has, shows where it came from.
 """
 
 import sys
 import traceback as tracebacks
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import typer
 from confection import ConfigValidationError
 from spacy.cli._util import setup_gpu
 from wasabi import msg
+from wasabi.printer import Printer
 
 HELP = "Show the whole traceback of an error"
 LONGEST = 4000  # characters of a message: some libraries print a whole config
@@ -30,7 +32,8 @@ EXPECTED = (ValueError, ImportError, OSError, BrokenExecutor)  # what our own co
 
 
 def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[..., None]:
-    """The command `function` with the option --traceback; an exception ends it with exit code 1 and one message.
+    """The command `function` with the option --traceback; an exception ends it with exit code 1 and one message, and
+    warnings are shown without their places in the code.
 
     failed: the first line of the message. Exceptions of the command line itself (usage, Ctrl-C, exit) pass.
     """
@@ -38,7 +41,8 @@ def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[
     @wraps(function)
     def command(*args: Any, traceback: bool, **kwargs: Any) -> None:
         try:
-            function(*args, **kwargs)
+            with plain_warnings():
+                function(*args, **kwargs)
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort)):
                 raise
@@ -53,6 +57,18 @@ def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[
     added = Parameter("traceback", Parameter.KEYWORD_ONLY, default=option, annotation=bool)
     command.__signature__ = own.replace(parameters=[*own.parameters.values(), added])  # type: ignore[attr-defined]
     return command
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings in the block are shown as what they say."""
+    as_before = warnings.formatwarning
+    printer = Printer(no_print=True)
+    warnings.formatwarning = lambda message, *place, **line: f"{printer.warn(str(message))}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = as_before
 
 
 @contextmanager

@@ -6,9 +6,11 @@ from typing import NamedTuple, cast
 
 import spacy
 import typer
+from spacy.util import is_package
 from thinc.compat import has_cupy_gpu
 from wasabi import msg
 
+from ..checkpoint.sources import find_source, is_on_hub
 from ..components.paragraphs import ParagraphSentencizer
 from ..pipelines.gold import check_docs
 from ..quickstart.cost import Cost, estimate, is_here, measure
@@ -16,6 +18,7 @@ from ..quickstart.data import Parts, prepare_parts
 from ..quickstart.rules import MACHINES, TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
 from ..quickstart.survey import Survey, read_docs, survey_docs
 from ..readers.conversion import FORMAT_NAMES
+from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
 
 MOST_LABELS = 12  # of a task that are shown
@@ -40,6 +43,7 @@ def init_config_cli(
     lang: str = typer.Option("en", "--lang", "-l", help="Language of the texts"),
     kb: Path | None = typer.Option(None, "--kb", help="Knowledge base of the task links"),
     spans_key: str | None = typer.Option(None, help="Group of the entities; without: where most of them are"),
+    align: str | None = typer.Option(None, help=f"Mentions that do not begin and end with a word: {', '.join(ALIGN)}"),
     dev_share: float = typer.Option(0.2, help="Share of the documents that becomes the dev part, without --dev"),
     ask: bool | None = typer.Option(None, "--ask/--no-ask", help="Ask what no option says; in a terminal it does"),
     timing: bool = typer.Option(True, "--timing/--no-timing", help="Time some steps, to say what training will take"),
@@ -47,7 +51,7 @@ def init_config_cli(
 ) -> None:
     """Write a config for your own data: it holds what differs from the defaults, each line with its reason, and trains
     at once. What no option says is asked, in a terminal. Data that are no .spacy files, or have no dev part, are
-    written to the folder corpus beside the config."""
+    written to the folder corpus/NAME beside the config NAME.cfg."""
     if output.exists() and not overwrite:
         raise ValueError(f"{output} is there already: choose another name, or replace it with --overwrite.")
     asking = sys.stdin.isatty() if ask is None else ask
@@ -55,10 +59,11 @@ def init_config_cli(
     parts = prepare_parts(
         given.train,
         given.dev,
-        output.parent / "corpus",
+        output.parent / "corpus" / output.stem,
         format=given.format,
         lang=lang,
         spans_key=spans_key,
+        align=align,
         share=dev_share,
     )
     for line in parts.made:
@@ -113,12 +118,26 @@ def _ask_rest(
         usual = "gpu" if has_cupy_gpu else "cpu"
         machine = typer.prompt(f"Machine ({', '.join(MACHINES)})", default=usual) if asking else usual
     known = encoder is None or (encoder in encoders() and encoder != "other")
+    if not known:
+        _check_encoder(cast(str, encoder))
     return Wanted(
         tuple(name for name in TASKS if name in tasks) or found,
         encoder=(encoder or "small") if known else "other",
         machine=cast(str, machine),
         weights="" if known else cast(str, encoder),
     )
+
+
+def _check_encoder(path: str) -> None:
+    """Raises ValueError where there is no such checkpoint; the hub is not asked."""
+    if is_package(path) or (Path(path) / "meta.json").exists():
+        raise ValueError(
+            f"--encoder: {path!r} is a pipeline, but expected is a checkpoint to begin with: {', '.join(encoders())}, "
+            "a folder, or a hub id such as studio-ousia/luke-base. What a pipeline has learned can be kept beside new "
+            "components: see docs/howto/one-encoder.md."
+        )
+    if not is_on_hub(path):
+        find_source(path, weights=False)
 
 
 def _report(survey: Survey, parts: Parts) -> None:

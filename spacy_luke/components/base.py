@@ -138,6 +138,7 @@ class LukeComponent(EncoderComponent):
         _ = shim.module  # raises: nothing is loaded, or linked
         self.encoder_node.attrs.pop("digest", None)  # it learns to work with the encoder that there is
         learning = shim.trainable if shim.sharing is None else shim.sharing.join(examples)
+        shim.check_learning(learning)
         self._quiet = True
         examples = list(examples)
         validate_examples(examples, f"{type(self).__name__}.update")

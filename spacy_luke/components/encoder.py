@@ -215,6 +215,7 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         shim = self.encoder
+        shim.check_learning(shim.trainable)
         self.sharing.begin(examples)
         validate_examples(list(examples), "LukeEncoderOwner.update")
         if listeners := self.word_listeners():

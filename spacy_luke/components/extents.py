@@ -27,6 +27,18 @@ def widest_window(encoder: EncoderShim[Encoder]) -> int:
     return encoder.module.config.max_window
 
 
+def checked_window(encoder: EncoderShim[Encoder], chosen: int | None, *, name: str) -> int:
+    """Pieces of a window, [CLS] and [SEP] included: those that the setting `max_window` of a component has chosen, or
+    as many as the encoder reads. Raises ValueError, naming the component, where it cannot read as many."""
+    widest = widest_window(encoder)
+    if chosen is not None and chosen > widest:
+        raise ValueError(
+            f"'{name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to at most "
+            "that, or to null."
+        )
+    return chosen or widest
+
+
 def made_for(encoder: EncoderShim[Encoder]) -> int:
     """What the encoder is said to read: where its checkpoint names a maximal length, that, if it is less."""
     declared = encoder.settings.get("source", {}).get(DECLARED)
@@ -98,15 +110,10 @@ class WindowedComponent(StoredComponent):
         """Pieces of a window at most, [CLS] and [SEP] included: the component's `max_window`, else that of the encoder
         that it shares. Where neither is set, in training what the encoder was made for, in predictions what it is known
         to read well. Raises ValueError where the encoder cannot read as many."""
-        encoder = self.encoder
-        chosen, widest = self._chosen_window(), widest_window(encoder)
+        encoder, chosen = self.encoder, self._chosen_window()
         if chosen is None:
             return made_for(encoder) if learning else known_window(encoder)
-        if chosen > widest:
-            raise ValueError(
-                f"'{self.name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to "
-                "at most that, or to null."
-            )
+        checked_window(encoder, chosen, name=self.name)
         if not (learning or self._quiet) and chosen > BEYOND * (known := known_window(encoder)):
             self._quiet = True
             warnings.warn(

@@ -14,6 +14,7 @@ from thinc.api import get_current_ops
 from thinc.types import Ragged
 from torch import Tensor
 
+from ..annotations import ENTITIES, get_scope
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.allowed import ANY, AllowedClasses
 from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
@@ -282,7 +283,9 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
         return [self.cfg["none"], *self.labels]
 
     def gold_spans(self, reference: Doc) -> list[Span]:
-        return list(reference.ents if self.spans_key is None else reference.spans.get(self.spans_key, []))
+        if self.spans_key in reference.spans:
+            return list(reference.spans[self.spans_key])
+        return [] if get_scope(reference, ENTITIES).is_empty else list(reference.ents)
 
     def survey(self, get_examples: Callable[[], Iterable[Example]]) -> SpanSurvey:
         found, rate = SpanSurvey(), self.model.attrs["spans_per_word"]

@@ -141,6 +141,7 @@ class LukeRelation(ThresholdClassifier):
     def asked(self, doc: Doc) -> Units:
         """The given pairs, or those that the suggester gives of the mentions."""
         if (given := doc._.luke_pairs) is None:
+            self._warn_of_one_sentence(doc)
             return suggested_pairs(doc, self.getter(doc), self.suggester, name=self.name)
         pairs = [((head.start, head.end), (tail.start, tail.end)) for head, tail in given]
         if same := [head for head, tail in pairs if head == tail]:
@@ -150,6 +151,15 @@ class LukeRelation(ThresholdClassifier):
                 stacklevel=3,
             )
         return Units.given(pairs)
+
+    def _warn_of_one_sentence(self, doc: Doc) -> None:
+        if len(doc) and getattr(self.suggester, "same_sentence", False) and not doc.has_annotation("SENT_START"):
+            warnings.warn(
+                f"'{self.name}' is asked of pairs of one sentence (same_sentence), but a Doc says nothing of its "
+                "sentences and is taken as one: expect relations between names that are far apart. Put a "
+                "paragraph_sentencizer or the like before it, and leave it enabled.",
+                stacklevel=3,
+            )
 
     def asked_and_known(self, example: Example) -> Units:
         asked = self.asked(example.predicted)

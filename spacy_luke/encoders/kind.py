@@ -1,8 +1,9 @@
 """The face of an encoder: what a family of encoders answers, so that nobody asks for its name.
 
-A further family is a file beside `luke.py` and `ernie.py`, with its kind and the function that builds its node, and a
-line for that function among the entry points of pyproject.toml. The kind needs a module (`model`, an `Encoder`) and a
-checkpoint (`checkpoint`, a `Checkpoint` with the kind's name); `tests/encoders/test_kind.py` has the least of each.
+A further family is a file beside `luke_kind.py` and `ernie_kind.py`, with its kind and the function that builds its
+node, and a line for that function among the entry points of pyproject.toml. The kind needs a module (`model`, an
+`Encoder`) and a checkpoint (`checkpoint`, a `Checkpoint` with the kind's name); `tests/encoders/test_kind.py` has the
+least of each.
 """
 
 import contextlib
@@ -70,6 +71,11 @@ class EncoderShim(TorchShim[E]):
         """Whether the module learns in the update that is under way."""
         return self.trainable and (self.sharing is None or self.sharing.learning)
 
+    def check_learning(self, wanted: bool) -> None:
+        """Raises ValueError where the module shall learn and cannot."""
+        if wanted and self.is_int8:
+            raise ValueError(NOT_TRAINED)
+
     def gradients(self) -> AbstractContextManager[None]:
         """Around passes of the module: none where it does not learn."""
         return contextlib.nullcontext() if self.learning else torch.no_grad()
@@ -93,8 +99,7 @@ class EncoderShim(TorchShim[E]):
 
     @contextlib.contextmanager
     def running(self, *, is_train: bool) -> Iterator[E]:
-        if is_train and self.is_int8:
-            raise ValueError(NOT_TRAINED)
+        self.check_learning(is_train)
         with super().running(is_train=is_train) as module:
             yield module
 

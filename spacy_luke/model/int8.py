@@ -24,7 +24,8 @@ NUMBERS = "numbers"  # setting of an encoder: the format of its weights, float32
 INT8 = "int8"
 NOT_TRAINED = (
     "This pipeline's encoder is int8 (`spacy luke quantize`): it predicts, but cannot be trained or exported. Use the "
-    "pipeline that it was quantised from, and quantise the result again."
+    "pipeline that it was quantised from, and quantise the result again; or let new components learn on it as it is: "
+    'frozen_components = ["luke_encoder"] in [training].'
 )
 
 

@@ -16,6 +16,7 @@ from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
 from ..scorers.items import ScoredItem
 from ..scorers.reliability import Reliability, judged, measure_reliability
+from ..text.spelling import nearest
 from .gold import Given, luke_components, read_gold
 from .label_notes import label_notes
 from .score_tables import Scores, ScoreTable, items_of, make_table, missing_gold
@@ -78,6 +79,7 @@ def evaluate(
         nlp.select_pipes(disable=finders)
         chosen = [proc for proc in chosen if proc.name not in finders]
     examples = read_gold(nlp, data, given)
+    _check_labels(entities, [example.reference for example in examples], data)
     for doc in (example.reference for example in examples):
         if not entities.is_full and not get_scopes(doc):
             set_scopes(doc, {ENTITIES: entities})
@@ -92,6 +94,18 @@ def evaluate(
         lacking = "".join(f"\n'{one.name}' is not scored: {data} has {one.missing}." for one in scored)
         raise ValueError(f"{data} has nothing that the components {nlp.pipe_names} could be scored on.{lacking}")
     return Evaluation(len(examples), words, seconds, scored, [example.predicted for example in examples])
+
+
+def _check_labels(scope: Scope, golds: Sequence[Doc], data: Path) -> None:
+    """Raises ValueError where the scope says what a label means that the gold does not have."""
+    spans = (span for doc in golds for some in (doc.ents, *doc.spans.values()) for span in some)
+    known = sorted({span.label_ for span in spans}) if scope.meanings else []
+    for label in scope.meanings:
+        if label not in known:
+            raise ValueError(
+                f"It is said what the gold's label {label!r} means, but no entity of {data} has it"
+                + nearest(label, known)
+            )
 
 
 def _choose(nlp: Language, component: str | None) -> list[LukeComponent | SoftTextCategorizer]:

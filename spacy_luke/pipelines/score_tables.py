@@ -7,7 +7,18 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 
-from ..annotations import QUERIES, QUESTIONS, TYPES, get_pair_rows, get_queries, get_questions, get_relation_rows
+from ..annotations import (
+    ENTITIES,
+    QUERIES,
+    QUESTIONS,
+    TYPES,
+    get_pair_rows,
+    get_queries,
+    get_questions,
+    get_relation_rows,
+    get_scope,
+    scored_spans,
+)
 from ..components.base import LukeComponent
 from ..components.cloze import LukeCloze
 from ..components.linker.component import LukeLinker
@@ -17,7 +28,7 @@ from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
-from ..scorers.counts import gold_key
+from ..scorers.counts import get_spans, gold_key
 from ..scorers.items import ItemReader, answer_items, entity_items, link_items, relation_items, type_items
 from ..scorers.linking import link_rows
 from ..scorers.reliability import Reliability
@@ -100,7 +111,12 @@ def _task_of(proc: LukeComponent | SoftTextCategorizer) -> _Task | None:
 def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     key = gold_key(golds, proc.spans_key, ents=proc.set_ents)
     name = "ents" if key is None else f"spans_{key}"
-    counts = Counter(span.label_ for doc in golds for span in (doc.ents if key is None else doc.spans.get(key, ())))
+    counts: Counter[str] = Counter()
+    for doc in golds:
+        gold = {(span.start, span.end, span.label_) for span in get_spans(doc, key)}
+        scope = get_scope(doc, ENTITIES)
+        counted, _ = scored_spans(scope, gold, set(), nested=key is not None)
+        counts.update("|".join(sorted(scope.named(label))) or label for _, _, label in counted)
     header = ("entities", "P", "R", "F1", "gold")
     if scores[f"{name}_f"] is None:
         return ScoreTable(header, [])

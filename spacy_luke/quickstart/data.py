@@ -17,11 +17,13 @@ FEWEST = 5  # documents that can be divided
 
 
 class Parts(NamedTuple):
-    """train, dev: .spacy files, or folders of them; made: what was written, for the user to know."""
+    """train, dev: .spacy files, or folders of them; made: what was written, for the user to know; files: that were
+    written."""
 
     train: Path
     dev: Path
     made: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def prepare_parts(
@@ -32,6 +34,7 @@ def prepare_parts(
     format: str | None = None,
     lang: str = "en",
     spans_key: str | None = None,
+    align: str | None = None,
     share: float = 0.2,
     seed: int = 0,
 ) -> Parts:
@@ -39,7 +42,8 @@ def prepare_parts(
 
     train: files of one format, or one .spacy file or folder. dev: as well; none: this `share` of the training
     documents, drawn by `seed`, and train is then what remains. format: of FORMAT_NAMES, for files that are not .spacy.
-    spans_key: the group that entities of converted files go to; None: doc.ents, or "sc" where they overlap.
+    spans_key: the group that entities of converted files go to; None: doc.ents, or "sc" where they overlap. align: what
+    becomes of mentions that do not begin and end with a word; None: what the format does.
     Raises ValueError for a missing format, and for data of which no part can be taken.
     """
     if not 0 < share < 1:
@@ -51,14 +55,14 @@ def prepare_parts(
         if _is_docbin(inputs):
             files.append(inputs[0])
             continue
-        path = folder / f"{name}{SUFFIX}"
-        counts = _convert(inputs, path, format=format, lang=lang, spans_key=spans_key)
+        path = folder / f"{name if dev else 'all'}{SUFFIX}"
+        counts = _convert(inputs, path, format=format, lang=lang, spans_key=spans_key, align=align)
         made.append(f"{path}: {counts:,} documents of {', '.join(map(str, inputs))}")
         files.append(path)
     if dev:
         return Parts(files[0], files[1], tuple(made))
     paths = [folder / f"{name}{SUFFIX}" for name in ("train", "dev")]
-    if files[0].resolve() == paths[0].resolve():  # what was just converted: both parts get other names
+    if files[0].resolve() in [path.resolve() for path in paths]:  # what is given stays
         paths = [folder / f"train-part{SUFFIX}", folder / f"dev-part{SUFFIX}"]
     sizes = _divide(files[0], paths, share=share, seed=seed)
     made.append(f"{paths[0]} and {paths[1]}: {sizes[0]:,} and {sizes[1]:,} documents of {files[0]}, drawn at random")
@@ -72,13 +76,17 @@ def _is_docbin(inputs: Sequence[Path]) -> bool:
     return any(found)
 
 
-def _convert(inputs: Sequence[Path], path: Path, *, format: str | None, lang: str, spans_key: str | None) -> int:
+def _convert(
+    inputs: Sequence[Path], path: Path, *, format: str | None, lang: str, spans_key: str | None, align: str | None
+) -> int:
     """RETURNS: the number of documents. Entities that overlap go to the group NESTED."""
     if format is None:
         raise ValueError(f"{inputs[0]} is no {SUFFIX} file, so say by --format what it is: {', '.join(FORMAT_NAMES)}.")
 
     def convert(key: str | None) -> int:
-        return convert_files(inputs, path, format=format or "", lang=lang, spans_key=key).counts["documents"]
+        settings = {"align": align}
+        found = convert_files(inputs, path, format=format or "", lang=lang, spans_key=key, settings=settings)
+        return found.counts["documents"]
 
     try:
         return convert(spans_key)

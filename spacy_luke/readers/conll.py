@@ -19,7 +19,7 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 
 from .column_layouts import ColumnLayout, layout_of
-from .corpora import CorpusReader, Lengths, check_limit, make_examples
+from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
 from .given import copy_words
 from .lines import decode_line
 from .schemes import TagError, WordMention, decode_brackets, decode_tags
@@ -80,6 +80,7 @@ def make_column_corpus(
     gold_sentences: bool = False,
     limit: int | None = None,
     lengths: Lengths | None = None,
+    augmenter: Augmenter | None = None,
 ) -> CorpusReader:
     """A corpus for `spacy train` from a file with columns.
 
@@ -89,6 +90,7 @@ def make_column_corpus(
     gold_sentences: whether the pipeline is given the file's sentence boundaries too, as in the papers.
     limit: documents to read, from 1; None: all.
     lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
+    augmenter: what changes Examples, such as spacy-luke.case.v1; None: they stay.
     word_column: the column of the words. Columns count from 0, negative ones from the end; None: as in the format.
     tag_columns: those of the tags; several are layers of nested mentions.
     scheme: of the tags: auto, IOB1, IOB2, BIOES or BILOU; those that are named demand valid sequences.
@@ -112,7 +114,13 @@ def make_column_corpus(
         misc_column=misc_column,
     )
     return ColumnCorpus(
-        path, layout=layout, spans_key=spans_key, gold_sentences=gold_sentences, limit=limit, lengths=lengths
+        path,
+        layout=layout,
+        spans_key=spans_key,
+        gold_sentences=gold_sentences,
+        limit=limit,
+        lengths=lengths,
+        augmenter=augmenter,
     )
 
 
@@ -144,6 +152,7 @@ class ColumnCorpus:
     gold_sentences: bool = False
     limit: int | None = None
     lengths: Lengths | None = None
+    augmenter: Augmenter | None = None
 
     def __post_init__(self) -> None:
         if self.layout.nested and self.spans_key is None:
@@ -158,7 +167,7 @@ class ColumnCorpus:
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         given = partial(copy_words, vocab=nlp.vocab, sentences=self.gold_sentences)
-        return make_examples(self.docs(nlp.vocab), given, lengths=self.lengths)
+        return make_examples(self.docs(nlp.vocab), given, nlp, lengths=self.lengths, augmenter=self.augmenter)
 
 
 def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ..annotations import (
     get_rows,
     get_second,
 )
-from .column_layouts import FORMATS, layout_of
+from .column_layouts import FORMATS, ColumnLayout, layout_of
 from .conll import ColumnCorpus
 from .datasets.table import DATASETS, read_dataset
 from .docbin import write_docbin
@@ -57,16 +57,15 @@ def convert_files(
     spans_key: str | None = None,
     limit: int | None = None,
     shard_words: int = 1_000_000,
-    layout: Mapping[str, Any] = {},
     settings: Mapping[str, Any] = {},
 ) -> ConversionReport:
     """Convert files, in this order, to one .spacy file, or a folder of them above `shard_words` words.
 
     format: of FORMAT_NAMES. lang: of the tokenizer. spans_key: entities go to this group, not to doc.ents. limit:
-    documents to write. layout: of columns; settings: of the other formats, "pair_ids" a file to write among them; None
-    is as if it was not given. Raises ValueError for a setting that the format has no use for.
+    documents to write. settings: of the format, "pair_ids" a file to write among them; None is as if it was not given.
+    Raises ValueError for a setting that the format has no use for.
     """
-    used = _used_settings(format, layout, settings)
+    used = _used_settings(format, settings)
     found = ConversionReport()
     pair_ids: Path | None = used.get("pair_ids")
     written: list[Record] | None = None if pair_ids is None else []
@@ -80,19 +79,19 @@ def convert_files(
     return found
 
 
-def _used_settings(format: str, layout: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _used_settings(format: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those that are given; ValueError for one that the format has no use for."""
     if format not in FORMAT_NAMES:
         raise ValueError(f"format must be one of {FORMAT_NAMES}, but it is {format!r}.")
     if format in FORMATS:
-        useful = set(layout)
+        useful = {x.name for x in fields(ColumnLayout)}
     elif format == "jsonl":
         useful = {"align", "overlaps", "spans_field"}
     else:
         useful = {"overlaps", *DATASETS[format].settings, *(["align"] if DATASETS[format].has_text else [])}
-        by_seed = other.get("part") and not DATASETS[format].titled
+        by_seed = settings.get("part") and not DATASETS[format].titled
         useful |= {"part", "pair_ids"} | ({"seed", "shares"} if by_seed else set())
-    given = {name: value for name, value in {**layout, **other}.items() if value is not None}
+    given = {name: value for name, value in settings.items() if value is not None}
     if useless := [name for name in given if name not in useful]:
         divided = {"seed", "shares"} & set(useless) and "part" in useful
         without = " without part" if divided and not DATASETS[format].titled else ""

@@ -8,6 +8,7 @@ from spacy.training import Example
 
 CorpusReader = Callable[[Language], Iterator[Example]]  # what configs call a corpus
 Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)
+Augmenter = Callable[[Language, Example], Iterator[Example]]  # of spaCy's registry `augmenters`
 
 
 def check_limit(limit: int | None, *, noun: str) -> None:
@@ -17,8 +18,18 @@ def check_limit(limit: int | None, *, noun: str) -> None:
 
 
 def make_examples(
-    docs: Iterable[Doc], given: Callable[[Doc], Doc], *, lengths: Lengths | None = None
+    docs: Iterable[Doc],
+    given: Callable[[Doc], Doc],
+    nlp: Language,
+    *,
+    lengths: Lengths | None = None,
+    augmenter: Augmenter | None = None,
 ) -> Iterator[Example]:
-    """given: what the pipeline gets of a gold Doc; lengths: what joins and cuts the gold Docs first."""
+    """given: what the pipeline gets of a gold Doc; lengths: what joins and cuts the gold Docs first; augmenter: what
+    changes the Examples then."""
     for gold in docs if lengths is None else lengths(docs):
-        yield Example(given(gold), gold)
+        example = Example(given(gold), gold)
+        if augmenter is None:
+            yield example
+        else:
+            yield from augmenter(nlp, example)

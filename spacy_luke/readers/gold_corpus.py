@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.training import Corpus, Example
 from spacy.util import registry
 
-from .corpora import CorpusReader, Lengths, check_limit, make_examples
+from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
 from .given import GivenGold, takes_given
 
 
@@ -20,6 +20,7 @@ def make_gold_corpus(
     limit: int | None = None,
     given: GivenGold = GivenGold(),
     lengths: Lengths | None = None,
+    augmenter: Augmenter | None = None,
 ) -> CorpusReader:
     """A corpus for `spacy train` from a .spacy file or a folder of them, whole documents.
 
@@ -30,6 +31,8 @@ def make_gold_corpus(
     limit: documents to read, from 1; None: all.
     given: see `GivenGold`.
     lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
+    augmenter: what changes Examples, such as spacy-luke.case.v1; None: they stay. spaCy's own lose what spaCy does not
+        know: relations, questions, scopes.
     """
     if path is None:
         raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")
@@ -38,6 +41,6 @@ def make_gold_corpus(
 
     def read_corpus(nlp: Language) -> Iterator[Example]:
         docs = (example.reference for example in islice(corpus(nlp), limit))
-        return make_examples(docs, partial(given.copy, vocab=nlp.vocab), lengths=lengths)
+        return make_examples(docs, partial(given.copy, vocab=nlp.vocab), nlp, lengths=lengths, augmenter=augmenter)
 
     return read_corpus

@@ -14,7 +14,7 @@ from spacy.training import Corpus, Example
 from spacy.util import registry
 
 from ..annotations import TASKS
-from .corpora import CorpusReader, Lengths, check_limit, make_examples
+from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
 from .given import GivenGold, takes_given
 from .label_maps import UNCHANGED, LabelMap, check_names, labels_of, map_doc, read_label_map
 
@@ -29,6 +29,7 @@ def make_joined_corpus(
     seed: int = 0,
     given: GivenGold = GivenGold(),
     lengths: Lengths | None = None,
+    augmenter: Augmenter | None = None,
 ) -> CorpusReader:
     """A corpus for `spacy train` of several sources, each with labels of its own:
 
@@ -67,7 +68,8 @@ def make_joined_corpus(
 
     spans_key: the group that has the entities, in which they may overlap; those of doc.ents become it where a source
     does not have it. seed: of the order, and of what `repeat` draws. lengths: what joins and cuts documents, such as
-    spacy-luke.mixed_lengths.v1, only those whose gold says the same.
+    spacy-luke.mixed_lengths.v1, only those whose gold says the same. augmenter: what changes Examples then, such as
+    spacy-luke.case.v1.
 
     sources: the blocks above, by name.
     given: see `GivenGold`.
@@ -81,7 +83,9 @@ def make_joined_corpus(
     joined = JoinedDocs(read, spans_key=spans_key, seed=seed)
 
     def read_corpus(nlp: Language) -> Iterator[Example]:
-        return make_examples(joined(nlp), partial(given.copy, vocab=nlp.vocab), lengths=lengths)
+        return make_examples(
+            joined(nlp), partial(given.copy, vocab=nlp.vocab), nlp, lengths=lengths, augmenter=augmenter
+        )
 
     return read_corpus
 

@@ -75,7 +75,9 @@ def _parse(where: str, raw: bytes, encoding: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{where}: {not_utf8(error, Path(where.rpartition(', line ')[0]))}") from None
     except ValueError as error:
-        raise ValueError(f"{where}: expected a JSON object in UTF-8, but got {raw[:80]!r} ({error}).") from None
+        raise ValueError(
+            f"{where}: expected a JSON object in UTF-8, one a line, but got {raw[:80]!r} ({error})."
+        ) from None
     if not isinstance(data, dict):
-        raise ValueError(f"{where}: expected an object, but got {str(data)[:80]!r}.")
+        raise ValueError(f"{where}: expected an object, one a line, but got {str(data)[:80]!r}.")
     return data

@@ -13,17 +13,21 @@ from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations import Query, Question
-from .corpora import CorpusReader, Lengths, check_limit, make_examples
+from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
 from .json_files import read_json_lines, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
+LEFT_OUT = ("reject", "ignore")  # of Prodigy's "answer"
 SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with and without relations
 # What a relation may look like: here, in doccano, and in Prodigy
 RELATION_FIELDS = ({"head", "tail", "label"}, {"from_id", "to_id", "type"}, {"head_span", "child_span", "label"})
 
 
-def read_jsonl(path: str | Path, *, spans_field: str | None = None) -> Iterator[Record]:
-    """Records of a file, one after another.
+def read_jsonl(
+    path: str | Path, *, spans_field: str | None = None, counts: Counter[str] | None = None
+) -> Iterator[Record]:
+    """Records of a file, one after another, without lines that were rejected or ignored in Prodigy ("answer"), which
+    `counts` gets under "notes: ...".
 
     A line is an object with "text" and a list of mentions, each `[start, end, label]` or an object with "start",
     "end" (or "start_offset", "end_offset"), "label" and perhaps "types", a list of strings. The list stands under
@@ -40,7 +44,10 @@ def read_jsonl(path: str | Path, *, spans_field: str | None = None) -> Iterator[
     Raises ValueError, naming the line, for a line that is not such an object, and for offsets outside the text.
     """
     for where, data in read_json_lines(path):
-        yield _parse_line(where, data, spans_field)
+        if data.get("answer") not in LEFT_OUT:
+            yield _parse_line(where, data, spans_field)
+        elif counts is not None:
+            counts["notes: documents left out, since their answer is reject or ignore"] += 1
 
 
 @registry.readers("spacy-luke.JsonlCorpus.v1")
@@ -52,6 +59,7 @@ def make_jsonl_corpus(
     overlaps: str = "error",
     limit: int | None = None,
     lengths: Lengths | None = None,
+    augmenter: Augmenter | None = None,
 ) -> CorpusReader:
     """A corpus for `spacy train` from JSON lines; a line is a Doc.
 
@@ -63,11 +71,19 @@ def make_jsonl_corpus(
     overlaps: where mentions overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
     limit: lines to read, from 1; None: all.
     lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
+    augmenter: what changes Examples, such as spacy-luke.case.v1; None: they stay.
     """
     if path is None:
         raise ValueError("A JSONL corpus needs the path of its file, but it is None; set it, or give --paths.train.")
     return JsonlCorpus(
-        path, spans_key=spans_key, spans_field=spans_field, align=align, overlaps=overlaps, limit=limit, lengths=lengths
+        path,
+        spans_key=spans_key,
+        spans_field=spans_field,
+        align=align,
+        overlaps=overlaps,
+        limit=limit,
+        lengths=lengths,
+        augmenter=augmenter,
     )
 
 
@@ -83,6 +99,7 @@ class JsonlCorpus:
     overlaps: str = "error"
     limit: int | None = None
     lengths: Lengths | None = None
+    augmenter: Augmenter | None = None
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -91,7 +108,8 @@ class JsonlCorpus:
         check_limit(self.limit, noun="lines")
 
     def docs(self, nlp: Language) -> Iterator[Doc]:
-        for record in islice(read_jsonl(self.path, spans_field=self.spans_field), self.limit):
+        records = read_jsonl(self.path, spans_field=self.spans_field, counts=self.counts)
+        for record in islice(records, self.limit):
             yield make_doc(
                 nlp,
                 record,
@@ -102,13 +120,16 @@ class JsonlCorpus:
             )
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
-        return make_examples(self.docs(nlp), lambda gold: nlp.make_doc(gold.text), lengths=self.lengths)
+        return make_examples(
+            self.docs(nlp), lambda gold: nlp.make_doc(gold.text), nlp, lengths=self.lengths, augmenter=self.augmenter
+        )
 
 
 def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Record:
     text = data.get("text")
     if not isinstance(text, str):
-        raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.")
+        advice = " Label Studio's exports are --format label_studio." if "data" in data else ""
+        raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.{advice}")
     wanted = SPANS_FIELDS if spans_field is None else (spans_field,)
     there = [name for name in wanted if isinstance(data.get(name), list)]
     if len(there) != 1:

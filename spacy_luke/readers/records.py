@@ -220,7 +220,7 @@ def _span_of(doc: Doc, record: Record, mention: Mention, *, align: str) -> Span:
         raise ValueError(
             f"{record.where}: mention {[start, end, mention.label]} is {record.text[start:end]!r}, which does not "
             f"begin and end with a word; the words there are {[word.text for word in near or ()]}. Mend the offsets, "
-            "or set align to 'expand' or 'split'."
+            "or set align to 'expand' or 'split' (--align split)."
         )
     return span
 

@@ -12,7 +12,6 @@ from spacy.training import Example
 
 from ..annotations import (
     ENTITIES,
-    LINKS,
     NIL,
     QUERIES,
     RELATIONS_TASK,
@@ -26,6 +25,7 @@ from ..annotations import (
     scored_spans,
 )
 from .counts import get_scores, get_spans, gold_key
+from .linking import read_links
 from .places import Place, gold_place_finder, unknown_places
 from .questions import read_asked
 
@@ -118,32 +118,21 @@ def relation_items(examples: Iterable[Example]) -> list[ScoredItem]:
 
 
 def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> list[ScoredItem]:
-    """Of mentions whose entity the gold says, NIL apart; the label is the entity's id. A gold mention without an id
-    says nothing, and so does a Doc with no others; a link of what is no gold mention is wrong."""
+    """Of mentions whose entity the gold says, NIL apart; the label is the entity's id, the gold's where another one of
+    the same entity was found. A gold mention without an id says nothing, and so does a Doc with no others; a link of
+    what is no gold mention is wrong."""
     items: list[ScoredItem] = []
     for i, example in enumerate(examples):
-        gold_doc, doc = example.reference, example.predicted
-        key = LINKS if LINKS in gold_doc.spans else None
-        if key is None and not gold_doc.has_annotation("ENT_IOB"):
+        links, doc = read_links(example, spans_key), example.predicted
+        if links is None or (links.unknown and not links.gold):
             continue
-        find = gold_place_finder(example)
-        gold: dict[Place, set[str]] = {}
-        for x in get_spans(gold_doc, key):
-            gold.setdefault(find(x.start_char, x.end_char), set()).add(x.kb_id_)
-        if gold and all(ids == {""} for ids in gold.values()):
-            continue
-        unknown = unknown_places(gold_doc, find)
-        scores = {(x.start, x.end): {one.id: one.score for one in x.candidates} for x in get_linked(doc) or []}
-        found: dict[Place, dict[str, float | None]] = {}
-        for span in get_spans(doc, spans_key):
-            place = (span.start_char, span.end_char)
-            if span.kb_id_ in ("", NIL) or gold.get(place) == {""}:
-                continue
-            if place in gold or not any(start < place[1] and place[0] < end for start, end in unknown):
-                found.setdefault(place, {})[span.kb_id_] = scores.get(place, {}).get(span.kb_id_)
-        for place in sorted(gold.keys() | found.keys()):
-            labels = gold.get(place, set()) - {"", NIL}
-            items += _labelled(i, (place,), labels, set(found.get(place, {})), found.get(place, {}))
+        scores = {(x.start, x.end, one.id): one.score for x in get_linked(doc) or [] for one in x.candidates}
+        own = {(x.start_char, x.end_char): x.kb_id_ for x in get_spans(doc, spans_key)}
+        for place in sorted((links.gold.keys() | links.predicted.keys()) - links.unknown):
+            labels = set(links.gold.get(place, ())) - {NIL}
+            score = scores.get((*place, own.get(place, "")))
+            found = dict.fromkeys(sorted(links.predicted.get(place, ())), score)
+            items += _labelled(i, (place,), labels, set(found), found)
     return items
 
 

@@ -1,7 +1,7 @@
 """Scores of entity linking: of given mentions, as the papers on disambiguation count (in-KB accuracy and F1), and
 end to end, as GERBIL counts a strong annotation match (Röder et al., 2018)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from spacy.util import registry
 
 from ..annotations import LINKS, NIL, get_candidates_given, get_entities, get_linked
 from .counts import get_spans, prf
-from .places import Place, gold_place_finder
+from .places import Place, gold_place_finder, unknown_places
 
 KEYS = (
     *("links_accuracy", "links_macro_accuracy", "links_p", "links_r", "links_f", "links_macro_f"),
@@ -83,7 +83,8 @@ def score_links(examples: Iterable[Example], *, spans_key: str | None = None) ->
 
     All are None where no gold mention has an id, and others where there is nothing to divide by.
     """
-    counts = [one for links in _read(examples, spans_key) if (one := _count(links)) is not None]
+    found = (links for example in examples if (links := read_links(example, spans_key)) is not None)
+    counts = [one for links in found if (one := _count(links)) is not None]
     if not counts:
         return dict.fromkeys(KEYS)
     known, right = sum(one.known for one in counts), sum(one.right for one in counts)
@@ -128,30 +129,30 @@ def link_rows(scores: dict[str, float | None]) -> list[tuple[str, ...]]:
     return [row for row in rows if any(row[1:])]
 
 
-def _read(examples: Iterable[Example], spans_key: str | None) -> Iterator[Links]:
-    for example in examples:
-        gold_doc, doc = example.reference, example.predicted
-        key = LINKS if LINKS in gold_doc.spans else None
-        if key is None and not gold_doc.has_annotation("ENT_IOB"):
-            continue
-        find = gold_place_finder(example)
-        gold = {find(*place): ids for place, ids in _ids(get_spans(gold_doc, key)).items()}
-        missing = [find(word.idx, word.idx + len(word)) for word in gold_doc if not word.ent_iob]
-        predicted = {
-            place: ids - {NIL}
-            for place, ids in _ids(get_spans(doc, spans_key)).items()
-            if place in gold or not any(start < place[1] and place[0] < end for start, end in missing)
-        }
-        for place, entity in get_entities(doc).items():
-            if predicted.get(place, frozenset()) & entity.ids() and gold.get(place, frozenset()) & entity.ids():
-                predicted[place] = gold[place] & entity.ids()  # the same entity by another of its ids
-        linked = get_linked(doc)
-        proposed = get_candidates_given(doc) if linked is None else linked
-        candidates = None
-        if proposed is not None:
-            candidates = {(one.start, one.end): frozenset(x.id for x in one.candidates) for one in proposed}
-        unknown = {place for place, ids in gold.items() if not ids}
-        yield Links({place: ids for place, ids in gold.items() if ids}, unknown, predicted, candidates)
+def read_links(example: Example, spans_key: str | None) -> Links | None:
+    """None where nothing is gold. spans_key: the group of the predicted mentions; None: doc.ents."""
+    gold_doc, doc = example.reference, example.predicted
+    key = LINKS if LINKS in gold_doc.spans else None
+    if key is None and not gold_doc.has_annotation("ENT_IOB"):
+        return None
+    find = gold_place_finder(example)
+    gold = {find(*place): ids for place, ids in _ids(get_spans(gold_doc, key)).items()}
+    missing = unknown_places(gold_doc, find)
+    predicted = {
+        place: ids - {NIL}
+        for place, ids in _ids(get_spans(doc, spans_key)).items()
+        if place in gold or not any(start < place[1] and place[0] < end for start, end in missing)
+    }
+    for place, entity in get_entities(doc).items():
+        if predicted.get(place, frozenset()) & entity.ids() and gold.get(place, frozenset()) & entity.ids():
+            predicted[place] = gold[place] & entity.ids()  # the same entity by another of its ids
+    linked = get_linked(doc)
+    proposed = get_candidates_given(doc) if linked is None else linked
+    candidates = None
+    if proposed is not None:
+        candidates = {(one.start, one.end): frozenset(x.id for x in one.candidates) for one in proposed}
+    unknown = {place for place, ids in gold.items() if not ids}
+    return Links({place: ids for place, ids in gold.items() if ids}, unknown, predicted, candidates)
 
 
 def _ids(spans: Sequence[Span]) -> dict[Place, frozenset[str]]:

@@ -32,6 +32,8 @@ from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_s
 from .shares import SeenWindows, check_components, copy_weights, update
 from .steps import TrainingPlan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
+PAUSE = 60.0  # seconds between two lines that say how far training is
+
 
 class _Job(NamedTuple):
     """What a training needs besides its state. T: the resolved [training]; examples: None where they are streamed."""
@@ -55,17 +57,19 @@ def train(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    stdout: IO[str] = sys.stdout,
-    stderr: IO[str] = sys.stderr,
+    stdout: IO[str] | None = None,
+    stderr: IO[str] | None = None,
     processes: Processes = Processes(),
 ) -> Path:
     """Train an initialised pipeline by its config's [training] block.
 
     output: folder that gets model-best, model-last and resume. resume: go on from OUTPUT/resume, which must come from
     the same config and data. overwrite: replace an earlier run there, which is an error otherwise. processes: that
-    train together, see `join_processes`; all must have initialised the same pipeline.
+    train together, see `join_processes`; all must have initialised the same pipeline. stdout, stderr: get the log, and
+    the bar; None: those of the program.
     RETURNS: the folder of the best pipeline.
     """
+    stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
     if processes.is_main:
         _clean(output)
         check_output(output, resume=resume, overwrite=overwrite)
@@ -82,7 +86,8 @@ def train(
     for _ in range(state["step"] + 1):  # a schedule is brought to where it was
         next(dropouts)
     log, finish_log = _open_log(job, stdout, stderr)
-    last_step, timed = state["step"], None
+    last_step = state["step"]
+    watch = _Watch(job, is_quiet=stdout.isatty())
     is_over = resume and _is_over(state["results"], last_step, T["patience"], T["max_steps"])
     try:
         for step, (epoch, batch) in enumerate(_batches(job)):
@@ -111,11 +116,7 @@ def train(
             if is_evaluated:
                 state["losses"] = {}
                 save_state(nlp, job.optimizer, state, output / RESUME, job.identity, processes)
-                if (
-                    timed is None
-                ):  # with the first evaluation, of one step, time would be counted that others do not take
-                    timed = step + 1, time.monotonic()
-                job.write(describe_rest(job.plan, step + 1, timed[0], time.monotonic() - timed[1]))
+            watch.saw(step + 1, is_evaluated=is_evaluated)
             if _is_over(state["results"], step, T["patience"], T["max_steps"]):
                 break
     finally:
@@ -125,6 +126,26 @@ def train(
         _save(before_to_disk(nlp), output / "model-last")
     processes.wait()
     return output / "model-best"
+
+
+class _Watch:
+    """Says how far training is, at each evaluation, and between two of them once in a while."""
+
+    def __init__(self, job: _Job, *, is_quiet: bool):
+        """is_quiet: whether nothing is said between evaluations, as a terminal has the logger's bar."""
+        self.job, self.is_quiet = job, is_quiet
+        self.begun: tuple[int, float] | None = None  # steps that were done, and the time
+        self.said = time.monotonic()
+
+    def saw(self, done: int, *, is_evaluated: bool) -> None:
+        """done: steps. With the first evaluation, of one step, time would be counted that others do not take."""
+        now = time.monotonic()
+        if is_evaluated and self.begun is None:
+            self.begun = done, now
+        if is_evaluated or (not self.is_quiet and now - self.said >= PAUSE):
+            since, at = self.begun or (done, now)
+            self.job.write(describe_rest(self.job.plan, done, since, now - at))
+            self.said = now
 
 
 def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:

@@ -79,6 +79,22 @@ def test_labels_that_the_gold_does_not_annotate(folder):
     assert "nowhere has" not in text
 
 
+def test_gold_that_is_not_scored_is_not_counted(folder):
+    labels = write_gold(folder, {"PER": "PER", "LOC": "PLACE"}.get)
+    _, text = evaluate(folder, "--annotates", "PER", "--labels", "PLACE=LOC")
+    assert f"all 100.00 100.00 100.00 {labels.count('PER')}" in text
+    _, text = evaluate(folder, "--labels", "PLACE=LOC")
+    assert f"LOC 100.00 100.00 100.00 {labels.count('PLACE')}" in text
+    assert f"all 100.00 100.00 100.00 {len(labels)}" in text
+
+
+def test_labels_that_the_gold_does_not_have(folder):
+    write_gold(folder, {"PER": "PERSON", "LOC": "GPE"}.get)
+    _, text = evaluate(folder, "--labels", "PERSN=PER", code=1)
+    assert "the gold's label 'PERSN' means, but no entity of" in text
+    assert "Is PERSON meant?" in text
+
+
 def test_what_a_label_may_be():
     scope = read_entity_scope("PERSON=PER,NORP=MISC|LOC,LAW=", "PER, LOC")
     assert scope.annotates == {"PER", "LOC"}

@@ -152,10 +152,22 @@ def test_it_asks(folder, tmp_path):
 def test_of_json_lines_without_a_dev_part(tmp_path):
     line = {"text": "Ada left.", "entities": [{"start": 0, "end": 3, "label": "PER"}]}
     (tmp_path / "data.jsonl").write_text((json.dumps(line) + "\n") * 10)
-    arguments = ("--train", tmp_path / "data.jsonl", "-f", "jsonl", "--encoder", "no-timing", "--no-timing")
+    arguments = ("--train", tmp_path / "data.jsonl", "-f", "jsonl", "--encoder", "some/hub-name", "--no-timing")
     said = run("luke", "init-config", tmp_path / "config.cfg", *arguments, "--dev-share", 0.3)
     assert "7 and 3 documents" in said
-    assert load_config(tmp_path / "config.cfg")["paths"]["train"] == str(tmp_path / "corpus" / "train-part.spacy")
+    assert load_config(tmp_path / "config.cfg")["paths"]["train"] == str(tmp_path / "corpus/config/train.spacy")
+    written = (tmp_path / "corpus/config/train.spacy").read_bytes()
+    run("luke", "init-config", tmp_path / "other.cfg", *arguments)  # data of another config stay
+    assert (tmp_path / "corpus/config/train.spacy").read_bytes() == written
+    assert load_config(tmp_path / "other.cfg")["paths"]["train"] == str(tmp_path / "corpus/other/train.spacy")
+
+
+def test_mentions_that_are_no_words(tmp_path):
+    line = {"text": "Ask PwC. The host left.", "entities": [[4, 7, "ORG"]]}
+    (tmp_path / "data.jsonl").write_text((json.dumps(line) + "\n") * 5)
+    arguments = ("luke", "init-config", tmp_path / "c.cfg", "--train", tmp_path / "data.jsonl", "-f", "jsonl")
+    assert "--align split" in run(*arguments, "--no-timing", code=1)
+    assert "5 entities: ORG 5" in run(*arguments, "--no-timing", "--align", "split", "--dev", tmp_path / "data.jsonl")
 
 
 def test_steps_are_timed(folder, tmp_path, monkeypatch):
@@ -178,10 +190,18 @@ def test_steps_are_timed(folder, tmp_path, monkeypatch):
         (("--train", "flat.spacy", "--dev", "gone.spacy"), "--dev is .*gone.spacy, which does not exist"),
         (("--train", "flat.spacy", "--dev", "flat.spacy", "--task", "nerr"), "A task is one of ner, .*'nerr' is none"),
         (("--train", "flat.spacy", "--dev", "flat.spacy", "--task", "types"), "they have: ner"),
+        (("--train", "flat.spacy", "--dev", "flat.spacy", "-e", "smal"), "or a hub id such as .*no file 'smal'"),
+        (
+            ("--train", "flat.spacy", "--dev", "flat.spacy", "-e", "package:gone/x"),
+            "Python package 'gone'",
+        ),
+        (("--train", "flat.spacy", "--dev", "flat.spacy", "-e", "pipeline"), "is a pipeline, but expected"),
     ],
 )
 def test_faults(folder, tmp_path, arguments, message):
-    given = [folder / x if x.endswith(".spacy") else x for x in arguments]
+    spacy.blank("en").to_disk(tmp_path / "pipeline")
+    places = {"pipeline": tmp_path / "pipeline"}
+    given = [folder / x if x.endswith(".spacy") else places.get(x, x) for x in arguments]
     said = run("luke", "init-config", tmp_path / "config.cfg", *given, code=1)
     assert re.search(message, said), said
     assert not (tmp_path / "config.cfg").exists()

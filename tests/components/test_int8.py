@@ -143,6 +143,14 @@ def test_no_training():
         ner.to_checkpoint()
 
 
+def test_no_training_without_gold_either():
+    """It is said before the gold is looked at, which may not be there."""
+    nlp, _ = make_ner()
+    quantize(nlp)
+    with pytest.raises(ValueError, match=MESSAGE):
+        nlp.update([Example(nlp.make_doc("Ada left."), nlp.make_doc("Ada left."))])
+
+
 def test_no_training_of_a_shared_one():
     nlp, _, examples = make_listeners("luke_ner", "tagger")
     quantize(nlp)

@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+import torch
 from spacy.training import Example
 
 from spacy_luke.bridge.optimizer import make_adamw
@@ -77,6 +78,10 @@ def test_examples_without_gold():
     plain = [Example.from_dict(nlp.make_doc(text), {}) for text in SENTENCES]
     optimizer = make_adamw(learn_rate=1e-3)
     for batch in (plain, examples, plain):
+        before = {name: x.clone() for name, x in owner.encoder.module.state_dict().items()}
         nlp.update(batch, sgd=False)
         for _, component in nlp.pipeline:
             component.finish_update(optimizer)
+        learned = any(not torch.equal(x, before[name]) for name, x in owner.encoder.module.state_dict().items())
+        assert learned or batch is plain
+        assert owner.sharing.pending is None

@@ -47,6 +47,19 @@ def test_spans_may_be_what_their_source_does_not_annotate():
     assert {frozenset(x) for place, x in found.items() if place not in places} == {frozenset({NONE, ORG})}
 
 
+def test_gold_of_a_group_may_be_in_doc_ents():
+    """Where the Doc has no group of the name; what overlaps an entity is then open."""
+    nlp, ner = make_ner(spans_key="nested")
+    gold = gold_docs(nlp)[1]
+    example = Example(nlp.make_doc(gold.text), gold)
+    assert "nested" not in gold.spans
+    found = classes_of(ner, example)
+    (bank,) = (x for x in gold.ents if x.text == "Bank of Ghana")
+    assert found[bank.start, bank.end] == {ORG}
+    assert found[bank.end - 1, bank.end] == {NONE, LOC, PER}
+    assert ner.survey(lambda: [example]).total == len(gold.ents)
+
+
 def test_spans_that_overlap():
     nlp, ner = make_ner(spans_key="nested")
     example = annotated(nlp, 1, spans_key="nested", nested=False)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -317,3 +318,16 @@ def test_ids_travel(tmp_path):
     nlp.to_disk(tmp_path)
     again = spacy.load(tmp_path)
     assert again.get_pipe("luke_relation").ids == ids == again.config["components"]["luke_relation"]["ids"]
+
+
+def test_a_doc_without_sentences_is_warned_of():
+    nlp, _ = make("pair", build=noisy, suggester={**PAIRS, "same_sentence": True})
+    doc = docs_of(nlp)[0]
+    with pytest.warns(UserWarning, match="says nothing of its sentences and is taken as one"):
+        nlp(doc)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = docs_of(nlp)[0]
+        for word in doc:
+            word.is_sent_start = word.i == 0
+        nlp(doc)

@@ -175,6 +175,21 @@ def test_steps_epochs_and_time_left(config, tmp_path):
     assert re.search(r"\b1 of 18 steps done(?!, about)", text)
     assert "18 of 18 steps done, about 0 s left" in text
     assert "learning rate" not in text  # it fits
+    assert " 7 of 18" not in text  # between two evaluations a line a minute is enough
+
+
+def test_a_file_says_how_far_training_is_between_evaluations(config, tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_luke.training.loop.PAUSE", 0.0)
+    text = told(config(copies=4), tmp_path)
+    assert [int(x) for x in re.findall(r"(\d+) of 18 steps done", text)] == list(range(1, 19))
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    said = Terminal()  # where the logger has a bar
+    quiet(start(config(copies=4)), tmp_path / "shown", stdout=said)
+    assert [int(x) for x in re.findall(r"(\d+) of 18 steps done", said.getvalue())] == [1, 5, 9, 13, 17, 18]
 
 
 @pytest.mark.parametrize(

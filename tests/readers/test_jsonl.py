@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 
 import pytest
 import spacy
@@ -43,6 +44,16 @@ def triples(spans):
 def test_shapes_of_annotation(write, name, item):
     (doc,) = read_docs(write({"text": TEXT, name: [item], "meta": {}}))
     assert triples(doc.ents) == [("Angela Merkel", "PER")]
+
+
+def test_what_was_rejected_is_left_out(write):
+    """Prodigy writes all that was shown, with an answer."""
+    lines = [{"text": TEXT, "spans": [[0, 13, "PER"]], "answer": x} for x in ("accept", "reject", "ignore", None)]
+    path, counts = write(*lines), Counter()
+    assert len(read_docs(path)) == 2
+    assert len(list(read_jsonl(path, counts=counts))) == 2
+    assert counts == {"notes: documents left out, since their answer is reject or ignore": 2}
+    assert len(read_docs(path, limit=2)) == 2
 
 
 def test_texts_without_mentions_are_annotated(write):

@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_luke.annotations import register_extensions, set_pairs, set_relations
+from spacy_luke.annotations import EntityRecord, register_extensions, set_entities, set_pairs, set_relations, set_rows
 from spacy_luke.scorers.entity_types import score_types
 from spacy_luke.scorers.items import entity_items, link_items, relation_items, type_items
 from spacy_luke.scorers.linking import score_links
@@ -81,6 +81,18 @@ def test_relations(seed, pairs):
 def test_links(seed):
     some = examples(seed)
     assert f_score(link_items(some)) == pytest.approx(score_links(some)["links_strict_f"])
+
+
+def test_another_id_of_the_entity_that_is_gold():
+    """As the scorer counts it, and the score of what was found."""
+    gold, found = (Doc(VOCAB, words=WORDS[:2]) for _ in range(2))
+    gold.set_ents([Span(gold, 0, 1, "E", kb_id="Q90")])
+    found.set_ents([Span(found, 0, 1, "E", kb_id="Paris")])
+    set_entities(found, {(0, 2): EntityRecord("Paris", "Paris", "Q90", "", "", ())})
+    set_rows(found, "luke_linked", [[0, 2, [["Paris", 0.5, 0.75]]]])
+    some = [Example(found, gold)]
+    assert score_links(some)["links_strict_f"] == 1.0
+    assert [tuple(x) for x in link_items(some)] == [(0, ((0, 2),), "Q90", True, True, 0.75)]
 
 
 def test_what_is_not_annotated_is_left_out():

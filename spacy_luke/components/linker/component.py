@@ -1,7 +1,6 @@
 """`luke_linker`: mentions are linked to the entities of a knowledge base (Yamada & Shindo 2019, arXiv:1909.00426v1;
 Yamada et al., NAACL 2022, "Global Entity Disambiguation with BERT")."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -26,6 +25,7 @@ from ...model.linking import MATCH, PRIOR
 from ...model.losses import candidate_cross_entropy
 from ...model.transfer import to_device
 from ..calibration import Calibrated
+from ..extents import checked_window
 from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, best_nil_bias, check_positives
@@ -129,7 +129,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         names = ("split", "overlap", "max_mentions", "others", "pseudo_prior", "masked_share", "learned_mentions")
         return LinkInput(
             tokenizer=self.tokenizer,
-            room=min(self.encoder.module.config.max_window, self.max_window or sys.maxsize) - 2,
+            room=checked_window(self.encoder, self.max_window, name=self.name) - 2,
             drop_gold=self.drop_gold if self.nil else 0.0,
             context=self.context,
             **({x: self.cfg[x] for x in names} | ({} if self.context else {"others": "masked", "masked_share": 1.0})),

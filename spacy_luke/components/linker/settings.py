@@ -2,6 +2,7 @@
 
 from ...annotations import CHOICES
 from ...batch.linking import SPLITS
+from ..extents import LOWEST
 from ..factories import Configured, Function, Scorer, Setting
 from ..mentions import MentionGetter
 from .decisions import INFERENCE
@@ -40,7 +41,12 @@ class LinkerSettings(Configured):
         choices=SPLITS,
     )
     overlap: Setting[int] = Setting(128, "least context in pieces at the ends of cores", least=1)
-    max_window: Setting[int | None] = Setting(None, "pieces of a window; `null`: as many as the encoder reads")
+    max_window: Setting[int | None] = Setting(
+        None,
+        "pieces of a window at most, [CLS] and [SEP] included; `null`: as many as the encoder reads",
+        least=LOWEST,
+        rule=f"a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null",
+    )
     max_mentions: Setting[int] = Setting(
         128, "entity tokens of a window; more are divided among several passes over it", least=1
     )

@@ -78,9 +78,10 @@ def read_gold_spans(
     unknown_label: Callable[[str], ValueError],
 ) -> SpanGold | None:
     """What is gold of an example; None where nothing is. labels: the classes from 1; unknown_label: what is raised for
-    another one."""
+    another one. spans_key: None, doc.ents; a group, where the Doc has none of that name doc.ents, whose spans then
+    leave open what overlaps them."""
     reference = example.reference
-    key = spans_key
+    key = spans_key if spans_key in reference.spans else None
     if not (reference.has_annotation("ENT_IOB") if key is None else key in reference.spans):
         return None
     scope = get_scope(reference, ENTITIES)
@@ -99,7 +100,7 @@ def read_gold_spans(
         )
     rest = {0, *(number[label] for label in labels if not scope.is_annotated(label))}
     unknown_W = _unknown_words(example) if key is None else None
-    nested = key is None or scope.nested  # what doc.ents holds is never nested
+    nested = scope.nested if key else spans_key is None  # what doc.ents holds is never nested
     own = frozenset((span.start, span.end, span.label_) for span in aligned)
     return SpanGold(allowed, own, scope, gold, allowed.number(rest), nested, unknown_W)
 

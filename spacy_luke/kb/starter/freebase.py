@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from .catalogue import Catalogue, Known
+from .peoples import with_origin
 from .places import read_lines
 
 ADDRESS = "https://www.google.com/search?kgmid="  # Freebase's ids live on in Google's graph
@@ -80,7 +81,7 @@ def _describe(kind: str, told: list[tuple[str, str]]) -> str:
     if kind == "work" and genres:
         what = [" ".join([*genres, "film"])]
     where = next((name for relation, name in told if relation in _WHERE and name), "")
-    return f"{', '.join(what)} from {where}" if what and where else ", ".join(what)
+    return with_origin(", ".join(what), where)
 
 
 def _read_facts(path: Path) -> list[tuple[str, str, str]]:

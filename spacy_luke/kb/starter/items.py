@@ -10,6 +10,7 @@ from typing import Any
 from ...stores.opening import open_source
 from ...wikipedia.wikidata import text_of
 from .catalogue import Catalogue, Known
+from .peoples import with_origin
 from .places import City, read_lines
 
 _HUMAN, _OCCUPATION, _CITIZENSHIP, _COUNTRY = "Q5", "P106", "P27", "P17"
@@ -142,7 +143,7 @@ def describe(catalogue: Catalogue, codex: Codex) -> None:
         relation = _CITIZENSHIP if known.kind == "person" else _COUNTRY
         countries = [catalogue.get(one) for one in codex.objects(known.wikidata, relation)]
         where = next((country.title for country in countries if country is not None), known.origin)
-        known.description = f"{', '.join(what)}{f' from {where}' if where and what[0] else ''}"
+        known.description = with_origin(", ".join(what), where)
     for known in catalogue:
         if known.kind:
             known.types = list(dict.fromkeys([known.kind, *known.types]))

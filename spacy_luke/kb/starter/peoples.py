@@ -24,6 +24,13 @@ def is_people(name: str) -> bool:
     return name in known or (name.endswith("s") and name[:-1] in known)
 
 
+def with_origin(what: str, origin: str) -> str:
+    """A description, such as "physicist", with a country or a people: "physicist from Peru", "Peruvian physicist"."""
+    if not (what and origin):
+        return what
+    return f"{origin} {what}" if is_people(origin) else f"{what} from {origin}"
+
+
 @cache
 def peoples() -> frozenset[str]:
     rows = [fields for _, fields in read_lines(COUNTRIES, columns=6)][1:]

@@ -10,10 +10,12 @@ from ..records import Mention, Place, Record, check_choice
 from .sentences import document_record, join_sentences
 
 MENTION_PAIRS = ("all", "first")
+ARTICLES = ("keep", "drop")
+VALUES = ("TIME", "NUM")  # labels of what is no name
 
 
 def read_docred(
-    path: str | Path, *, text: str = "file", mention_pairs: str = "all", peoples: str = "LOC"
+    path: str | Path, *, text: str = "file", mention_pairs: str = "all", peoples: str = "LOC", articles: str = "keep"
 ) -> Iterator[Record]:
     """DocRED (Yao et al., ACL 2019) and Re-DocRED: a JSON list of documents with "sents" (lists of words), "vertexSet"
     (the mentions of each entity, with "sent_id", the sentence's words "pos" [start, end) and "type"), and "labels" with
@@ -26,6 +28,7 @@ def read_docred(
     ("MISC") in most data sets of entities.
     """
     check_choice("mention_pairs", mention_pairs, MENTION_PAIRS)
+    check_choice("articles", articles, ARTICLES)
     for where, item in read_json_list(path):
         words, starts = join_sentences(where, item, "sents")
         ends = [*starts[1:], len(words)]
@@ -35,9 +38,10 @@ def read_docred(
             if not isinstance(entity, list) or not entity:
                 raise ValueError(f"{where}, entity {e}: expected a list of mentions, but got {entity!r:.80}.")
             numbers.append(range(len(mentions), len(mentions) + len(entity)))
-            for m, mention in enumerate(entity):
+            for m, item_mention in enumerate(entity):
                 at = f"{where}, entity {e}, mention {m}"
-                mentions.append(_docred_mention(at, mention, starts, ends, words, peoples))
+                mention = _docred_mention(at, item_mention, starts, ends, words)
+                mentions.append(_as_elsewhere(mention, words, peoples, articles))
         relations = None
         if "labels" in item:
             relations = []
@@ -55,9 +59,7 @@ def read_docred(
         yield document_record(where, words, starts, mentions, relations, text=text, title=title)
 
 
-def _docred_mention(
-    where: str, mention: Any, starts: list[int], ends: list[int], words: list[str], peoples: str
-) -> Mention:
+def _docred_mention(where: str, mention: Any, starts: list[int], ends: list[int], words: list[str]) -> Mention:
     sentence, pos = take(where, mention, "sent_id", int), take(where, mention, "pos", list)
     if not 0 <= sentence < len(starts) or len(pos) != 2 or not all(isinstance(x, int) for x in pos):
         raise ValueError(
@@ -67,8 +69,17 @@ def _docred_mention(
     if not starts[sentence] <= start < end <= ends[sentence]:
         raise ValueError(f"{where}: 'pos' {pos} is not within sentence {sentence}, which has "
                          f"{ends[sentence] - starts[sentence]} words.")  # fmt: skip
-    label = take(where, mention, "type", str)
-    return Mention(start, end, peoples if label == "LOC" and is_people(" ".join(words[start:end])) else label)
+    return Mention(start, end, take(where, mention, "type", str))
+
+
+def _as_elsewhere(mention: Mention, words: list[str], peoples: str, articles: str) -> Mention:
+    """As most data sets have it."""
+    start, end, label = mention.start, mention.end, mention.label
+    if articles == "drop" and label not in VALUES and words[start] == "the" and end > start + 1:
+        start += 1
+    if label == "LOC" and is_people(" ".join(words[start:end])):
+        label = peoples
+    return Mention(start, end, label)
 
 
 def _entity(where: str, numbers: list[range], entity: int) -> range:

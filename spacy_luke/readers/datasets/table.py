@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from .glue import read_glue
 from .gum import read_gum_names
 from .kilt import read_kilt
 from .knowledge_net import read_knowledge_net
+from .label_studio import read_label_studio
 from .litbank import read_litbank
 from .nif import read_nif
 from .open_entity import read_open_entity
@@ -36,39 +38,44 @@ from .zelda import read_zelda
 
 @dataclass(frozen=True)
 class Dataset:
-    """A format: the function that reads it, and the settings that this takes besides the path."""
+    """A format: the function that reads it."""
 
     read: Callable[..., Iterator[Record]]
-    settings: tuple[str, ...] = ()
     has_text: bool = False  # real text, so that mentions may fall between words (align)
     titled: bool = False  # documents with titles, by which they are divided into parts
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Those that the function takes besides the path."""
+        return tuple(signature(self.read).parameters)[1:]
+
 
 DATASETS = {
-    "aida": Dataset(read_aida, ("links", "candidates")),
-    "conll04": Dataset(read_conll04, ("text",)),
-    "deep_ed": Dataset(read_deep_ed, ("conll", "persons", "titles", "redirects")),
-    "docred": Dataset(read_docred, ("text", "mention_pairs", "peoples"), titled=True),
+    "aida": Dataset(read_aida),
+    "conll04": Dataset(read_conll04),
+    "deep_ed": Dataset(read_deep_ed),
+    "docred": Dataset(read_docred, titled=True),
     "elevant": Dataset(read_elevant, has_text=True),
-    "ernie_fewrel": Dataset(read_ernie_fewrel, ("text",), has_text=True),
-    "ernie_tacred": Dataset(read_ernie_tacred, ("text",), has_text=True),
-    "fewrel": Dataset(read_fewrel, ("text",)),
-    "figer": Dataset(read_open_entity, ("text",), has_text=True),
-    "glue": Dataset(read_glue, ("task", "damaged")),
+    "ernie_fewrel": Dataset(read_ernie_fewrel, has_text=True),
+    "ernie_tacred": Dataset(read_ernie_tacred, has_text=True),
+    "fewrel": Dataset(read_fewrel),
+    "figer": Dataset(read_open_entity, has_text=True),
+    "glue": Dataset(read_glue),
     "gum_names": Dataset(read_gum_names, titled=True),
-    "kbp37": Dataset(read_kbp37, ("text",), has_text=True),
+    "kbp37": Dataset(read_kbp37, has_text=True),
     "kilt": Dataset(read_kilt, has_text=True),
-    "knowledge_net": Dataset(read_knowledge_net, ("pronouns",), has_text=True, titled=True),
-    "litbank": Dataset(read_litbank, ("kinds",), titled=True),
+    "knowledge_net": Dataset(read_knowledge_net, has_text=True, titled=True),
+    "label_studio": Dataset(read_label_studio, has_text=True),
+    "litbank": Dataset(read_litbank, titled=True),
     "nif": Dataset(read_nif, has_text=True),
-    "open_entity": Dataset(read_open_entity, ("text",), has_text=True),
+    "open_entity": Dataset(read_open_entity, has_text=True),
     "record": Dataset(read_record, has_text=True),
-    "scierc": Dataset(read_scierc, ("text",)),
+    "scierc": Dataset(read_scierc),
     "semeval2010": Dataset(read_semeval2010, has_text=True),
-    "squad": Dataset(read_squad, ("mention_candidates",), has_text=True),
+    "squad": Dataset(read_squad, has_text=True),
     "squad_triples": Dataset(read_squad_triples, has_text=True),
-    "tacred": Dataset(read_tacred, ("text",)),
-    "ufet": Dataset(read_ufet, ("text",)),
+    "tacred": Dataset(read_tacred),
+    "ufet": Dataset(read_ufet),
     "wned": Dataset(read_wned, has_text=True),
     "zelda": Dataset(read_zelda, has_text=True),
 }

@@ -34,6 +34,15 @@ def test_annotations(store):
     assert {x.kb_id_ for x in several} == {"NIL"}
 
 
+def test_windows_that_cannot_be(store):
+    with pytest.raises(ValueError, match=r"max_window must be a number of pieces.* from 5, or null, but it is 1"):
+        make_linker(store, max_window=1)
+    nlp, linker = make_linker(store)
+    linker.cfg["max_window"] = 100_000
+    with pytest.raises(ValueError, match="has max_window = 100000, but its encoder reads"):
+        nlp(make_doc(nlp, SENTENCES[0]))
+
+
 def test_span_groups_and_unknown_entities(store):
     """Mentions may overlap; a candidate without a vector is there, and one of an empty list is NIL."""
     nlp, _ = make_linker(store)

@@ -1,0 +1,92 @@
+"""Label Studio's exports of labelled texts, JSON and JSON-MIN."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..json_files import read_json_list, take, take_strings
+from ..records import Mention, Place, Record
+
+DIRECTIONS = {"right": (False,), "left": (True,), "bi": (False, True)}  # whether a relation leads from tail to head
+
+
+def read_label_studio(path: str | Path) -> Iterator[Record]:
+    """A JSON list of tasks. A task has its "data", the text under "text" or as the only string, and "annotations", of
+    which the first that was not cancelled counts: regions of type "labels" or "hypertextlabels" are mentions, one for
+    each of their labels, and those of type "relation" relations, one for each of theirs ("related" where there is
+    none). JSON-MIN has the "text" and the regions under "label" of one object.
+
+    Tasks without an annotation are left out, and counted with the next one's `Record.notes`, as are regions of other
+    types. Raises ValueError where a region's own text is not what stands at its place: places are counted in
+    characters, or, as browsers do, in units of UTF-16.
+    """
+    notes: Counter[str] = Counter()
+    for where, item in read_json_list(path):
+        found = _regions(where, item)
+        if found is None:
+            notes["tasks without an annotation, left out"] += 1
+            continue
+        text, regions = found
+        record = _record(where, text, regions, notes)
+        yield record
+        notes = Counter()
+
+
+def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]]] | None:
+    """The text and what is annotated; None where nobody did."""
+    if "data" not in item:
+        text = take(where, item, "text", str)
+        labels = item.get("label") or []
+        return text, [{"type": "labels", "value": one} for one in labels if isinstance(one, dict)]
+    data = take(where, item, "data", dict)
+    strings = [value for value in data.values() if isinstance(value, str)]
+    if not isinstance(data.get("text"), str) and len(strings) != 1:
+        raise ValueError(f"{where}: expected the text under 'text' of its data, but there are {sorted(data)}.")
+    done = [one for one in item.get("annotations") or [] if isinstance(one, dict) and not one.get("was_cancelled")]
+    if not done:
+        return None
+    regions = take(where, done[0], "result", list)
+    return data.get("text") or strings[0], [one for one in regions if isinstance(one, dict)]
+
+
+def _record(where: str, text: str, regions: list[dict[str, Any]], notes: Counter[str]) -> Record:
+    mentions: list[Mention] = []
+    numbers: dict[Any, int] = {}  # of the first mention of each region, by its id
+    for region in regions:
+        kind = region.get("type")
+        if kind in ("labels", "hypertextlabels"):
+            value = take(where, region, "value", dict)
+            start, end = _place(where, value, text)
+            labels = take_strings(where, value, "labels" if "labels" in value else "hypertextlabels")
+            numbers[region.get("id")] = len(mentions)
+            mentions += [Mention(start, end, label) for label in labels]
+        elif kind != "relation":
+            notes[f"regions of type {kind}, left out"] += 1
+    relations = [x for one in regions if one.get("type") == "relation" for x in _relations(where, one, numbers)]
+    return Record(where, text=text, mentions=mentions, relations=relations or None, notes=dict(notes))
+
+
+def _place(where: str, value: dict[str, Any], text: str) -> Place:
+    start, end = (take(where, value, name, int) for name in ("start", "end"))
+    said = value.get("text")
+    if not isinstance(said, str) or text[start:end] == said:
+        return start, end
+    units = text.encode("utf-16-le")
+    first = len(units[: 2 * start].decode("utf-16-le", "replace"))
+    last = first + len(said)
+    if text[first:last] != said:
+        raise ValueError(
+            f"{where}: the region [{start}, {end}) should be {said!r:.60}, but there stands {text[start:end]!r:.60}."
+        )
+    return first, last
+
+
+def _relations(where: str, region: dict[str, Any], numbers: dict[Any, int]) -> Iterator[tuple[int, int, str]]:
+    ends = [region.get("from_id"), region.get("to_id")]
+    if missing := [one for one in ends if one not in numbers]:
+        raise ValueError(f"{where}: a relation leads to the region {missing[0]!r}, but no mention has this id.")
+    head, tail = (numbers[one] for one in ends)
+    for label in region.get("labels") or ["related"]:
+        for is_back in DIRECTIONS.get(region.get("direction", "right"), (False,)):
+            yield (tail, head, label) if is_back else (head, tail, label)

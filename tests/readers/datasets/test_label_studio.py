@@ -1,0 +1,90 @@
+"""Label Studio's exports, written by hand after its documentation."""
+
+import json
+
+import pytest
+import spacy
+
+from spacy_luke.readers.conversion import convert_files
+from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
+
+TEXT = "😀 Ada of Shell met Ben."
+
+
+def region(number, start, end, *labels, kind="labels", **value):
+    return {"id": f"r{number}", "type": kind, "value": {"start": start, "end": end, kind: list(labels), **value}}
+
+
+def task(*regions, data=None, **more):
+    return {"data": {"text": TEXT} if data is None else data, "annotations": [{"result": list(regions), **more}]}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*tasks):
+        path = tmp_path / "export.json"
+        path.write_text(json.dumps(tasks), encoding="utf8")
+        return path
+
+    return write
+
+
+def records(path):
+    return list(read_dataset(path, format="label_studio"))
+
+
+def mentions(record):
+    return [(record.text[x.start : x.end], x.label) for x in record.mentions]
+
+
+def test_regions_and_relations(write):
+    ada = region(1, 2, 5, "PER", text="Ada")
+    shell = region(2, 10, 15, "ORG", kind="hypertextlabels", text="Shell")  # of UTF-16, where the face has two units
+    works = {"type": "relation", "from_id": "r1", "to_id": "r2", "labels": ["works for", "owns"], "direction": "right"}
+    (record,) = records(write(task(ada, shell, works)))
+    assert mentions(record) == [("Ada", "PER"), ("Shell", "ORG")]
+    assert record.relations == [(0, 1, "works for"), (0, 1, "owns")]
+    for direction, expected in (("left", [(1, 0, "x")]), ("bi", [(0, 1, "x"), (1, 0, "x")])):
+        (record,) = records(write(task(ada, shell, {**works, "labels": ["x"], "direction": direction})))
+        assert record.relations == expected
+    assert records(write(task(ada, shell, {**works, "labels": []})))[0].relations == [(0, 1, "related")]
+
+
+def test_what_is_left_out_is_counted(write):
+    done = task(region(1, 2, 5, "PER"), {"type": "choices", "value": {"choices": ["good"]}})
+    skipped = task(region(1, 2, 5, "PER"), was_cancelled=True)
+    (record,) = records(write({"data": {"text": TEXT}}, skipped, done))
+    assert record.notes == {"tasks without an annotation, left out": 2, "regions of type choices, left out": 1}
+
+
+def test_other_shapes(write):
+    (record,) = records(write(task(region(1, 2, 5, "PER"), data={"body": TEXT, "id": 7})))
+    assert mentions(record) == [("Ada", "PER")]
+    short = {"id": 1, "text": TEXT, "label": [{"start": 2, "end": 5, "text": "Ada", "labels": ["PER"]}]}
+    assert [mentions(x) for x in records(write(short, {"id": 2, "text": TEXT}))] == [[("Ada", "PER")], []]
+
+
+def test_documents(write, tmp_path):
+    path = write(task(region(1, 2, 5, "PER"), region(2, 9, 14, "ORG")))
+    (doc,) = dataset_docs(spacy.blank("en"), path, format="label_studio")
+    assert [(x.text, x.label_) for x in doc.ents] == [("Ada", "PER"), ("Shell", "ORG")]
+    found = convert_files([path], tmp_path / "x.spacy", format="label_studio")
+    assert found.labels["mentions"] == {"PER": 1, "ORG": 1}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        (
+            [task(region(1, 2, 5, "PER", text="Bob"))],
+            r"item 0: the region \[2, 5\) should be 'Bob', but there stands 'Ada'",
+        ),
+        ([task(data={"a": "x", "b": "y"})], "expected the text under 'text' of its data"),
+        ([task({"type": "relation", "from_id": "r1", "to_id": "r9"}, region(1, 2, 5, "PER"))], "the region 'r9'"),
+        ([{"texts": "x"}], "expected 'text'"),
+        ([task({"type": "labels", "value": {"start": "2", "end": 5}})], "expected 'start'"),
+    ],
+)
+def test_faults(write, tasks, message):
+    with pytest.raises(ValueError, match=message):
+        records(write(*tasks))
