@@ -10,7 +10,6 @@ import pytest
 import spacy
 from spacy.tokens.underscore import Underscore
 from spacy.util import load_config, registry
-from weasel.util.config import load_project_config
 
 from spacy_luke import api
 from spacy_luke.annotations import register_extensions
@@ -21,6 +20,7 @@ from spacy_luke.pipelines.conversion import build_pipeline
 from spacy_luke.readers.datasets.table import DATASETS
 from spacy_luke.vectors.build import build_vectors
 from tests import command_tables, setting_tables, workflow_tables
+from tests.project_file import load_project
 from tests.ready_pipeline import WHEELS, unpack_ready
 from tests.setting_tables import GROUPS, TOLD, anchor, entry_points
 from tests.spacy_cli import find_command
@@ -44,7 +44,7 @@ SHELL = sorted(
 DRAWN = {**setting_tables.PAGES, command_tables.PAGE: command_tables.draw_commands}
 DRAWN[workflow_tables.PAGE] = workflow_tables.draw_workflows
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
-PROJECT = load_project_config(ROOT)
+PROJECT = load_project()
 README_LINES = 150
 
 

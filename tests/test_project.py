@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,16 @@ from spacy.cli._util import app as spacy_app
 from spacy.util import load_config
 from typer.testing import CliRunner
 from weasel.cli.run import project_run
-from weasel.util.config import load_project_config
 from weasel.util.hashing import get_checksum
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.scorers.glue import METRICS as TASKS
+from tests import project_file
+from tests.project_file import load_project
 from tests.spacy_cli import find_command
 
 ROOT = Path(__file__).parents[1]
-PROJECT = load_project_config(ROOT)
+PROJECT = load_project()
 COMMANDS = {command["name"]: command for command in PROJECT["commands"]}
 ASSETS = {asset["dest"]: asset for asset in PROJECT["assets"]}
 SCRIPTS = [shlex.split(line) for command in PROJECT["commands"] for line in command["script"]]
@@ -50,7 +52,7 @@ VARIABLES = {
 
 @pytest.mark.parametrize("workflow", PROJECT["workflows"])
 def test_paths_exist_or_are_made_before(workflow):
-    project = load_project_config(ROOT, overrides=VARIABLES.get(workflow, {}))
+    project = load_project(overrides=VARIABLES.get(workflow, {}))
     commands = {command["name"]: command for command in project["commands"]}
     made = set(ASSETS)
     for name in PROJECT["workflows"][workflow]:
@@ -105,7 +107,7 @@ def test_commands_and_options_exist(words):
     ],
 )
 def test_the_choices_of_variables_exist(variable, value, command):
-    project = load_project_config(ROOT, overrides={f"vars.{variable}": value})
+    project = load_project(overrides={f"vars.{variable}": value})
     (found,) = (x for x in project["commands"] if x["name"] == command)
     assert value in found["deps"][0]
     if command != "package":
@@ -175,7 +177,7 @@ def test_every_task_of_glue_has_its_folder():
     """One task does not overwrite another's model; its steps follow from its data."""
     outputs = {}
     for task in TASKS:
-        project = load_project_config(ROOT, overrides={"vars.glue": task})
+        project = load_project(overrides={"vars.glue": task})
         (command,) = (x for x in project["commands"] if x["name"] == "train-ernie-glue")
         assert f"--output training/ernie_glue_textcat/{task} " in command["script"][0]
         outputs[task] = command["outputs"][0]
@@ -214,3 +216,25 @@ def test_the_first_small_steps_run_by_weasel(project_copy, capfd):
     for name in ("convert-small", "convert-nested-small"):
         project_run(project_copy, name, capture=False)
     check_conversions(project_copy)
+
+
+def test_folders_that_another_process_makes(monkeypatch, tmp_path):
+    """Two processes of the tests read project.yml in a fresh clone: one of them failed where both made a folder."""
+    (tmp_path / "project.yml").write_text((ROOT / "project.yml").read_text(encoding="utf8"), encoding="utf8")
+    monkeypatch.setattr(project_file, "ROOT", tmp_path)
+    read, failed, start = [], [], threading.Barrier(8)
+
+    def load():
+        start.wait()
+        try:
+            read.append(project_file.load_project())
+        except FileExistsError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=load) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(read), failed) == (8, [])
+    assert all((tmp_path / folder).is_dir() for folder in PROJECT["directories"])

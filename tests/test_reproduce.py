@@ -14,18 +14,18 @@ from spacy.cli._util import app as spacy_app
 from spacy.tokens import Doc, Span
 from spacy.util import load_config
 from typer.testing import CliRunner
-from weasel.util.config import load_project_config
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import register_extensions, set_candidates_given
 from spacy_luke.readers.docbin import write_docbin
+from tests.project_file import load_project
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 import reproduce  # noqa: E402
 
 TOLD = tomllib.loads(reproduce.PAPERS.read_text(encoding="utf8"))
-COMMANDS = {command["name"]: command for command in load_project_config(ROOT)["commands"]}
+COMMANDS = {command["name"]: command for command in load_project()["commands"]}
 
 
 def tables():
@@ -70,7 +70,7 @@ def _is_setting(config, name):
 def _outputs(need):
     command, *rest = shlex.split(need)
     variables = dict(zip([x.removeprefix("--") for x in rest[::2]], rest[1::2], strict=True))
-    (found,) = (x for x in load_project_config(ROOT, overrides=variables)["commands"] if x["name"] == command)
+    (found,) = (x for x in load_project(overrides=variables)["commands"] if x["name"] == command)
     return found["outputs"]
 
 

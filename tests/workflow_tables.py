@@ -6,7 +6,7 @@
 from pathlib import Path
 from typing import Any
 
-from weasel.util.config import load_project_config
+from tests.project_file import load_project
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "workflows.md"
@@ -31,7 +31,7 @@ def where_from(asset: dict[str, Any]) -> str:
 
 
 def draw_workflows() -> str:
-    project: dict[str, Any] = load_project_config(ROOT)
+    project: dict[str, Any] = load_project()
     helps = {command["name"]: cell(command.get("help")) for command in project["commands"]}
     rows = [
         f"| `{name}` | {'<br>'.join(f'`{step}`: {helps[step]}' for step in steps)} |"
