@@ -161,9 +161,9 @@ def measure_steps(system: str, num_entities: int) -> dict[str, Any]:
     import numpy as np
     import torch
 
-    from spacy_luke.graph.engines import make_engine
-    from spacy_luke.graph.settings import TransESettings
-    from spacy_luke.graph.triples import Graph
+    from spacy_luke.kge.engines import make_engine
+    from spacy_luke.kge.settings import TransESettings
+    from spacy_luke.kge.triples import Graph
 
     torch.set_num_threads(1)
     settings = TransESettings(**SYSTEMS[system], epochs=1000)

@@ -53,11 +53,11 @@ from .entity_vocab import EntityVocab
 from .facts.build import build_facts
 from .facts.settings import FactSettings
 from .facts.store import FactGraph
-from .graph.train import train_graph
-from .graph.triples import Graph, read_graph
 from .kb.build import KBSettings, build_kb
 from .kb.change import add_to_kb, change_kb, compact_kb
 from .kb.knowledge_base import EntityKB
+from .kge.train import train_graph
+from .kge.triples import Graph, read_graph
 from .model.config import LukeConfig
 from .model.ernie import ErnieConfig, ErnieEncoder, Knowledge
 from .model.luke import LukeEncoder, Mentions, Windows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spacy_luke.corpus.linked_corpus import Paragraph
-from spacy_luke.graph.triples import read_graph
+from spacy_luke.kge.triples import read_graph
 from spacy_luke.readers.entity_documents import make_entity_documents
 from tests.corpus import written
 

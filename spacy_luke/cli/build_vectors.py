@@ -7,7 +7,7 @@ import numpy as np
 import typer
 from wasabi import msg
 
-from ..graph.state_dicts import STATE_DICTS, read_entity_table
+from ..kge.state_dicts import STATE_DICTS, read_entity_table
 from ..vectors.build import build_vectors
 from ..vectors.sources import find_names
 from .errors import failing_as

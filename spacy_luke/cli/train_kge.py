@@ -5,9 +5,9 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..graph.settings import TransESettings
-from ..graph.train import METRICS, VECTORS, train_graph
-from ..graph.triples import Graph, read_graph
+from ..kge.settings import TransESettings
+from ..kge.train import METRICS, VECTORS, train_graph
+from ..kge.triples import Graph, read_graph
 from .terminal import show_table
 
 DEFAULT = TransESettings()

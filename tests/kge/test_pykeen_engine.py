@@ -11,10 +11,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
 
-from spacy_luke.graph.pykeen_engine import PykeenEngine  # noqa: E402
-from spacy_luke.graph.ranks import metrics_of, rank_triples  # noqa: E402
-from spacy_luke.graph.settings import TransESettings  # noqa: E402
-from spacy_luke.graph.train import METRICS, VECTORS, train_graph  # noqa: E402
+from spacy_luke.kge.pykeen_engine import PykeenEngine  # noqa: E402
+from spacy_luke.kge.ranks import metrics_of, rank_triples  # noqa: E402
+from spacy_luke.kge.settings import TransESettings  # noqa: E402
+from spacy_luke.kge.train import METRICS, VECTORS, train_graph  # noqa: E402
 from spacy_luke.vectors.store import EntityVectors  # noqa: E402
 
 SETTINGS = TransESettings(engine="pykeen", size=8, epochs=6, batch_size=32, negatives=8, learning_rate=0.3)

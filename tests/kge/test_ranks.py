@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_luke.graph import ranks as module
-from spacy_luke.graph.ranks import metrics_of, rank_triples
+from spacy_luke.kge import ranks as module
+from spacy_luke.kge.ranks import metrics_of, rank_triples
 
 N, R = 15, 3
 

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from spacy_luke.graph.triples import read_graph
+from spacy_luke.kge.triples import read_graph
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from spacy_luke.graph.engines import SparseEngine
-from spacy_luke.graph.settings import TransESettings
-from spacy_luke.graph.train import BEST, METRICS, STATE, VECTORS, train_graph
-from spacy_luke.graph.triples import Graph
+from spacy_luke.kge.engines import SparseEngine
+from spacy_luke.kge.settings import TransESettings
+from spacy_luke.kge.train import BEST, METRICS, STATE, VECTORS, train_graph
+from spacy_luke.kge.triples import Graph
 from spacy_luke.vectors.store import EntityVectors
 
 SETTINGS = TransESettings(size=8, epochs=12, batch_size=16, negatives=20, learning_rate=0.3, reciprocal=True)
@@ -126,7 +126,7 @@ def test_a_loss_that_is_no_number(small_graph, tmp_path):
 
 
 def test_without_pykeen(small_graph, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "spacy_luke.graph.pykeen_engine", raising=False)
+    monkeypatch.delitem(sys.modules, "spacy_luke.kge.pykeen_engine", raising=False)
     monkeypatch.setitem(sys.modules, "pykeen.evaluation", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-luke\[kg\]'. Or take the engine sparse"):
         train_graph(small_graph, tmp_path / "run", TransESettings(engine="pykeen"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_luke.graph.state_dicts import read_entity_table
+from spacy_luke.kge.state_dicts import read_entity_table
 
 ROWS = torch.arange(6.0).view(3, 2)
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_luke.graph.settings import TransESettings
-from spacy_luke.graph.transe import Tables, distances, loss_of, train_epoch, train_step
+from spacy_luke.kge.settings import TransESettings
+from spacy_luke.kge.transe import Tables, distances, loss_of, train_epoch, train_step
 
 N, R = 30, 3
 

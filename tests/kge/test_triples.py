@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from spacy_luke.graph.triples import read_graph
+from spacy_luke.kge.triples import read_graph
 
 LINES = "Q1\tP1\tQ2\nQ2\tP2\tQ3\nQ3\tP1\tQ1\nÖ\tP1\tQ1\n"
 
