@@ -4,6 +4,7 @@
     python benchmarks/ready.py PIPELINE                             # results/ready.json and ready.md
     python benchmarks/ready.py PIPELINE --data assets/ready --results metrics   # as the workflow `ready`
     python benchmarks/ready.py PIPELINE --part dev                  # for choosing settings; prints only
+    python benchmarks/ready.py PIPELINE --part dev --letters lower  # the same words in small letters
 
 Both get the words of the sets, without sentence boundaries: a sentence a Doc, and 40 of them. A set that is not in the
 folder of the data is left out, and so is spaCy's pipeline where it is not installed. README.md says what is compared.
@@ -14,7 +15,8 @@ import importlib
 import importlib.util
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ SIZES = (1, 40)  # sentences of a Doc
 LABELS = ("PER", "ORG", "LOC")
 # OntoNotes' labels; nationalities (NORP) are none of the three.
 NAMES = {"PERSON": "PER", "GPE": "LOC", "FAC": "LOC", **{label: label for label in LABELS}}
+LETTERS: dict[str, Callable[[str], str]] = {"own": str, "lower": str.lower, "upper": str.upper}
 DRAWS = 1000  # of the bootstrap
 Counts = NDArray[np.int64]  # (S, L, 3): right, found and gold mentions of each sentence and label
 
@@ -54,6 +57,7 @@ def main() -> None:
     judged: dict[bool, Judged] = {True: [], False: []}
     for name in names:
         sentences = read_what_is_there(sets[name], options.data, most=options.limit)
+        sentences = [recase(x, LETTERS[options.letters]) for x in sentences]
         if not sentences:
             print(f"{name} is left out: it is not in {options.data}", flush=True)
             continue
@@ -63,7 +67,7 @@ def main() -> None:
             judged[name in INSIDE] += [x for pair in zip(sentences, found["ready"]) for x in judge(*pair)]
             lines.append(describe(name, size, sentences, counts, inside=name in INSIDE))
             print(summary(lines[-1]), flush=True)
-    if options.part == "test" and not options.sets and not options.alone:
+    if options.part == "test" and not options.sets and not options.alone and options.letters == "own":
         reliability = {
             name: measure_reliability(judged[inside]).to_dict()
             for name, inside in (("test parts", True), ("other domains", False))
@@ -90,10 +94,15 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--alone", action="store_true", help="without the baseline; prints only")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sentences of a Doc")
     parser.add_argument("--none-bias", type=float, help="instead of the pipeline's")
+    parser.add_argument("--letters", choices=LETTERS, default="own", help="small or capital ones; prints only")
     parser.add_argument("--limit", type=int, default=1000, help="sentences of each set")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of ready.json and ready.md")
     return parser.parse_args()
+
+
+def recase(sentence: TestSentence, change: Callable[[str], str]) -> TestSentence:
+    return replace(sentence, words=[change(word) for word in sentence.words])
 
 
 def load_baseline(options: argparse.Namespace) -> Language | None:

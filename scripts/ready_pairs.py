@@ -34,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder of the data sets")
     parser.add_argument("output", type=Path, help="file of Docs of the training part")
-    parser.add_argument("--pipeline", type=Path, help="what finds other names; left out: those of facts alone")
+    parser.add_argument("--pipeline", help="folder or name of what finds other names; left out: those of facts alone")
     parser.add_argument("--seed", type=int, default=0, help="of the pairs that are drawn where there are many")
     options = parser.parse_args()
     register_extensions()
@@ -53,7 +53,7 @@ def main() -> None:
     print(f"{options.output.stem}: {pairs:,} pairs; passages by relation: {dict(counts.most_common())}")
 
 
-def find_names(texts: Sequence[str], pipeline: Path | None) -> list[list[Mention]]:
+def find_names(texts: Sequence[str], pipeline: str | None) -> list[list[Mention]]:
     """Of each text, where there is a pipeline."""
     if pipeline is None:
         return [[] for _ in texts]

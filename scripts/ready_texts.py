@@ -33,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, help="folder that scripts/ready_data.py wrote")
     parser.add_argument("output", type=Path, help="file of Docs")
+    parser.add_argument("--sentences", action="store_true", help="a Doc for each sentence, not for each document")
     options = parser.parse_args()
     counts = dict.fromkeys(MOST, 0)
 
@@ -40,7 +41,7 @@ def main() -> None:
         for name, most in MOST.items():
             for doc in read_docs(options.corpus / f"{name}.train.spacy", most):
                 counts[name] += len(doc)
-                yield doc
+                yield from (sent.as_doc() for sent in doc.sents) if options.sentences else [doc]
 
     write_docbin(read(), options.output)
     print(", ".join(f"{name} {words:,} words" for name, words in counts.items()))

@@ -70,7 +70,7 @@ from .pipelines.conversion import Converted, build_pipeline, convert
 from .pipelines.distillation import Distilled, distill
 from .pipelines.evaluation import ComponentScores, Evaluation, evaluate
 from .pipelines.gold import Given, read_gold
-from .pipelines.quantization import Quantized, quantize, quantize_pipeline
+from .pipelines.quantization import Quantized, dequantize, dequantize_pipeline, quantize, quantize_pipeline
 from .pipelines.saving import save
 from .pipelines.tuning import Tuned, tune_pipeline
 from .pretraining.ernie.job import pretrain_ernie
@@ -152,6 +152,8 @@ __all__ = [
     "change_kb",
     "compact_kb",
     "convert",
+    "dequantize",
+    "dequantize_pipeline",
     "distill",
     "embed_entities",
     "evaluate",

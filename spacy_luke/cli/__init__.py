@@ -29,6 +29,7 @@ COMMANDS = {
     "evaluate": "Nothing was scored.",
     "tune": "Nothing was changed.",
     "quantize": "Nothing was written.",
+    "dequantize": "Nothing was written.",
     "distill": "Training stopped.",
     "card": "No card was written.",
     "annotate": "Nothing was annotated.",

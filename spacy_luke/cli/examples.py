@@ -14,6 +14,7 @@ EXAMPLES = {
     "evaluate": "python -m spacy luke evaluate training/my/model-best corpus/dev.spacy --output metrics/my.json",
     "tune": "python -m spacy luke tune training/my/model-best corpus/dev.spacy --component luke_ner",
     "quantize": "python -m spacy luke quantize training/my/model-best training/my/int8 --data corpus/dev.spacy",
+    "dequantize": "python -m spacy luke dequantize en_luke_sm training/start",
     "distill": "python -m spacy luke distill training/my/model-best config.cfg --texts texts.txt -o training/small",
     "card": "python -m spacy luke card training/my/model-best --about about.json",
     "annotate": "python -m spacy luke annotate training/my/model-best letter.txt --output letter.html",

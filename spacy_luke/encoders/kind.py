@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..bridge.wrapper import NO_WEIGHTS, VERSION, TorchShim
 from ..checkpoint.contents import Checkpoint, LukeCheckpoint
-from ..model.int8 import INT8, LARGEST, NOT_TRAINED, NUMBERS, build_quantized, quantize_encoder
+from ..model.int8 import INT8, LARGEST, NOT_TRAINED, NUMBERS, build_quantized, float_tensors, quantize_encoder
 from ..model.luke import Encoder
 from ..text.tokenizer import PieceTokenizer
 from ..vectors.store import EntityVectors
@@ -96,6 +96,12 @@ class EncoderShim(TorchShim[E]):
         self.settings = {**self.settings, NUMBERS: INT8}
         self.kept = {}
         self.known = None
+
+    def dequantize(self) -> None:
+        """Make a module in int8 float again, in place: with the numbers that int8 stands for, so that it can learn."""
+        tensors = float_tensors(self.module.state_dict())
+        self.create({name: x for name, x in self.settings.items() if name != NUMBERS})
+        self.fill(tensors)
 
     @contextlib.contextmanager
     def running(self, *, is_train: bool) -> Iterator[E]:

@@ -6,7 +6,7 @@ al., NeurIPS 2022, section 2.1: "vector-wise"); both are symmetric, from -127 to
 activations, residuals and sums of embeddings stay in float32. So a row's result does not depend on its batch.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,8 +24,8 @@ NUMBERS = "numbers"  # setting of an encoder: the format of its weights, float32
 INT8 = "int8"
 NOT_TRAINED = (
     "This pipeline's encoder is int8 (`spacy luke quantize`): it predicts, but cannot be trained or exported. Use the "
-    "pipeline that it was quantised from, and quantise the result again; or let new components learn on it as it is: "
-    'frozen_components = ["luke_encoder"] in [training].'
+    "pipeline that it was quantised from, or what `spacy luke dequantize` makes of it, and quantise the result again; "
+    'or let new components learn on it as it is: frozen_components = ["luke_encoder"] in [training].'
 )
 
 
@@ -173,6 +173,22 @@ def quantize_encoder(encoder: AnyEncoder, piece_steps: int = LARGEST) -> AnyEnco
             elif name == "piece" and isinstance(child, nn.Embedding):
                 setattr(part, name, QuantizedEmbedding(child, piece_steps))
     return encoder.requires_grad_(False).eval()
+
+
+def float_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Parameters of an encoder in float, of those of `quantize_encoder`, by their names: the numbers that int8 stands
+    for, which differ from those before it by its rounding."""
+    scales = {f"{name.removesuffix('.weight')}.scale" for name, x in tensors.items() if x.dtype == torch.int8}
+    return {
+        name: _in_float(x, tensors[f"{name.removesuffix('.weight')}.scale"]) if x.dtype == torch.int8 else x
+        for name, x in tensors.items()
+        if name not in scales
+    }
+
+
+def _in_float(values_NK: Tensor, scale: Tensor) -> Tensor:
+    """scale: of each row, (N,) or (N, 1)."""
+    return values_NK.float() * scale.reshape(-1, 1)
 
 
 class _Unfilled(TorchFunctionMode):

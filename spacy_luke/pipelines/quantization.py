@@ -74,21 +74,47 @@ def quantize(nlp: Language, piece_steps: int = LARGEST) -> None:
             f"piece_steps = {piece_steps}; expected from 1 to {LARGEST}: steps to the largest number of a row of the "
             "table of pieces."
         )
-    for owner in find_owners(nlp):
+    owners = find_owners(nlp)
+    if done := [x.name for x in owners if x.encoder.is_int8]:
+        raise ValueError(f"The encoder of {done} is int8 already. Give the pipeline that it was quantised from.")
+    for owner in owners:
         owner.encoder.quantize(piece_steps)
-    for _, component in nlp.components:
-        if isinstance(component, StoredComponent):  # which works with the encoder that there is now
-            component.encoder_node.attrs.pop("digest", None)
+    _forget_digests(nlp)
+
+
+def dequantize(nlp: Language) -> None:
+    """Make the encoders of a pipeline that are int8 float again, in place, so that they can learn. They have the
+    numbers that int8 stood for, not those before it. Raises ValueError where none is int8."""
+    owners = [x for x in find_owners(nlp) if x.encoder.is_int8]
+    if not owners:
+        raise ValueError("No encoder of the pipeline is int8: it can be trained as it is.")
+    for owner in owners:
+        owner.encoder.dequantize()
+    _forget_digests(nlp)
+
+
+def dequantize_pipeline(pipeline: str, output: Path) -> None:
+    """`dequantize` a saved pipeline (a folder or a name), and save it. Raises ValueError where `output` holds something
+    else than a pipeline."""
+    check_replaceable(output)
+    nlp = spacy.load(pipeline)
+    dequantize(nlp)
+    save(nlp, output)
 
 
 def find_owners(nlp: Language) -> list[StoredComponent]:
-    """The components that have an encoder to make int8. Raises ValueError where there are none, or one is int8."""
+    """The components that have an encoder. Raises ValueError where there are none."""
     owners = [x for _, x in nlp.components if isinstance(x, StoredComponent) and ENCODER in x.own_shims]
     if not owners:
         raise ValueError(f"The pipeline has no LUKE or ERNIE encoder; its components are {nlp.component_names}.")
-    if done := [x.name for x in owners if x.encoder.is_int8]:
-        raise ValueError(f"The encoder of {done} is int8 already. Give the pipeline that it was quantised from.")
     return owners
+
+
+def _forget_digests(nlp: Language) -> None:
+    """Components work with the encoder that there is now."""
+    for _, component in nlp.components:
+        if isinstance(component, StoredComponent):
+            component.encoder_node.attrs.pop("digest", None)
 
 
 def _score(nlp: Language, data: Path, given: Given) -> dict[str, float]:

@@ -5,12 +5,15 @@ import zlib
 
 import pytest
 import spacy
+import torch
 from spacy.cli._util import app as spacy_app
+from spacy.tokens import DocBin
+from spacy.training import Example
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.pipelines import quantization
-from spacy_luke.pipelines.quantization import quantize
+from spacy_luke.pipelines.quantization import dequantize, quantize
 from spacy_luke.readers.docbin import write_docbin
 from tests.pipelines import annotate, answers, as_gold, make_pipeline
 
@@ -114,4 +117,45 @@ def test_refused(saved, tmp_path):
     write_docbin([spacy.blank("en")("Nothing .")], tmp_path / "plain.spacy")
     code, text = run("quantize", saved / "pipeline", tmp_path / "new", "--data", tmp_path / "plain.spacy")
     assert (code, "has nothing that the components" in text) == (1, True)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture(scope="module")
+def small(saved):
+    nlp = spacy.load(saved / "pipeline")
+    quantize(nlp)
+    nlp.to_disk(saved / "small")
+    return saved / "small"
+
+
+def test_float_again(small, tmp_path):
+    """It is near the int8 one, and made int8 again it is that one."""
+    code, text = run("dequantize", small, tmp_path / "start")
+    assert code == 0, text
+    nlp, expected = spacy.load(tmp_path / "start"), spacy.load(small)
+    weights = nlp.get_pipe("luke_encoder").encoder.module.state_dict()
+    rounded = expected.get_pipe("luke_encoder").encoder.module.state_dict()
+    for name in ("layers.0.up", "words.piece"):
+        expected_NK = rounded[f"{name}.weight"].float() * rounded[f"{name}.scale"].reshape(-1, 1)
+        torch.testing.assert_close(weights[f"{name}.weight"], expected_NK, rtol=0, atol=0)
+    quantize(nlp)
+    assert answers(nlp) == answers(expected)
+
+
+def test_what_was_int8_learns(small, saved):
+    nlp = spacy.load(small)
+    gold = DocBin().from_disk(saved / "dev.spacy").get_docs(nlp.vocab)
+    examples = [Example(nlp.make_doc(doc.text), doc) for doc in gold]
+    optimizer = nlp.resume_training()
+    with pytest.raises(ValueError, match="spacy luke dequantize"):
+        nlp.update(examples, sgd=optimizer)
+    dequantize(nlp)
+    before = nlp.get_pipe("luke_encoder").encoder.module.layers[0].up.weight.detach().clone()
+    nlp.update(examples, sgd=nlp.resume_training())
+    assert not torch.equal(nlp.get_pipe("luke_encoder").encoder.module.layers[0].up.weight, before)
+
+
+def test_float_stays(saved, tmp_path):
+    code, text = run("dequantize", saved / "pipeline", tmp_path / "new")
+    assert (code, "No encoder of the pipeline is int8" in text) == (1, True)
     assert not (tmp_path / "new").exists()
