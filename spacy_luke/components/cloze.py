@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example
 from torch import Tensor
 
-from ..annotations import QUERIES, Answer, Query, ScoredSpan, get_queries, has_rows, set_found
+from ..annotations import QUERIES, Answer, Query, get_queries
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, batch_entities
 from ..bridge.finite import check_scores
@@ -19,15 +19,17 @@ from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
 from ..model.losses import binary_cross_entropy
-from .base import LukeComponent, need_gold
+from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import MentionGetter
 from .questions.cloze_windows import ClozeInput, Place, query_items
+from .questions.component import AskedComponent
 
+Filler = tuple[int, int, float]  # characters [start, end) of a candidate, and its logit
 MODEL = model_block("spacy-luke.EntityClassifier.v1", attention="full", features="entity")  # the paper's
 
 
-class LukeCloze(LukeComponent):
+class LukeCloze(AskedComponent[Query, list[Filler]]):
     """Ranks the candidates for the gap, @placeholder, of each query of a Doc, `doc._.luke_queries`, in
     `doc._.luke_fillers`, the best first, with their probabilities.
 
@@ -54,7 +56,7 @@ class LukeCloze(LukeComponent):
         {"@scorers": "spacy-luke.cloze_scorer.v1"}, "ReCoRD's exact match and F1"
     )
 
-    noun = "luke_cloze"
+    noun, rows, asks = "luke_cloze", QUERIES, "query"
     prepare = (add_cloze_pieces,)
 
     def input(self) -> ClozeInput:
@@ -92,21 +94,16 @@ class LukeCloze(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[list[list[tuple[int, int, float]]]]:
-        """For each Doc and each of its queries the candidates, characters [start, end), and their logits, the best
-        first."""
-        docs = list(docs)
-        return self._score(docs, [get_queries(doc) for doc in docs])
+    def asked(self, doc: Doc) -> list[Query]:
+        return get_queries(doc)
 
     def fill(self, doc: Doc, query: str | Query) -> Answer:
         """The candidates for the gap of one query, which `doc._.luke_queries` need not have, the best first."""
         query = {"query": query} if isinstance(query, str) else query
-        ((found,),) = self._score([doc], [[query]])
-        spans = [(doc.char_span(a, b, alignment_mode="expand"), score) for a, b, score in _rows(found)]
-        return Answer(query["query"], tuple(ScoredSpan(*x) for x in spans))
+        return self.answer_to(doc, query, query["query"])
 
-    def _score(self, docs: list[Doc], queries: list[list[Query]]) -> list[list[list[tuple[int, int, float]]]]:
-        asked = [(doc, query) for doc, some in zip(docs, queries) for query in some]
+    def find(self, asked: Sequence[tuple[Doc, Query]]) -> list[list[Filler]]:
+        """For each query its candidates, the best first."""
         places = [self.candidates_of(doc, query) for doc, query in asked]
         logits = [np.full(len(x), -np.inf) for x in places]
         if any(places):
@@ -116,8 +113,10 @@ class LukeCloze(LukeComponent):
                     check_scores(scores_U, batch.owner_U, [doc for doc, _ in asked], name=self.name)
                     for i, c, score in zip(batch.owner_U().tolist(), batch.number_U().tolist(), scores_U.tolist()):
                         logits[i][c] = max(logits[i][c], score)
-        found = iter([_best_first(some, scores) for some, scores in zip(places, logits)])
-        return [[next(found) for _ in some] for some in queries]
+        return [_best_first(some, scores) for some, scores in zip(places, logits)]
+
+    def ranked(self, found: list[Filler]) -> list[list[Any]]:
+        return [[start, end, float(np.exp(-np.logaddexp(0, -logit)))] for start, end, logit in found]
 
     def _items(self, asked: Sequence[tuple[Doc, Query]], places: Sequence[list[Place]]) -> Iterator[EntityItem]:
         task, lost = self.input(), []
@@ -132,30 +131,18 @@ class LukeCloze(LukeComponent):
                 stacklevel=2,
             )
 
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[list[tuple[int, int, float]]]]) -> None:
-        for doc, found in zip(docs, predictions):
-            if has_rows(doc, QUERIES):
-                set_found(doc, QUERIES, [_rows(some) for some in found])
-
     # ---- training
 
     def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
-        items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, Counter()))
+        items = (item for i, x in enumerate(examples) for item in self.gold_items(i, x, Counter()))
         return batch_entities(items, size=self.batch_size)
 
-    def _gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[EntityItem]:
-        """Windows of the queries of the reference that have gold answers. report: counts what is there and what is
-        lost."""
+    def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[EntityItem]:
         doc = example.predicted
         queries = [query for query in get_queries(example.reference) if "answers" in query]
-        if queries and doc.text != example.reference.text:
-            raise ValueError(
-                f"'{self.name}': the answers of a query are characters of the gold Doc's text, so the Doc must have "
-                f"the same "
-                f"text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
-            )
         if not queries:
             return
+        self.check_text(example)
         task = self.input()
         for query in queries:
             candidates = self.candidates_of(doc, query)
@@ -189,12 +176,7 @@ class LukeCloze(LukeComponent):
         weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of
         the head's fresh parameters.
         """
-        validate_get_examples(get_examples, "LukeCloze.initialize")
-        checkpoint = self.load_weights(weights)
-        report: Counter[str] = Counter()
-        for example in get_examples():
-            for _ in self._gold_items(0, example, report):
-                pass
+        checkpoint, report = self.survey(get_examples, weights)
         queries, candidates, right, answers = (report.pop(x, 0) for x in ("queries", "candidates", "right", "answers"))
         if not queries:
             raise ValueError(
@@ -227,14 +209,9 @@ class LukeCloze(LukeComponent):
         return checkpoint
 
 
-def _best_first(places: Sequence[Place], logits: np.ndarray) -> list[tuple[int, int, float]]:
+def _best_first(places: Sequence[Place], logits: np.ndarray) -> list[Filler]:
     rows = [(start, end, float(x)) for (start, end), x in zip(places, logits) if x > -np.inf]
     return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
-
-
-def _rows(found: Sequence[tuple[int, int, float]]) -> list[list[Any]]:
-    """Characters and probability of each candidate."""
-    return [[start, end, float(np.exp(-np.logaddexp(0, -logit)))] for start, end, logit in found]
 
 
 make_luke_cloze = register(

@@ -9,20 +9,10 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example
 from torch import Tensor
 
-from ..annotations import (
-    LINKS,
-    QUESTIONS,
-    Answer,
-    Question,
-    ScoredSpan,
-    get_questions,
-    has_rows,
-    set_found,
-    set_rows,
-)
+from ..annotations import LINKS, QUESTIONS, Answer, Question, get_questions, set_rows
 from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
 from ..bridge.finite import check_scores
@@ -30,10 +20,11 @@ from ..checkpoint.contents import Checkpoint
 from ..entity_vocab import EntityVocab
 from ..model.losses import gold_answers, start_end_cross_entropy
 from ..model.transfer import to_device
-from .base import LukeComponent, need_gold
+from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import MentionGetter
 from .questions.answers import FoundAnswers, Places, different, ranked
+from .questions.component import AskedComponent
 from .questions.qa_windows import (
     EntityPlace,
     QuestionInput,
@@ -51,7 +42,7 @@ SCORES = {"qa_f": 1.0, "qa_em": 0.0} | dict.fromkeys(("qa_has_answer_f", "qa_has
 THRESHOLDS = 50  # that `tune` compares
 
 
-class LukeQA(LukeComponent):
+class LukeQA(AskedComponent[Question, FoundAnswers]):
     """Answers the questions of a Doc, `doc._.luke_questions`, by spans of it, in `doc._.luke_answers`.
 
     The scores of answers are probabilities among those that are given ("no answer" too, where it is allowed), by the
@@ -101,7 +92,7 @@ class LukeQA(LukeComponent):
     )
     scorer: Function[Scorer | None] = Function({"@scorers": "spacy-luke.qa_scorer.v1"}, "SQuAD's exact match and F1")
 
-    noun = "luke_qa"
+    noun, rows, asks = "luke_qa", QUESTIONS, "question"
     _vocabulary: tuple[str, EntityVocab, dict[int, int] | None] | None = None
 
     @property
@@ -171,22 +162,17 @@ class LukeQA(LukeComponent):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[list[FoundAnswers]]:
-        """For each Doc what is found for each of its questions."""
-        docs = list(docs)
-        return self._find(docs, [get_questions(doc) for doc in docs])
+    def asked(self, doc: Doc) -> list[Question]:
+        return get_questions(doc)
 
     def answer(self, doc: Doc, question: str | Question | Doc) -> Answer:
         """The answers to one question, which `doc._.luke_questions` need not have. question: a string, an item as
         there, or a Doc, whose linked entities are read too."""
         asked = self.question_of(question) if isinstance(question, Doc) else question
         asked = {"question": asked} if isinstance(asked, str) else asked
-        ((found,),) = self._find([doc], [[asked]])
-        spans = [(doc.char_span(a, b) if b > a else None, score) for a, b, score in self._rows(found)]
-        return Answer(asked["question"], tuple(ScoredSpan(*x) for x in spans))
+        return self.answer_to(doc, asked, asked["question"])
 
-    def _find(self, docs: list[Doc], questions: list[list[Question]]) -> list[list[FoundAnswers]]:
-        asked = [(doc, question) for doc, some in zip(docs, questions) for question in some]
+    def find(self, asked: Sequence[tuple[Doc, Question]]) -> list[FoundAnswers]:
         places: list[list[Places]] = [[] for _ in asked]
         nulls = np.full(len(asked), np.inf)
         if asked:
@@ -200,13 +186,13 @@ class LukeQA(LukeComponent):
                         read = reads[id(asked[item.owner][0])]
                         places[item.owner].append(self._window_places(read, item, logits_L2))
                         nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
-        found = iter(
-            [
-                FoundAnswers(different(doc.text, some, self.n_best), float(null))
-                for (doc, _), some, null in zip(asked, places, nulls)
-            ]
-        )
-        return [[next(found) for _ in some] for some in questions]
+        return [
+            FoundAnswers(different(doc.text, some, self.n_best), float(null))
+            for (doc, _), some, null in zip(asked, places, nulls)
+        ]
+
+    def ranked(self, found: FoundAnswers) -> list[list[Any]]:
+        return ranked(found, most=self.n_best, threshold=self.no_answer_threshold)
 
     def _items(self, asked: Sequence[tuple[Doc, Question]], reads: dict[int, ReadDoc]) -> Iterator[PassageItem]:
         task = self.input()
@@ -223,34 +209,21 @@ class LukeQA(LukeComponent):
         score_S, first_S, last_S = best_spans(item, logits_L2, most=self.n_best**2, max_pieces=self.max_answer_pieces)
         return Places(*read.characters(first_S, last_S), score_S).best()
 
-    def _rows(self, found: FoundAnswers) -> list[list[Any]]:
-        return ranked(found, most=self.n_best, threshold=self.no_answer_threshold)
-
-    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[FoundAnswers]]) -> None:
-        for doc, found in zip(docs, predictions):
-            if has_rows(doc, QUESTIONS):
-                set_found(doc, QUESTIONS, [self._rows(x) for x in found])
-
     # ---- training
 
     def batches(self, examples: list[Example]) -> Iterator[PassageBatch]:
-        task = self.input()
-        items = (item for i, x in enumerate(examples) for item in self._gold_items(i, x, task, Counter()))
+        items = (item for i, x in enumerate(examples) for item in self.gold_items(i, x, Counter()))
         return batch_passages(items, size=self.batch_size)
 
-    def _gold_items(
-        self, owner: int, example: Example, task: QuestionInput, report: Counter[str]
-    ) -> Iterator[PassageItem]:
-        """Windows of the questions of the reference that have gold answers, or gold "no answer"."""
+    def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[PassageItem]:
+        """Those with gold "no answer" too."""
+        doc = example.predicted
+        report["linked"] += len(self.linked(doc))
         questions = [question for question in asked_questions(example) if "answers" in question]
         if not questions:
             return
-        doc = example.predicted
-        if doc.text != example.reference.text:
-            raise ValueError(
-                f"'{self.name}': the answers of a question are characters of the gold Doc's text, so the Doc must have "
-                f"the same text, but the two begin {example.reference.text[:60]!r} and {doc.text[:60]!r}."
-            )
+        self.check_text(example)
+        task = self.input()
         links = self.links(doc, task)
         report["links"] += len(links)
         read = read_doc(task, doc, links)
@@ -280,15 +253,8 @@ class LukeQA(LukeComponent):
         weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1 with entities = "all"; null keeps what the
         encoder has. seed: of the head's fresh parameters.
         """
-        validate_get_examples(get_examples, "LukeQA.initialize")
-        checkpoint = self.load_weights(weights)
-        task = self.input()
-        report: Counter[str] = Counter()
-        linked = 0
-        for example in get_examples():
-            for _ in self._gold_items(0, example, task, report):
-                pass
-            linked += len(self.linked(example.predicted))
+        checkpoint, report = self.survey(get_examples, weights)
+        linked = report.pop("linked")
         if not report["questions"]:
             raise ValueError(
                 f"'{self.name}' found no questions with answers in the training data: expected doc._.luke_questions of "

@@ -1,7 +1,7 @@
 """One corpus of several data sets that annotate different things, with the labels of one pipeline."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -12,6 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Corpus, Example
 from spacy.util import registry
+from spacy.vocab import Vocab
 
 from ..annotations import TASKS
 from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
@@ -19,6 +20,7 @@ from .given import GivenGold, takes_given
 from .label_maps import UNCHANGED, LabelMap, check_names, labels_of, map_doc, read_label_map
 
 KEYS = ("path", "repeat", "limit", *TASKS)
+MOST_HELD = 1_000_000  # words in memory, of about a kB each
 
 
 @registry.readers("spacy-luke.JoinedCorpus.v1")
@@ -126,18 +128,28 @@ def _read_source(name: str, settings: Mapping[str, Any]) -> JoinedSource:
     return JoinedSource(name, Path(settings["path"]), float(repeat), limit, maps)
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Documents in memory, with our labels, and the vocabulary that they are of."""
+
+    vocab: Vocab
+    docs: Mapping[str, Sequence[Doc]]
+
+
 class JoinedDocs:
     """The documents of several sources, each in its share, in an order that mixes them. Each call is a pass, which
-    draws anew; the same pass of the same seed gives the same."""
+    draws anew; the same pass of the same seed gives the same. Each component that is initialised makes a pass, and so
+    does each epoch: sources of at most MOST_HELD words in all are read from their files once."""
 
     def __init__(self, sources: Mapping[str, JoinedSource], *, spans_key: str | None, seed: int):
         self.sources, self.spans_key, self.seed = sources, spans_key, seed
         self.passes = 0
         self.counts: dict[str, int] = {}
+        self.held: _Held | None = None
 
     def __call__(self, nlp: Language) -> Iterator[Doc]:
         if not self.counts:
-            self.counts = self._survey(nlp)
+            self._survey(nlp)
         draw = random.Random(f"{self.seed}-{self.passes}")
         self.passes += 1
         streams = {name: self._stream(source, nlp, draw.random()) for name, source in self.sources.items()}
@@ -154,23 +166,35 @@ class JoinedDocs:
     def _stream(self, source: JoinedSource, nlp: Language, seed: float) -> Iterator[Doc]:
         draw, rest = random.Random(seed), source.repeat
         while rest > 0:
-            for doc in source.docs(nlp):
+            for doc in self._docs(source, nlp):
                 if rest >= 1 or draw.random() < rest:
-                    yield map_doc(doc, source.maps, spans_key=self.spans_key)
+                    yield doc
             rest -= 1
 
-    def _survey(self, nlp: Language) -> dict[str, int]:
-        """Read all once. RETURNS: the documents of each source. Raises ValueError for maps that are not of its labels,
-        and for labels that are annotated, but by nothing."""
+    def _docs(self, source: JoinedSource, nlp: Language) -> Iterator[Doc]:
+        if self.held is not None and self.held.vocab is nlp.vocab:
+            return iter(self.held.docs[source.name])
+        return (map_doc(doc, source.maps, spans_key=self.spans_key) for doc in source.docs(nlp))
+
+    def _survey(self, nlp: Language) -> None:
+        """Read all once: count the documents of each source, and hold them where these are few words. Raises ValueError
+        for maps that are not of its labels, and for labels that are annotated, but by nothing."""
         counts: dict[str, int] = {}
+        held: dict[str, list[Doc]] = {name: [] for name in self.sources}
+        words = 0
         ours: dict[str, set[str]] = {task: set() for task in TASKS}
         for name, source in self.sources.items():
             found: dict[str, set[str]] = {task: set() for task in TASKS}
             docs = 0
             for doc in source.all_docs(nlp):
                 docs += 1
+                words += len(doc)
                 for task in TASKS:
                     found[task] |= labels_of(doc, task, self.spans_key)
+                if words > MOST_HELD:
+                    held.clear()
+                elif source.limit is None or docs <= source.limit:
+                    held[name].append(doc)
             if not docs:
                 raise ValueError(f"The source {name!r} of a joined corpus has no documents: {source.path}.")
             counts[name] = docs if source.limit is None else min(docs, source.limit)
@@ -185,4 +209,8 @@ class JoinedDocs:
                         f"sources.{name}.{task}.annotates has {unknown}, but no source has gold with these labels, "
                         f"once they are mapped; there are {sorted(ours[task])}."
                     )
-        return counts
+        for name, docs_of in held.items():
+            for doc in docs_of:
+                map_doc(doc, self.sources[name].maps, spans_key=self.spans_key)
+        self.counts = counts
+        self.held = _Held(nlp.vocab, held) if held else None
