@@ -76,6 +76,8 @@ build_vectors
 change_kb
 compact_kb
 convert
+dequantize
+dequantize_pipeline
 embed_entities
 distill
 evaluate
