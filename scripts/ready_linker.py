@@ -22,6 +22,7 @@ import numpy as np
 import spacy
 from link_data import SETS, LinkedText, read_set
 from spacy.language import Language
+from spacy.strings import StringStore
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from tqdm import tqdm
@@ -85,7 +86,7 @@ def main() -> None:
         print(name, one, flush=True)
     print("calibration error", reliability["ece"], flush=True)
     write_metrics(options, {"tuned": found, "dev": links.pop("dev"), "links": links, "reliability": reliability})
-    save(nlp, options.output)
+    save_without_words(nlp, options.output)
 
 
 def there(data: Path) -> list[str]:
@@ -231,7 +232,16 @@ def save_without(nlp: Language, options: argparse.Namespace, why: str) -> None:
     print(f"luke_linker is left out: {why}", flush=True)
     leave_out(nlp, "luke_linker", why)
     write_metrics(options, {"links": {}})
-    save(nlp, options.output)
+    save_without_words(nlp, options.output)
+
+
+def save_without_words(nlp: Language, folder: Path) -> None:
+    """Save a pipeline with the strings of a blank one and its labels; not with every word that it was trained on."""
+    save(nlp, folder)
+    strings = StringStore(
+        [*spacy.blank(nlp.meta["lang"]).vocab.strings, *(x for labels in nlp.pipe_labels.values() for x in labels)]
+    )
+    strings.to_disk(folder / "vocab" / "strings.json")
 
 
 def write_metrics(options: argparse.Namespace, metrics: dict[str, Any]) -> None:

@@ -125,3 +125,15 @@ def test_evaluate(kb):
     assert low < 50 < high
     assert found == {"precision": 66.7, "recall": 50.0, "f": 57.1, "shown": 3, "gold": 4, "labels": {"LOC": [2, 3]}}
     assert [x.predicted.ents[0].kb_id_ for x in examples] == [""] * 4  # the Docs stay as they are
+
+
+def test_words_of_the_training_stay_out(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "DRUG", "pattern": "Xylotine"}])
+    nlp("Somebody named Quuxington wrote this.")
+    assert "Quuxington" in nlp.vocab.strings
+    ready_linker.save_without_words(nlp, tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert "Quuxington" not in loaded.vocab.strings
+    assert "DRUG" in loaded.vocab.strings
+    assert [(x.text, x.label_) for x in loaded("Quuxington took Xylotine.").ents] == [("Xylotine", "DRUG")]

@@ -21,7 +21,7 @@ _OTHERS = """
 def is_people(name: str) -> bool:
     """Whether an English name is that of a people, as adjective or noun, singular or plural."""
     known = peoples()
-    return name in known or (name.endswith("s") and name[:-1] in known)
+    return name in known or (name.endswith("s") and name[:-1] in known and name not in _countries())
 
 
 def with_origin(what: str, origin: str) -> str:
@@ -33,5 +33,14 @@ def with_origin(what: str, origin: str) -> str:
 
 @cache
 def peoples() -> frozenset[str]:
-    rows = [fields for _, fields in read_lines(COUNTRIES, columns=6)][1:]
-    return frozenset(name for fields in rows for name in fields[-1].split("|") if name) | frozenset(_OTHERS.split())
+    return frozenset(name for fields in _rows() for name in fields[-1].split("|") if name) | frozenset(_OTHERS.split())
+
+
+@cache
+def _countries() -> frozenset[str]:
+    """Laos and the Philippines are no plurals of peoples."""
+    return frozenset(fields[2] for fields in _rows())
+
+
+def _rows() -> list[list[str]]:
+    return [fields for _, fields in read_lines(COUNTRIES, columns=6)][1:]

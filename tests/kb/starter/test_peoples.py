@@ -13,7 +13,9 @@ def test_peoples(name):
     assert is_people(name)
 
 
-@pytest.mark.parametrize("name", ["America", "Sweden", "american", "South", "", "s", "adjectives", "Paris"])
+@pytest.mark.parametrize(
+    "name", ["America", "Sweden", "american", "South", "", "s", "adjectives", "Paris", "Laos", "Philippines"]
+)
 def test_what_is_none(name):
     assert not is_people(name)
 
