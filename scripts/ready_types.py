@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from spacy_luke.kb.starter.peoples import is_people
-from spacy_luke.kb.starter.places import COUNTRIES, read_lines
+from spacy_luke.kb.starter.places import COUNTRIES, read_table_lines
 from spacy_luke.readers.records import ENTITY, Mention, Record
 
 # Types by kinds.
@@ -110,10 +110,10 @@ def _text(record: Record, mention: Mention) -> str:
 
 @cache
 def country_names() -> frozenset[str]:
-    rows = [fields for _, fields in read_lines(COUNTRIES, columns=6)][1:]
+    rows = [fields for _, fields in read_table_lines(COUNTRIES, columns=6)][1:]
     return frozenset(name for _, _, name, _, others, _ in rows for name in (name, *others.split("|")) if name)
 
 
 def read_cities(path: Path) -> frozenset[str]:
     """Names of GeoNames' cities, without those that are countries, too."""
-    return frozenset(fields[0] for _, fields in read_lines(path, columns=6)) - country_names() - STATES
+    return frozenset(fields[0] for _, fields in read_table_lines(path, columns=6)) - country_names() - STATES

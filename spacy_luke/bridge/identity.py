@@ -37,7 +37,7 @@ def identify(settings: Mapping[str, Any], *, free: Iterable[str]) -> Identity:
     return Identity(*parts)
 
 
-def check_same(saved: str, now: Identity, *, folder: Path) -> list[Change]:
+def check_same_run(saved: str, now: Identity, *, folder: Path) -> list[Change]:
     """ValueError where a run's saved identity (JSON) is another in what is fixed. RETURNS: changes of what is free."""
     old = Identity(**json.loads(saved))
     if wrong := _changes(old.fixed, now.fixed):
@@ -71,11 +71,11 @@ def with_contents(settings: Mapping[str, Any]) -> dict[str, Any]:
             path = Path(value)
             files = [path] if path.exists() else sorted(path.parent.glob(f"{path.name}[._]*"))
             if files:
-                found[name] = f"data with the digest {' '.join(digest(file) for file in files)}"
+                found[name] = f"data with the digest {' '.join(digest_with_names(file) for file in files)}"
     return found
 
 
-def digest(path: Path) -> str:
+def digest_with_names(path: Path) -> str:
     """SHA-256 of a file, or of all files in a folder with their names."""
     found = hashlib.sha256()
     files = sorted(x for x in path.rglob("*") if x.is_file()) if path.is_dir() else [path]

@@ -79,7 +79,7 @@ def task_shapes(
     return shapes
 
 
-def collect(
+def collect_tensors(
     raw: Mapping[str, Tensor], names: SortedNames, shapes: Shapes, *, rows: list[int] | None = None
 ) -> dict[str, Tensor]:
     """Copies of all wanted tensors, under our names, in the order of `shapes`.

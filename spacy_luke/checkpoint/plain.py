@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..entity_vocab import SPECIAL, EntityVocab
 from ..model.config import LukeConfig
-from .assemble import NO_TOKENIZER, collect, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
+from .assemble import NO_TOKENIZER, collect_tensors, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
 from .contents import LukeCheckpoint
 from .families import PLAIN
 from .files import find_weights, read_declared, read_tensors
@@ -46,7 +46,7 @@ def read_plain(
     shapes, queries = family.shapes(config), extra_queries(config)
     fresh = {name: shape for name, shape in shapes.items() if name.startswith("encoder.entities.")}
     known = {name: shape for name, shape in shapes.items() if name not in fresh and name not in queries}
-    tensors = collect(raw, names, wanted_shapes(names.mapped, known, config))
+    tensors = collect_tensors(raw, names, wanted_shapes(names.mapped, known, config))
     report.insert(0, f"mapped {len(tensors)} tensors")
     copy_queries(tensors, config)
     if entity_aware:

@@ -10,7 +10,7 @@ from wasabi import msg
 from ..pages.answer_key import Judgement, read_answer_key
 from ..pages.findings import Findings, Link
 from ..pages.page import render_page
-from ..pages.rows import entity_rows, relation_rows
+from ..pages.rows import shown_entities, shown_relations
 from ..pages.style import one_line, probability, save_page
 from ..pages.terminal import draw_table, terminal_width
 from ..pipelines.annotation import annotate_file, pipeline_name
@@ -49,13 +49,13 @@ def annotate_cli(
 def _print_tables(found: Findings, judged: Judgement | None, rows: int) -> None:
     entities = [
         (x.name, x.label, _times(x.count), probability(x.score), x.types, *_link(x.link), _right(x.right))
-        for x in entity_rows(found, judged)
+        for x in shown_entities(found, judged)
     ]
     header = ("entity", "label", "times", "score", "types", "link", "of it", "what it is", "")
     _print_table(entities, header, rows)
     relations = [
         (x.head, x.label, x.tail, x.id, _times(x.count), probability(x.score), _right(x.right))
-        for x in relation_rows(found, judged)
+        for x in shown_relations(found, judged)
     ]
     _print_table(relations, ("head", "relation", "tail", "property", "times", "score", ""), rows)
     answers = [

@@ -78,10 +78,10 @@ class _Progress:
         self._bar.close()
 
     def show(self, state: RunState) -> None:
-        self._bar.set_description_str(describe(state))
+        self._bar.set_description_str(describe_progress(state))
 
 
-def describe(state: RunState) -> str:
+def describe_progress(state: RunState) -> str:
     """Such as "12,000 documents, 1.2 million words, 2,345 words a second, 34 %, 12 min left"."""
     new = state.words - state.words_before
     rate = new / max(state.seconds, 0.001)

@@ -9,7 +9,7 @@ from wasabi import msg
 
 from ..kge.state_dicts import STATE_DICTS, read_entity_table
 from ..vectors.build import build_vectors
-from ..vectors.sources import find_names
+from ..vectors.sources import find_names_file
 from .errors import failing_as
 
 
@@ -32,7 +32,7 @@ def build_vectors_cli(
     start = perf_counter()
     matrix: Path | np.ndarray = source
     if source.suffix.lower() in STATE_DICTS:
-        matrix, names = read_entity_table(source), names or find_names(source.parent)
+        matrix, names = read_entity_table(source), names or find_names_file(source.parent)
     built = build_vectors(
         matrix, output, format=format, dtype=dtype, names=names, titles=map, size=size, on_damage=on_damage,
         progress=True,

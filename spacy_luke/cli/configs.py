@@ -127,7 +127,7 @@ def _find(config: dict[str, Any], section: dict[str, Any], name: str) -> tuple[d
     return (holder, key) if isinstance(holder, dict) else ({}, key)
 
 
-def check_names(config: Config) -> None:
+def check_config_names(config: Config) -> None:
     """Of a config for training: ValueError for a section that is missing, and for a setting of spaCy's own sections
     that does not exist; spaCy lets these pass."""
     for section in ("nlp", "corpora", "training"):

@@ -7,7 +7,7 @@ from wasabi import msg
 
 from ..pipelines.distillation import distill
 from ..pipelines.teaching import Lesson
-from .configs import check_names, read_config
+from .configs import check_config_names, read_config
 from .errors import use_gpu
 
 
@@ -34,7 +34,7 @@ def distill_cli(
     --initialize.components.luke_encoder.weights.layers 3.
     """
     config = read_config(config_path, ctx, code=code, interpolate=False)
-    check_names(config)
+    check_config_names(config)
     use_gpu(gpu_id)
     msg.info(f"The teacher {teacher} reads {texts}")
     made = distill(

@@ -16,7 +16,7 @@ from ..pipelines.gold import check_docs
 from ..quickstart.cost import Cost, estimate, is_here, measure
 from ..quickstart.data import Parts, prepare_parts
 from ..quickstart.rules import MACHINES, TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
-from ..quickstart.survey import Survey, read_docs, survey_docs
+from ..quickstart.survey import Survey, read_docbins, survey_docs
 from ..readers.conversion import FORMAT_NAMES
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
@@ -71,7 +71,7 @@ def init_config_cli(
     check_docs(parts.train, "--train")
     check_docs(parts.dev, "--dev")
     survey = survey_docs(
-        read_docs(parts.train, spacy.blank(lang).vocab), sentencize=ParagraphSentencizer(), spans_key=spans_key
+        read_docbins(parts.train, spacy.blank(lang).vocab), sentencize=ParagraphSentencizer(), spans_key=spans_key
     )
     _report(survey, parts)
     wanted = _ask_rest(task, encoder, machine, tasks_of(survey.shape), asking)

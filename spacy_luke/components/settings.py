@@ -25,7 +25,7 @@ def pack_about(about: dict[str, Any]) -> str:
     return json.dumps({**about, "digest": digest_values(about)})
 
 
-def read_about(text: str, exclude: Iterable[str], *, source: str) -> dict[str, Any]:
+def unpack_about(text: str, exclude: Iterable[str], *, source: str) -> dict[str, Any]:
     """The reverse of `pack_about`. Raises ValueError where it is damaged, or lacks what is not excluded."""
     try:
         about: dict[str, Any] = json.loads(text)

@@ -26,7 +26,7 @@ from ..stores.digests import digest_bytes
 from ..vectors.store import EntityVectors
 from .attached import check_encoder, check_owner
 from .factories import Configured, settings_of
-from .settings import changed_settings, check_fixed, pack_about, read_about, take_settings
+from .settings import changed_settings, check_fixed, pack_about, take_settings, unpack_about
 
 VECTORS = "entity_vectors"  # folder beside the file
 FILE = "model.safetensors"
@@ -147,7 +147,7 @@ class StoredComponent(Configured, TrainablePipe):
     ) -> None:
         """source: what messages call the file. Raises ValueError, before anything is changed, where it is damaged or
         does not fit."""
-        about = read_about(metadata[METADATA], exclude, source=source)
+        about = unpack_about(metadata[METADATA], exclude, source=source)
         self._saved_stores = about.get("stores")
         if "model" not in exclude:
             stored = about["shims"]

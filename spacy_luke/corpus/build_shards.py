@@ -16,7 +16,7 @@ from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
 from ..text.tokenizer import PieceTokenizer
 from .examples import ExampleMaker, ExampleSettings, Sentences
-from .linked_corpus import LinkedCorpus, group_pages, read_part
+from .linked_corpus import LinkedCorpus, group_pages, read_linked_part
 from .shard_writer import ShardWriter, make_block
 from .shards import SHARDS, Example, Shards, entity_vocab_sha256, tokenizer_fingerprint
 
@@ -76,7 +76,7 @@ def make_shard_part(folder: Path, name: str, task: tuple[Any, str, Sentences, Ex
     counts: Counter[str] = Counter(examples=0, pages=0)
     examples: list[Example] = []
     pages: list[tuple[str, int]] = []
-    for title, paragraphs in group_pages(read_part(Path(part))):
+    for title, paragraphs in group_pages(read_linked_part(Path(part))):
         page = maker.page(title, paragraphs, counts)
         if page.examples:
             examples += [example._replace(page=len(pages)) for example in page.examples]

@@ -72,10 +72,10 @@ class LinkedCorpus(StoreFolder):
     def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
         """All of them, in order."""
         for part in tqdm(self.parts, desc=f"reading {self.path.name}", leave=False, disable=None if progress else True):
-            yield from read_part(part)
+            yield from read_linked_part(part)
 
 
-def read_part(path: Path) -> Iterator[Paragraph]:
+def read_linked_part(path: Path) -> Iterator[Paragraph]:
     """Paragraphs of a part. ValueError names the line that is not as expected."""
     with open_source(path) as file:
         for number, line in enumerate(file, 1):

@@ -19,7 +19,7 @@ from ..stores.opening import open_source
 from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
 from ..wikipedia.interwiki import Groups, Name, read_interwiki
-from .linked_corpus import LinkedCorpus, read_part
+from .linked_corpus import LinkedCorpus, read_linked_part
 
 FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
 
@@ -111,7 +111,7 @@ def count_part(path: Path) -> tuple[dict[str, int], list[str]]:
     """Links to each title in a part of a corpus, and the titles of its pages."""
     links: Counter[str] = Counter()
     pages: dict[str, None] = {}
-    for paragraph in read_part(path):
+    for paragraph in read_linked_part(path):
         links.update(title for _, _, title in paragraph.links)
         pages[paragraph.page] = None
     return dict(links), list(pages)

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.export import write_huggingface
 from ..entity_vocab import EntityVocab
-from ..model.families import build_encoder, read_config
+from ..model.families import build_encoder, config_from_dict
 from ..model.luke import LukeEncoder, Windows, WordStates, make_windows
 from ..model.transfer import to_device
 from ..text.tokenizer import PieceTokenizer
@@ -46,7 +46,7 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
 
     def build(self, settings: dict[str, Any]) -> LukeEncoder:
         masks = [row for name, row in settings.get("specials", {}).items() if name in ("[MASK]", "[MASK2]")]
-        return build_encoder(read_config(settings["config"]), masks)
+        return build_encoder(config_from_dict(settings["config"]), masks)
 
     def load(self, shim: EncoderShim[LukeEncoder], checkpoint: LukeCheckpoint, needs: Needs) -> None:
         """Rows of the entity table that the module does not get are kept beside it, unread, and go with the pipeline
@@ -95,7 +95,7 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
             tensors[PREFIX + TABLE] = table
             config["entity_vocab_size"] = len(table)
         return LukeCheckpoint(
-            config=read_config(config),
+            config=config_from_dict(config),
             tensors={**tensors, **kept},
             tokenizer=tokenizer,
             entities=EntityVocab.from_json(shim.texts["entities"]),

@@ -19,7 +19,7 @@ from .clusters import Unlinked, cluster, order_of
 from .documents import count_failed, read_annotated
 from .edges import EdgeRows
 from .forms import VERSION
-from .nodes import NodeRows, kind_of
+from .nodes import NodeRows, node_kind
 from .settings import FactSettings
 from .staging import StagedDocument, stage
 from .store import EDGES, FACTS, MENTIONS, NODES, FactGraph
@@ -137,7 +137,7 @@ class _ByDocument:
 def _earlier_mentions(previous: FactGraph | None, lines: SortedLines) -> _ByDocument:
     """ "START<tab>END<tab>NODE" of the mentions in an earlier graph that no knowledge base had."""
     for x in [] if previous is None else previous.mentions():
-        if kind_of(x.node) == "nil":
+        if node_kind(x.node) == "nil":
             lines.add(f"{_document_key(order_of(x.document), x.document)}{x.start}\t{x.end}\t{x.node}\n")
     return _ByDocument(lines)
 
@@ -180,7 +180,7 @@ def _add_rows(
         used |= {relation.head, relation.tail}
         edges.add(head, relation, tail, document)
     for number, node in sorted(node_of.items()):
-        if kind_of(node) == "value" and number not in used:
+        if node_kind(node) == "value" and number not in used:
             counts["values without a relation, left out"] += 1
         else:
             nodes.add_mention(node, document, number)

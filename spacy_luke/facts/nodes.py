@@ -80,7 +80,7 @@ class _Node:
         names, labels = dict(_ordered(self._names)), dict(_ordered(self._labels))
         return GraphNode(
             id=self._id,
-            kind=kind_of(self._id),
+            kind=node_kind(self._id),
             label=next(iter(labels)),
             name=title or next(iter(names)),
             title=title,
@@ -97,7 +97,7 @@ class _Node:
         )
 
 
-def kind_of(node: str) -> Literal["linked", "nil", "value"]:
+def node_kind(node: str) -> Literal["linked", "nil", "value"]:
     if node.startswith("nil:"):
         return "nil"
     return "value" if node.startswith("value:") else "linked"

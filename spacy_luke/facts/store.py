@@ -40,18 +40,18 @@ class FactGraph(StoreFolder):
 
     def nodes(self) -> Iterator[GraphNode]:
         """By id."""
-        return read_lines(self.path / NODES, GraphNode)
+        return read_forms(self.path / NODES, GraphNode)
 
     def edges(self) -> Iterator[GraphEdge]:
         """By head, label, property and tail."""
-        return read_lines(self.path / EDGES, GraphEdge)
+        return read_forms(self.path / EDGES, GraphEdge)
 
     def mentions(self) -> Iterator[GraphMention]:
         """By node, document and place."""
-        return read_lines(self.path / MENTIONS, GraphMention)
+        return read_forms(self.path / MENTIONS, GraphMention)
 
 
-def read_lines(path: Path, form: type[LineT]) -> Iterator[LineT]:
+def read_forms(path: Path, form: type[LineT]) -> Iterator[LineT]:
     """What was written there, whose digest was compared."""
     with path.open("rb") as file:
         for line in file:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from .forms import Evidence, GraphEdge, GraphNode, TextPlace
-from .nodes import kind_of
-from .store import EDGES, NODES, read_lines
+from .nodes import node_kind
+from .store import EDGES, NODES, read_forms
 
 BASE = "urn:spacy-luke:"
 PREFIXES = {
@@ -67,10 +67,10 @@ def read_subjects(folder: Path, base: str) -> Iterator[Subject]:
     """Of the graph in a folder: nodes, then of each edge its triple, its statement and its evidence. A mention that is
     evidence of several edges comes with each."""
     names = _Names(base)
-    for node in read_lines(folder / NODES, GraphNode):
+    for node in read_forms(folder / NODES, GraphNode):
         if node.kind != "value":
             yield _describe(node, names)
-    for edge in read_lines(folder / EDGES, GraphEdge):
+    for edge in read_forms(folder / EDGES, GraphEdge):
         yield from _state(edge, names)
 
 
@@ -135,9 +135,9 @@ def _state(edge: GraphEdge, names: _Names) -> Iterator[Subject]:
     head, relation = names.node(edge.head), names.relation(edge)
     said = (" ".join(x.text.split()) for x in (edge.evidence[0].head, edge.evidence[0].tail))
     head_text, tail_text = map(Literal, said)
-    tail = tail_text if kind_of(edge.tail) == "value" else names.node(edge.tail)
+    tail = tail_text if node_kind(edge.tail) == "value" else names.node(edge.tail)
     yield Subject(head, [(relation, tail)])
-    if kind_of(edge.head) == "value":
+    if node_kind(edge.head) == "value":
         yield Subject(head, [("rdfs:label", head_text)])
     statement = names.statement(edge)
     pieces = [Iri(f"{statement}/{number}") for number in range(len(edge.evidence))]
@@ -170,6 +170,6 @@ def _prove(iri: Iri, evidence: Evidence, edge: GraphEdge, names: _Names) -> Iter
         found += [("nif:beginIndex", Literal(str(place.start), "xsd:nonNegativeInteger"))]
         found += [("nif:endIndex", Literal(str(place.end), "xsd:nonNegativeInteger"))]
         for end, node in ((evidence.head, edge.head), (evidence.tail, edge.tail)):
-            if place is end and kind_of(node) != "value":
+            if place is end and node_kind(node) != "value":
                 found.append(("itsrdf:taIdentRef", names.node(node)))
         yield Subject(where, found)

@@ -121,7 +121,7 @@ def read_by_tasks(
     stage = {"paths": list(map(str, paths)), "progress": progress}
     files = work.run_one(write_pages, stage, name="stage")
     tasks = [{"file": file, "templates": sorted(templates)} for file in files]
-    for name in work.run(read_part, tasks, name="read", engine=engine, progress=progress):
+    for name in work.run(parse_part, tasks, name="read", engine=engine, progress=progress):
         for row in _read_lines(work.path / name):
             yield PageFacts(*row)
 
@@ -143,7 +143,7 @@ def write_pages(folder: Path, name: str, stage: dict[str, Any]) -> list[str]:
     return files
 
 
-def read_part(folder: Path, name: str, task: dict[str, Any]) -> str:
+def parse_part(folder: Path, name: str, task: dict[str, Any]) -> str:
     """The task that parses a file of pages; the name of the file with what they say."""
     rows = _read_lines(folder / task["file"])
     namespaces, capital, language, site = next(rows)

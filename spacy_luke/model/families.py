@@ -43,7 +43,7 @@ def build_encoder(config: LukeConfig, mask_rows: Sequence[int] = ()) -> LukeEnco
     return FAMILIES[config.family].encoder(config, mask_rows)
 
 
-def read_config(data: dict[str, Any]) -> LukeConfig:
+def config_from_dict(data: dict[str, Any]) -> LukeConfig:
     """The reverse of a config's `to_dict`. Raises ValueError for a family that is not known here."""
     sizes = dict(data)
     name = sizes.pop("family", "luke")

@@ -73,7 +73,7 @@ def quantize_once(linear: nn.Module, x_NK: Tensor) -> Inputs:
     return quantize_rows(x_NK) if isinstance(linear, QuantizedLinear) else x_NK
 
 
-def multiply(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
+def multiply_int8(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
     """The exact product of int8 matrices: (N, M), int32."""
     if x_NK.device.type == "cpu" and has_exact_operator():
         return torch._int_mm(x_NK, weight_MK.t())
@@ -81,7 +81,7 @@ def multiply(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
 
 
 def multiply_in_float(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
-    """As `multiply`, everywhere: float32 holds the sum of some terms exactly, and integers add those sums up."""
+    """As `multiply_int8`, everywhere: float32 holds the sum of some terms exactly, and integers add those sums up."""
     with torch.autocast(x_NK.device.type, enabled=False):
         parts = zip(x_NK.split(EXACT_TERMS, 1), weight_MK.split(EXACT_TERMS, 1), strict=True)
         sums = [F.linear(x.float(), weight.float()).to(torch.int32) for x, weight in parts]
@@ -127,7 +127,7 @@ class QuantizedLinear(nn.Module):
         values_NK, scales_N1 = x if isinstance(x, Rows) else quantize_rows(x)
         out_NM = scales_N1.new_empty(len(values_NK), len(self.weight))
         for values, scales, out in _in_parts(values_NK, scales_N1, out_NM):
-            product = multiply(values, self.weight).to(torch.float32).mul_(self.scale)
+            product = multiply_int8(values, self.weight).to(torch.float32).mul_(self.scale)
             if bias_M is None:
                 torch.mul(product, scales, out=out)
             else:

@@ -10,7 +10,7 @@ from spacy.tokens import Span
 
 from ..annotations import Relation
 from ..stores.plain_text import read_object
-from .findings import Findings, Mention
+from .findings import Findings, FoundMention
 
 
 class Entity(NamedTuple):
@@ -106,7 +106,7 @@ class AnswerKey:
         types = () if entity is None else entity.types or ()
         return [] if is_open else [one in types for one in span._.luke_types or {}]
 
-    def _is_linked(self, mention: Mention) -> bool:
+    def _is_linked(self, mention: FoundMention) -> bool:
         entity = self._places.get(_place(mention.span))
         return entity is not None and mention.link is not None and mention.link.id in entity.ids
 

@@ -25,7 +25,7 @@ Describe = Callable[[str], Link]  # what is known of an entity, by its id
 
 
 @dataclass(frozen=True)
-class Mention:
+class FoundMention:
     """An entity of the text, or a typed mention. score: the probability of its label, None where nobody told."""
 
     span: Span
@@ -40,7 +40,7 @@ class Findings:
     elsewhere, such as P19 of Wikidata."""
 
     doc: Doc
-    mentions: Sequence[Mention]
+    mentions: Sequence[FoundMention]
     relations: Sequence[Relation]
     answers: Sequence[Answer]
     spans_key: str | None
@@ -88,7 +88,7 @@ def read_findings(
     found += [(span, None) for span in typed if (span.start, span.end) not in places and span._.luke_types]
     found.sort(key=lambda x: (x[0].start, -x[0].end))
     linked = {(x.start, x.end): x.candidates for x in get_linked(doc) or []}
-    mentions = [Mention(span, score, _read_link(span, describe, linked)) for span, score in found]
+    mentions = [FoundMention(span, score, _read_link(span, describe, linked)) for span, score in found]
     names = list(dict.fromkeys([*labels, *(span.label_ for span, _ in found)]))
     answers = [*get_answers(doc), *get_fillers(doc)]
     return Findings(doc, mentions, get_relations(doc), answers, spans_key, names, dict(properties))

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .answer_key import Judgement
-from .findings import Findings, Link, Mention, type_list
+from .findings import Findings, FoundMention, Link, type_list
 from .style import one_line
 
 
 @dataclass(frozen=True)
-class EntityRow:
+class ShownEntity:
     """Mentions with the same words, label and link. first: number of the first one; count: how many; score: the
     highest; types: of all of them, with the highest scores; right: whether all of this is, None where nobody knows."""
 
@@ -24,7 +24,7 @@ class EntityRow:
 
 
 @dataclass(frozen=True)
-class RelationRow:
+class ShownRelation:
     """Relations with the same words and label. id: what the label is elsewhere, "" where nobody says."""
 
     head: str
@@ -36,7 +36,7 @@ class RelationRow:
     id: str
 
 
-def entity_rows(found: Findings, judged: Judgement | None = None) -> list[EntityRow]:
+def shown_entities(found: Findings, judged: Judgement | None = None) -> list[ShownEntity]:
     """In the order of the text. A mention without a link is in the row of those that have its words, label and one
     link."""
     words = [(one_line(mention.span.text), mention.span.label_) for mention in found.mentions]
@@ -52,11 +52,11 @@ def entity_rows(found: Findings, judged: Judgement | None = None) -> list[Entity
         some = [found.mentions[i] for i in numbers]
         right = None if judged is None else _all_right(judged, numbers)
         types = type_list(x.span for x in some)
-        rows.append(EntityRow(name, label, numbers[0], len(some), _best(some), types, _best_link(some), right))
+        rows.append(ShownEntity(name, label, numbers[0], len(some), _best(some), types, _best_link(some), right))
     return rows
 
 
-def relation_rows(found: Findings, judged: Judgement | None = None) -> list[RelationRow]:
+def shown_relations(found: Findings, judged: Judgement | None = None) -> list[ShownRelation]:
     """The most probable first."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for i, relation in enumerate(found.relations):
@@ -66,7 +66,7 @@ def relation_rows(found: Findings, judged: Judgement | None = None) -> list[Rela
     for (head, label, tail), numbers in groups.items():
         score = max(found.relations[i].score for i in numbers)
         right = None if judged is None else all(judged.relations[i] for i in numbers)
-        rows.append(RelationRow(head, label, tail, len(numbers), score, right, found.properties.get(label, "")))
+        rows.append(ShownRelation(head, label, tail, len(numbers), score, right, found.properties.get(label, "")))
     return sorted(rows, key=lambda row: -row.score)
 
 
@@ -76,11 +76,11 @@ def _all_right(judged: Judgement, numbers: Sequence[int]) -> bool | None:
     return None if None in rights else all(rights)
 
 
-def _best(mentions: Sequence[Mention]) -> float | None:
+def _best(mentions: Sequence[FoundMention]) -> float | None:
     scores = [x.score for x in mentions if x.score is not None]
     return max(scores) if scores else None
 
 
-def _best_link(mentions: Sequence[Mention]) -> Link | None:
+def _best_link(mentions: Sequence[FoundMention]) -> Link | None:
     links = [x.link for x in mentions if x.link is not None]
     return max(links, key=lambda link: link.score or 0.0) if links else None

@@ -23,7 +23,7 @@ from ..annotations import (
     get_queries,
     get_questions,
 )
-from .findings import Findings, Link, Mention
+from .findings import Findings, FoundMention, Link
 
 FORMAT: Literal["spacy-luke-annotations/1"] = "spacy-luke-annotations/1"
 DIGITS = 6
@@ -158,7 +158,7 @@ def json_schema() -> dict[str, Any]:
     return AnnotatedText.model_json_schema(ref_template="#/$defs/{model}")
 
 
-def _entity(number: int, mention: Mention, known: _Known) -> EntityForm:
+def _entity(number: int, mention: FoundMention, known: _Known) -> EntityForm:
     span = mention.span
     start, end = _place(span)
     types = [TypeForm(label=label, score=_rounded(score)) for label, score in (span._.luke_types or {}).items()]

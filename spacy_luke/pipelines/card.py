@@ -1,7 +1,8 @@
 """The card of a pipeline: what it finds, how well, of which data, under which licence. `spacy package` takes it along.
 
-It is made of a description that its author writes (see `About`), of what the pipeline itself knows, and of the figures
-in JSON files that `spacy luke evaluate` and `benchmarks/ready.py` write; nothing else is said of how good it is.
+It is made of a description that its author writes (see `AboutPipeline`), of what the pipeline itself knows, and of
+figures in JSON files that `spacy luke evaluate` and `benchmarks/ready.py` write. Nothing else is said of how good
+it is.
 """
 
 import shutil
@@ -41,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class About:
+class AboutPipeline:
     """What the author says of a pipeline. name: without the language; license: of the pipeline; text: an example;
     components: what those that it may have find, each told where the pipeline has it; limits, making, cite: paragraphs
     of Markdown."""
@@ -61,21 +62,21 @@ class About:
     cite: Sequence[str] = ()
 
 
-def read_about(path: Path) -> About:
-    """An object with the fields of `About`. ValueError for anything else."""
+def read_about(path: Path) -> AboutPipeline:
+    """An object with the fields of `AboutPipeline`. ValueError for anything else."""
     data = read_object(path)
     try:
         sources = [Source(**source) for source in data.pop("sources")]
-        return About(**data, sources=sources)
+        return AboutPipeline(**data, sources=sources)
     except (KeyError, TypeError) as error:
-        known = [*About.__dataclass_fields__]
+        known = [*AboutPipeline.__dataclass_fields__]
         raise ValueError(
             f"{path}: expected 'name', 'version', 'description', 'license' and 'sources' (objects with 'name' and "
             f"'license'), and perhaps others of {known}, but reading them fails by {error!r}."
         ) from error
 
 
-def write_card(folder: Path, about: About, metrics: Sequence[Path], *, output: Path | None = None) -> str:
+def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, output: Path | None = None) -> str:
     """Write README.md and LICENSES_SOURCES into the folder of a saved pipeline, and name, version, licence, author,
     address, description, sources, scores, and the library that a linker needs, into its meta.json. RETURNS: the card.
 
@@ -112,7 +113,7 @@ def write_card(folder: Path, about: About, metrics: Sequence[Path], *, output: P
     return card
 
 
-def make_card(nlp: Language, about: About, figures: Mapping[str, Mapping[str, Any]], *, size: int) -> str:
+def make_card(nlp: Language, about: AboutPipeline, figures: Mapping[str, Mapping[str, Any]], *, size: int) -> str:
     """figures: by the name of their file; size: of the pipeline's folder in bytes."""
     name = f"{nlp.meta['lang']}_{about.name}"
     parts = [
@@ -143,7 +144,7 @@ def leave_out(nlp: Language, name: str, why: str) -> None:
     nlp.meta[LEFT_OUT] = {**nlp.meta.get(LEFT_OUT, {}), name: why}
 
 
-def _description(nlp: Language, about: About) -> str:
+def _description(nlp: Language, about: AboutPipeline) -> str:
     told = [text for name, text in about.components.items() if name in nlp.component_names]
     return " ".join([about.description, *told])
 
@@ -183,7 +184,7 @@ def _shorten(labels: Sequence[str], most: int = 40) -> str:
     return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
 
 
-def _license_text(about: About) -> str:
+def _license_text(about: AboutPipeline) -> str:
     lines = [f"{x.name}: {x.license}{f' ({x.url})' if x.url else ''}" for x in about.sources]
     return "\n".join(["This pipeline was made of these data:", "", *lines, ""])
 

@@ -18,7 +18,7 @@ from ..training.loop import train
 from ..training.resume import check_output
 from .comparison import Measured, compare_speed, main_scores
 from .gold import check_docs
-from .teaching import Lesson, check_same, teachers_of, write_lesson
+from .teaching import Lesson, check_can_learn, teachers_of, write_lesson
 
 LESSON = "lesson"  # folder with what is learned from, in that of the training
 TAUGHT, GOLD = "taught.spacy", "gold.spacy"
@@ -76,7 +76,7 @@ def distill(
     nlp = init_nlp(_for_student(config, large, names, corpus, folder), use_gpu=use_gpu)
     teachers = teachers_of(large)
     for name in names:
-        check_same(teachers[name], teachers_of(nlp)[name])
+        check_can_learn(teachers[name], teachers_of(nlp)[name])
     if start is not None:
         _begin_as(nlp, start)
     best = train(nlp, output, resume=resume, overwrite=overwrite)

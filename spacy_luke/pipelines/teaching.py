@@ -153,7 +153,7 @@ def _write_types(doc: Doc, typer: LukeTyper) -> None:
     ]
 
 
-def check_same(teacher: Teacher, student: Teacher) -> None:
+def check_can_learn(teacher: Teacher, student: Teacher) -> None:
     """ValueError where a component cannot learn what the teacher's says."""
     kind = next(one for one in (LukeNER, LukeTyper, LukeRelation, UnitClassifier) if isinstance(teacher, one))
     if not isinstance(student, kind):

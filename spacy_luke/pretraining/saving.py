@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ..bridge.identity import Identity, check_same
+from ..bridge.identity import Identity, check_same_run
 from ..checkpoint.files import read_tensors
 from ..distributed.processes import Processes
 from ..model.randomness import random_states, restore_random
@@ -75,7 +75,7 @@ def load_state(
     state = torch.load(folder / "state.pt", weights_only=True)
     if state.pop("version") != VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
-    changed = check_same(state.pop("identity"), identity, folder=folder)
+    changed = check_same_run(state.pop("identity"), identity, folder=folder)
     random = state.pop("random")
     load_tensors(model, folder, processes)
     processes.load_optimizer(model, stepper, state.pop("optimizer"))

@@ -9,7 +9,7 @@ import spacy
 
 from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.docbin import write_docbin
-from .survey import read_docs
+from .survey import read_docbins
 
 SUFFIX = ".spacy"
 NESTED = "sc"  # the span group of entities that lie inside or across others
@@ -107,10 +107,10 @@ def _nested_instead(convert: Callable[[str | None], int], first: ValueError) -> 
 def _divide(source: Path, paths: Sequence[Path], *, share: float, seed: int) -> tuple[int, int]:
     """Write the documents to train and dev, each in the order of the file. RETURNS: how many of each."""
     vocab = spacy.blank("xx").vocab
-    total = sum(1 for _ in read_docs(source, vocab))
+    total = sum(1 for _ in read_docbins(source, vocab))
     if total < FEWEST:
         raise ValueError(f"{source} has {total} documents, too few to take a dev part from: give one by --dev.")
     chosen = set(random.Random(seed).sample(range(total), min(max(round(total * share), 1), total - 1)))
     for path, wanted in zip(paths, (False, True), strict=True):
-        write_docbin((doc for i, doc in enumerate(read_docs(source, vocab)) if (i in chosen) == wanted), path)
+        write_docbin((doc for i, doc in enumerate(read_docbins(source, vocab)) if (i in chosen) == wanted), path)
     return total - len(chosen), len(chosen)

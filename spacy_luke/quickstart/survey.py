@@ -35,7 +35,7 @@ class Survey(NamedTuple):
     cut: int
 
 
-def read_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
+def read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
     """The Docs of a .spacy file, or of the files of a folder, in order of their names."""
     for file in sorted(path.rglob("*.spacy")) if path.is_dir() else [path]:
         yield from DocBin().from_disk(file).get_docs(vocab)

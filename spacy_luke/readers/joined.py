@@ -17,7 +17,7 @@ from spacy.vocab import Vocab
 from ..annotations import TASKS
 from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
 from .given import GivenGold, takes_given
-from .label_maps import UNCHANGED, LabelMap, check_names, labels_of, map_doc, read_label_map
+from .label_maps import UNCHANGED, LabelMap, check_label_names, labels_of_doc, map_doc, read_label_map
 
 KEYS = ("path", "repeat", "limit", *TASKS)
 MOST_HELD = 1_000_000  # words in memory, of about a kB each
@@ -190,7 +190,7 @@ class JoinedDocs:
                 docs += 1
                 words += len(doc)
                 for task in TASKS:
-                    found[task] |= labels_of(doc, task, self.spans_key)
+                    found[task] |= labels_of_doc(doc, task, self.spans_key)
                 if words > MOST_HELD:
                     held.clear()
                 elif source.limit is None or docs <= source.limit:
@@ -200,7 +200,7 @@ class JoinedDocs:
             counts[name] = docs if source.limit is None else min(docs, source.limit)
             for task in TASKS:
                 label_map = source.maps.get(task, UNCHANGED)
-                check_names(label_map, found[task], where=f"sources.{name}.{task}")
+                check_label_names(label_map, found[task], where=f"sources.{name}.{task}")
                 ours[task] |= label_map.ours(found[task])
         for name, source in self.sources.items():
             for task, label_map in source.maps.items():

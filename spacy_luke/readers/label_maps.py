@@ -100,7 +100,7 @@ def _is_target(value: Any) -> bool:
     return value is None or isinstance(value, str) or listed
 
 
-def labels_of(doc: Doc, task: str, spans_key: str | None) -> set[str]:
+def labels_of_doc(doc: Doc, task: str, spans_key: str | None) -> set[str]:
     """The labels of a task on a Doc."""
     if task == RELATIONS_TASK:
         return {row.label for row in get_relation_rows(doc) or []}
@@ -165,7 +165,7 @@ _APPLY: dict[str, Callable[[Doc, LabelMap, str | None], None]] = {
 assert tuple(_APPLY) == TASKS
 
 
-def check_names(label_map: LabelMap, found: Collection[str], *, where: str) -> None:
+def check_label_names(label_map: LabelMap, found: Collection[str], *, where: str) -> None:
     """Raises ValueError where the settings name labels that the source has not, or leave out some that it has."""
     if missing := sorted(label_map.named - set(found)):
         raise ValueError(f"{where}.labels names {missing}, which the source does not have; it has {sorted(found)}.")

@@ -11,7 +11,7 @@ from spacy.util import registry
 from ..annotations import KINDS, set_rows
 from ..text.lines import sentence_starts
 from .corpora import Lengths
-from .parts import cut_doc, free_starts, is_carried, join_docs, kind_of
+from .parts import annotation_kind, cut_doc, free_starts, is_carried, join_docs
 
 SHORT = 10  # words of the shortest Docs that are joined
 BUFFER = 1000  # documents that are in memory, from which the next one is drawn
@@ -119,7 +119,7 @@ class MixedLengths:
             elif share < self.sentences:
                 yield from cut_doc(doc, starts)
             else:
-                stream = streams.setdefault(kind_of(doc), _Stream(self.max_words, draw))
+                stream = streams.setdefault(annotation_kind(doc), _Stream(self.max_words, draw))
                 yield from stream.add(doc, starts)
         for stream in streams.values():
             yield from stream.rest()

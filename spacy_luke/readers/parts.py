@@ -45,7 +45,7 @@ def is_carried(doc: Doc) -> bool:
     return not doc.cats and all(name in PLACES or name in ASKED or name in WHOLE for name in names_of(doc))
 
 
-def kind_of(doc: Doc) -> Hashable:
+def annotation_kind(doc: Doc) -> Hashable:
     """Docs of equal kinds may be joined: what is annotated in one is annotated in the other."""
     annotated = tuple(doc.has_annotation(name) for name in ("ENT_IOB", "SENT_START", "TAG", "DEP"))
     rows = get_all_rows(doc)

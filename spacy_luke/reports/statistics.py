@@ -61,7 +61,7 @@ def count_items(items: Sequence[ScoredItem], labels: Sequence[str], documents: i
     return counts_DL3
 
 
-def labels_of(*items: Sequence[ScoredItem]) -> list[str]:
+def labels_by_gold(*items: Sequence[ScoredItem]) -> list[str]:
     """All labels, those with most gold of the first items first."""
     gold: dict[str, int] = {}
     for number, some in enumerate(items):
@@ -91,7 +91,7 @@ def f_scores(counts: Floats) -> Floats:
 
 def score_labels(items: Sequence[ScoredItem], documents: int) -> list[LabelScore]:
     """Of all, then of each label, with intervals of F1."""
-    labels = labels_of(items)
+    labels = labels_by_gold(items)
     counts_DL3 = count_items(items, labels, documents)
     total_L3 = counts_DL3.sum(0)
     value_L, drawn_RL = f_scores(total_L3), f_scores(draw_sums(counts_DL3))
@@ -111,7 +111,7 @@ def score_labels(items: Sequence[ScoredItem], documents: int) -> list[LabelScore
 
 def compare(first: Sequence[ScoredItem], second: Sequence[ScoredItem], documents: int) -> list[tuple[str, Difference]]:
     """F1 of two pipelines on the same documents, over all labels ("") and for each, by the same draws for both."""
-    labels = labels_of(first, second)
+    labels = labels_by_gold(first, second)
     totals, draws = [], []
     for items in (first, second):
         counts_DL3 = count_items(items, labels, documents)

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from ..pages.schema import AnnotatedText
 from ..stores.folder import StoreFolder
-from .parquet import read_rows
+from .parquet import read_parquet_rows
 from .run_folder import ERRORS, KIND, FailedText, PartCounts
 
 
-def read_lines(path: Path) -> Iterator[AnnotatedText]:
+def read_annotated_lines(path: Path) -> Iterator[AnnotatedText]:
     with path.open("rb") as lines:
         for line in lines:
             yield AnnotatedText.model_validate_json(line)
 
 
-READERS = {"jsonl": read_lines, "parquet": read_rows}
+READERS = {"jsonl": read_annotated_lines, "parquet": read_parquet_rows}
 
 
 class AnnotatedParts(StoreFolder):

@@ -77,7 +77,7 @@ def place_file(work: Path, number: int) -> Path:
     return work / f"{part_name(number)}.at"
 
 
-def read_place(work: Path, number: int) -> PartPlace | None:
+def read_part_place(work: Path, number: int) -> PartPlace | None:
     """Where the worker is, or was when it died; None where it has told nothing."""
     try:
         return PartPlace(*json.loads(place_file(work, number).read_text(encoding="ascii")))

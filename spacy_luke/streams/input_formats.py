@@ -43,7 +43,7 @@ def read_each_line(file: BinaryIO, name: str, fields: InputFields) -> Iterator[I
         yield line if isinstance(line, UnreadText) else as_item(line, None, place)
 
 
-def read_json_lines(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
+def read_json_texts(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
     """Objects with a text, and perhaps an id, "questions" and "queries"."""
     for place, line in _lines(file, name):
         if isinstance(line, UnreadText):
@@ -113,7 +113,7 @@ ByPlaces = Callable[[Path, str, InputFields], Iterator[InputItem]]
 BY_LINES: dict[str, ByLines] = {
     "text": read_whole,
     "lines": read_each_line,
-    "jsonl": read_json_lines,
+    "jsonl": read_json_texts,
     "csv": read_commas,
     "tsv": read_tabs,
 }

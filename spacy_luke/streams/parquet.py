@@ -48,7 +48,7 @@ class ParquetWriter:
             self._rows = []
 
 
-def read_rows(path: Path) -> Iterator[AnnotatedText]:
+def read_parquet_rows(path: Path) -> Iterator[AnnotatedText]:
     with import_parquet().ParquetFile(path) as table:
         for batch in table.iter_batches(batch_size=ROWS):
             for row in batch.to_pylist():

@@ -12,7 +12,7 @@ from ..pages.schema import FORMAT
 from ..stores.digests import digest_bytes
 from ..stores.parallel import Engine
 from ..stores.workers import Death, is_worn
-from .annotating import PartTask, WorkerSettings, give_up, place_file, read_place, start_worker
+from .annotating import PartTask, WorkerSettings, give_up, place_file, read_part_place, start_worker
 from .cutting import PartLimits, StreamPart, cut_parts
 from .given_texts import UnreadText
 from .inputs import Inputs
@@ -176,7 +176,7 @@ class _Run:
         without those on which workers died; None: it is to be made again."""
         self.state.deaths += 1
         number, deaths = task.part.number, task.deaths + 1
-        place = read_place(self.folder.work, number)
+        place = read_part_place(self.folder.work, number)
         place_file(self.folder.work, number).unlink(missing_ok=True)
         if deaths > MOST_DEATHS or (deaths > RETRIES and place is None):
             self._given_up.append(number)
@@ -208,7 +208,7 @@ class _Run:
 
     def now(self) -> RunState:
         """What is done, with the words of parts that are not."""
-        places = [read_place(self.folder.work, number) for number in self._at_work]
+        places = [read_part_place(self.folder.work, number) for number in self._at_work]
         some = sum(x.words for x in places if x is not None)
         share = self._done / self.inputs.size if self.inputs.size else None
         seconds = monotonic() - self._start

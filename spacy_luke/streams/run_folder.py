@@ -128,7 +128,7 @@ class RunFolder:
         """Of a finished part; None where it is to be made."""
         if self._finished is not None:
             return self._finished[number] if number < len(self._finished) else None
-        record = read_record(self.work, number)
+        record = read_part_record(self.work, number)
         if record is None or not self.file(number).is_file() or self.file(number).stat().st_size != record["file"][0]:
             return None
         return record["counts"]
@@ -173,7 +173,7 @@ class RunFolder:
 
     def _records(self, parts: int) -> Iterator[PartRecord]:
         for number in range(parts):
-            record = read_record(self.work, number)
+            record = read_part_record(self.work, number)
             assert record is not None, f"{part_name(number)} is not finished"
             yield record
 
@@ -228,7 +228,7 @@ def write_record(work: Path, number: int, record: PartRecord) -> None:
         write_sealed(new, record)
 
 
-def read_record(work: Path, number: int) -> PartRecord | None:
+def read_part_record(work: Path, number: int) -> PartRecord | None:
     """None where there is none, or it is not as it was written."""
     try:
         data: Any = read_object(work / f"{part_name(number)}.json")

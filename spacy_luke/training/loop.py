@@ -28,9 +28,9 @@ from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
 from .console import Log
 from .evaluation import make_evaluation
-from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_state
+from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_run_state
 from .shares import SeenWindows, check_components, copy_weights, update
-from .steps import TrainingPlan, describe, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
+from .steps import TrainingPlan, describe_plan, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
 PAUSE = 60.0  # seconds between two lines that say how far training is
 
@@ -115,7 +115,7 @@ def train(
             log(info if is_evaluated else None)
             if is_evaluated:
                 state["losses"] = {}
-                save_state(nlp, job.optimizer, state, output / RESUME, job.identity, processes)
+                save_run_state(nlp, job.optimizer, state, output / RESUME, job.identity, processes)
             watch.saw(step + 1, is_evaluated=is_evaluated)
             if _is_over(state["results"], step, T["patience"], T["max_steps"]):
                 break
@@ -176,7 +176,7 @@ def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
             print(text, file=stdout, flush=True)
 
     printer = Printer(no_print=True)
-    write(printer.info(describe(config, plan, len(examples or []))))
+    write(printer.info(describe_plan(config, plan, len(examples or []))))
     for fault in faults_of_schedule(config, plan):
         write(printer.warn(fault))
     if processes.size > 1:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from spacy.language import Language
 
-from ..bridge.identity import Identity, check_same, identify, with_contents
+from ..bridge.identity import Identity, check_same_run, identify, with_contents
 from ..bridge.optimizer import AdamW
 from ..distributed.processes import Processes
 from ..model.randomness import random_states
@@ -45,7 +45,7 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
         )
 
 
-def save_state(
+def save_run_state(
     nlp: Language, optimizer: AdamW, state: dict[str, Any], folder: Path, identity: Identity, processes: Processes
 ) -> None:
     """The main process writes, with the random states of all."""
@@ -68,7 +68,7 @@ def read_state(folder: Path, identity: Identity) -> dict[str, Any]:
     state = torch.load(folder / STATE, weights_only=True)
     if state.pop("version", None) != VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
-    changed = check_same(state.pop("identity"), identity, folder=folder)
+    changed = check_same_run(state.pop("identity"), identity, folder=folder)
     state["results"] = [tuple(result) for result in state["results"]]
     if isinstance(state["random"], dict):  # of versions that knew one process
         state["random"] = [state["random"]]

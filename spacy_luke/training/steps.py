@@ -129,7 +129,7 @@ def faults_of_schedule(config: dict[str, Any], plan: TrainingPlan) -> Iterator[s
         )
 
 
-def describe(config: dict[str, Any], plan: TrainingPlan, examples: int) -> str:
+def describe_plan(config: dict[str, Any], plan: TrainingPlan, examples: int) -> str:
     """What training will do, in a line. examples: of the training data, 0 where they are streamed."""
     T = config["training"]
     parts = ["no limit of steps" if plan.steps is None else f"{plan.steps:,} steps"]

@@ -14,7 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ..stores.opening import open_source
-from .sources import read_lines
+from .sources import read_numbered_lines
 
 BLOCK = 1 << 12  # rows
 SAMPLE = 1000  # rows that are looked at to learn the size of all
@@ -67,7 +67,9 @@ def open_word2vec(path: Path, *, size: int | None) -> tuple[Matrix, bytes]:
 def read_word2vec_names(path: Path, separator: bytes, *, progress: bool) -> Iterator[tuple[int, bytes]]:
     """Line and name of each row; b"" where the line is empty."""
     heading, _ = _word2vec_heading(path)
-    for number, line in islice(read_lines(path, task="names of", progress=progress), heading is not None, None):
+    for number, line in islice(
+        read_numbered_lines(path, task="names of", progress=progress), heading is not None, None
+    ):
         yield number, line.partition(separator)[0].strip()
 
 
@@ -97,7 +99,7 @@ Lines = Callable[[bool], Iterator[tuple[str, bytes]]]  # progress -> place and n
 
 
 def _text_lines(path: Path, progress: bool, *, skip: bool = False) -> Iterator[tuple[str, bytes]]:
-    lines = islice(read_lines(path, task="vectors of", progress=progress), skip, None)
+    lines = islice(read_numbered_lines(path, task="vectors of", progress=progress), skip, None)
     return ((f"line {number}", line) for number, line in lines)
 
 
@@ -151,7 +153,7 @@ def _fault(line: bytes, fields: int, size: int, separator: bytes) -> str:
 
 def _word2vec_heading(path: Path) -> tuple[tuple[int, int] | None, bytes]:
     """Rows and size where the first line has them; the separator of the first row: a tab where there is one."""
-    lines = [line for _, line in islice(read_lines(path), 2)]
+    lines = [line for _, line in islice(read_numbered_lines(path), 2)]
     if not lines:
         raise ValueError(f"{path} is empty; expected a name and its numbers in each line.")
     fields = lines[0].split()

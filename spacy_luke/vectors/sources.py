@@ -82,7 +82,7 @@ def find_vector_files(
     return VectorFiles(format, vectors, named, None if titles is None else Path(titles))
 
 
-def find_names(folder: Path) -> Path:
+def find_names_file(folder: Path) -> Path:
     """The file of names in a folder, of whichever format."""
     for files in NAMES.values():
         for file in files:
@@ -131,7 +131,7 @@ def _only_file(folder: Path, format: str) -> Path:
 # ---- reading
 
 
-def read_lines(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[tuple[int, bytes]]:
+def read_numbered_lines(path: Path, *, task: str = "reading", progress: bool = False) -> Iterator[tuple[int, bytes]]:
     """Number (from 1) and text of each line, without blank ends; blank lines at the end of the file do not count."""
     blank: list[int] = []
     with open_source(path, task=task, progress=progress) as file:
@@ -154,20 +154,20 @@ def read_row_names(path: Path, *, progress: bool = False) -> NameList:
         pairs = _read_headed(path)
         return _in_order(path, pairs, None)
     if name.startswith("entity2id"):
-        lines = read_lines(path, progress=progress)
+        lines = read_numbered_lines(path, progress=progress)
         _, first = next(lines, (0, b""))
         if not first.isdigit():
             raise ValueError(f"{path}, line 1: expected the number of entities, but got {first[:60]!r}.")
         return _in_order(path, _read_pairs(path, lines), int(first))
     names = NameList()
-    for number, line in read_lines(path, progress=progress):
+    for number, line in read_numbered_lines(path, progress=progress):
         names.append(check_text(path, number, line))
     return names
 
 
 def read_titles(path: Path, *, progress: bool = False) -> Iterator[tuple[int, bytes, bytes]]:
     """Line, title and id of each line of an `entity_map.txt`."""
-    for number, line in read_lines(path, progress=progress):
+    for number, line in read_numbered_lines(path, progress=progress):
         title, _, name = line.partition(b"\t")
         if not title.strip() or not name.strip() or b"\t" in name:
             raise ValueError(f"{path}, line {number}: expected a title, a tab and an id, but got {_shown(line)}.")

@@ -43,7 +43,7 @@ _INTERWIKI = re.compile(r"\[\[([a-z]{2,3}(?:-[a-z-]+)?):(?![ _])([^\n\[\]{}<>|#]
 _BAD_TARGET = re.compile(r"[\n\[\]{}<>|]")
 
 
-class Link(NamedTuple):
+class WikiLink(NamedTuple):
     """The text of a link with single blanks, the title that it leads to, and its characters [start, end) in the
     article's text, which begin and end with no blank."""
 
@@ -57,7 +57,7 @@ class Article(NamedTuple):
     """Text, a paragraph a line, and its links in order. lead: characters of the text before the first heading."""
 
     text: str
-    links: list[Link]
+    links: list[WikiLink]
     lead: int
 
 
@@ -153,7 +153,7 @@ def _without_braces(text: str) -> str:
 def _read_links(text: str, wiki: Wiki, lead: int) -> Article:
     """lead: characters of `text` before the first heading."""
     parts: list[str] = []
-    links: list[Link] = []
+    links: list[WikiLink] = []
     opened: list[tuple[int, int, int]] = []  # how many parts, links and characters there were at each [[
     end = size = 0
     shorter = lead  # the lead without its brackets
@@ -189,13 +189,13 @@ def _read_links(text: str, wiki: Wiki, lead: int) -> Article:
     return Article(whole, links, min(shorter, len(whole)))
 
 
-def _link_of(shown: str, title: str, start: int) -> list[Link]:
+def _link_of(shown: str, title: str, start: int) -> list[WikiLink]:
     text = shown.strip()
     start += len(shown) - len(shown.lstrip())
-    return [Link(" ".join(text.split()), title, start, start + len(text))]
+    return [WikiLink(" ".join(text.split()), title, start, start + len(text))]
 
 
-def _moved(links: list[Link], *, by: int, start: int, end: int) -> list[Link]:
+def _moved(links: list[WikiLink], *, by: int, start: int, end: int) -> list[WikiLink]:
     """Links inside of a text that is no link, after `by` characters at its beginning went."""
     moved = [link._replace(start=link.start - by, end=link.end - by) for link in links]
     return [link for link in moved if start <= link.start and link.end <= end]

@@ -7,7 +7,7 @@ import torch
 
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.families import PLAIN
-from spacy_luke.model.families import FAMILIES, build_encoder, read_config
+from spacy_luke.model.families import FAMILIES, build_encoder, config_from_dict
 from spacy_luke.model.luke import Windows
 from tests.checkpoint.plain import make_encoder, make_plain
 
@@ -96,12 +96,12 @@ def test_shapes_are_those_of_the_module(family, aware):
             for name in wanted
             if ".entities." in name or name.rsplit(".", 2)[1].endswith("e_query") or "e2w" in name
         }
-        assert read_config(config.to_dict()) == config
+        assert config_from_dict(config.to_dict()) == config
 
 
 def test_unknown_families_are_refused():
     with pytest.raises(ValueError, match=r"Unknown family of encoders 'next'; this version knows \[.*'luke'"):
-        read_config({"family": "next"})
+        config_from_dict({"family": "next"})
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("Model")])

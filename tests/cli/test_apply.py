@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.cli import apply
-from spacy_luke.cli.apply import describe
+from spacy_luke.cli.apply import describe_progress
 from spacy_luke.streams.annotated import AnnotatedParts
 from spacy_luke.streams.run import RunState
 from tests.pipelines import QUESTION, make_pipeline
@@ -105,8 +105,8 @@ def test_parquet_names_its_extra(pipeline, texts, tmp_path, monkeypatch):
 def test_progress_has_a_rate_and_a_time():
     state = RunState(documents=12_000, words=300_000, failed=2, share=0.6, seconds=100.0)
     state.words_before, state.share_before = 100_000, 0.2
-    assert describe(state) == "12,000 documents, 300,000 words, 2,000 words/s, 2 failed, 60%, 2 min left"
-    assert describe(RunState()) == "0 documents, 0 words, 0 words/s"
+    assert describe_progress(state) == "12,000 documents, 300,000 words, 2,000 words/s, 2 failed, 60%, 2 min left"
+    assert describe_progress(RunState()) == "0 documents, 0 words, 0 words/s"
 
 
 @pytest.mark.slow

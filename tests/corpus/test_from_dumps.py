@@ -13,7 +13,7 @@ import pytest
 
 from spacy_luke.corpus import from_dumps
 from spacy_luke.corpus.from_dumps import build_from_dumps
-from spacy_luke.corpus.linked_corpus import LinkedCorpus, read_part
+from spacy_luke.corpus.linked_corpus import LinkedCorpus, read_linked_part
 from spacy_luke.stores.parallel import Engine
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
@@ -245,5 +245,5 @@ def test_a_build_that_was_killed_goes_on(tmp_path):
 
 def test_parts_are_whole_paragraphs(tmp_path):
     corpus = build_from_dumps([SAMPLE], tmp_path / "corpus", part_chars=1, engine=HERE)
-    parts = [{paragraph.page for paragraph in read_part(part)} for part in corpus.parts]
+    parts = [{paragraph.page for paragraph in read_linked_part(part)} for part in corpus.parts]
     assert parts == [{"Vellmouth"}, {"Ada Thorne"}, {"Vellmouth lighthouse"}, {"Ister Water"}, set()]

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph, read_part
+from spacy_luke.corpus.linked_corpus import LinkedCorpus, Paragraph, read_linked_part
 from tests.corpus import written
 from tests.sealing import change_manifest
 
@@ -33,7 +33,7 @@ def test_round_trip(tmp_path):
 
 def test_pages_stay_together(tmp_path):
     corpus = write(tmp_path / "corpus", part_chars=1)
-    assert [[x.page for x in read_part(part)] for part in corpus.parts] == [["A", "A"], ["B"]]
+    assert [[x.page for x in read_linked_part(part)] for part in corpus.parts] == [["A", "A"], ["B"]]
     assert write(tmp_path / "again", part_chars=1).digest == corpus.digest
 
 
@@ -94,10 +94,10 @@ def test_damaged_lines(tmp_path, line):
     good = gzip.decompress(write(tmp_path / "corpus").parts[0].read_bytes())
     path.write_bytes(gzip.compress(good + line + b"\n"))
     with pytest.raises(ValueError, match=r"part.jsonl.gz, line 4: expected a paragraph"):
-        list(read_part(path))
+        list(read_linked_part(path))
     path.write_bytes(gzip.compress(good)[:-10])
     with pytest.raises(ValueError, match="not a whole gzip file"):
-        list(read_part(path))
+        list(read_linked_part(path))
 
 
 def test_another_version(tmp_path):

@@ -164,7 +164,7 @@ def test_pages_by_tasks(dump, tmp_path, monkeypatch):
     """The same knowledge base, whatever the files of pages; one that was stopped goes on, and leaves nothing."""
     expected = build_kb([dump], tmp_path / "one")
     monkeypatch.setattr(module, "CHARS", 150)
-    read, asked = module.read_part, []
+    read, asked = module.parse_part, []
 
     def stopping(folder, name, task):
         asked.append(name)
@@ -172,7 +172,7 @@ def test_pages_by_tasks(dump, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return read(folder, name, task)
 
-    monkeypatch.setattr(module, "read_part", stopping)
+    monkeypatch.setattr(module, "parse_part", stopping)
     settings = KBSettings(engine=Engine(workers=1))
     with pytest.raises(KeyboardInterrupt):
         build_kb([dump], tmp_path / "other", settings=settings)

@@ -19,8 +19,8 @@ from spacy_luke.model.int8 import (
     QuantizedLinear,
     Rows,
     build_quantized,
-    multiply,
     multiply_in_float,
+    multiply_int8,
     multiply_with,
     quantize_encoder,
     quantize_once,
@@ -92,7 +92,7 @@ def test_a_plain_twin(way, n, k, m, bias):
 @pytest.mark.parametrize(("n", "k", "m"), SHAPES)
 def test_products_are_exact(way, n, k, m):
     x_NK, weight_MK = integers(n, k), integers(m, k, seed=1)
-    product = multiply(x_NK, weight_MK)
+    product = multiply_int8(x_NK, weight_MK)
     assert product.dtype == torch.int32
     assert torch.equal(product.long(), x_NK.long() @ weight_MK.long().t())
 
@@ -104,7 +104,9 @@ def test_the_fallback_equals_the_operator(monkeypatch, n, k, m):
     monkeypatch.setattr(int8, "has_exact_operator", lambda: False)
     assert torch.equal(quantized(x), expected)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(multiply_in_float(integers(n, k), integers(m, k)), multiply(integers(n, k), integers(m, k)))
+        assert torch.equal(
+            multiply_in_float(integers(n, k), integers(m, k)), multiply_int8(integers(n, k), integers(m, k))
+        )
 
 
 @pytest.mark.parametrize("operator", ["saturates", "fails", "absent", "right"])

@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from spacy_luke.annotations import Relation, register_extensions
 from spacy_luke.pages.answer_key import read_answer_key
 from spacy_luke.pages.findings import Link, read_findings
-from spacy_luke.pages.rows import entity_rows, relation_rows
+from spacy_luke.pages.rows import shown_entities, shown_relations
 
 ROOT = Path(__file__).parents[2]
 ARTICLE, KEY = ROOT / "assets/article.txt", ROOT / "assets/article.key.json"
@@ -64,7 +64,7 @@ def test_judgement(doc, path):
         ("links", "2 of 3 that are shown are right (67%)"),
         ("relations", "3 of 5 that are shown are right (60%)"),
     ]
-    rows = entity_rows(found, judged)
+    rows = shown_entities(found, judged)
     assert [(x.name, x.count, x.right) for x in rows] == [
         ("Ada Lovelace", 1, True),
         ("London", 2, True),  # that without a link, too
@@ -72,7 +72,7 @@ def test_judgement(doc, path):
         ("Babbage", 1, False),
     ]
     assert rows[1].link == Link("Q84")
-    assert [(x.score, x.right) for x in relation_rows(found, judged)] == [
+    assert [(x.score, x.right) for x in shown_relations(found, judged)] == [
         (0.75, True),
         (0.5, True),
         (0.25, False),
@@ -87,7 +87,7 @@ def test_places_that_are_left_open(doc, path):
     judged = read_answer_key(path, TEXT).judge(found)
     assert judged.mentions == [True, True, True, None, True]
     assert judged.verdict()[0][1].startswith("4 of 4 that are shown")
-    assert [x.right for x in entity_rows(found, judged)] == [True, True, False, None]
+    assert [x.right for x in shown_entities(found, judged)] == [True, True, False, None]
 
 
 def test_types(doc, path):
@@ -115,7 +115,7 @@ def test_nothing_found(path):
 
 def test_rows_of_one_name_with_two_links(doc, path):
     doc.set_ents([*doc.ents[:4], Span(doc, 11, 12, "LOC", kb_id="Q92561")])
-    rows = entity_rows(read_findings(doc, describe=lambda name: Link(name, title=f"title of {name}")))
+    rows = shown_entities(read_findings(doc, describe=lambda name: Link(name, title=f"title of {name}")))
     assert [(x.name, x.link and x.link.title) for x in rows if x.name == "London"] == [
         ("London", "title of Q84"),
         ("London", "title of Q92561"),

@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_luke.quickstart.data import prepare_parts
-from spacy_luke.quickstart.survey import read_docs
+from spacy_luke.quickstart.survey import read_docbins
 
 VOCAB = spacy.blank("en").vocab
 
@@ -19,7 +19,7 @@ def write_jsonl(path, entities=((0, 3, "PER"),), n=10):
 
 
 def texts(path):
-    return [doc.text for doc in read_docs(path, VOCAB)]
+    return [doc.text for doc in read_docbins(path, VOCAB)]
 
 
 def test_convert_and_divide(tmp_path):

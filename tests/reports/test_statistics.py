@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_luke.reports.statistics import compare, count_items, draw_sums, f_scores, labels_of, score_labels
+from spacy_luke.reports.statistics import compare, count_items, draw_sums, f_scores, labels_by_gold, score_labels
 from spacy_luke.scorers.items import ScoredItem
 
 
@@ -17,8 +17,8 @@ SOME = items((0, "A", *RIGHT), (0, "B", *WRONG), (1, "A", *MISSED), (2, "A", *RI
 
 
 def test_labels():
-    assert labels_of(SOME) == ["A", "C", "B"]
-    assert labels_of(items((0, "A", *RIGHT)), items((0, "Z", *WRONG))) == ["A", "Z"]
+    assert labels_by_gold(SOME) == ["A", "C", "B"]
+    assert labels_by_gold(items((0, "A", *RIGHT)), items((0, "Z", *WRONG))) == ["A", "Z"]
 
 
 def test_scores():

@@ -9,7 +9,7 @@ from ...stores.atomic import write_atomically
 from ..build import BuiltKB, build_kb
 from .catalogue import Catalogue, Known, weigh_names
 from .freebase import add_freebase
-from .items import Codex, add_fewrel, add_slice, describe, read_codex
+from .items import Codex, add_descriptions, add_fewrel, add_slice, read_codex
 from .pages import add_pages, read_dump_links
 from .places import COUNTRIES, add_cities, add_countries, add_well_known
 
@@ -39,7 +39,7 @@ def build_starter_kb(sources: Path, folder: Path, *, most: int | None = None) ->
     entities, the best known; None: all. ValueError for a source that is not as expected."""
     if not sources.is_dir():
         raise ValueError(f"Expected a folder with sources at {sources}, but there is none.")
-    catalogue, absent = collect(sources)
+    catalogue, absent = collect_entities(sources)
     table = folder.with_name(f"{folder.name}.jsonl")
     if most is not None and most < len(catalogue):
         catalogue.left_out["entities that are known less than others"] = len(catalogue) - most
@@ -49,7 +49,7 @@ def build_starter_kb(sources: Path, folder: Path, *, most: int | None = None) ->
     return StarterKB(built, dict(catalogue.read), [*left, *(f"{name}, which is not there" for name in absent)])
 
 
-def collect(sources: Path) -> tuple[Catalogue, list[str]]:
+def collect_entities(sources: Path) -> tuple[Catalogue, list[str]]:
     """All entities of the sources that are there, and the names of those that are not."""
     names = (SLICE, CITIES, CODEX, FEWREL, FREEBASE, FACTS, DUMP)
     absent = [name for name in names if not (sources / name).exists()]
@@ -66,7 +66,7 @@ def collect(sources: Path) -> tuple[Catalogue, list[str]]:
         add_freebase(sources / FREEBASE, sources / FACTS, catalogue)
     if DUMP not in absent:
         add_pages(*read_dump_links(sources / DUMP), catalogue, what="the dump")
-    describe(catalogue, codex)
+    add_descriptions(catalogue, codex)
     return catalogue, absent
 
 

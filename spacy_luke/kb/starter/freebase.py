@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .catalogue import Catalogue, Known
 from .peoples import with_origin
-from .places import read_lines
+from .places import read_table_lines
 
 ADDRESS = "https://www.google.com/search?kgmid="  # Freebase's ids live on in Google's graph
 _FOREIGN = "-GB"  # the end of names whose label is of British English
@@ -49,7 +49,7 @@ _LEAST = 2  # facts of an entity that is taken whose kind they tell
 def add_freebase(names: Path, facts: Path, catalogue: Catalogue) -> None:
     """names: ids and names; facts: an archive with train.txt. An entity is one that is there already where name and
     kind are the same; those whose kind no fact tells (professions, genres, months) are left out."""
-    title_of = {entity: name.removesuffix(_FOREIGN) for _, (entity, name) in read_lines(names, columns=2)}
+    title_of = {entity: name.removesuffix(_FOREIGN) for _, (entity, name) in read_table_lines(names, columns=2)}
     kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
     degree: Counter[str] = Counter()
     told: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)

@@ -11,7 +11,7 @@ from ...stores.opening import open_source
 from ...wikipedia.wikidata import text_of
 from .catalogue import Catalogue, Known
 from .peoples import with_origin
-from .places import City, read_lines
+from .places import City, read_table_lines
 
 _HUMAN, _OCCUPATION, _CITIZENSHIP, _COUNTRY = "Q5", "P106", "P27", "P17"
 # Words in the labels of types that tell a kind.
@@ -79,7 +79,7 @@ def read_codex(folder: Path) -> Codex:
     codex.types = _read_json(folder / "entity2types.json")
     codex.labels = {key: one["label"] for key, one in _read_json(folder / "types.json").items() if one.get("label")}
     for path in sorted(folder.glob("*.txt")):
-        for _, (head, relation, tail) in read_lines(path, columns=3):
+        for _, (head, relation, tail) in read_table_lines(path, columns=3):
             codex.facts[head].append((relation, tail))
             codex.degree.update((head, tail))
     return codex
@@ -87,7 +87,7 @@ def read_codex(folder: Path) -> Codex:
 
 def add_slice(path: Path, catalogue: Catalogue) -> None:
     """Organizations and products: id, kind, sitelinks, label, and other names with | between them."""
-    for line, (wikidata, kind, sitelinks, label, others) in read_lines(path, columns=5):
+    for line, (wikidata, kind, sitelinks, label, others) in read_table_lines(path, columns=5):
         if kind not in ("organization", "product") or not sitelinks.isdigit():
             raise ValueError(f"{path}, line {line}: expected an organization or a product, but got {kind!r}.")
         if catalogue.get(wikidata) is not None:
@@ -131,7 +131,7 @@ def add_fewrel(paths: Sequence[Path], catalogue: Catalogue, codex: Codex, cities
         known.links.update({name: n for name, n in names[wikidata].items() if name in known.names or n > 1})
 
 
-def describe(catalogue: Catalogue, codex: Codex) -> None:
+def add_descriptions(catalogue: Catalogue, codex: Codex) -> None:
     """Types of CoDEx, and descriptions from its facts, for what has none."""
     for known in catalogue:
         for name in codex.types_of(known.wikidata):

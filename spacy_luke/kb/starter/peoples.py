@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from .places import COUNTRIES, read_lines
+from .places import COUNTRIES, read_table_lines
 
 # Beside the adjectives of countries.
 _OTHERS = """
@@ -43,4 +43,4 @@ def _countries() -> frozenset[str]:
 
 
 def _rows() -> list[list[str]]:
-    return [fields for _, fields in read_lines(COUNTRIES, columns=6)][1:]
+    return [fields for _, fields in read_table_lines(COUNTRIES, columns=6)][1:]

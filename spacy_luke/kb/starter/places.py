@@ -27,7 +27,7 @@ class City(NamedTuple):
 def add_countries(path: Path, catalogue: Catalogue) -> dict[str, Known]:
     """The countries by their codes (ISO 3166)."""
     by_code = {}
-    for line, fields in read_lines(path, columns=6):
+    for line, fields in read_table_lines(path, columns=6):
         if line == 1:
             continue  # the names of the columns
         code, wikidata, name, continent, others, adjectives = fields
@@ -50,7 +50,7 @@ def add_countries(path: Path, catalogue: Catalogue) -> dict[str, Known]:
 def add_cities(path: Path, catalogue: Catalogue, countries: dict[str, Known]) -> list[City]:
     """The cities, which have no ids but their places."""
     cities = []
-    for line, fields in read_lines(path, columns=6):
+    for line, fields in read_table_lines(path, columns=6):
         name, plain, latitude, longitude, code, inhabitants = fields
         try:
             size = int(inhabitants)
@@ -77,7 +77,7 @@ def add_cities(path: Path, catalogue: Catalogue, countries: dict[str, Known]) ->
 def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], countries: dict[str, Known]) -> None:
     """Large cities with their ids and other names, and persons, from a table of this project. A city that GeoNames
     lacks is left out."""
-    for line, fields in read_lines(path, columns=6):
+    for line, fields in read_table_lines(path, columns=6):
         if line == 1:
             continue  # the names of the columns
         wikidata, kind, code, title, name, others = fields
@@ -104,7 +104,7 @@ def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], cou
         catalogue.read["well-known cities and persons"] += 1
 
 
-def read_lines(path: Path, *, columns: int) -> Iterator[tuple[int, list[str]]]:
+def read_table_lines(path: Path, *, columns: int) -> Iterator[tuple[int, list[str]]]:
     """The lines of a table with tabs, and their numbers. ValueError for one with another number of columns."""
     with open_source(path) as file, text_of(file) as lines:
         for number, line in enumerate(lines, 1):

@@ -61,7 +61,7 @@ def read_deep_ed(
     people = set() if persons is None else {line.strip() for line in read_text(Path(persons)).splitlines()}
     moved = {} if redirects is None else _read_redirects(Path(redirects))
     documents = read_words(Path(conll))
-    for name, mentions in read_mentions(Path(path)).items():
+    for name, mentions in read_table_mentions(Path(path)).items():
         if name == LEFT_OUT:
             continue
         where = f"{path}, document {name!r}"
@@ -71,7 +71,7 @@ def read_deep_ed(
         yield _record(where, document, shared, known=known, redirects=moved)
 
 
-def read_mentions(path: Path) -> dict[str, list[TableMention]]:
+def read_table_mentions(path: Path) -> dict[str, list[TableMention]]:
     """Mentions of each document, in order, those without a right entity left out."""
     found: dict[str, list[TableMention]] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):

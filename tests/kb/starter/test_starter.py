@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from spacy_luke.kb.starter.build import COUNTRIES, build_starter_kb, collect
+from spacy_luke.kb.starter.build import COUNTRIES, build_starter_kb, collect_entities
 from spacy_luke.kb.starter.catalogue import Catalogue, Known, weigh_names
 from spacy_luke.kb.starter.places import add_countries
 
@@ -155,7 +155,7 @@ def test_every_country_has_its_item_and_an_adjective_means_it_less():
 def test_bad_sources_are_refused_by_name(sources, name, content, message):
     (sources / name).write_text(content)
     with pytest.raises(ValueError, match=message):
-        collect(sources)
+        collect_entities(sources)
 
 
 def test_there_must_be_a_folder(tmp_path):
