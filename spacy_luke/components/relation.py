@@ -26,11 +26,12 @@ from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
 from .units.asked import Gold, Units, UnitSurvey
-from .units.pairs import gold_relations, suggested_pairs, training_pairs
+from .units.pairs import barred_classes, check_between, gold_relations, suggested_pairs, training_pairs
 from .units.tuning import Classes, Scores, ThresholdClassifier
 
 MODEL = model_block("spacy-luke.EntityClassifier.v1")
 TOKENS = ("pair", "mention")
+NO_CHANCE = -1e4  # a logit: probability 0 in float32, but a finite number
 SCORES = {
     "relations_f": 1.0,
     "relations_p": 0.0,
@@ -85,6 +86,11 @@ class LukeRelation(ThresholdClassifier):
         "only with `multi_label`: whether a relation's probability is multiplied by those of its two mentions "
         "(`span._.luke_score`), as it is right only if both are",
     )
+    between: Setting[dict[str, list[list[str]]]] = Setting(
+        {},
+        'labels of the heads and of the tails that a relation has, such as `{"date of birth": [["PER"], ["TIME"]]}`: '
+        "it is not predicted of others; mentions without a label may be anything, and so may those of other relations",
+    )
     ids: Setting[dict[str, str]] = Setting(
         {}, 'what labels are elsewhere, such as properties of Wikidata: `{"country": "P17"}`; nothing depends on it'
     )
@@ -108,6 +114,7 @@ class LukeRelation(ThresholdClassifier):
 
     def __init__(self, *args: Any, **settings: Any):
         super().__init__(*args, **settings)
+        check_between(self.between, name=self.name)
         if self.mention_scores and not self.multi_label:
             raise ValueError(
                 f"mention_scores = true of '{self.name}' needs multi_label = true: with one label a pair, the "
@@ -198,20 +205,26 @@ class LukeRelation(ThresholdClassifier):
     def scored(
         self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]
     ) -> Iterator[tuple[EntityBatch, Tensor]]:
-        found = super().scored(docs, asked, lost)
-        if not self.mention_scores:
-            yield from found
-            return
-        chances = [self._chances(doc, units) for doc, units in zip(docs, asked, strict=True)]
-        for batch, logits_UL in found:
-            places = zip(batch.owner_U().tolist(), batch.number_U().tolist(), strict=True)
-            yield batch, joint_logits(logits_UL, torch.tensor([chances[i][number] for i, number in places]))
+        chances = [self._chances(doc, units) for doc, units in zip(docs, asked)] if self.mention_scores else []
+        barred = [self._barred(doc, units) for doc, units in zip(docs, asked)] if self.between else []
+        for batch, logits_UL in super().scored(docs, asked, lost):
+            places = list(zip(batch.owner_U().tolist(), batch.number_U().tolist(), strict=True))
+            if chances:
+                logits_UL = joint_logits(logits_UL, torch.tensor([chances[i][number] for i, number in places]))
+            if barred:
+                barred_UL = np.stack([barred[i][number] for i, number in places])
+                logits_UL = logits_UL.masked_fill(torch.from_numpy(barred_UL), NO_CHANCE)
+            yield batch, logits_UL
 
     def _chances(self, doc: Doc, asked: Units) -> list[float]:
         """Of each pair the probability that both mentions are right; 1 of mentions without a score."""
         scores = {(span.start, span.end): span._.luke_score for span in self.getter(doc)}
         known = [1.0 if (score := scores.get(mention)) is None else float(score) for mention in asked.mentions]
         return [known[head] * known[tail] for head, tail in asked.units_UK.tolist()]
+
+    def _barred(self, doc: Doc, asked: Units) -> NDArray[np.bool_]:
+        labels = {(span.start, span.end): span.label_ for span in self.getter(doc)}
+        return barred_classes([labels.get(x, "") for x in asked.mentions], asked.units_UK, self.classes, self.between)
 
     def predict(self, docs: Iterable[Doc]) -> list[FoundRelations]:
         docs = list(docs)

@@ -1,9 +1,10 @@
 """The pairs of mentions that `luke_relation` is asked about, and what is gold of them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
@@ -77,3 +78,31 @@ def _absence(head: WordRange, tail: WordRange, asked: Units, *, given: bool) -> 
     if head in asked.mentions and tail in asked.mentions:
         return "are not proposed by the suggester"
     return "have a head or tail that is no mention"
+
+
+def check_between(between: Mapping[str, Sequence[Sequence[str]]], *, name: str) -> None:
+    """ValueError where the setting `between` of a component has not two sides for each relation."""
+    for label, sides in between.items():
+        if len(sides) != 2:
+            raise ValueError(
+                f"between of '{name}' must have for each relation the labels of its heads and those of its tails, such "
+                f'as {{"date of birth": [["PER"], ["TIME"]]}}, but for {label!r} it has {sides!r:.80}.'
+            )
+
+
+def barred_classes(
+    labels: Sequence[str],
+    pairs_P2: NDArray[np.int64],
+    classes: Sequence[str | None],
+    between: Mapping[str, Sequence[Sequence[str]]],
+) -> NDArray[np.bool_]:
+    """(P, L): which classes a pair of mentions cannot have by the labels of the mentions ("": any).
+
+    between: for some classes the labels of heads and those of tails.
+    """
+    allowed_SML = np.ones((2, len(labels), len(classes)), dtype=np.bool_)
+    for place, name in enumerate(classes):
+        for side, known in enumerate(between.get(name, ()) if name is not None else ()):
+            allowed_SML[side, :, place] = [not label or label in known for label in labels]
+    barred_PL: NDArray[np.bool_] = ~(allowed_SML[0][pairs_P2[:, 0]] & allowed_SML[1][pairs_P2[:, 1]])
+    return barred_PL

@@ -1,0 +1,47 @@
+"""What heads and tails a relation has, by the labels of mentions: the setting `between` of `luke_relation`."""
+
+import numpy as np
+import pytest
+import spacy
+
+from spacy_luke.components.units.pairs import barred_classes
+from tests.components.related import docs_of, relations_of, trained
+from tests.pipelines import make_pipeline
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_between(several, tmp_path):
+    """A relation is not predicted of mentions whose labels it does not have; other relations are as they were."""
+    nlp = trained("luke_relation", "one_way", multi_label=several)
+    before = [relations_of(doc) for doc in nlp.pipe(docs_of(nlp))]
+    assert any(label == "lives_in" for found in before for *_, label in found)
+    relation = nlp.get_pipe("luke_relation")
+    relation.between = {"lives_in": [["ENT"], ["ENT", "LOC"]], "unknown": [[], []]}
+    assert [relations_of(doc) for doc in nlp.pipe(docs_of(nlp))] == before
+    for sides in ([["PER"], ["ENT"]], [["ENT"], ["LOC"]]):
+        relation.between = {"lives_in": sides}
+        after = [relations_of(doc) for doc in nlp.pipe(docs_of(nlp))]
+        assert not any(label == "lives_in" for found in after for *_, label in found)
+        if several:
+            left = [{x: score for x, score in found.items() if x[-1] != "lives_in"} for found in before]
+            assert after == left
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert [relations_of(doc) for doc in loaded.pipe(docs_of(nlp))] == after
+
+
+def test_between_of_mentions_without_labels():
+    classes = [None, "born", "knows"]
+    pairs = np.array([[0, 1], [1, 0], [2, 1], [2, 0]])
+    barred = barred_classes(["PER", "TIME", ""], pairs, classes, {"born": [["PER"], ["TIME"]]})
+    assert barred.tolist() == [[False, x, False] for x in (False, True, False, True)]
+    assert barred_classes([], np.empty((0, 2), dtype=np.int64), classes, {"born": [[], []]}).shape == (0, 3)
+
+
+def test_between_is_checked():
+    with pytest.raises(
+        ValueError, match=r"between of 'luke_relation' must have for each relation .* but for 'born' it"
+    ):
+        make_pipeline("luke_relation", luke_relation={"between": {"born": [["PER"]]}})
+    with pytest.raises(ValueError, match=r"luke_relation.between: at born . 0: 'PER' is not list"):
+        make_pipeline("luke_relation", luke_relation={"between": {"born": ["PER", "TIME"]}})
