@@ -71,7 +71,8 @@ def test_make_targets_exist(line):
 
 
 def test_other_commands_are_known():
-    others = [line for line in SHELL if not line.startswith(("make ", "python -m spacy", "pip install", "git clone"))]
+    known = ("make ", "python -m spacy", "pip install", "git clone", "mkdir -p ")
+    others = [line for line in SHELL if not line.startswith(known)]
     assert others == [".ci/run"]
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
 

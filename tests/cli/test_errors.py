@@ -1,7 +1,9 @@
 """Mistakes at the command line: every command ends in one message, which names what is wrong; --traceback shows the
 rest."""
 
+import errno
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke import cli
 from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.cli.errors import explain
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.jsonl import JsonlCorpus
 from tests.tiny import make_checkpoint
@@ -255,3 +258,17 @@ def test_a_full_disk_is_an_os_error(tmp_path):
     assert [str(tmp_path / name) in done.stdout for name in "ab"] == [True, True], done.stdout
     assert len(lines) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("disk I/O error"),
+        OSError(errno.EFBIG, "File too large"),
+        OSError(errno.ENOSPC, "No space"),
+    ],
+)
+def test_what_a_full_disk_makes_of_others(error):
+    told = explain(error)
+    assert "disk" in told
+    assert "report it" not in told
