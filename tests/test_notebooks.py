@@ -60,7 +60,7 @@ def test_it_is_led_to(name):
 def test_graph(repository):
     run_notebook(NOTEBOOKS["graph"], more={})
     edges = [json.loads(line) for line in Path("output/graph/edges.jsonl").read_text(encoding="utf8").splitlines()]
-    assert ("employer", "Q42944") in {(edge["label"], edge["tail"]) for edge in edges}
+    assert ("educated at", "Q1137665") in {(edge["label"], edge["tail"]) for edge in edges}  # Ghent University
     assert "Robert Cailliau" in Path("output/graph.html").read_text(encoding="utf8")
 
 
