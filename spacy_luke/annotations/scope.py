@@ -5,10 +5,10 @@ what follows from gold and from its absence; a Doc without one is annotated in f
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from .keys import SCOPE
 from .rows import get_parts, set_rows
@@ -123,6 +123,25 @@ EVERYTHING = Scope()
 def get_scope(doc: Doc, task: str) -> Scope:
     """What the Doc's gold says of a task: "entities", "types" or "relations"."""
     return get_scopes(doc).get(task, EVERYTHING)
+
+
+class GoldEntities(NamedTuple):
+    """Gold entities of a Doc, and what they say; in_group: whether they are those of the group that was asked for."""
+
+    spans: list[Span]
+    scope: Scope
+    in_group: bool
+
+
+def get_gold_entities(doc: Doc, spans_key: str | None) -> GoldEntities | None:
+    """What training and scores go by, None where nothing of the Doc is annotated: doc.ents, or doc.spans[spans_key].
+    Where the Doc has no such group, doc.ents, which leave open what overlaps them: a group may hold that, too."""
+    scope, in_group = get_scope(doc, ENTITIES), spans_key is not None and spans_key in doc.spans
+    if scope.is_empty or not (in_group or doc.has_annotation("ENT_IOB")):
+        return None
+    if in_group:
+        return GoldEntities(list(doc.spans[spans_key]), scope, True)
+    return GoldEntities(list(doc.ents), scope if spans_key is None else replace(scope, nested=False), False)
 
 
 def get_scopes(doc: Doc) -> dict[str, Scope]:

@@ -14,7 +14,7 @@ from thinc.api import get_current_ops
 from thinc.types import Ragged
 from torch import Tensor
 
-from ..annotations import ENTITIES, get_scope
+from ..annotations import get_gold_entities
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.allowed import ANY, AllowedClasses
 from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
@@ -69,8 +69,8 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
     spans_key: Setting[str | None] = Setting(
         None,
         "`null`: entities without overlap in `doc.ents`, the best first; a name: all of them, nested or overlapping, "
-        "in `doc.spans[name]`. Where another component writes `doc.ents` too, `[training.score_weights]` must name "
-        "`spans_NAME_f` for the group to count",
+        "in `doc.spans[name]`. Gold without such a group is read from its `doc.ents`. Where another component writes "
+        "`doc.ents` too, `[training.score_weights]` must name `spans_NAME_f` for the group to count",
     )
     set_ents: Setting[bool] = Setting(
         False, "with `spans_key`: whether `doc.ents` gets entities without overlap, the best first, beside the group"
@@ -283,9 +283,8 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
         return [self.cfg["none"], *self.labels]
 
     def gold_spans(self, reference: Doc) -> list[Span]:
-        if self.spans_key in reference.spans:
-            return list(reference.spans[self.spans_key])
-        return [] if get_scope(reference, ENTITIES).is_empty else list(reference.ents)
+        found = get_gold_entities(reference, self.spans_key)
+        return [] if found is None else found.spans
 
     def survey(self, get_examples: Callable[[], Iterable[Example]]) -> SpanSurvey:
         found, rate = SpanSurvey(), self.model.attrs["spans_per_word"]

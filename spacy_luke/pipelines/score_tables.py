@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc
 
 from ..annotations import (
-    ENTITIES,
     QUERIES,
     QUESTIONS,
     TYPES,
+    get_gold_entities,
     get_pair_rows,
     get_queries,
     get_questions,
     get_relation_rows,
-    get_scope,
     scored_spans,
 )
 from ..components.base import LukeComponent
@@ -28,7 +27,7 @@ from ..components.qa import LukeQA
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
-from ..scorers.counts import get_spans, gold_key
+from ..scorers.counts import gold_key
 from ..scorers.items import ItemReader, answer_items, entity_items, link_items, relation_items, type_items
 from ..scorers.linking import link_rows
 from ..scorers.reliability import Reliability
@@ -113,10 +112,12 @@ def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> ScoreT
     name = "ents" if key is None else f"spans_{key}"
     counts: Counter[str] = Counter()
     for doc in golds:
-        gold = {(span.start, span.end, span.label_) for span in get_spans(doc, key)}
-        scope = get_scope(doc, ENTITIES)
-        counted, _ = scored_spans(scope, gold, set(), nested=key is not None)
-        counts.update("|".join(sorted(scope.named(label))) or label for _, _, label in counted)
+        entities = get_gold_entities(doc, key)
+        if entities is None:
+            continue
+        gold = {(span.start, span.end, span.label_) for span in entities.spans}
+        counted, _ = scored_spans(entities.scope, gold, set(), nested=key is not None)
+        counts.update("|".join(sorted(entities.scope.named(label))) or label for _, _, label in counted)
     header = ("entities", "P", "R", "F1", "gold")
     if scores[f"{name}_f"] is None:
         return ScoreTable(header, [])

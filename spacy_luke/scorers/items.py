@@ -11,12 +11,12 @@ from typing import NamedTuple
 from spacy.training import Example
 
 from ..annotations import (
-    ENTITIES,
     NIL,
     QUERIES,
     RELATIONS_TASK,
     TYPES,
     TYPES_TASK,
+    get_gold_entities,
     get_linked,
     get_pair_rows,
     get_relation_rows,
@@ -54,18 +54,18 @@ def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, e
     examples, shown = list(examples), None if ents else spans_key
     spans_key = gold_key((x.reference for x in examples), spans_key, ents=ents)
     for i, example in enumerate(examples):
-        gold_doc, doc = example.reference, example.predicted
-        if not (gold_doc.has_annotation("ENT_IOB") if spans_key is None else spans_key in gold_doc.spans):
+        doc, entities = example.predicted, get_gold_entities(example.reference, spans_key)
+        if entities is None:
             continue
         find = gold_place_finder(example)
-        gold = {(*find(x.start_char, x.end_char), x.label_) for x in get_spans(gold_doc, spans_key)}
-        unknown = unknown_places(gold_doc, find) if spans_key is None else []
+        gold = {(*find(x.start_char, x.end_char), x.label_) for x in entities.spans}
+        unknown = [] if entities.in_group else unknown_places(example.reference, find)
         scores = {
             (x.start_char, x.end_char, x.label_): score
             for x, score in zip_longest(get_spans(doc, shown), get_scores(doc, shown))
             if not any(start < x.end_char and x.start_char < end for start, end in unknown)
         }
-        right, known = scored_spans(get_scope(gold_doc, ENTITIES), gold, set(scores), nested=shown is not None)
+        right, known = scored_spans(entities.scope, gold, set(scores), nested=shown is not None)
         items += [
             ScoredItem(i, ((a, b),), label, (a, b, label) in right, (a, b, label) in known, scores.get((a, b, label)))
             for a, b, label in sorted(right | known)

@@ -8,7 +8,7 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import ENTITIES, get_scope, scored_spans
+from ..annotations import get_gold_entities, scored_spans
 from .counts import get_spans, per_type, prf, total_of
 from .places import solid_edges
 
@@ -34,21 +34,20 @@ def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None)
     words is wrong. As in spaCy, gold docs without annotation are left out, and so are predictions that touch words
     whose gold annotation is missing (ent_iob 0). Where the gold doc
     says that labels are not annotated in it (`doc._.luke_scope`), only the others count; gold that means one of several
-    labels is found where one of them is predicted, and missed under its own name.
+    labels is found where one of them is predicted, and missed under its own name. Where gold has no such group, it is
+    doc.ents, as in training, and predictions that overlap a gold one count only where they have its label.
 
     Returns ents_p, ents_r, ents_f and ents_per_type ({label: {"p", "r", "f"}}), or the same with spans_{key}_;
     all None where there is nothing to score.
     """
     score_per_label: dict[str, PRFScore] = defaultdict(PRFScore)
     for example in examples:
-        gold_doc = example.reference
-        if spans_key is None and not gold_doc.has_annotation("ENT_IOB"):
+        entities = get_gold_entities(example.reference, spans_key)
+        if entities is None:
             continue
-        if spans_key is not None and spans_key not in gold_doc.spans:
-            continue
-        gold = {(span.start, span.end, span.label_) for span in get_spans(gold_doc, spans_key)}
-        known, unaligned = _predictions_in_gold_words(example, spans_key)
-        scope = get_scope(gold_doc, ENTITIES)
+        scope = entities.scope
+        gold = {(span.start, span.end, span.label_) for span in entities.spans}
+        known, unaligned = _predictions_in_gold_words(example, spans_key, in_group=entities.in_group)
         gold, known = scored_spans(scope, gold, known, nested=spans_key is not None)
         for _, _, label in unaligned:
             score_per_label[label].fp += scope.is_annotated(label)
@@ -62,15 +61,18 @@ def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None)
     return {**prf(name, total), f"{name}_per_type": per_type(score_per_label) if len(total) else None}
 
 
-def _predictions_in_gold_words(example: Example, spans_key: str | None) -> tuple[set[Key], list[Key]]:
-    """Predicted mentions in words of the gold doc: those that align with it, and the words touched by the others."""
+def _predictions_in_gold_words(
+    example: Example, spans_key: str | None, *, in_group: bool
+) -> tuple[set[Key], list[Key]]:
+    """Predicted mentions in words of the gold doc: those that align with it, and the words touched by the others.
+    in_group: whether gold is a group, not doc.ents."""
     predicted = {(span.start, span.end, span.label_) for span in get_spans(example.predicted, spans_key)}
     gold_doc = example.reference
     aligned: set[Key] = predicted
     unaligned: list[Key] = []
     if predicted and [word.text for word in example.predicted] != [word.text for word in gold_doc]:
         aligned, unaligned = _align(example, predicted)
-    if spans_key is None and any(word.ent_iob == 0 for word in gold_doc):
+    if not in_group and any(word.ent_iob == 0 for word in gold_doc):
         aligned = {key for key in aligned if all(word.ent_iob for word in gold_doc[key[0] : key[1]])}
         unaligned = [key for key in unaligned if all(word.ent_iob for word in gold_doc[key[0] : key[1]])]
     return aligned, unaligned

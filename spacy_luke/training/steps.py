@@ -97,7 +97,8 @@ def make_step_counter() -> Callable[[Language], Language]:
 
 
 def faults_of_schedule(config: dict[str, Any], plan: TrainingPlan) -> Iterator[str]:
-    """What does not fit together: a rate that ends long before training or long after it, evaluations that never come.
+    """What does not fit together: a rate that ends long before training or long after it, also one that still rises at
+    its end, evaluations that never come.
 
     config: interpolated, with all numbers of steps.
     """
@@ -121,6 +122,11 @@ def faults_of_schedule(config: dict[str, Any], plan: TrainingPlan) -> Iterator[s
             yield (
                 f"The learning rate still is {rates[-1] / top:.0%} of its greatest value at the end, since its "
                 f"schedule is longer than the {steps:,} steps of training. To mend it, {advice}."
+            )
+        elif fall < 0:
+            yield (
+                f"The learning rate still rises at the end, to {rates[-1]:.2g}, since its warm-up is longer than the "
+                f"{steps:,} steps of training: all of them have a lower rate than was meant. To mend it, {advice}."
             )
     if T["eval_frequency"] >= steps:
         yield (

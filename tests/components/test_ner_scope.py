@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.pipelines.score_tables import make_table
+from spacy_luke.scorers.items import entity_items
 from tests.components.recognised import FLAT, LABELS, gold_docs, make_ner, make_noisy_ner
 from tests.components.recognised import make_examples as make_entities
 from tests.tiny import make_checkpoint
@@ -58,6 +61,18 @@ def test_gold_of_a_group_may_be_in_doc_ents():
     assert found[bank.start, bank.end] == {ORG}
     assert found[bank.end - 1, bank.end] == {NONE, LOC, PER}
     assert ner.survey(lambda: [example]).total == len(gold.ents)
+    # Scores go by what training goes by: what is found inside an entity is neither right nor wrong, but of its label.
+    doc = example.predicted
+    doc.spans["nested"] = [Span(doc, x.start, x.end, x.label_) for x in gold.ents]
+    doc.spans["nested"].append(Span(doc, bank.end - 1, bank.end, "LOC"))
+    scores = ner.score([example])
+    assert (scores["spans_nested_p"], scores["spans_nested_r"], scores["ents_f"]) == (1.0, 1.0, 1.0)
+    items = entity_items([example], spans_key="nested")
+    assert len(items) == len(gold.ents) and all(x.gold and x.found for x in items)
+    (row,) = make_table(ner, scores, [gold]).totals
+    assert row == ("all", "100.00", "100.00", "100.00", str(len(gold.ents)))
+    doc.spans["nested"].append(Span(doc, bank.end - 1, bank.end, "ORG"))
+    assert ner.score([example])["spans_nested_p"] == len(gold.ents) / (len(gold.ents) + 1)
 
 
 def test_spans_that_overlap():

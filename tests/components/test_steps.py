@@ -164,8 +164,13 @@ def told(path, tmp_path):
     return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue()).split())
 
 
-def by_hand(total_steps):
-    return {"@schedules": "warmup_linear.v1", "initial_rate": 0.003, "warmup_steps": 1, "total_steps": total_steps}
+def by_hand(total_steps, warmup_steps=1):
+    return {
+        "@schedules": "warmup_linear.v1",
+        "initial_rate": 0.003,
+        "warmup_steps": warmup_steps,
+        "total_steps": total_steps,
+    }
 
 
 def test_steps_epochs_and_time_left(config, tmp_path):
@@ -206,6 +211,7 @@ def test_time_left(done, seconds, expected):
     [
         (by_hand(9), "The learning rate is 0 from step 10 on, but training has 18 steps"),
         (by_hand(500), "still is 97% of its greatest value at the end, since its schedule is longer than the 18 steps"),
+        (by_hand(500, warmup_steps=50), "still rises at the end, to 0.001, since its warm-up is longer than the 18 steps"),
         (by_hand(18), None),
         (by_hand(19), None),
         ({"@schedules": "constant.v1", "rate": 0.001}, None),

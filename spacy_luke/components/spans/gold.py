@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ...annotations import ENTITIES, LabelledSpan, Scope, get_scope
+from ...annotations import ENTITIES, LabelledSpan, Scope, get_gold_entities, get_scope
 from ...batch.allowed import ANY, AllowedClasses
 from ...batch.windows import Document, Spans, WindowPlan, place_spans
 from ..labelled import LabelSurvey
@@ -78,16 +78,11 @@ def read_gold_spans(
     unknown_label: Callable[[str], ValueError],
 ) -> SpanGold | None:
     """What is gold of an example; None where nothing is. labels: the classes from 1; unknown_label: what is raised for
-    another one. spans_key: None, doc.ents; a group, where the Doc has none of that name doc.ents, whose spans then
-    leave open what overlaps them."""
-    reference = example.reference
-    key = spans_key if spans_key in reference.spans else None
-    if not (reference.has_annotation("ENT_IOB") if key is None else key in reference.spans):
+    another one. spans_key: see `get_gold_entities`."""
+    found = get_gold_entities(example.reference, spans_key)
+    if found is None:
         return None
-    scope = get_scope(reference, ENTITIES)
-    if scope.is_empty:
-        return None
-    spans = list(reference.ents if key is None else reference.spans[key])
+    spans, scope, in_group = found
     number = {label: i + 1 for i, label in enumerate(labels)}
     gold: dict[Place, int] = {}
     aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
@@ -99,8 +94,8 @@ def read_gold_spans(
             ANY if meaning is None else allowed.number(number[label] if label else 0 for label in meaning)
         )
     rest = {0, *(number[label] for label in labels if not scope.is_annotated(label))}
-    unknown_W = _unknown_words(example) if key is None else None
-    nested = scope.nested if key else spans_key is None  # what doc.ents holds is never nested
+    unknown_W = None if in_group else _unknown_words(example)
+    nested = scope.nested or spans_key is None  # what doc.ents holds is never nested
     own = frozenset((span.start, span.end, span.label_) for span in aligned)
     return SpanGold(allowed, own, scope, gold, allowed.number(rest), nested, unknown_W)
 
