@@ -13,6 +13,7 @@ from ..annotations import NIL, QUERIES, QUESTIONS
 from ..pages.terminal import terminal_width
 from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.splits import PARTS
+from .given import number_or_name
 
 LONGEST_LIST = 50  # labels
 GENERAL = ("inputs", "output", "format", "lang", "spans_key", "limit", "shard_words", "tag_column")  # of all formats
@@ -81,7 +82,7 @@ def corpus_cli(
     settings: dict[str, Any] = {name: value for name, value in locals().items() if name not in GENERAL}
     settings["tag_columns"] = tag_column or None
     settings["delimiter"] = delimiter and delimiter.replace("\\t", "\t")
-    settings["documents"] = int(documents) if documents and documents.isdecimal() else documents
+    settings["documents"] = number_or_name(documents)
     found = convert_files(
         inputs,
         output,

@@ -1,4 +1,5 @@
-"""What a pipeline is given of the gold documents: options of `spacy luke evaluate`, `quantize` and `tune`."""
+"""What commands are given: of the gold documents, options of `spacy luke evaluate`, `quantize` and `tune`; numbers
+where a name may stand too."""
 
 import typer
 
@@ -13,6 +14,11 @@ GOLD_PAIRS = typer.Option(False, "--gold-pairs", help="Give the pairs that are t
 GOLD_LINKS = typer.Option(
     False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
 )
+
+
+def number_or_name(text: str | None) -> int | str | None:
+    """Of an option that is one of some names, or a number."""
+    return int(text) if text and text.isdecimal() else text
 
 
 def read_entity_scope(labels: str | None, annotates: str | None) -> Scope:

@@ -20,6 +20,7 @@ from ..quickstart.survey import Survey, read_docbins, survey_docs
 from ..readers.conversion import FORMAT_NAMES
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
+from .given import number_or_name
 
 MOST_LABELS = 12  # of a task that are shown
 
@@ -44,6 +45,9 @@ def init_config_cli(
     kb: Path | None = typer.Option(None, "--kb", help="Knowledge base of the task links"),
     spans_key: str | None = typer.Option(None, help="Group of the entities; without: where most of them are"),
     align: str | None = typer.Option(None, help=f"Mentions that do not begin and end with a word: {', '.join(ALIGN)}"),
+    documents: str | None = typer.Option(
+        None, help="Of column files: docstart, newdoc, file, or a number of sentences, such as 1."
+    ),
     dev_share: float = typer.Option(0.2, help="Share of the documents that becomes the dev part, without --dev"),
     ask: bool | None = typer.Option(None, "--ask/--no-ask", help="Ask what no option says; in a terminal it does"),
     timing: bool = typer.Option(True, "--timing/--no-timing", help="Time some steps, to say what training will take"),
@@ -63,7 +67,7 @@ def init_config_cli(
         format=given.format,
         lang=lang,
         spans_key=spans_key,
-        align=align,
+        settings={"align": align, "documents": number_or_name(documents)},
         share=dev_share,
     )
     for line in parts.made:

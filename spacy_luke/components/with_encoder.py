@@ -78,7 +78,7 @@ class EncoderComponent(WindowedComponent):
                 title=f"'{owner}' needs a checkpoint, but the config names none; add for example",
                 desc=f"[initialize.components.{owner}]\n\n[initialize.components.{owner}.weights]\n"
                 f'@misc = "{self.encoder.kind.loader}"\n'
-                'path = "studio-ousia/luke-base"\n'
+                f"{self.encoder.kind.example}\n"
                 "where path is a folder, a tar.gz or a hub name, and let the @optimizers of [training.optimizer] be "
                 f"spacy-luke.AdamW.v1, whose rate is one for pretrained encoders.{frozen if self.shared else ''}",
             )

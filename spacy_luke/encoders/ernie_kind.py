@@ -31,6 +31,7 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
     title = "ERNIE"
     architecture = "spacy-luke.ErnieEncoder.v1"
     loader = "spacy-luke.ernie_checkpoint.v1"
+    example = 'path = "assets/ernie/ernie_base"\nvectors = "vectors/wikidata"'
     pair_task = "pair_classification"
     has_pooler = True
     reads_knowledge = True

@@ -152,8 +152,8 @@ class EncoderKind(ABC, Generic[E, C]):
     """A family of encoders.
 
     name: in files and of its checkpoints; title: for people. architecture, loader: registered names of the function
-    that builds it, and of the one that reads its checkpoints. pair_task: what its checkpoints call the classification
-    of pairs.
+    that builds it, and of the one that reads its checkpoints; example: arguments of the latter, lines of a config, by
+    which messages show how checkpoints are named. pair_task: what its checkpoints call the classification of pairs.
     has_entity_tokens: whether entities are tokens of their own, of which some are special ([MASK]), so that heads can
     read their states. has_pooler: whether it makes one state of a window. reads_knowledge: whether it is given known
     entities of a text, by their vectors.
@@ -163,6 +163,7 @@ class EncoderKind(ABC, Generic[E, C]):
     title: ClassVar[str]
     architecture: ClassVar[str]
     loader: ClassVar[str]
+    example: ClassVar[str] = 'path = "FOLDER"'
     pair_task: ClassVar[str]
     has_entity_tokens: ClassVar[bool] = False
     has_pooler: ClassVar[bool] = False

@@ -41,6 +41,7 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
     title = "LUKE"
     architecture = "spacy-luke.LukeEncoder.v1"
     loader = "spacy-luke.checkpoint.v1"
+    example = 'path = "studio-ousia/luke-base"'
     pair_task = "entity_pair_classification"
     has_entity_tokens = True
 

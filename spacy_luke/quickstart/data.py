@@ -1,9 +1,9 @@
 """Gold data of any known format as .spacy files for training: converted, and divided where there is no dev part."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import spacy
 
@@ -34,7 +34,7 @@ def prepare_parts(
     format: str | None = None,
     lang: str = "en",
     spans_key: str | None = None,
-    align: str | None = None,
+    settings: Mapping[str, Any] | None = None,
     share: float = 0.2,
     seed: int = 0,
 ) -> Parts:
@@ -42,12 +42,15 @@ def prepare_parts(
 
     train: files of one format, or one .spacy file or folder. dev: as well; none: this `share` of the training
     documents, drawn by `seed`, and train is then what remains. format: of FORMAT_NAMES, for files that are not .spacy.
-    spans_key: the group that entities of converted files go to; None: doc.ents, or "sc" where they overlap. align: what
-    becomes of mentions that do not begin and end with a word; None: what the format does.
+    spans_key: the group that entities of converted files go to; None: doc.ents, or "sc" where they overlap. settings:
+    of the format's reader, such as what becomes of mentions that do not begin and end with a word.
     Raises ValueError for a missing format, and for data of which no part can be taken.
     """
     if not 0 < share < 1:
         raise ValueError(f"The share of the documents that become the dev part must be between 0 and 1, not {share}.")
+    used = {name: x for name, x in (settings or {}).items() if x is not None}
+    if used and all(_is_docbin(inputs) for inputs in (train, dev) if inputs):
+        raise ValueError(f"Data in {SUFFIX} files stay as they are: there is no use for {', '.join(used)}.")
     files, made = [], []
     for name, inputs in (("train", train), ("dev", dev)):
         if not inputs:
@@ -56,7 +59,7 @@ def prepare_parts(
             files.append(inputs[0])
             continue
         path = folder / f"{name if dev else 'all'}{SUFFIX}"
-        counts = _convert(inputs, path, format=format, lang=lang, spans_key=spans_key, align=align)
+        counts = _convert(inputs, path, format=format, lang=lang, spans_key=spans_key, settings=used)
         made.append(f"{path}: {counts:,} documents of {', '.join(map(str, inputs))}")
         files.append(path)
     if dev:
@@ -77,14 +80,19 @@ def _is_docbin(inputs: Sequence[Path]) -> bool:
 
 
 def _convert(
-    inputs: Sequence[Path], path: Path, *, format: str | None, lang: str, spans_key: str | None, align: str | None
+    inputs: Sequence[Path],
+    path: Path,
+    *,
+    format: str | None,
+    lang: str,
+    spans_key: str | None,
+    settings: Mapping[str, Any],
 ) -> int:
     """RETURNS: the number of documents. Entities that overlap go to the group NESTED."""
     if format is None:
         raise ValueError(f"{inputs[0]} is no {SUFFIX} file, so say by --format what it is: {', '.join(FORMAT_NAMES)}.")
 
     def convert(key: str | None) -> int:
-        settings = {"align": align}
         found = convert_files(inputs, path, format=format or "", lang=lang, spans_key=key, settings=settings)
         return found.counts["documents"]
 

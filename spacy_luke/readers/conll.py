@@ -187,8 +187,8 @@ def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument
     if layout.documents in ("docstart", "newdoc") and not marks:
         mark = "-DOCSTART- lines" if layout.documents == "docstart" else "# newdoc comments"
         raise ValueError(
-            f"{path}: expected {mark} between the documents, but found none; set documents to 1 for a document a "
-            f"sentence, to a number of sentences, or to 'file'."
+            f"{path}: expected {mark} between the documents, but found none; set documents (of commands: "
+            f"--documents) to 1 for a document a sentence, to a number of sentences, or to 'file'."
         )
     if sentences:
         yield _make_document(path, sentences, layout)

@@ -170,6 +170,16 @@ def test_mentions_that_are_no_words(tmp_path):
     assert "5 entities: ORG 5" in run(*arguments, "--no-timing", "--align", "split", "--dev", tmp_path / "data.jsonl")
 
 
+def test_columns_without_marks_of_documents(tmp_path):
+    (tmp_path / "data.iob").write_text("Ada B-PER\nleft O\n\n" * 6)
+    arguments = ("luke", "init-config", tmp_path / "c.cfg", "--train", tmp_path / "data.iob", "-f", "columns")
+    assert "--documents) to 1 for a document a sentence" in run(*arguments, "--no-timing", code=1)
+    assert "5 and 1 documents" in run(*arguments, "--no-timing", "--documents", 1)
+    assert "spacy files stay as they are: there is no use for documents" in run(
+        *arguments[:3], "--train", tmp_path / "corpus/c/train.spacy", "--documents", 1, "--overwrite", code=1
+    )
+
+
 def test_steps_are_timed(folder, tmp_path, monkeypatch):
     """As many as there are, up to five, and all evaluations."""
     data = folder / "flat.spacy"

@@ -68,7 +68,8 @@ def test_gold_of_a_group_may_be_in_doc_ents():
     scores = ner.score([example])
     assert (scores["spans_nested_p"], scores["spans_nested_r"], scores["ents_f"]) == (1.0, 1.0, 1.0)
     items = entity_items([example], spans_key="nested")
-    assert len(items) == len(gold.ents) and all(x.gold and x.found for x in items)
+    assert len(items) == len(gold.ents)
+    assert all(x.gold and x.found for x in items)
     (row,) = make_table(ner, scores, [gold]).totals
     assert row == ("all", "100.00", "100.00", "100.00", str(len(gold.ents)))
     doc.spans["nested"].append(Span(doc, bank.end - 1, bank.end, "ORG"))

@@ -211,7 +211,10 @@ def test_time_left(done, seconds, expected):
     [
         (by_hand(9), "The learning rate is 0 from step 10 on, but training has 18 steps"),
         (by_hand(500), "still is 97% of its greatest value at the end, since its schedule is longer than the 18 steps"),
-        (by_hand(500, warmup_steps=50), "still rises at the end, to 0.001, since its warm-up is longer than the 18 steps"),
+        (
+            by_hand(500, warmup_steps=50),
+            "still rises at the end, to 0.001, since its warm-up is longer than the 18 s",
+        ),
         (by_hand(18), None),
         (by_hand(19), None),
         ({"@schedules": "constant.v1", "rate": 0.001}, None),

@@ -66,5 +66,7 @@ def test_what_is_missing(tmp_path):
         prepare_parts([data], [], tmp_path / "corpus", format="jsonl")
     with pytest.raises(ValueError, match="between 0 and 1, not 1"):
         prepare_parts([data], [], tmp_path / "corpus", format="jsonl", share=1.0)
+    with pytest.raises(ValueError, match="stay as they are: there is no use for align"):
+        prepare_parts([tmp_path / "a.spacy"], [], tmp_path / "corpus", settings={"align": "split", "documents": None})
     with pytest.raises(ValueError, match=r"one \.spacy file or folder, but there are 2"):
         prepare_parts([tmp_path / "a.spacy", tmp_path / "b.spacy"], [], tmp_path / "corpus")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin
 
+from ...stores.plain_text import read_text
+
 TOKEN = re.compile(
     r'\s+|#[^\n]*|<(?P<uri>[^<>"{}|^`\s]*)>'
     r"""|(?P<string>\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
@@ -39,10 +41,7 @@ class Token(NamedTuple):
 def read_turtle(path: Path) -> Resources:
     """Objects by subject and property, all of them addresses in full, or texts. ValueError names the line of what is
     none of it."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: expected UTF-8, but byte {error.start} is none.") from None
+    text = read_text(path)
     resources: Resources = {}
     names = _Names(dict(KNOWN))
     statement: list[Token] = []

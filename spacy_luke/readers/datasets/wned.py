@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ...stores.plain_text import not_utf8
 from ..records import ENTITY, Mention, Record
 from .linking import REACH, find_near, title_of
 
@@ -90,9 +91,7 @@ def _read_text(document: WnedDocument, path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x}."
-        ) from None
+        raise ValueError(f"{path}: {not_utf8(error, path)}") from None
 
 
 def _find(document: WnedDocument, text: str, mention: WnedMention) -> tuple[int, int]:
