@@ -203,6 +203,15 @@ def test_from_init_config_to_a_pipeline(folder, tmp_path):
     nlp(SENTENCES[0])
 
 
+def test_init_config_of_ernie(folder, tmp_path):
+    """What is to be added is ERNIE's: its checkpoint, and the entities' vectors."""
+    path, data = tmp_path / "config.cfg", folder / "train.spacy"
+    run("init", "config", path, "--pipeline", "ernie_typer")
+    said = " ".join(run("train", path, "--paths.train", data, "--paths.dev", data, code=1).split())
+    assert '@misc = "spacy-luke.ernie_checkpoint.v1" path = "assets/ernie/ernie_base" vectors = "vectors' in said
+    assert "Traceback" not in said
+
+
 def test_debug(folder, tmp_path):
     data = write(
         25 * list(DocBin().from_disk(folder / "train.spacy").get_docs(spacy.blank("en").vocab)), tmp_path / "x.spacy"
