@@ -110,12 +110,13 @@ def _change(
     most: int,
 ) -> BuiltKB:
     rows = {entity: kb.row(entity) for entity in remove}
-    if missing := [entity for entity, row in rows.items() if row < 0]:
-        raise ValueError(
-            f"Expected ids of entities to remove, but {len(missing)} are not in {kb.path}, the first {missing[0]!r}."
-        )
     manifest = kb.manifest
     with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, None, most) as staging:
+        # Only now, when what an earlier run has left behind is swept.
+        if missing := [entity for entity, row in rows.items() if row < 0]:
+            raise ValueError(
+                f"Expected ids of entities to remove, but {len(missing)} are not in {kb.path}, the first {missing[0]!r}."
+            )
         copier = Copier(staging)
         staging.given = set()
         if sources:

@@ -1,33 +1,16 @@
 """Stores of names of version 1: refused where nobody vouches for them, checked, and written anew."""
 
-import json
-import sys
-
 import pytest
 
 from spacy_luke.aliases.add_digests import add_digests, find_unchecked
 from spacy_luke.aliases.build import build_store
-from spacy_luke.aliases.file import ALIGNMENT, SECTIONS, UNCHECKED, read_header
 from spacy_luke.aliases.store import AliasStore
 from spacy_luke.kb.knowledge_base import EntityKB
+from tests.aliases.version_1 import as_version_1
 from tests.kb.kbs import small_kb
 from tests.sealing import reseal
 
 TABLE = "name\tentity\tcount\toccurrences\nYork\tYork\t3\t40\nYork\tNew York\t1\t40\nOld York\tYork\t9\t9\n"
-
-
-def as_version_1(data):
-    """The file as version 1 wrote it."""
-    sizes, places = read_header(memoryview(data), "the bytes", vouched=True)
-    header = {"byteorder": sys.byteorder, **sizes._asdict()}
-    start = -(-(len(UNCHECKED) + len(json.dumps(header)) + 100 * len(SECTIONS)) // ALIGNMENT) * ALIGNMENT
-    sections, body = {}, b""
-    for name in SECTIONS:
-        body += bytes(-len(body) % ALIGNMENT)
-        sections[name] = [start + len(body), places[name].size]
-        body += data[places[name].start : places[name].end]
-    line = json.dumps({**header, "sections": sections}).encode()
-    return UNCHECKED + line.ljust(start - len(UNCHECKED) - 1) + b"\n" + body
 
 
 @pytest.fixture

@@ -111,6 +111,8 @@ PRETRAIN_ERNIE += _overrides(
     }
 )
 KGE = ["--size", "5", "--epochs", "4", "--every", "2", "--batch-size", "16", "--negatives", "9"]
+QUANTIZED = ["--data", "PLACE/train.spacy", "--max-loss", "100"]
+NEW_CONFIG = ["--train", "PLACE/gold.jsonl", "-f", "jsonl", "--encoder", "PLACE/tiny", "--no-timing", "--overwrite"]
 SHARDS = ["--encoder", "PLACE/wordpiece", "--entity-vocab", "PLACE/vocab", "--workers", "1"]
 
 
@@ -183,6 +185,14 @@ COMMANDS: list[Command] = [
     *_over("probe", ["PLACE/pretrained", "[Ada] went.", "-o", "out.html"], ["PLACE/pretrained", "[Bob] went.", "-o", "out.html"], output="out.html"),  # noqa: E501
     *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], read=read_pipeline),  # noqa: E501
     Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501
+    *_over("quantize", ["PLACE/pipeline", "out", *QUANTIZED], ["PLACE/pipeline_b", "out", *QUANTIZED], read=read_pipeline),
+    *_over("dequantize", ["PLACE/pipeline_int8", "out"], ["PLACE/pipeline_b_int8", "out"], read=read_pipeline),
+    Command("compact-kb", ["kb_added", "--remove", "X0"], output="kb_added", copies=["kb_added"], read=_open_kb, done="Expected ids of entities to remove, but 1 are not in"),  # noqa: E501
+    *_over("starter-kb", ["PLACE/sources", "out"], ["PLACE/sources_b", "out"], read=_open_kb),
+    Command("add-digests", ["old"], output="old", copies=["old"]),
+    *_over("init-config", ["out.cfg", *NEW_CONFIG, "--dev-share", "0.3"], ["out.cfg", *NEW_CONFIG], output="out.cfg"),
+    Command("card", ["pipeline", "--about", "PLACE/about.json"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501
+    Command("distill", ["PLACE/pipeline", "PLACE/student.cfg", "--texts", "PLACE/text.txt", "-o", "out"], resume="--resume", replace="--overwrite", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline),  # noqa: E501
     Command("to_disk", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_to_disk, weight=3),  # noqa: E501
     Command("save", ["PLACE/pipeline", "out"], ["PLACE/pipeline_b", "out"], read=read_pipeline, call=_save, weight=2),
     Command("train-kge", ["PLACE/triples.tsv", "out", *KGE], changing=["metrics.json", "training.safetensors"], resume="--resume", has_state=["out/training.safetensors"], parts=["vectors"], weight=2),  # noqa: E501

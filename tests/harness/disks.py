@@ -5,12 +5,16 @@ no rights.
 """
 
 import random
+import re
 import shutil
 from pathlib import Path
 
 from .forks import FAILED, Ended
 from .kills import CommandKind, Prepared, differ, read_tree
 from .runner import Outcome
+
+
+WORK = re.compile(r"\.work(/|$)")  # in paths: folders of work in between
 
 
 class DisksKind(CommandKind):
@@ -33,7 +37,7 @@ class DisksKind(CommandKind):
             wrong = self._check_refusal(ended)
             if not command.parts and command.name != "to_disk":  # which writes over what is there, file by file
                 now = read_tree(work, command.changing)
-                kept = {name: x for name, x in now.items() if ".work/" not in name}  # builds go on with it
+                kept = {name: x for name, x in now.items() if not WORK.search(name)}  # builds go on with it
                 difference = differ(read_tree(made.before, command.changing), kept)
                 wrong += [f"the folder is not as it was: {difference}"] if difference else []
             elif (state := self.state(command, made, work, folder)).startswith("bad"):

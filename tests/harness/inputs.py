@@ -17,10 +17,13 @@ from spacy.training import Example
 from spacy_luke.annotations import set_rows
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
+from spacy_luke.kb.change import add_to_kb
 from spacy_luke.kb.knowledge_base import EntityKB
+from spacy_luke.pipelines.quantization import quantize
 from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.vectors.store import EntityVectors
+from tests.aliases.version_1 import as_version_1
 from tests.corpus.written import build_all
 from tests.facts.annotated import hostile_documents, write_lines
 from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_fresh_ernie, make_wordpiece
@@ -49,11 +52,21 @@ def make_inputs(folder: Path) -> Path:
         _write_checkpoints(folder)
         _write_corpora(folder)
         _write_pipelines(folder)
+        _write_changed(folder)
     write_config(
         folder / "train.cfg",
         {"luke_ner": LUKE_NER},
         train=folder / "train.spacy",
         checkpoint=folder / "tiny",
+        batcher={"@batchers": "spacy.batch_by_sequence.v1", "size": 3},
+        max_steps=5,
+        eval_frequency=2,
+    )
+    write_config(
+        folder / "student.cfg",
+        {"luke_ner": LUKE_NER},
+        train=folder / "train.spacy",
+        checkpoint=folder / "tiny_b",
         batcher={"@batchers": "spacy.batch_by_sequence.v1", "size": 3},
         max_steps=5,
         eval_frequency=2,
@@ -135,6 +148,26 @@ def _write_pipelines(folder: Path) -> None:
     linked = nlp.make_doc("Ada met Bob in London.")
     linked.set_ents([Span(linked, 0, 1, "PER", kb_id="Ada Lovelace"), Span(linked, 4, 5, "LOC", kb_id="London")])
     DocBin(docs=[linked]).to_disk(folder / "linked.spacy")
+
+
+def _write_changed(folder: Path) -> None:
+    """What is there is changed or written anew by commands: pipelines in int8, a knowledge base that was added to, a
+    store of names of an earlier version, sources of the starter knowledge base."""
+    for name in ("pipeline", "pipeline_b"):
+        nlp = spacy.load(folder / name)
+        quantize(nlp)
+        nlp.to_disk(folder / f"{name}_int8")
+    shutil.copytree(folder / "kb", folder / "kb_added")
+    add_to_kb(EntityKB.open(folder / "kb_added"), [folder / "more.jsonl"], folder / "kb_added")
+    (folder / "old").mkdir()
+    (folder / "old" / "names").write_bytes(as_version_1((folder / "names").read_bytes()))
+    for name, sizes in (("sources", (9_000_000, 1_700_000)), ("sources_b", (8_000_000, 2_000_000))):
+        (folder / name).mkdir()
+        lines = (f"London\t\t51.5\t-0.1\tGB\t{sizes[0]}\n", f"Wien\tVienna\t48.2\t16.3\tAT\t{sizes[1]}\n")
+        (folder / name / "cities15000.tsv").write_text("".join(lines), encoding="utf8")
+    sources = [{"name": "Own", "license": "MIT"}]
+    about = {"name": "tiny", "version": "1.0", "description": "Finds names.", "license": "MIT", "sources": sources}
+    (folder / "about.json").write_text(json.dumps(about), encoding="utf8")
 
 
 def make_pipeline(folder: Path, *, seed: int = 0) -> Language:
