@@ -115,7 +115,8 @@ def _change(
         # Only now, when what an earlier run has left behind is swept.
         if missing := [entity for entity, row in rows.items() if row < 0]:
             raise ValueError(
-                f"Expected ids of entities to remove, but {len(missing)} are not in {kb.path}, the first {missing[0]!r}."
+                f"Expected ids of entities to remove, but {len(missing)} are not in {kb.path}, the first "
+                f"{missing[0]!r}."
             )
         copier = Copier(staging)
         staging.given = set()

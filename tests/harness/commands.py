@@ -185,7 +185,7 @@ COMMANDS: list[Command] = [
     *_over("probe", ["PLACE/pretrained", "[Ada] went.", "-o", "out.html"], ["PLACE/pretrained", "[Bob] went.", "-o", "out.html"], output="out.html"),  # noqa: E501
     *_over("tune", ["PLACE/pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], ["PLACE/pipeline_b", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions", "-o", "out"], read=read_pipeline),  # noqa: E501
     Command("tune, in place", ["pipeline", "PLACE/dev.spacy", "--component", "luke_typer", "--gold-mentions"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501
-    *_over("quantize", ["PLACE/pipeline", "out", *QUANTIZED], ["PLACE/pipeline_b", "out", *QUANTIZED], read=read_pipeline),
+    *_over("quantize", ["PLACE/pipeline", "out", *QUANTIZED], ["PLACE/pipeline_b", "out", *QUANTIZED], read=read_pipeline),  # noqa: E501
     *_over("dequantize", ["PLACE/pipeline_int8", "out"], ["PLACE/pipeline_b_int8", "out"], read=read_pipeline),
     Command("compact-kb", ["kb_added", "--remove", "X0"], output="kb_added", copies=["kb_added"], read=_open_kb, done="Expected ids of entities to remove, but 1 are not in"),  # noqa: E501
     *_over("starter-kb", ["PLACE/sources", "out"], ["PLACE/sources_b", "out"], read=_open_kb),

@@ -13,7 +13,6 @@ from .forks import FAILED, Ended
 from .kills import CommandKind, Prepared, differ, read_tree
 from .runner import Outcome
 
-
 WORK = re.compile(r"\.work(/|$)")  # in paths: folders of work in between
 
 
