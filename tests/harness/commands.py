@@ -152,6 +152,11 @@ def _open_graph(path: Path) -> Any:
     return [[x.model_dump() for x in lines] for lines in (graph.nodes(), graph.edges(), graph.mentions())]
 
 
+def _read_names(path: Path) -> Any:
+    """What it holds: that of the earlier version is refused where it is opened."""
+    return (path / "names").read_bytes()
+
+
 def _read_part(path: Path) -> Any:
     """A part that is there is whole, be its run finished or not."""
     if path.suffix == ".spacy":
@@ -189,7 +194,7 @@ COMMANDS: list[Command] = [
     *_over("dequantize", ["PLACE/pipeline_int8", "out"], ["PLACE/pipeline_b_int8", "out"], read=read_pipeline),
     Command("compact-kb", ["kb_added", "--remove", "X0"], output="kb_added", copies=["kb_added"], read=_open_kb, done="Expected ids of entities to remove, but 1 are not in"),  # noqa: E501
     *_over("starter-kb", ["PLACE/sources", "out"], ["PLACE/sources_b", "out"], read=_open_kb),
-    Command("add-digests", ["old"], output="old", copies=["old"]),
+    Command("add-digests", ["old"], output="old", copies=["old"], read=_read_names),
     *_over("init-config", ["out.cfg", *NEW_CONFIG, "--dev-share", "0.3"], ["out.cfg", *NEW_CONFIG], output="out.cfg"),
     Command("card", ["pipeline", "--about", "PLACE/about.json"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501
     Command("distill", ["PLACE/pipeline", "PLACE/student.cfg", "--texts", "PLACE/text.txt", "-o", "out"], resume="--resume", replace="--overwrite", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline),  # noqa: E501
