@@ -5,6 +5,7 @@ work here, and Thinc's schedules set its rate.
 """
 
 import re
+import warnings
 from typing import Any
 
 import torch
@@ -55,6 +56,7 @@ class AdamW(Optimizer):
         self.loaded: dict[str, Any] = {}
         self.taken: dict[str, int] = {}  # steps of each owner
         self.schedule_steps = 0
+        self.step_warned = False
 
     def step_schedules(self) -> None:
         self.schedule_steps += 1
@@ -85,6 +87,7 @@ class AdamW(Optimizer):
         parameters = [(name, p) for name, p in parameters if p.requires_grad]
         if not any(p.grad is not None for _, p in parameters):
             return
+        self._check_schedule(key)
         stepper = self._stepper(key, parameters)
         if self.grad_clip:
             norm = float(nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip))
@@ -96,6 +99,17 @@ class AdamW(Optimizer):
         for _, p in parameters:
             torch.autograd.graph.increment_version(p)  # the fused step hides the change from who looks (see WordCache)
         stepper.zero_grad(set_to_none=True)
+
+    def _check_schedule(self, key: str) -> None:
+        """Warn, once, of updates by a program that leaves the rate at the 0 with which its schedule begins."""
+        if self.taken.get(key) == 1 and self.schedule_steps == 0 and self.learn_rate == 0 and not self.step_warned:
+            self.step_warned = True
+            warnings.warn(
+                "The learning rate is still 0 at the second update, so that nothing is learned: its schedule begins "
+                "with 0 and was not stepped. Call optimizer.step_schedules() after each nlp.update, or give nlp.update "
+                "an optimizer with a rate of its own, such as sgd=thinc.api.Adam(1e-4).",
+                stacklevel=3,
+            )
 
     def _stepper(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> torch.optim.AdamW | BertAdam:
         stepper = self.steppers.get(key)

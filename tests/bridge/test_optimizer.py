@@ -4,6 +4,7 @@ import copy
 import io
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -119,6 +120,20 @@ def test_schedule_sets_the_rate():
     assert len(set(rates)) > 3
     got = our_steps(make_adamw(schedule(), weight_decay=0.1), make_parameters(), steps=6)
     assert_same(got, reference_steps(make_parameters(), rates, steps=6, settings_of=plain_decay))
+
+
+def test_a_schedule_that_is_left_at_nothing():
+    """A program that never steps it, as after nlp.resume_training(), is told once; one that steps it is not."""
+    for stepped in (True, False):
+        optimizer, named = make_adamw(warmup_linear(0.1, 2, 10)), make_parameters()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for step in range(4):
+                set_gradients(named, step)
+                optimizer.step("ner", named)
+                if stepped:
+                    optimizer.step_schedules()
+        assert [str(x.message)[:26] for x in said] == ([] if stepped else ["The learning rate is still"])
 
 
 def test_list_as_schedule_keeps_its_last_rate():
