@@ -43,10 +43,12 @@ def add_digests(path: Path) -> None:
         with memoryview(mapped) as data:
             header, places = read_header(data, str(path), vouched=True)
             sections = {name: data[place.start : place.end] for name, place in places.items()}
-            with write_atomically(path) as temporary, temporary.open("wb") as new:
-                write_sections(new, header, sections)
-            for section in sections.values():
-                section.release()
+            try:
+                with write_atomically(path) as temporary, temporary.open("wb") as new:
+                    write_sections(new, header, sections)
+            finally:
+                for section in sections.values():
+                    section.release()
 
 
 def _read_all(path: Path) -> None:

@@ -37,7 +37,8 @@ class DisksKind(CommandKind):
             if not command.parts and command.name != "to_disk":  # which writes over what is there, file by file
                 now = read_tree(work, command.changing)
                 kept = {name: x for name, x in now.items() if not WORK.search(name)}  # builds go on with it
-                difference = differ(read_tree(made.before, command.changing), kept)
+                before = read_tree(made.before, command.changing)
+                difference = differ(before, {name: x for name, x in kept.items() if x is not None or name in before})
                 wrong += [f"the folder is not as it was: {difference}"] if difference else []
             elif (state := self.state(command, made, work, folder)).startswith("bad"):
                 wrong.append(state)
