@@ -68,6 +68,7 @@ def main() -> None:
 
 
 def add_result(results: Path, name: str, figures: dict[str, Any]) -> None:
+    results.mkdir(parents=True, exist_ok=True)
     file = results / "apply.json"
     known = json.loads(file.read_text(encoding="utf8")) if file.is_file() else {}
     known[name] = {**figures, "date": time.strftime("%Y-%m-%d"), **describe_machine()}

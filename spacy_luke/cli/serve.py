@@ -32,5 +32,8 @@ def serve_cli(
         request=max(RequestLimits.request, 4 * characters),
     )
     app = make_app(Annotator(spacy.load(pipeline), component), limits)
-    msg.good(f"{pipeline} answers at http://{host}:{port}", "Ctrl-C ends it, after what was asked is answered.")
-    run_app(app, host=host, port=port, grace=seconds)
+
+    def tell() -> None:
+        msg.good(f"{pipeline} answers at http://{host}:{port}", "Ctrl-C ends it, after what was asked is answered.")
+
+    run_app(app, host=host, port=port, grace=seconds, listening=tell)

@@ -15,6 +15,7 @@ from ..text.spelling import nearest
 
 UNKNOWN = ("unexpected argument", "Extra inputs", "extra fields")  # how messages on unknown settings begin
 HIDDEN = ("nlp", "name")  # parameters of factories that are no settings
+MEANT = {"threshold": "none_bias"}  # what other components call a setting that one has under another name
 OURS = __name__.partition(".")[0] + "."
 
 
@@ -25,10 +26,20 @@ def wrong_settings(error: ConfigValidationError) -> Iterator[str]:
         place = [str(x) for x in [*parents, *wrong.get("loc", ())]]
         text = str(wrong.get("msg", ""))
         if text.startswith(UNKNOWN):
-            text = f"there is no such setting{nearest(place[-1], set(_siblings(error)) - {place[-1]})}"
+            text = f"there is no such setting{_nearest_setting(place[-1], set(_siblings(error)) - {place[-1]})}"
         elif "input" in wrong:
             text = f"{text}, but it is {wrong['input']!r}"
         yield f"{'.'.join(place)}: {text}"
+
+
+def _nearest_setting(name: str, known: set[str]) -> str:
+    """The end of the sentence; also of a setting that other components have."""
+    others = {other: own for other, own in MEANT.items() if own in known and other not in known}
+    for other, own in others.items():
+        if name != other and f"Is {other} meant" not in nearest(name, known | {other}):
+            continue
+        return f". Is {own} meant? It is what this component has in the place of {other}."
+    return nearest(name, known)
 
 
 def _siblings(error: ConfigValidationError) -> list[str]:

@@ -17,7 +17,7 @@ from ..components.relation import LukeRelation
 from ..components.typer import LukeTyper
 from ..kb.knowledge_base import EntityKB
 from ..pages.findings import Describe, Findings, Link, read_findings
-from ..stores.plain_text import read_text
+from ..stores.plain_text import read_plain_text
 
 ComponentT = TypeVar("ComponentT", bound=LukeComponent)
 Item = TypeVar("Item")
@@ -32,13 +32,13 @@ def annotate_file(
     queries: Sequence[str] = (),
     component: str | None = None,
 ) -> Findings:
-    """Run a pipeline over a text, a file in UTF-8.
+    """Run a pipeline over a text, a file in UTF-8, or Path("-") for standard input.
 
     questions: for luke_qa; queries: sentences with @placeholder, for luke_cloze; component: the luke_ner whose entities
     are shown, where there are several. Raises ValueError where a component that is needed is not there.
     """
     annotator = Annotator(nlp, component)
-    doc = annotator.make_doc(read_text(path), questions, queries)
+    doc = annotator.make_doc(read_plain_text(path), questions, queries)
     return annotator.read(nlp(doc))
 
 

@@ -198,11 +198,8 @@ def _category_table(proc: SoftTextCategorizer, scores: Scores, golds: Sequence[D
 
 
 def _missing_mentions(proc: LukeNER) -> str:
-    if proc.spans_key is None:
-        return "no mentions in doc.ents"
-    if proc.set_ents:
-        return f"no mentions in doc.spans[{proc.spans_key!r}], nor in doc.ents"
-    return f"no mentions in doc.spans[{proc.spans_key!r}]; with set_ents = true, doc.ents would do"
+    group = "" if proc.spans_key is None else f"doc.spans[{proc.spans_key!r}], nor in "
+    return f"no mentions in {group}doc.ents"
 
 
 def _missing(text: str) -> Callable[[Any], str]:

@@ -71,6 +71,7 @@ def measure(path: Path) -> Cost:
         for i, batch in enumerate(chain.from_iterable(passes)):
             start = time.perf_counter()
             nlp.update(batch, drop=T["dropout"], sgd=optimizer, annotates=T["annotating_components"])
+            optimizer.step_schedules()
             if i:  # the first step makes what others find ready
                 seconds += time.perf_counter() - start
                 timed_words += sum(len(example.reference) for example in batch)

@@ -1,7 +1,7 @@
 """The service as an ASGI application (Starlette), and how it is run (uvicorn). Both are of the extra `serve`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -117,12 +117,21 @@ def make_app(annotator: Annotator, limits: RequestLimits) -> "Starlette":
     )
 
 
-def run_app(app: "Starlette", *, host: str, port: int, grace: float) -> None:
+def run_app(
+    app: "Starlette", *, host: str, port: int, grace: float, listening: Callable[[], None] = lambda: None
+) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT); requests that came before are answered, for `grace`
-    seconds at most."""
+    seconds at most. listening: called as soon as requests arrive. SystemExit, after a message, where the port is taken
+    or not to be had."""
     import uvicorn
 
-    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=int(grace))
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            listening()
+
+    settings = uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=int(grace))
+    Server(settings).run()
 
 
 def _nothing(annotator: Annotator) -> AnnotatedText:

@@ -1,8 +1,11 @@
 """Text and JSON that others wrote: errors name the file, the place in it and what to do."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
+
+STANDARD_INPUT = Path("-")
 
 
 def parse_json(text: str | bytes, **settings: Any) -> Any:
@@ -15,12 +18,24 @@ def parse_json(text: str | bytes, **settings: Any) -> Any:
 
 def read_text(path: Path) -> str:
     """A whole file in UTF-8, its line ends as they are. ValueError names the byte that is not."""
-    raw = path.read_bytes()
+    return _decode(path.read_bytes(), path)
+
+
+def _decode(raw: bytes, name: Path | str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: {not_utf8(error, path)}") from None
+        raise ValueError(f"{name}, line {line}: {not_utf8(error, name)}") from None
+
+
+def read_plain_text(path: Path) -> str:
+    """As `read_text`, of a text for people; Path("-"): standard input. ValueError for a PDF, too."""
+    standard = path == STANDARD_INPUT
+    raw, name = (sys.stdin.buffer.read(), "standard input") if standard else (path.read_bytes(), path)
+    if raw.startswith(b"%PDF-"):
+        raise ValueError(f"{name}: expected text, but it is a PDF. Extract its text, such as by pdftotext.")
+    return _decode(raw, name)
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -34,7 +49,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return data
 
 
-def not_utf8(error: UnicodeDecodeError, path: Path) -> str:
+def not_utf8(error: UnicodeDecodeError, path: Path | str) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
     return (
         f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it "

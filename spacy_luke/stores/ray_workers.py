@@ -18,7 +18,7 @@ def connect_ray(address: str | None) -> Any:
     except ImportError as error:
         raise ImportError("The engine ray needs the package ray: pip install 'spacy-luke[ray]'.") from error
     if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False)
+        ray.init(address=address, log_to_driver=False, include_dashboard=False)
     return ray
 
 

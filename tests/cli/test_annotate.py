@@ -21,8 +21,8 @@ def read_page(path):
     return tuple(json.loads(x) for x in re.findall(r'<script type="application/json" id="\w+">(.*?)</script>', html))
 
 
-def run(*arguments):
-    result = CliRunner().invoke(spacy_app, ["luke", "annotate", *map(str, arguments)])
+def run(*arguments, given=None):
+    result = CliRunner().invoke(spacy_app, ["luke", "annotate", *map(str, arguments)], input=given)
     return result, " ".join(result.output.split())
 
 
@@ -118,3 +118,34 @@ def test_a_query_without_placeholder(everything):
     result, text = run(everything / "pipeline", everything / "text.txt", "--query", "Who?")
     assert result.exit_code == 1
     assert "@placeholder exactly once" in text
+
+
+def test_standard_input(entities):
+    docs, _, folder = entities
+    page = folder / "page.html"
+    result, text = run(folder / "pipeline", "-", "--output", page, given=SENTENCES[0])
+    assert result.exit_code == 0, text
+    assert "standard input: " in text
+    assert f"{len(docs[0])} words" in text
+    assert read_page(page)[1]["title"] == "standard input"
+    result, text = run(folder / "pipeline", "-", "--key", page, given=SENTENCES[0])
+    assert "A key is of a text in a file" in text
+    result, text = run(folder / "pipeline", folder / "gone.txt")
+    assert result.exit_code == 1
+    assert "or - for standard input, but there is no file" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.csv", b"text\nAda left.\n", "a.csv holds many texts, in csv: spacy luke apply annotates all of them"),
+        ("a.jsonl", b"{}\n", "a.jsonl holds many texts, in jsonl"),
+        ("a.pdf", b"%PDF-1.7\n\xe2\xe3", "a.pdf: expected text, but it is a PDF. Extract its text"),
+    ],
+)
+def test_what_is_no_text(entities, name, content, expected):
+    folder = entities[-1]
+    (folder / name).write_bytes(content)
+    result, text = run(folder / "pipeline", folder / name)
+    assert result.exit_code == 1
+    assert expected in text.replace(f"{folder}/", "").replace(f"{folder} /", "")

@@ -109,8 +109,11 @@ def test_what_labels_may_not_be(labels, annotates):
 
 
 def test_where_gold_would_be(tmp_path):
-    """A pipeline that writes a group alone says what would let doc.ents do."""
+    """Gold of a pipeline that writes a group alone may stand in doc.ents, too; without either it is said where."""
     build_pipeline(make_checkpoint(labels=["NIL", "PER"]), config={"spans_key": "sc"}).to_disk(tmp_path / "pipeline")
-    DocBin(docs=[Doc(spacy.blank("en").vocab, words=["Ada"], ents=["B-PER"])]).to_disk(tmp_path / "gold.spacy")
+    vocab = spacy.blank("en").vocab
+    DocBin(docs=[Doc(vocab, words=["Ada"], ents=["B-PER"])]).to_disk(tmp_path / "gold.spacy")
+    assert "PER" in evaluate(tmp_path)[0]["spans_sc_per_type"]
+    DocBin(docs=[Doc(vocab, words=["Ada"])]).to_disk(tmp_path / "gold.spacy")
     _, text = evaluate(tmp_path, code=1)
-    assert "with set_ents = true, doc.ents would do" in text
+    assert "no mentions in doc.spans['sc'], nor in doc.ents" in text

@@ -35,6 +35,9 @@ def test_settings_arrive(pipeline, monkeypatch):
     given = {}
     monkeypatch.setattr(serve, "make_app", lambda annotator, limits: given.update(limits=limits, annotator=annotator))
     monkeypatch.setattr(serve, "run_app", lambda app, **settings: given.update(settings))
+    result, text = run(pipeline)
+    assert "answers at" not in text  # nobody listens yet
+    monkeypatch.setattr(serve, "run_app", lambda app, **settings: given.update(settings) or settings["listening"]())
     result, text = run(pipeline, "--port", 80, "--characters", 9_000_000, "--seconds", 2, "--waiting", 5)
     assert result.exit_code == 0, text
     assert "answers at http://127.0.0.1:80" in text

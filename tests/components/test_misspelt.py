@@ -22,6 +22,7 @@ def lines_of(error):
         ("luke_ner", {"spans_key_": "sc"}, "luke_ner.spans_key_: there is no such setting. Is spans_key meant?"),
         ("luke_ner", {"model": {"atention": "full"}}, "luke_ner.model.atention: there is no such setting. Is attention meant?"),  # noqa: E501
         ("luke_relation", {"treshold": 0.5}, "luke_relation.treshold: there is no such setting. Is threshold meant?"),
+        *(("luke_ner", {x: 0.5}, f"luke_ner.{x}: there is no such setting. Is none_bias meant? It is what this component has in the place of threshold.") for x in ("threshold", "treshold")),  # noqa: E501
         ("luke_encoder", {"max_windw": 99}, "luke_encoder.max_windw: there is no such setting. Is max_window meant?"),
     ],
 )  # fmt: skip
