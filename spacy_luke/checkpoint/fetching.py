@@ -44,13 +44,14 @@ def fetch_encoder(name: str, folder: Path, *, wheels: Path | None = None, tell: 
     encoder, folder = find_published(name), Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"Expected a folder to write to, but {folder} is a file.")
+    plan = {"encoder": name, "wheels": [[x.name, x.version, x.sha256] for x in encoder.wheels]}
     if folder.exists() and any(folder.iterdir()):
         if is_there(encoder, folder):
+            WorkFolder(folder, plan).sweep()
             return False
         raise ValueError(
             f"{folder} is not empty, and is not {name} as it was published. Choose a new or an empty folder."
         )
-    plan = {"encoder": name, "wheels": [[x.name, x.version, x.sha256] for x in encoder.wheels]}
     folder.resolve().parent.mkdir(parents=True, exist_ok=True)
     with WorkFolder(folder, plan) as work:
         parts = []

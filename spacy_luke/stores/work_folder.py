@@ -82,6 +82,12 @@ class WorkFolder:
         if kind is None:
             self._remove()
 
+    def sweep(self) -> None:
+        """Where the output is finished: remove what a build left that was killed after it had written the output."""
+        if self.path.exists():
+            with self:
+                pass
+
     def _remove(self) -> None:
         (self.path / LOCK).unlink(missing_ok=True)
         with suppress(OSError):  # another build has begun in it

