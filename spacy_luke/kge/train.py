@@ -89,15 +89,16 @@ def _run_epoch(
 
 
 def _validate(engine: GraphEngine, graph: Graph, folder: Path, record: dict[str, Any], *, progress: bool) -> None:
+    last = record["history"][-1]
+    said = f"epoch {last['epoch']}: loss {last['loss']:.4f}"
     if not len(graph.triples["valid"]):
+        if progress:
+            tqdm.write(said)
         return
     found = engine.evaluate(graph.triples["valid"], progress=progress)
-    last = record["history"][-1]
     last["valid"] = found
     if progress:
-        tqdm.write(
-            f"epoch {last['epoch']}: loss {last['loss']:.4f}, MRR {found['mrr']:.4f}, hits@10 {found['hits@10']:.4f}"
-        )
+        tqdm.write(f"{said}, MRR {found['mrr']:.4f}, hits@10 {found['hits@10']:.4f}")
     if record["best"] is None or found["mrr"] > record["best"]["mrr"]:
         record["best"] = {"epoch": last["epoch"], **found}
         _save_tensors(engine.state(), folder / BEST, {"epoch": last["epoch"]})

@@ -57,6 +57,7 @@ def test_every_setting_arrives(run, tmp_path):
     ]
     code, text = run(*(part for option in options for part in option))
     assert code == 0, text
+    assert "epoch 2: loss" in text  # also where nothing is held out to be scored
     found = json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf8"))["settings"]
     expected = {**settings, "size": 5, "epochs": 4, "batch_size": 16, "negatives": 9}
     assert found == expected
