@@ -22,7 +22,9 @@ def train_kge_cli(
     valid: Path | None = typer.Option(None, help="Triples that choose the best epoch"),
     test: Path | None = typer.Option(None, help="Triples to report on, once, in the end"),
     exclude: Path | None = typer.Option(
-        None, help="Pairs, entity TAB entity, whose triples are removed in both directions: facts that a task tests"
+        None,
+        help="Pairs, entity TAB entity (also as corpus --pair-ids writes them), whose triples are removed in both "
+        "directions: facts that a task tests",
     ),
     engine: str = typer.Option(
         DEFAULT.engine, help="sparse: steps cost the rows they touch; pykeen: needs the extra kg"

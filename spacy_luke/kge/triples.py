@@ -50,8 +50,9 @@ def read_graph(
     exclude: Path | None = None,
     progress: bool = False,
 ) -> Graph:
-    """Files of triples. exclude: `entity TAB entity` a line; triples of these two, in both directions, are removed from
-    all files. ValueError for lines that are no triples, with file and line, and where nothing is left to learn from."""
+    """Files of triples. exclude: `entity TAB entity` a line, or `head TAB tail TAB relation`, as `spacy luke corpus
+    --pair-ids` writes it; triples of these two, in both directions, are removed from all files. ValueError for lines
+    that are no triples, with file and line, and where nothing is left to learn from."""
     files = {"train": list(train), "valid": [valid] if valid else [], "test": [test] if test else []}
     names = _Names()
     triples = {}
@@ -193,16 +194,19 @@ def _read_openke(file: BinaryIO, path: Path, count: int, names: _Names) -> np.nd
 
 def _read_pairs(path: Path, names: _Names) -> tuple[np.ndarray, dict[str, int]]:
     """Pairs of the graph's entities, int64 (P, 2), and how many lines there are, and of entities in the graph."""
-    lines = [line for line in read_text(path).splitlines() if line]
+    pairs: set[tuple[str, str]] = set()
     found = []
-    for i, line in enumerate(lines, start=1):
-        parts = line.split("\t")
-        if len(parts) != 2 or not all(parts):
-            raise ValueError(f"{path}, line {i}: expected `entity TAB entity`, but got {line!r}.")
-        numbers = [names.entities.get(name) for name in parts]
+    for i, line in enumerate((line for line in read_text(path).splitlines() if line), start=1):
+        head, tail, *more = line.split("\t") if "\t" in line else (line, "")
+        if not (head and tail) or len(more) > 1 or (more and tail in names.relations):
+            raise ValueError(
+                f"{path}, line {i}: expected `entity TAB entity` or `head TAB tail TAB relation`, but got {line!r}."
+            )
+        pairs.add((head, tail))
+        numbers = [names.entities.get(name) for name in (head, tail)]
         if None not in numbers:
             found.append(numbers)
-    counts = {"pairs": len(set(lines)), "pairs_of_entities_in_graph": len({tuple(pair) for pair in found})}
+    counts = {"pairs": len(pairs), "pairs_of_entities_in_graph": len({tuple(pair) for pair in found})}
     return np.array(found, np.int64).reshape(-1, 2), counts
 
 

@@ -62,6 +62,8 @@ def test_excluded_pairs_go_in_both_directions(tmp_path):
     assert named(graph) == [("Q2", "P2", "Q3"), ("Q3", "P1", "Q1"), ("Ö", "P1", "Q1")]
     assert named(graph, "valid") == [("Q3", "P1", "Q2")]
     assert graph.excluded == {"pairs": 3, "pairs_of_entities_in_graph": 2, "train": 2, "valid": 1, "test": 0}
+    with_relations = write(tmp_path, "pair_ids.tsv", "Q1\tQ2\tP1\nQ9\tQ1\t\nÖ\tQ3\tP2\n")
+    assert named(read_graph([train], exclude=with_relations)) == named(graph)
     nothing = read_graph([train], exclude=write(tmp_path, "none.tsv", ""))
     assert nothing.excluded["train"] == 0
     assert len(nothing.triples["train"]) == 5
@@ -76,7 +78,11 @@ def test_excluded_pairs_go_in_both_directions(tmp_path):
         ),
         ({"train.tsv": "Q1\tP1\t\n"}, "line 1"),
         ({"train.tsv": ""}, "Expected triples to learn from in .*train.tsv, but there are none"),
-        ({"train.tsv": LINES, "exclude": "Q1\n"}, "exclude, line 1: expected `entity TAB entity`, but got 'Q1'"),
+        ({"train.tsv": LINES, "exclude": "Q1\n"}, "exclude, line 1: expected `entity TAB entity`.* but got 'Q1'"),
+        (
+            {"train.tsv": LINES, "exclude": LINES},
+            "line 1: expected .* or `head TAB tail TAB relation`, but",
+        ),
         ({"train.tsv": "Q1\tP\tQ2\n", "exclude": "Q2\tQ1\n"}, "but there are none; 1 were excluded"),
         ({"train.tsv": "2\n0 1 0\n"}, "says 2 triples, which are 6 numbers, but there are 3. Is the file whole"),
         ({"train.tsv": "1\n0 1 x\n"}, "something else came"),
