@@ -1,11 +1,13 @@
 """Notebooks as Jupyter runs them: cells in order, in one namespace; lines that begin with "!" are commands.
 
-A command is run in this process, by spaCy's own command line: `!python -m spacy ...`.
+A command is run in this process: `!python -m spacy ...` by spaCy's own command line, `!python scripts/...` as a script.
 """
 
 import json
 import re
+import runpy
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-COMMAND = re.compile(r"^( *)!python -m (spacy (?:.*\\\n)*.+)$", re.MULTILINE)  # "\\" goes on in the next line
+COMMAND = re.compile(
+    r"^( *)!python ((?:-m spacy|scripts/) ?(?:.*\\\n)*.+)$", re.MULTILINE
+)  # "\\" goes on in the next line
 
 
 def read_cells(path: Path) -> list[dict[str, Any]]:
@@ -25,7 +29,7 @@ def code_of(path: Path) -> list[str]:
 
 
 def commands_of(path: Path) -> list[str]:
-    return [f"python -m {_joined(match[2])}" for code in code_of(path) for match in COMMAND.finditer(code)]
+    return [f"python {_joined(match[2])}" for code in code_of(path) for match in COMMAND.finditer(code)]
 
 
 def _joined(command: str) -> str:
@@ -38,7 +42,15 @@ def run_notebook(path: Path, *, more: dict[str, str]) -> dict[str, Any]:
     def call(line: str) -> None:
         for command, options in more.items():
             line += f" {options}" if line.startswith(command) else ""
-        result = CliRunner().invoke(spacy_app, shlex.split(line)[1:])
+        words = shlex.split(line)
+        if words[0] != "-m":
+            argv, sys.argv = sys.argv, words
+            try:
+                runpy.run_path(words[0], run_name="__main__")
+            finally:
+                sys.argv = argv
+            return
+        result = CliRunner().invoke(spacy_app, words[2:])
         print(result.output)
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
