@@ -12,6 +12,7 @@ from ..streams.inputs import FORMATS, find_inputs
 from ..streams.run import ApplySettings, RunState, apply_pipeline
 from ..streams.run_folder import ERRORS
 from ..streams.writers import WRITERS
+from ..training.loop import PAUSE
 
 DEFAULT = ApplySettings()
 
@@ -61,24 +62,32 @@ def apply_cli(
     if form == "parquet" or input_format == "parquet":
         import_parquet()
     found = find_inputs(inputs, format=input_format, fields=InputFields(text_field, id_field))
+    if found.left_out:
+        names = ", ".join(x.name for x in found.left_out[:3]) + (", ..." if len(found.left_out) > 3 else "")
+        msg.warn(f"{_many(len(found.left_out), 'file')} of other kinds left out: {names}")
     where = None if workers == 0 else Engine(engine, workers or len(gpus) or 1, address)
-    with _Progress() as progress:
+    with Progress() as progress:
         state = apply_pipeline(pipeline, found, output, settings, engine=where, watch=progress.show)
     _tell(state, output)
 
 
-class _Progress:
-    """A line that changes, in a terminal."""
+class Progress:
+    """A line that changes, in a terminal; in a file a line a minute."""
 
-    def __enter__(self) -> "_Progress":
+    def __enter__(self) -> "Progress":
         self._bar: tqdm[None] = tqdm(bar_format="{desc}", leave=False, disable=None)
+        self._next = PAUSE
         return self
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
 
     def show(self, state: RunState) -> None:
-        self._bar.set_description_str(describe_progress(state))
+        if not self._bar.disable:
+            self._bar.set_description_str(describe_progress(state))
+        elif state.seconds >= self._next:
+            typer.echo(describe_progress(state))
+            self._next = state.seconds + PAUSE
 
 
 def describe_progress(state: RunState) -> str:

@@ -36,10 +36,16 @@ class InputFile:
 
 class Inputs:
     """All files of a run, in the order in which they are read. fields: where records have their texts and ids; read:
-    bytes that were read so far; size: of all, None: nobody knows."""
+    bytes that were read so far; size: of all, None: nobody knows; left_out: of folders, files of other kinds."""
 
-    def __init__(self, files: Sequence[InputFile], fields: InputFields, folders: Sequence[Path] = ()) -> None:
-        self.files, self.fields, self._folders = files, fields, folders
+    def __init__(
+        self,
+        files: Sequence[InputFile],
+        fields: InputFields,
+        folders: Sequence[Path] = (),
+        left_out: Sequence[Path] = (),
+    ) -> None:
+        self.files, self.fields, self._folders, self.left_out = files, fields, folders, left_out
         self.read = 0
         sizes = [x.size for x in files]
         self.size = None if None in sizes else sum(x for x in sizes if x is not None)
@@ -82,12 +88,15 @@ def find_inputs(
     """
     files: list[InputFile] = []
     folders: list[Path] = []
+    left_out: list[Path] = []
     for source in sources:
         path = Path(source)
         if str(source) == STANDARD:
             files.append(_standard_input(format))
         elif path.is_dir():
-            files += _files_of(path, format)
+            found, others = _files_of(path, format)
+            files += found
+            left_out += others
             folders.append(path)
         elif path.is_file():
             files.append(_file(path, format))
@@ -95,7 +104,7 @@ def find_inputs(
             raise ValueError(f"Expected a file or a folder of texts, or - for standard input, but {path} is not there.")
     if sum(x.path is None for x in files) > 1:
         raise ValueError("Standard input (-) can be read once, but it is named several times.")
-    return Inputs(files, fields, folders)
+    return Inputs(files, fields, folders, left_out)
 
 
 def _standard_input(format: str | None) -> InputFile:
@@ -104,7 +113,8 @@ def _standard_input(format: str | None) -> InputFile:
     return InputFile(None, STANDARD, format or "jsonl", None)
 
 
-def _files_of(folder: Path, format: str | None) -> list[InputFile]:
+def _files_of(folder: Path, format: str | None) -> tuple[list[InputFile], list[Path]]:
+    """Those that are read, and those of other kinds."""
     paths = sorted(x for x in folder.rglob("*") if x.is_file() and not _is_hidden(x.relative_to(folder)))
     wanted = [x for x in paths if (known := _format_of(x)) and (format is None or _reads(format, known))]
     if not wanted:
@@ -112,7 +122,7 @@ def _files_of(folder: Path, format: str | None) -> list[InputFile]:
             f"{folder} has no file of texts: expected {', '.join(SUFFIXES)}, the first six also with "
             f"{' or '.join(PACKED)}, but it has {[x.name for x in paths[:5]] or 'no files'}."
         )
-    return [_file(x, format) for x in wanted]
+    return [_file(x, format) for x in wanted], [x for x in paths if x not in set(wanted)]
 
 
 def _reads(format: str, known: str) -> bool:

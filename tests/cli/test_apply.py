@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.cli import apply
-from spacy_luke.cli.apply import describe_progress
+from spacy_luke.cli.apply import Progress, describe_progress
 from spacy_luke.streams.annotated import AnnotatedParts
 from spacy_luke.streams.run import RunState
 from tests.pipelines import QUESTION, make_pipeline
@@ -107,6 +107,24 @@ def test_progress_has_a_rate_and_a_time():
     state.words_before, state.share_before = 100_000, 0.2
     assert describe_progress(state) == "12,000 documents, 300,000 words, 2,000 words/s, 2 failed, 60%, 2 min left"
     assert describe_progress(RunState()) == "0 documents, 0 words, 0 words/s"
+
+
+def test_a_file_gets_a_line_a_minute(capsys):
+    with Progress() as progress:
+        for seconds in (1.0, 59.0, 60.0, 61.0, 119.0, 125.0):
+            progress.show(RunState(documents=int(seconds), seconds=seconds))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in lines] == ["60 documents", "125 documents"]
+
+
+def test_files_of_other_kinds_are_named(pipeline, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("One.", "utf8")
+    for i in range(4):
+        (tmp_path / "texts" / f"{i}.pdf").write_bytes(b"%PDF-1.7")
+    result, text = run(pipeline, tmp_path / "texts", tmp_path / "out", "--workers", 0)
+    assert result.exit_code == 0, text
+    assert "4 files of other kinds left out: 0.pdf, 1.pdf, 2.pdf, ..." in text
 
 
 @pytest.mark.slow

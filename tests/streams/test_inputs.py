@@ -70,6 +70,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
     place = tmp_path.as_posix()
     assert [x.id for x in items] == [f"{place}/a.md", f"{place}/b/10.txt", f"{place}/b/2.txt", f"{place}/b/c.jsonl:1"]
     assert items[1].text == "Of b/10.txt\nand more."
+    assert [x.name for x in find(tmp_path).left_out] == ["notes.pdf"]
     assert [x.text for x in find(tmp_path, format="lines")][:2] == ["Of a.md", "and more."]
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"has no file of texts: expected \.txt, \.md"):
