@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import typer
-from tqdm import tqdm
 from wasabi import msg
 
 from ..stores.parallel import Engine
+from ..stores.progress import ProgressBar
 from ..streams.input_formats import InputFields, import_parquet
 from ..streams.inputs import FORMATS, find_inputs
 from ..streams.run import ApplySettings, RunState, apply_pipeline
@@ -75,7 +75,7 @@ class Progress:
     """A line that changes, in a terminal; in a file a line a minute."""
 
     def __enter__(self) -> "Progress":
-        self._bar: tqdm[None] = tqdm(bar_format="{desc}", leave=False, disable=None)
+        self._bar = ProgressBar[None](form="{desc}")
         self._next = PAUSE
         return self
 
@@ -83,8 +83,8 @@ class Progress:
         self._bar.close()
 
     def show(self, state: RunState) -> None:
-        if not self._bar.disable:
-            self._bar.set_description_str(describe_progress(state))
+        if self._bar.is_shown:
+            self._bar.describe(describe_progress(state))
         elif state.seconds >= self._next:
             typer.echo(describe_progress(state))
             self._next = state.seconds + PAUSE

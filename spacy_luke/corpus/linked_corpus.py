@@ -17,14 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from ..stores.arrays import AGAIN
 from ..stores.atomic import link_or_copy, write_atomically, write_folder_atomically
 from ..stores.digests import digest_file
 from ..stores.folder import StoreFolder, StoreKind
 from ..stores.opening import open_source
 from ..stores.plain_text import parse_json
+from ..stores.progress import ProgressBar
 
 INTERWIKI = "interwiki.tsv"
 PART_CHARS = 1 << 23  # characters of a part, about
@@ -71,7 +70,7 @@ class LinkedCorpus(StoreFolder):
 
     def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
         """All of them, in order."""
-        for part in tqdm(self.parts, desc=f"reading {self.path.name}", leave=False, disable=None if progress else True):
+        for part in ProgressBar(self.parts, f"reading {self.path.name}", show=progress):
             yield from read_linked_part(part)
 
 

@@ -11,9 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from ..stores.atomic import write_folder_atomically
+from ..stores.progress import ProgressBar
 from ..stores.sorting import ROOM, SortedLines
 from .clusters import Unlinked, cluster, order_of
 from .documents import count_failed, read_annotated
@@ -88,10 +87,7 @@ def _info(settings: FactSettings, counts: Counter[str]) -> dict[str, Any]:
 
 def _shown(lines: Iterator[str], task: str, total: int | None, progress: bool) -> Iterator[str]:
     """The same, with a bar where a terminal shows one."""
-    bar: tqdm[str] = tqdm(
-        lines, task, total, leave=False, unit=" documents", unit_scale=True, disable=None if progress else True
-    )
-    yield from bar
+    yield from ProgressBar(lines, task, total=total, unit=" documents", scaled=True, show=progress)
 
 
 def _document_key(order: str, id: str) -> str:

@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tqdm import tqdm
-
 from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
+from ..stores.progress import ProgressBar
 from ..wikipedia.wikidata import text_of
 from .record import About, is_item
 from .staging import SourceGroup, Staging
@@ -123,7 +122,7 @@ def stage_ppr(folder: Path, staging: Staging, *, unknown: str = "add", progress:
     )
     known: dict[str, int] = {}
     named: set[tuple[str, str]] = set()
-    for path in tqdm(files, desc="reading PPRforNED", leave=False, disable=None if progress else True):
+    for path in ProgressBar(files, "reading PPRforNED", show=progress):
         names: list[str] = []
         for line, fields in _read_ppr_lines(path):
             if fields["kind"] == "ENTITY":

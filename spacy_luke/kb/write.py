@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from ..aliases.store import write_store
 from ..aliases.tables import SLACK
 from ..aliases.trie import Trie, new_trie
 from ..stores.names import hash_names
+from ..stores.progress import ProgressBar
 from ..text.forms import letters_of
 from .files import NONE
 from .knowledge_base import EntityKB
@@ -56,8 +56,8 @@ def _write_records(staging: Staging, records: Path, redirects: Trie, progress: b
     mentioned = _missing(staging, redirects)
     stub = next(mentioned, None)
     with records.open("w", encoding="utf8", newline="\n") as file:
-        for entity, count, person, about, text in tqdm(
-            _merge_records(staging), desc="entities", unit="", leave=False, disable=None if progress else True
+        for entity, count, person, about, text in ProgressBar(
+            _merge_records(staging), "entities", unit="", show=progress
         ):
             while stub is not None and stub < entity:
                 yield stub
@@ -201,7 +201,7 @@ def _write_names(
     def keep_names() -> Iterator[str]:
         nonlocal longest
         with keys.open("w", encoding="utf8", newline="\n") as file:
-            for name in tqdm(names, desc="names", unit="", leave=False, disable=None if progress else True):
+            for name in ProgressBar(names, "names", unit="", show=progress):
                 count_N.append(len(name.numbers))
                 weight_N.append(name.weight)
                 total_N.append(name.total)
@@ -236,9 +236,7 @@ def _hash_names(keys: Path, trie: Trie, names: int, progress: bool) -> tuple[np.
     number_N, digests, loose = np.zeros(names, np.int64), [np.zeros(0, np.uint64)], array("q")
     waiting: list[bytes] = []
     with keys.open(encoding="utf8", newline="\n") as file:
-        for i, line in enumerate(
-            tqdm(file, desc="index", total=names, leave=False, disable=None if progress else True)
-        ):
+        for i, line in enumerate(ProgressBar(file, "index", total=names, show=progress)):
             key = line[:-1]
             number_N[i] = trie[key]
             if letters := letters_of(key.casefold()):

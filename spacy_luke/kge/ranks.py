@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
+from ..stores.progress import ProgressBar
 from .transe import distances, queries_of
 
 HITS = (1, 3, 10)
@@ -61,9 +61,7 @@ def rank_triples(
     tails = KnownAnswers(known_T3, given=0, answer=2, num_relations=num_relations)
     heads = KnownAnswers(known_T3, given=2, answer=0, num_relations=num_relations)
     ranks = np.empty((2, len(triples_T3)))
-    for start, batch_T3 in tqdm(
-        list(_batches(triples_T3, len(entities_ND))), "ranks", disable=None if progress else True, leave=False
-    ):
+    for start, batch_T3 in ProgressBar(list(_batches(triples_T3, len(entities_ND))), "ranks", show=progress):
         batch = torch.from_numpy(batch_T3.astype(np.int64))
         heads_TD, tails_TD = entities_ND[batch[:, 0]], entities_ND[batch[:, 2]]
         queries_2TD = queries_of(heads_TD, tails_TD, relations_RD, batch[:, 1], reciprocal=reciprocal)

@@ -17,9 +17,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
-from tqdm import tqdm
 
 from ..stores.atomic import sweep, write_atomically
+from ..stores.progress import ProgressBar
 from ..vectors.build import build_vectors
 from ..vectors.writer import check_dtype
 from .engines import GraphEngine, make_engine
@@ -76,8 +76,8 @@ def _run_epoch(
     engine: GraphEngine, graph: Graph, settings: TransESettings, record: dict[str, Any], *, progress: bool
 ) -> None:
     start, epoch = perf_counter(), record["epoch"]
-    show = {"total": len(graph.triples["train"]), "unit": " triples", "unit_scale": True, "leave": False}
-    with tqdm(desc=f"epoch {epoch + 1}/{settings.epochs}", disable=None if progress else True, **show) as bar:
+    total, task = len(graph.triples["train"]), f"epoch {epoch + 1}/{settings.epochs}"
+    with ProgressBar[None](None, task, total=total, unit=" triples", scaled=True, show=progress) as bar:
         loss = engine.train_epoch(epoch, bar)
     if not np.isfinite(loss):
         raise ValueError(
@@ -93,12 +93,12 @@ def _validate(engine: GraphEngine, graph: Graph, folder: Path, record: dict[str,
     said = f"epoch {last['epoch']}: loss {last['loss']:.4f}"
     if not len(graph.triples["valid"]):
         if progress:
-            tqdm.write(said)
+            print(said, flush=True)
         return
     found = engine.evaluate(graph.triples["valid"], progress=progress)
     last["valid"] = found
     if progress:
-        tqdm.write(f"{said}, MRR {found['mrr']:.4f}, hits@10 {found['hits@10']:.4f}")
+        print(f"{said}, MRR {found['mrr']:.4f}, hits@10 {found['hits@10']:.4f}", flush=True)
     if record["best"] is None or found["mrr"] > record["best"]["mrr"]:
         record["best"] = {"epoch": last["epoch"], **found}
         _save_tensors(engine.state(), folder / BEST, {"epoch": last["epoch"]})

@@ -8,7 +8,6 @@ from time import perf_counter
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from tqdm import tqdm
 
 from ..annotations import ENTITIES, EVERYTHING, Scope, get_scopes, set_scopes
 from ..components.base import LukeComponent, find_component
@@ -16,6 +15,7 @@ from ..components.ner import LukeNER
 from ..components.soft_textcat import SoftTextCategorizer
 from ..scorers.items import ScoredItem
 from ..scorers.reliability import Reliability, judged, measure_reliability
+from ..stores.progress import ProgressBar
 from ..text.spelling import nearest
 from .gold import Given, luke_components, read_gold
 from .label_notes import label_notes
@@ -85,7 +85,7 @@ def evaluate(
             set_scopes(doc, {ENTITIES: entities})
     start = perf_counter()
     asked = nlp.pipe(example.predicted for example in examples)
-    with tqdm(asked, total=len(examples), leave=False, unit="doc", disable=None if progress else True) as docs:
+    with ProgressBar(asked, total=len(examples), unit="doc", show=progress) as docs:
         examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
     seconds = perf_counter() - start
     words = sum(len(example.predicted) for example in examples)

@@ -8,7 +8,6 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import minibatch
-from tqdm import tqdm
 
 from ..annotations import TYPES, Taught, set_taught
 from ..batch.batches import batch_items, make_batch
@@ -20,6 +19,7 @@ from ..components.units.asked import Units
 from ..components.units.classifier import UnitClassifier
 from ..model.taught_losses import distributions
 from ..readers.docbin import write_docbin
+from ..stores.progress import ProgressBar
 from .gold import luke_components
 
 LEAST = 0.001  # probability that a span is a mention, below which it is taught as none
@@ -54,7 +54,7 @@ def write_lesson(
     places = dict.fromkeys(components, 0)
 
     def said() -> Iterator[Doc]:
-        with tqdm(unit="word", leave=False, disable=None if progress else True) as bar:
+        with ProgressBar[Doc](unit="word", show=progress) as bar:
             for docs in minibatch(texts, AT_ONCE):
                 for doc, some in teach(nlp, docs, components):
                     counts["texts"] += 1

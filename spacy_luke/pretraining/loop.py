@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from ..bridge.identity import Identity
 from ..distributed.processes import Processes
@@ -31,6 +30,7 @@ from ..model.precision import PRECISIONS, choose_precision, passes_in
 from ..model.recompute import recomputing
 from ..model.transfer import to_device
 from ..stores.atomic import mend
+from ..stores.progress import ProgressBar
 from .ahead import Ahead, can_fork
 from .measures import Measures, Totals, add_measured, averages, total_counts
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_stepper
@@ -115,12 +115,8 @@ def pretrain(
     ahead = Ahead(stream, position, size=settings.ahead, counts=counts) if settings.ahead and can_fork() else None
     batches = stream(position) if ahead is None else ahead
     is_shown = progress and processes.is_main
-    bar = tqdm(
-        total=settings.max_steps,
-        initial=state["step"],
-        desc=folder.name,
-        unit="step",
-        disable=None if is_shown else True,
+    bar = ProgressBar[None](
+        None, folder.name, total=settings.max_steps, done=state["step"], unit="step", show=is_shown, keep=True
     )
     show = report or _to_console(bar)
     began, measured = time.perf_counter(), []
@@ -294,7 +290,7 @@ def _report(path: Path, figures: dict[str, Any] | None, show: ReportStep) -> Non
     show(figures)
 
 
-def _to_console(bar: "tqdm[None]") -> ReportStep:
+def _to_console(bar: ProgressBar[None]) -> ReportStep:
     def show(figures: dict[str, Any] | None) -> None:
         if figures is not None:
             bar.write(shown(figures))

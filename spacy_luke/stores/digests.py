@@ -8,7 +8,6 @@ unwritable memory costs time and nothing else.
 """
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,9 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from .atomic import write_atomically
+from .progress import ProgressBar
 
 SMALL = 1 << 18  # bytes that are compared at every opening
 SHOWN = 1 << 30  # bytes whose reading is shown in a terminal
@@ -82,12 +80,9 @@ def _digest(path: Path, start: int, size: int | None, count: Callable[[int], Any
 
 @contextmanager
 def _bar(what: str, total: int, progress: bool) -> Iterator[Callable[[int], Any]]:
-    """What counts bytes: shown where it is asked for, and in a terminal where it takes long. What is not shown is not
-    made, since tqdm's lock would settle by which method the user's program starts processes."""
-    if not progress and (total <= SHOWN or not sys.stderr.isatty()):
-        yield lambda size: None
-        return
-    with tqdm(desc=what, total=total, unit="B", unit_scale=True, leave=False, disable=None) as bar:
+    """What counts bytes: shown where it is asked for, and where it takes long."""
+    show = progress or total > SHOWN
+    with ProgressBar[bytes](None, what, total=total, unit="B", scaled=True, show=show) as bar:
         yield bar.update
 
 

@@ -16,7 +16,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
+
+from .progress import ProgressBar
 
 MOST_NAMES = 2**32 - 1
 BLOCK = 1 << 16  # names that are hashed at once
@@ -60,12 +61,8 @@ class NameList:
     def hashes(self, *, progress: bool = False) -> np.ndarray:
         """uint64 (N,): `hash_names` of them, which is kept, so that only new names are hashed again."""
         parts = [self._hashes]
-        with tqdm(
-            total=len(self) - len(self._hashes),
-            desc="digests of names",
-            disable=None if progress else True,
-            leave=False,
-        ) as bar:
+        total = len(self) - len(self._hashes)
+        with ProgressBar[str](None, "digests of names", total=total, show=progress) as bar:
             for start in range(len(self._hashes), len(self), BLOCK):
                 parts.append(hash_names(self[i] for i in range(start, min(start + BLOCK, len(self)))))
                 bar.update(len(parts[-1]))

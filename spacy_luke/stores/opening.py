@@ -6,14 +6,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 from xml.etree.ElementTree import ParseError
-
-from tqdm import tqdm
 
 from .blocks import BUFFER, open_blocks
 from .bzip2 import open_bzip2
 from .plain_text import not_utf8
+from .progress import ProgressBar
 
 
 @contextmanager
@@ -29,14 +28,8 @@ def open_source(
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"Expected a file at {path}, but there is no such file.")
-    bar = tqdm(
-        desc=f"{task} {path.name}",
-        total=path.stat().st_size,
-        unit="B",
-        unit_scale=True,
-        leave=False,
-        disable=None if progress else True,
-    )
+    size = path.stat().st_size
+    bar = ProgressBar[bytes](None, f"{task} {path.name}", total=size, unit="B", scaled=True, show=progress)
     with path.open("rb") as raw, bar:
         start = raw.read(3)
         raw.seek(0)
@@ -59,7 +52,7 @@ def open_source(
             raise ValueError(f"{path} is {what}. It may be truncated: copy or download it again.") from error
 
 
-def _counted(file: BinaryIO, bar: "tqdm[NoReturn]", count: Callable[[int], None] | None) -> Iterator[bytes]:
+def _counted(file: BinaryIO, bar: ProgressBar[bytes], count: Callable[[int], None] | None) -> Iterator[bytes]:
     while block := file.read(BUFFER):
         bar.update(len(block))
         if count is not None:

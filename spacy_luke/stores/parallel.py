@@ -12,8 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from tqdm import tqdm
-
+from .progress import ProgressBar
 from .ray_workers import RayPool, cause_of, connect_ray
 from .workers import Death, Pool, ProcessPool, Pull, Start, run_pool
 
@@ -49,7 +48,7 @@ class Engine:
         """function(task) of each task, in order. An error of a task is raised here, and no further task is begun. A
         task whose process dies is given to another one, as often as TRIES says; then ValueError."""
         with self._mapped(function, tasks) as results:
-            yield from tqdm(results, total=len(tasks), desc=task, leave=False, disable=None if progress else True)
+            yield from ProgressBar(results, task, total=len(tasks), show=progress)
 
     def stream(
         self,

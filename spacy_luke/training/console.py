@@ -8,7 +8,8 @@ from typing import IO, Any
 import srsly
 from spacy.language import Language
 from spacy.util import registry
-from tqdm import tqdm
+
+from ..stores.progress import ProgressBar
 
 Log = Callable[[dict[str, Any] | None], None]
 Logger = Callable[[Language, IO[str], IO[str]], tuple[Log, Callable[[], None]]]
@@ -39,7 +40,7 @@ def make_console_logger(progress_bar: bool = True, output_file: str | Path | Non
             file = open(output_file, "w", encoding="utf8")
         _write(header, sizes, stdout)
         _write(["-" * size for size in sizes], sizes, stdout)
-        bar: tqdm[Any] | None = None
+        bar: ProgressBar[Any] | None = None
 
         def log(info: dict[str, Any] | None) -> None:
             nonlocal bar
@@ -60,7 +61,7 @@ def make_console_logger(progress_bar: bool = True, output_file: str | Path | Non
                 file.flush()
             if progress_bar:
                 total = nlp.config["training"]["eval_frequency"]
-                bar = tqdm(total=total, desc="until the next evaluation", leave=False, disable=None, file=stderr)
+                bar = ProgressBar(None, "until the next evaluation", total=total, stream=stderr)
 
         def finish() -> None:
             if bar is not None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from ..stores.opening import open_source
+from ..stores.progress import ProgressBar
 from .sources import read_numbered_lines
 
 BLOCK = 1 << 12  # rows
@@ -82,7 +82,7 @@ def matrix_of(matrix: Any, *, size: int | None, source: str) -> Matrix:
         raise ValueError(f"{source}: expected vectors of {size} numbers, but they have {shape[1]}.")
 
     def blocks(report: ReportRow, progress: bool) -> Iterator[RowBlock]:
-        with tqdm(total=shape[0], desc="vectors", unit="row", leave=False, disable=None if progress else True) as bar:
+        with ProgressBar[RowBlock](None, "vectors", total=shape[0], unit="row", show=progress) as bar:
             for start in range(0, shape[0], BLOCK):
                 with np.errstate(over="ignore"):
                     values = np.asarray(matrix[start : min(start + BLOCK, shape[0])], dtype=np.float32)
