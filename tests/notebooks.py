@@ -8,6 +8,7 @@ import re
 import runpy
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,15 @@ def _joined(command: str) -> str:
     return re.sub(r"\\\n *", "", command)
 
 
-def run_notebook(path: Path, *, more: dict[str, str]) -> dict[str, Any]:
-    """Its names after the last cell. more: options that are added to commands, by the beginning of the command."""
+def run_notebook(path: Path, *, more: dict[str, str], without: Sequence[str] = ()) -> dict[str, Any]:
+    """Its names after the last cell. more: options that are added to commands, by the beginning of these; without:
+    parts of commands that are left out."""
 
     def call(line: str) -> None:
+        for part in without:
+            line = line.replace(part, "")
+        if not line.strip():
+            return
         for command, options in more.items():
             line += f" {options}" if line.startswith(command) else ""
         words = shlex.split(line)

