@@ -11,7 +11,7 @@ from ..model.ernie import ErnieConfig
 from ..model.ernie_families import build_ernie
 from ..model.ernie_heads import PretrainingHeads
 from .families import PLAIN
-from .names import BERT_LM_HEAD, LAYER, WORDS, NameTable, expand
+from .names import BERT_LM_HEAD, LAYER, TASK_HEADS, WORDS, NameTable, expand
 
 POOLER: NameTable = (("pooler.dense.{p}", "encoder.pooler.{p}"),)
 FUSION: NameTable = (
@@ -33,7 +33,6 @@ ENTITY_HEAD: NameTable = (
     ("cls.predictions_ent.transform.LayerNorm.{p}", "entity_head.norm.{p}"),
 )
 TYPING_HEAD: NameTable = (("typing.{p}", "head.classifier.{p}"),)
-TASK_HEADS: NameTable = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
 DECODER = "cls.predictions.decoder.weight"  # a second name of the word table
 
 Shapes = dict[str, tuple[int, ...]]

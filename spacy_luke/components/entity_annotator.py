@@ -23,12 +23,12 @@ from ..stores.opening import is_dump
 from ..text.forms import CASES, units
 from .factories import Configured, Setting, register
 from .mentions import blocked_words, write_entities
+from .storage import BYTES_LIMIT
 
 FILE = "mentions"
 STORE = "store"  # its name in `exclude`
 REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of pyproject.toml
 NO_LIMIT = "at least 1, or null for no limit"
-BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
 
 
 class FoundEntity(NamedTuple):

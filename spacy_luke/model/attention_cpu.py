@@ -137,17 +137,23 @@ def _gives_expected(dtype: torch.dtype, error: float) -> bool:
         torch.arange(rows * 8.0, device="cpu").add(shift).sin().view(1, rows, 2, 4).transpose(1, 2).to(dtype)
         for rows, shift in ((3, 0.1), (5, 0.2), (5, 0.3))
     )
-    with torch.autocast("cpu", enabled=False):
-        scores_BHSL = q_BHSK.float() @ k_BHLK.float().transpose(-1, -2) / 2
-        wanted = (scores_BHSL.softmax(-1) @ v_BHLK.float(), scores_BHSL.logsumexp(-1))
-        try:
-            found = attend_fused(q_BHSK, k_BHLK, v_BHLK)
-        except Exception:  # absent, or called otherwise: torch raises many kinds
+    added_SL = torch.arange(15.0, device="cpu").cos().view(3, 5).to(dtype)
+    for added in (None, added_SL):
+        with torch.autocast("cpu", enabled=False):
+            scores_BHSL = q_BHSK.float() @ k_BHLK.float().transpose(-1, -2) / 2 + (
+                0 if added is None else added.float()
+            )
+            wanted = (scores_BHSL.softmax(-1) @ v_BHLK.float(), scores_BHSL.logsumexp(-1))
+            try:
+                found = attend_fused(q_BHSK, k_BHLK, v_BHLK, added)
+            except Exception:  # absent, or called otherwise: torch raises many kinds
+                return False
+        if not all(
+            isinstance(x, Tensor) and x.shape == y.shape and torch.allclose(x.float(), y, rtol=error, atol=error)
+            for x, y in zip(found, wanted, strict=True)
+        ):
             return False
-    return all(
-        isinstance(x, Tensor) and x.shape == y.shape and torch.allclose(x.float(), y, rtol=error, atol=error)
-        for x, y in zip(found, wanted, strict=True)
-    )
+    return True
 
 
 def is_plain_faster(q_BHSK: Tensor, k_BHLK: Tensor, v_BHLK: Tensor, *, rate: float) -> bool:

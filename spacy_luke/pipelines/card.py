@@ -16,7 +16,7 @@ import srsly
 from spacy.language import Language
 
 from ..components.base import LukeComponent
-from ..components.entity_annotator import EntityAnnotator
+from ..components.entity_annotator import REQUIREMENT, EntityAnnotator
 from ..components.linker.component import LukeLinker
 from ..components.relation import LukeRelation
 from ..stores.atomic import write_atomically, write_folder_atomically
@@ -25,9 +25,6 @@ from .figures import figure_tables, markdown_table
 from .saving import check_replaceable
 
 CARD, SOURCES, META = "README.md", "LICENSES_SOURCES", "meta.json"
-NAMES_NEED = (
-    "marisa-trie>=1.1"  # what knowledge bases and the annotator keep names in; pyproject.toml has it as an extra
-)
 LEFT_OUT = "left_out"  # in meta.json: components that a pipeline might have, and why it has not
 
 
@@ -89,7 +86,7 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
     nlp = spacy.load(folder)
     card = make_card(nlp, about, figures, size=_size(folder))
     meta = read_object(folder / META)
-    needed = [NAMES_NEED] if any(isinstance(proc, LukeLinker | EntityAnnotator) for _, proc in nlp.pipeline) else []
+    needed = [REQUIREMENT] if any(isinstance(proc, LukeLinker | EntityAnnotator) for _, proc in nlp.pipeline) else []
     meta |= {
         "requirements": list(dict.fromkeys([*meta.get("requirements", []), *needed])),
         "name": about.name,

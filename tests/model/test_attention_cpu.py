@@ -19,25 +19,36 @@ def test_this_torch_has_it():
     assert attention_cpu.is_kernel_right()
 
 
-def _in_base_two(q, k, v):
-    scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
+def _scores(q, k, added):
+    return q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5 + (0 if added is None else added.float())
+
+
+def _in_base_two(q, k, v, added=None):
+    scores = _scores(q, k, added)
     return (scores.softmax(-1) @ v.float()).to(q.dtype), scores.logsumexp(-1) / torch.tensor(2.0).log()
 
 
-def _other_shape(q, k, v):
-    scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
+def _other_shape(q, k, v, added=None):
+    scores = _scores(q, k, added)
     return (scores.softmax(-1) @ v.float()).to(q.dtype), scores.logsumexp(-1)[..., None]
 
 
-def _no_number(q, k, v):
+def _ignores_what_is_added(q, k, v, added=None):
+    scores = _scores(q, k, None)
+    return (scores.softmax(-1) @ v.float()).to(q.dtype), scores.logsumexp(-1)
+
+
+def _no_number(q, k, v, added=None):
     return torch.full_like(q, torch.nan), q.sum(-1)
 
 
-def _other_signature(q, k, v):
+def _other_signature(q, k, v, added=None):
     raise RuntimeError("expected 4 arguments")
 
 
-@pytest.mark.parametrize("kernel", [_in_base_two, _other_shape, _no_number, _other_signature, None])
+@pytest.mark.parametrize(
+    "kernel", [_in_base_two, _other_shape, _ignores_what_is_added, _no_number, _other_signature, None]
+)
 def test_another_kernel_is_not_used(monkeypatch, kernel):
     """One with other results, one that is called otherwise, and none: attention is what it was."""
     attention, words, entities, lengths, counts = make("ragged", True)
