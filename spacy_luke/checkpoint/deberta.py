@@ -5,7 +5,7 @@ from typing import Any
 from ..model.config import LukeConfig
 from ..model.deberta import DebertaConfig
 from .configs import common_sizes
-from .names import BERT_LM_HEAD, NameTable, Patterns
+from .names import BERT_LM_HEAD, LAYER_OUTPUTS, NameTable, Patterns
 from .plain_family import PlainFamily
 
 NAMES: NameTable = (
@@ -16,11 +16,7 @@ NAMES: NameTable = (
     ("encoder.layer.{i}.attention.self.query_proj.{p}", "encoder.layers.{i}.attention.query.{p}"),
     ("encoder.layer.{i}.attention.self.key_proj.{p}", "encoder.layers.{i}.attention.key.{p}"),
     ("encoder.layer.{i}.attention.self.value_proj.{p}", "encoder.layers.{i}.attention.value.{p}"),
-    ("encoder.layer.{i}.attention.output.dense.{p}", "encoder.layers.{i}.attention.output.{p}"),
-    ("encoder.layer.{i}.attention.output.LayerNorm.{p}", "encoder.layers.{i}.attention_norm.{p}"),
-    ("encoder.layer.{i}.intermediate.dense.{p}", "encoder.layers.{i}.up.{p}"),
-    ("encoder.layer.{i}.output.dense.{p}", "encoder.layers.{i}.down.{p}"),
-    ("encoder.layer.{i}.output.LayerNorm.{p}", "encoder.layers.{i}.output_norm.{p}"),
+    *LAYER_OUTPUTS,
 )
 ENTITIES: NameTable = (
     ("entity_embeddings.entity_embeddings.weight", "encoder.entities.table.weight"),

@@ -10,12 +10,11 @@ from typing import Any
 from ..model.config import LukeConfig
 from ..text.export import write_backend
 from ..text.tokenizer import PieceTokenizer
-from .assemble import read_entities, read_tokenizer
-from .configs import ARCHITECTURES, find_labels, find_task, flag, size_of
+from .configs import ARCHITECTURES, flag, size_of
 from .contents import LukeCheckpoint
 from .families import PLAIN, family_of
 from .files import find_weights, read_declared, read_tensors
-from .luke import build_checkpoint, find_heads
+from .luke import read_contents
 from .names import ENTITY_HEAD, TASK_HEADS, expand, find_root, sort_names
 
 TASK = "luke_task"  # key of config.json that LUKE's own has no need of: there the class says it
@@ -94,22 +93,9 @@ def read_family(folder: Path, data: dict[str, Any], *, entities: str, entity_awa
     names = sort_names(
         raw, family_names(config, root=root), entity_aware=config.entity_aware, dropped=family.dropped, tied=family.tied
     )
-    heads = find_heads(raw, names)
     named = data.get(TASK)
     classes = [ARCHITECTURES[named]] if isinstance(named, str) and named in ARCHITECTURES else []
-    task = find_task({**data, "architectures": classes}, heads, hidden_size=config.hidden_size)
-    labels = None
-    if "classifier" in heads and task != "cloze":
-        labels = find_labels(data, raw[names.mapped["head.classifier.weight"]].shape[0])
-    return build_checkpoint(
-        raw,
-        names,
-        config,
-        task=task,
-        labels=labels,
-        vocab=read_entities(folder, rows=config.entity_vocab_size),
-        tokenizer=read_tokenizer(folder, rows=config.vocab_size),
-        source={**data, **read_declared(folder), "kind": "plain"},
-        entities=entities,
-        shapes=family.shapes(config),
-    )
+    source = {**data, **read_declared(folder), "kind": "plain"}
+    said = {**data, "architectures": classes}
+    shapes = family.shapes(config)
+    return read_contents(folder, raw, names, config, said, source=source, entities=entities, shapes=shapes)

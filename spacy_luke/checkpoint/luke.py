@@ -41,21 +41,8 @@ def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware
     raw = read_tensors(find_weights(folder))
     theirs = luke_names(config, root=find_root(raw, LUKE_ROOTS), disambiguation=disambiguation)
     names = sort_names(raw, theirs, entity_aware=config.entity_aware)
-    heads = find_heads(raw, names)
-    task = find_task(data, heads, hidden_size=config.hidden_size)
-    labels = None
-    if "classifier" in heads and task != "cloze":
-        labels = find_labels(data, raw[names.mapped["head.classifier.weight"]].shape[0])
-    checkpoint = build_checkpoint(
-        raw,
-        names,
-        config,
-        task=task,
-        labels=labels,
-        vocab=read_entities(folder, rows=config.entity_vocab_size),
-        tokenizer=read_tokenizer(folder, rows=config.vocab_size),
-        source={**data, "kind": "huggingface"},
-        entities=entities,
+    checkpoint = read_contents(
+        folder, raw, names, config, data, source={**data, "kind": "huggingface"}, entities=entities
     )
     if "entity_mask" in checkpoint.tensors:
         _move_mask(checkpoint)
@@ -73,6 +60,37 @@ def _move_mask(checkpoint: LukeCheckpoint) -> None:
 
 def switch_queries(config: LukeConfig, entity_aware: bool | None) -> LukeConfig:
     return config if entity_aware is None else replace(config, entity_aware=entity_aware)
+
+
+def read_contents(
+    folder: Path,
+    raw: Mapping[str, Tensor],
+    names: SortedNames,
+    config: LukeConfig,
+    data: dict[str, Any],
+    *,
+    source: dict[str, Any],
+    entities: str,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> LukeCheckpoint:
+    """`build_checkpoint` of a folder with its vocabularies, and the task and labels that `data`, its config.json, says."""
+    heads = find_heads(raw, names)
+    task = find_task(data, heads, hidden_size=config.hidden_size)
+    labels = None
+    if "classifier" in heads and task != "cloze":
+        labels = find_labels(data, raw[names.mapped["head.classifier.weight"]].shape[0])
+    return build_checkpoint(
+        raw,
+        names,
+        config,
+        task=task,
+        labels=labels,
+        vocab=read_entities(folder, rows=config.entity_vocab_size),
+        tokenizer=read_tokenizer(folder, rows=config.vocab_size),
+        source=source,
+        entities=entities,
+        shapes=shapes,
+    )
 
 
 def find_heads(raw: Mapping[str, Tensor], names: SortedNames) -> dict[str, int]:

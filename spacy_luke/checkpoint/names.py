@@ -31,15 +31,18 @@ ENTITIES: NameTable = (
     ("entity_embeddings.LayerNorm.bias", "encoder.entities.norm.bias"),
 )
 ENTITY_DENSE: NameTable = (("entity_embeddings.entity_embedding_dense.weight", "encoder.entities.dense.weight"),)
-LAYER: NameTable = (
-    ("encoder.layer.{i}.attention.self.query.{p}", "encoder.layers.{i}.attention.query.{p}"),
-    ("encoder.layer.{i}.attention.self.key.{p}", "encoder.layers.{i}.attention.key.{p}"),
-    ("encoder.layer.{i}.attention.self.value.{p}", "encoder.layers.{i}.attention.value.{p}"),
+LAYER_OUTPUTS: NameTable = (
     ("encoder.layer.{i}.attention.output.dense.{p}", "encoder.layers.{i}.attention.output.{p}"),
     ("encoder.layer.{i}.attention.output.LayerNorm.{p}", "encoder.layers.{i}.attention_norm.{p}"),
     ("encoder.layer.{i}.intermediate.dense.{p}", "encoder.layers.{i}.up.{p}"),
     ("encoder.layer.{i}.output.dense.{p}", "encoder.layers.{i}.down.{p}"),
     ("encoder.layer.{i}.output.LayerNorm.{p}", "encoder.layers.{i}.output_norm.{p}"),
+)
+LAYER: NameTable = (
+    ("encoder.layer.{i}.attention.self.query.{p}", "encoder.layers.{i}.attention.query.{p}"),
+    ("encoder.layer.{i}.attention.self.key.{p}", "encoder.layers.{i}.attention.key.{p}"),
+    ("encoder.layer.{i}.attention.self.value.{p}", "encoder.layers.{i}.attention.value.{p}"),
+    *LAYER_OUTPUTS,
 )
 EXTRA_QUERIES: NameTable = (
     ("encoder.layer.{i}.attention.self.w2e_query.{p}", "encoder.layers.{i}.attention.w2e_query.{p}"),

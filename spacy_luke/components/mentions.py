@@ -3,8 +3,9 @@
 M mentions, P pairs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -144,3 +145,24 @@ def write_entities(doc: Doc, entities: Sequence[Span]) -> None:
     are outside of entities then."""
     blocked = [doc[i : i + 1] for i in np.flatnonzero(blocked_words(doc)).tolist()]
     doc.set_ents(list(entities), blocked=blocked, default="outside")
+
+
+def rewrite_spans(
+    doc: Doc,
+    *,
+    key: str | None,
+    labels: Mapping[WordRange, str] = MappingProxyType({}),
+    ids: Mapping[WordRange, str] = MappingProxyType({}),
+) -> None:
+    """New Spans with these labels and ids in doc.spans[key], or in doc.ents where there is no key; what none is given
+    for keeps its own."""
+    spans = []
+    for old in doc.ents if key is None else doc.spans.get(key, []):
+        place = (old.start, old.end)
+        label, kb_id = labels.get(place, old.label_), ids.get(place, old.kb_id_)
+        spans.append(Span(doc, *place, label=label, kb_id=kb_id, span_id=old.id))
+    if key is None:
+        doc.set_ents(spans, default="unmodified")
+        return
+    for i, span in enumerate(spans):
+        doc.spans[key][i] = span

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from ..model.losses import multi_label_cross_entropy
 from ..model.partial_losses import marginal_multi_label
 from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
-from .mentions import SpanGroupGetter, WordRange, align_mention
+from .mentions import SpanGroupGetter, WordRange, align_mention, rewrite_spans
 from .units.asked import Gold, Units, UnitSurvey
 from .units.tuning import Scores, ThresholdClassifier
 
@@ -153,7 +153,8 @@ class LukeTyper(ThresholdClassifier):
                 if found:
                     labels[start, end] = self.labels[found[0]]
             if self.set_label:
-                _relabel(doc, labels, key=self.getter.key if isinstance(self.getter, SpanGroupGetter) else None)
+                key = self.getter.key if isinstance(self.getter, SpanGroupGetter) else None
+                rewrite_spans(doc, labels=labels, key=key)
 
     def probabilities(self, logits_UL: Scores) -> Scores:
         """As of any unit, but 1 where `always_best` gives the type."""
@@ -179,16 +180,3 @@ class LukeTyper(ThresholdClassifier):
 
 
 make_luke_typer = register("luke_typer", LukeTyper, model=MODEL, assigns=["span._.luke_types"], scores=SCORES)
-
-
-def _relabel(doc: Doc, labels: dict[WordRange, str], *, key: str | None) -> None:
-    """New Spans with these labels in doc.spans[key], or in doc.ents where there is no key."""
-    before = doc.ents if key is None else doc.spans.get(key, [])
-    spans = [
-        Span(doc, x.start, x.end, label=labels.get((x.start, x.end), x.label_), kb_id=x.kb_id, span_id=x.id)
-        for x in before
-    ]
-    if key is None:
-        doc.set_ents(spans, default="unmodified")
-    for i, span in enumerate(spans if key is not None else []):
-        doc.spans[key][i] = span

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 
 from ...annotations import NIL, LinkCandidate, LinkedMention, LinkEvidence, set_evidence, set_linked
-from ..mentions import WordRange
+from ..mentions import WordRange, rewrite_spans
 from .entity_table import Candidates
 
 Weights = dict[str, float]  # of what is known of candidates, in the order of `Candidates.features_KF`
@@ -82,7 +82,7 @@ def write_links(
         shares.append(LinkEvidence(*place, [(x.id, x.shares) for x in linked if x.shares is not None]))
     set_linked(doc, mentions)
     set_evidence(doc, shares if explain else None)
-    _set_ids(doc, ids, key=key)
+    rewrite_spans(doc, ids=ids, key=key)
 
 
 def warn_unreached(name: str, doc: Doc, mentions: Sequence[WordRange], seen_M: np.ndarray, *, room: int) -> None:
@@ -93,16 +93,3 @@ def warn_unreached(name: str, doc: Doc, mentions: Sequence[WordRange], seen_M: n
         f"longer than a window of {room} pieces; the first is words [{a}, {b}), {doc[a:b].text[:80]!r}.",
         stacklevel=4,
     )
-
-
-def _set_ids(doc: Doc, ids: dict[WordRange, str], *, key: str | None) -> None:
-    """New Spans with these ids in doc.spans[key], or in doc.ents where there is no key."""
-    before = doc.ents if key is None else doc.spans.get(key, [])
-    spans = [
-        Span(doc, x.start, x.end, label=x.label_, kb_id=ids.get((x.start, x.end), x.kb_id_), span_id=x.id)
-        for x in before
-    ]
-    if key is None:
-        doc.set_ents(spans, default="unmodified")
-    for i, span in enumerate(spans if key is not None else []):
-        doc.spans[key][i] = span
