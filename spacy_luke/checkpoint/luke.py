@@ -73,7 +73,7 @@ def read_contents(
     entities: str,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> LukeCheckpoint:
-    """`build_checkpoint` of a folder with its vocabularies, and the task and labels that `data`, its config.json, says."""
+    """`build_checkpoint` of a folder: its vocabularies, and the task and labels of `data`, its config.json."""
     heads = find_heads(raw, names)
     task = find_task(data, heads, hidden_size=config.hidden_size)
     labels = None
