@@ -13,12 +13,11 @@ from ..model.config import LukeConfig
 from ..text.tokenizer import PieceTokenizer
 from .configs import CLASSIFIER_WIDTHS
 from .files import check_finite
-from .names import SortedNames, extra_queries, head_shapes
+from .names import BY_ENTITY, SortedNames, extra_queries, head_shapes
 
 Shapes = Mapping[str, tuple[int, ...]]
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "sentencepiece.bpe.model", "spm.model")
 NO_TOKENIZER = "found no tokenizer"
-BY_ENTITY = ("encoder.entities.table.weight", "entity_head.bias")  # one row for each entity
 
 
 def resolve_ties(raw: Mapping[str, Tensor], names: SortedNames, *, rows: list[int] | None = None) -> list[str]:

@@ -39,7 +39,7 @@ from .files import (
     write_folder_atomically,
 )
 from .layers import check_layers, keep_layers
-from .names import PLAIN_DROPPED, find_root, sort_names
+from .names import PLAIN_DROPPED, WORD_TABLE, find_root, sort_names
 
 CONFIG = "ernie_config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -228,7 +228,7 @@ def _read_bert(
     shapes = {name: x for name, x in ernie_shapes(config).items() if name not in fresh}
     tensors = collect_tensors(raw, names, {**shapes, **_pretraining_shapes(config, names.mapped)})
     report.insert(0, f"mapped {len(tensors)} tensors")
-    dtype = tensors["encoder.words.piece.weight"].dtype
+    dtype = tensors[WORD_TABLE].dtype
     tensors.update(fresh_tensors(fresh, std=config.initializer_range, dtype=dtype, seed=seed))
     if fresh:
         report.append(f"initialised {len(fresh)} tensors of layers {list(config.layer_kinds)}: fresh, seed {seed}")
@@ -320,7 +320,7 @@ def _their_tensors(checkpoint: ErnieCheckpoint) -> dict[str, Tensor]:
         check_finite(name, tensor)
     result = {theirs[name]: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     if "lm_head.bias" in tensors:
-        result[DECODER] = result[theirs["encoder.words.piece.weight"]]  # one storage, written once
+        result[DECODER] = result[theirs[WORD_TABLE]]  # one storage, written once
     return result
 
 

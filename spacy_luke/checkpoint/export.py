@@ -13,7 +13,7 @@ from .contents import LukeCheckpoint
 from .families import family_of
 from .family_folders import describe_family, family_names, write_tokenizer
 from .files import check_finite, save_tensors, write_folder_atomically
-from .names import encoder_shapes, luke_names
+from .names import ENTITY_TABLE, WORD_TABLE, encoder_shapes, luke_names
 
 
 def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
@@ -94,7 +94,7 @@ def _their_tensors(checkpoint: LukeCheckpoint) -> dict[str, Tensor]:
         result["classifier.bias"] = torch.zeros(len(matrix), dtype=matrix.dtype)
     if "lm_head.bias" in tensors:
         # transformers 5 no longer ties the decoder to the word table, and would start it at random.
-        result["lm_head.decoder.weight"] = tensors["encoder.words.piece.weight"].clone()
+        result["lm_head.decoder.weight"] = tensors[WORD_TABLE].clone()
     return result
 
 
@@ -129,7 +129,7 @@ def _take_out_mask(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
             f"this encoder, which counts from {checkpoint.config.position_offset}."
         )
     assert checkpoint.entities is not None
-    mask = checkpoint.tensors["encoder.entities.table.weight"][checkpoint.entities.mask_row].clone()
+    mask = checkpoint.tensors[ENTITY_TABLE][checkpoint.entities.mask_row].clone()
     return replace(checkpoint, tensors={**checkpoint.tensors, "entity_mask": mask})
 
 

@@ -7,8 +7,6 @@ import re
 from dataclasses import replace
 from typing import TypeVar
 
-from ..model.config import TransformerConfig
-from ..model.ernie import ErnieConfig
 from .contents import Checkpoint
 
 LAYER = re.compile(r"encoder\.layers\.(\d+)\.")
@@ -27,29 +25,12 @@ def keep_layers(checkpoint: AnyCheckpoint, layers: int) -> AnyCheckpoint:
     """
     check_layers(layers)
     config = checkpoint.config
-    if layers > config.num_layers:
-        raise ValueError(f"layers must be at most the {config.num_layers} that the checkpoint has, but it is {layers}.")
     if layers == config.num_layers:
         return checkpoint
-    if isinstance(config, ErnieConfig):
-        small: TransformerConfig = _first_kinds(config, layers)
-        kinds = f", {list(config.layer_kinds[:layers])}"
-    else:
-        small, kinds = replace(config, num_layers=layers), ""
-    shown = f"kept the first {layers} of {config.num_layers} layers{kinds}"
+    small = config.first_layers(layers)
+    shown = f"kept the first {layers} of {config.num_layers} layers"
     gone = {name for name in checkpoint.tensors if (found := LAYER.match(name)) and int(found[1]) >= layers}
     tensors = {name: x for name, x in checkpoint.tensors.items() if name not in gone}
     if "head.classifier.weight" in tensors or "head.qa_outputs.weight" in tensors:
         shown += "; the head was trained on all of them: train it further"
     return replace(checkpoint, config=small, tensors=tensors, report=[*checkpoint.report, shown])
-
-
-def _first_kinds(config: ErnieConfig, layers: int) -> ErnieConfig:
-    kinds = config.layer_kinds
-    fusing = [i for i, kind in enumerate(kinds) if kind != "sim"]
-    if fusing and fusing[0] >= layers:
-        raise ValueError(
-            f"layers must be at least {fusing[0] + 1}: those before read no entities (layer_kinds are {list(kinds)}), "
-            f"but it is {layers}."
-        )
-    return replace(config, num_layers=layers, layer_kinds=kinds[:layers])

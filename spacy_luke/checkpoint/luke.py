@@ -24,7 +24,7 @@ from .assemble import (
 from .configs import find_labels, find_task, luke_config, named_task
 from .contents import LukeCheckpoint
 from .files import find_weights, read_tensors
-from .names import SortedNames, encoder_shapes, extra_queries, find_root, luke_names, sort_names
+from .names import ENTITY_TABLE, SortedNames, encoder_shapes, extra_queries, find_root, luke_names, sort_names
 
 LUKE_ROOTS = ("luke.", "")
 
@@ -54,7 +54,7 @@ def _move_mask(checkpoint: LukeCheckpoint) -> None:
     vector = checkpoint.tensors.pop("entity_mask")
     if checkpoint.entities is None:
         raise ValueError("The checkpoint has a mask_embedding, but no entity vocabulary that names the row of [MASK].")
-    checkpoint.tensors["encoder.entities.table.weight"][checkpoint.entities.mask_row] = vector
+    checkpoint.tensors[ENTITY_TABLE][checkpoint.entities.mask_row] = vector
     checkpoint.report.append("moved mask_embedding to the row of [MASK]")
 
 

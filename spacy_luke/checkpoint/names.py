@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from ..model.config import LukeConfig
 from ..text.cases import CASES
 
+WORD_TABLE = "encoder.words.piece.weight"  # our names of tensors that others ask for by name
+CASE_TABLE = "encoder.words.case.weight"
+ENTITY_TABLE = "encoder.entities.table.weight"
+BY_ENTITY = (ENTITY_TABLE, "entity_head.bias")  # one row for each entity
+
 NameTable = tuple[tuple[str, str], ...]
 Patterns = tuple[tuple[str, str], ...]  # (pattern, reason); a pattern must match the whole name
 

@@ -19,7 +19,7 @@ from .configs import archive_config, check_labels, luke_config
 from .contents import LukeCheckpoint
 from .files import find_weights, read_model_config, read_tensors
 from .luke import build_checkpoint, switch_queries
-from .names import SortedNames, archive_names, sort_names
+from .names import ENTITY_TABLE, WORD_TABLE, SortedNames, archive_names, sort_names
 
 # Our name and theirs of the last rows of the word table. They begin as "@"; "@", "#"; "@", "#", "*".
 ADDED_PIECES = {
@@ -122,7 +122,7 @@ def _task(raw: Mapping[str, Tensor], names: SortedNames, config: LukeConfig) -> 
 
 def _word_rows(raw: Mapping[str, Tensor], names: SortedNames, config: LukeConfig, task: str, *, known: bool) -> int:
     """Rows of the word table, which fine-tuning has made longer. known: a tokenizer will say what they are."""
-    theirs = names.mapped.get("encoder.words.piece.weight")
+    theirs = names.mapped.get(WORD_TABLE)
     if theirs is None or not raw[theirs].dim():
         return config.vocab_size  # refused later, as missing or of a wrong shape
     rows, added = raw[theirs].shape[0], len(ADDED_PIECES.get(task, ()))
@@ -137,7 +137,7 @@ def _entity_rows(
     vocab: EntityVocab | None,
 ) -> tuple[LukeConfig, EntityVocab | None, bool]:
     """Sizes and vocabulary of the entity table, and whether it was cut down by fine-tuning."""
-    theirs = names.mapped.get("encoder.entities.table.weight")
+    theirs = names.mapped.get(ENTITY_TABLE)
     rows = raw[theirs].shape[0] if theirs is not None and raw[theirs].dim() else 0
     kept = KEPT_ENTITIES.get(task, ())
     whole = vocab is not None and len(vocab) == rows and set(kept) <= set(vocab.special_rows())

@@ -13,7 +13,7 @@ from .assemble import NO_TOKENIZER, collect_tensors, copy_queries, read_tokenize
 from .contents import LukeCheckpoint
 from .families import PLAIN
 from .files import find_weights, read_declared, read_tensors
-from .names import PLAIN_DROPPED, extra_queries, find_root, sort_names
+from .names import PLAIN_DROPPED, WORD_TABLE, extra_queries, find_root, sort_names
 from .special import add_markers
 
 LIKE_WORDS = ("words", "mention")  # values of entity_start that copy parameters of the words
@@ -51,7 +51,7 @@ def read_plain(
     copy_queries(tensors, config)
     if entity_aware:
         report.append("initialised w2e_query, e2w_query and e2e_query of each layer: copies of query")
-    dtype = tensors["encoder.words.piece.weight"].dtype
+    dtype = tensors[WORD_TABLE].dtype
     tensors.update(_fresh_entities(fresh, config, dtype=dtype, seed=seed))
     if entity_start == "fresh":
         report.append(f"initialised {sorted(fresh)}: fresh, seed {seed}")

@@ -9,12 +9,10 @@ from torch import Tensor
 from ..entity_vocab import SPECIAL
 from ..text.cases import CASES
 from .contents import LukeCheckpoint
+from .names import CASE_TABLE, ENTITY_TABLE, WORD_TABLE
 
 MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from
 CLOZE_PIECES = (("[HIGHLIGHT]", "@"), ("[PLACEHOLDER]", "#"), ("<ent>", "*"))
-WORD_TABLE = "encoder.words.piece.weight"
-CASE_TABLE = "encoder.words.case.weight"
-ENTITY_TABLE = "encoder.entities.table.weight"
 
 
 def add_markers(checkpoint: LukeCheckpoint) -> None:
@@ -115,6 +113,19 @@ def add_special_entities(checkpoint: LukeCheckpoint) -> None:
         if name in checkpoint.tensors and new:
             checkpoint.tensors[name] = _with_rows(checkpoint.tensors[name], new)
     checkpoint.config = replace(checkpoint.config, entity_vocab_size=len(checkpoint.tensors[ENTITY_TABLE]))
+
+
+def without_table(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
+    """A checkpoint whose entity table has the special entities only."""
+    rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
+    if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
+        return checkpoint
+    return replace(
+        checkpoint,
+        config=replace(checkpoint.config, entity_vocab_size=len(rows)),
+        tensors={**checkpoint.tensors, ENTITY_TABLE: checkpoint.tensors[ENTITY_TABLE][rows].clone()},
+        entities=checkpoint.entities.restricted(rows),
+    )
 
 
 def _start_of(checkpoint: LukeCheckpoint, marker: str, model: str) -> int:

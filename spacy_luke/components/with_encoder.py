@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -30,6 +30,7 @@ class EncoderComponent(WindowedComponent):
 
     special_entities: tuple[str, ...] = ("[MASK]",)  # that the task's inputs have
     prepare: tuple[Callable[[LukeCheckpoint], None], ...] = ()  # what the task adds to a checkpoint before it is loaded
+    keeps_table: ClassVar[bool] = True  # whether a checkpoint's entity table stays with the encoder
     _tokenizer: tuple[str, int, PieceTokenizer] | None = None  # read from the encoder's texts when it is needed
 
     @property
@@ -92,7 +93,7 @@ class EncoderComponent(WindowedComponent):
                 f"The encoder of '{self.name}' is {kind}, but the checkpoint was read for an encoder of the kind "
                 f"{checkpoint.kind!r}. Expected {kind.loader} in [initialize.components.{self.name}.weights]."
             )
-        needs = Needs(self.special_entities, every_row=self.every_row, prepare=self.prepare)
+        needs = Needs(self.special_entities, every_row=self.every_row, table=self.keeps_table, prepare=self.prepare)
         kind.load(self.encoder, checkpoint, needs)
 
     def to_checkpoint(self) -> Checkpoint:

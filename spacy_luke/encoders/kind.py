@@ -127,10 +127,12 @@ class EncoderShim(TorchShim[E]):
 @dataclass(frozen=True)
 class Needs:
     """What a component needs of a checkpoint's entities. special: those that its inputs have, such as "[MASK]";
-    every_row: of the entity table, not the special ones alone; prepare: add to a checkpoint what the task has more."""
+    every_row: of the entity table, not the special ones alone; table: whether rows that the module does not get are
+    kept beside it; prepare: add to a checkpoint what the task has more."""
 
     special: Sequence[str]
     every_row: bool = False
+    table: bool = True
     prepare: Sequence[Callable[[LukeCheckpoint], None]] = ()
 
 

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.export import write_huggingface
+from ..checkpoint.names import ENTITY_TABLE
+from ..checkpoint.special import without_table
 from ..entity_vocab import EntityVocab
 from ..model.families import build_encoder, config_from_dict
 from ..model.luke import LukeEncoder, Windows, WordStates, make_windows
@@ -30,7 +32,7 @@ from .kind import (
 )
 from .nodes import EncoderModel, make_encoder
 
-TABLE = "entities.table.weight"
+TABLE = ENTITY_TABLE.removeprefix(PREFIX)
 
 
 class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
@@ -57,8 +59,11 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
         tokenizer = check_tokenizer(checkpoint)
         if checkpoint.entities is None:
             raise incomplete("entity vocabulary")
+        if not needs.table:
+            checkpoint = without_table(checkpoint)
+        assert checkpoint.entities is not None
         config, tensors, entities = checkpoint.config, dict(checkpoint.tensors), checkpoint.entities
-        table = tensors[PREFIX + TABLE]
+        table = tensors[ENTITY_TABLE]
         for name in needs.special:
             if name not in entities.special_rows():  # the paper's [MASK2] begins as a copy of [MASK] (section 4.2)
                 row, mask = len(entities), entities.mask_row  # tables may be longer than their vocabulary
@@ -67,10 +72,10 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
         known = entities.special_rows()
         rows = list(range(len(table))) if needs.every_row else sorted(set(known.values()))
         kept = {"pooler." + k: tensors[f"pooler.{k}"] for k in ("weight", "bias") if f"pooler.{k}" in tensors}
-        tensors[PREFIX + TABLE] = table
+        tensors[ENTITY_TABLE] = table
         if len(rows) < len(table):
             kept[TABLE] = table
-            tensors[PREFIX + TABLE] = table[rows].clone()
+            tensors[ENTITY_TABLE] = table[rows].clone()
         small = replace(config, entity_vocab_size=len(rows))
         shim.create(
             {
@@ -92,8 +97,8 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
         config = dict(shim.settings["config"])
         if TABLE in kept:
             table = kept.pop(TABLE).clone()
-            table[shim.settings["special_rows"]] = tensors[PREFIX + TABLE]
-            tensors[PREFIX + TABLE] = table
+            table[shim.settings["special_rows"]] = tensors[ENTITY_TABLE]
+            tensors[ENTITY_TABLE] = table
             config["entity_vocab_size"] = len(table)
         return LukeCheckpoint(
             config=config_from_dict(config),

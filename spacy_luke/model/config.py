@@ -1,6 +1,6 @@
 """Sizes and switches of encoders, as they come from a checkpoint or from a builder."""
 
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 ACTIVATIONS = ("gelu", "relu", "gelu_new")
@@ -49,6 +49,23 @@ class TransformerConfig:
         """Width of words and entities before the first layer's: that of the layers, but for families that project."""
         return self.hidden_size
 
+    @property
+    def has_cases(self) -> bool:
+        """Whether the words' pieces come with the cases of their words (`text.cases`)."""
+        return False
+
+    def first_layers(self, layers: int) -> Self:
+        """The same encoder with its first layers alone. Raises ValueError where there are fewer."""
+        if layers > self.num_layers:
+            raise ValueError(
+                f"layers must be at most the {self.num_layers} that the checkpoint has, but it is {layers}."
+            )
+        return replace(self, num_layers=layers, **self._of_layers(layers))
+
+    def _of_layers(self, layers: int) -> dict[str, Any]:
+        """What a family says of each layer, of the first ones."""
+        return {}
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -76,6 +93,11 @@ class LukeConfig(TransformerConfig):
     entity_aware: bool = True  # four query matrices, chosen by the kinds of the two tokens (section 3.2.2)
     case_feature: bool = False  # a vector for the case of a piece's word (`text.cases`), for encoders of small letters
     mention_start: bool = False  # [MASK] entities: their row and the mean of the mention's pieces, not the row alone
+
+    @property
+    def has_cases(self) -> bool:
+        """Whether the words' pieces come with the cases of their words (`text.cases`)."""
+        return self.case_feature
 
     def to_dict(self) -> dict[str, Any]:
         """With the family, where it is a further one."""

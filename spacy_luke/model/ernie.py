@@ -62,6 +62,16 @@ class ErnieConfig(TransformerConfig):
             )
         object.__setattr__(self, "layer_kinds", kinds + ("sim",) * (self.num_layers - len(kinds)))
 
+    def _of_layers(self, layers: int) -> dict[str, Any]:
+        """Raises ValueError where none of these layers reads entities."""
+        fusing = [i for i, kind in enumerate(self.layer_kinds) if kind != "sim"]
+        if fusing and fusing[0] >= layers:
+            raise ValueError(
+                f"layers must be at least {fusing[0] + 1}: those before read no entities (layer_kinds are "
+                f"{list(self.layer_kinds)}), but it is {layers}."
+            )
+        return {"layer_kinds": self.layer_kinds[:layers]}
+
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON has them; those of further families where it is one."""
         data = {**asdict(self), "layer_kinds": list(self.layer_kinds)}

@@ -124,8 +124,7 @@ class WordEmbeddings(nn.Module):
         super().__init__()
         width = config.embedding_width
         self.piece = nn.Embedding(config.vocab_size, width)
-        cased = isinstance(config, LukeConfig) and config.case_feature
-        self.case = nn.Embedding(len(CASES), width) if cased else None
+        self.case = nn.Embedding(len(CASES), width) if config.has_cases else None
         self.vocab_size = config.vocab_size
         self.position = nn.Embedding(config.max_positions, width)
         self.token_type = nn.Embedding(config.token_types, width)

@@ -14,8 +14,8 @@ from spacy.training import Example
 
 from spacy_luke.aliases.build import build_store
 from spacy_luke.annotations import set_queries, set_questions
+from spacy_luke.checkpoint.special import without_table
 from spacy_luke.checkpoint.text_encoder import TextEncoder
-from spacy_luke.components.linker.checkpoint_table import without_table
 from spacy_luke.components.linker.embed_entities import embed_entities
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.knowledge_base import EntityKB

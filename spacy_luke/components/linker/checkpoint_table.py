@@ -7,30 +7,17 @@ import numpy as np
 import torch
 
 from ...checkpoint.contents import LukeCheckpoint
+from ...checkpoint.names import ENTITY_TABLE
 from ...entity_vocab import EntityVocab
 from ...stores.atomic import HeldFolder
 from ...vectors.build import build_vectors
 from ...vectors.store import EntityVectors
 
-TABLE = "encoder.entities.table.weight"
 SPECIAL = ("[PAD]", "[UNK]", "[MASK]")  # the original's rows 0, 1 and 2
 
 
 def has_table(checkpoint: LukeCheckpoint) -> bool:
     return checkpoint.entities is not None and len(checkpoint.entities) > len(checkpoint.entities.special_rows())
-
-
-def without_table(checkpoint: LukeCheckpoint) -> LukeCheckpoint:
-    """A checkpoint whose entity table has the special entities only."""
-    rows = sorted(set(checkpoint.entities.special_rows().values())) if checkpoint.entities is not None else []
-    if checkpoint.entities is None or len(rows) >= checkpoint.config.entity_vocab_size:
-        return checkpoint
-    return replace(
-        checkpoint,
-        config=replace(checkpoint.config, entity_vocab_size=len(rows)),
-        tensors={**checkpoint.tensors, TABLE: checkpoint.tensors[TABLE][rows].clone()},
-        entities=checkpoint.entities.restricted(rows),
-    )
 
 
 def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoint:
@@ -44,11 +31,11 @@ def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoi
         both[SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
     both[len(SPECIAL) :, : store.size] = store.gather(store.rows(names))
     table = torch.from_numpy(np.ascontiguousarray(both[:, :size]))
-    table[SPECIAL.index("[MASK]")] = checkpoint.tensors[TABLE][checkpoint.entities.mask_row].float().cpu()
+    table[SPECIAL.index("[MASK]")] = checkpoint.tensors[ENTITY_TABLE][checkpoint.entities.mask_row].float().cpu()
     return replace(
         checkpoint,
         config=replace(checkpoint.config, entity_vocab_size=len(table)),
-        tensors={**checkpoint.tensors, TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
+        tensors={**checkpoint.tensors, ENTITY_TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
         entities=EntityVocab((name, row) for row, name in enumerate([*SPECIAL, *names])),
     )
 
@@ -56,7 +43,7 @@ def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoi
 def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
     """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and
     [MASK], and rows without a name, are left out."""
-    table = checkpoint.tensors[TABLE].float().numpy()
+    table = checkpoint.tensors[ENTITY_TABLE].float().numpy()
     bias = checkpoint.tensors.get("entity_head.bias")
     if bias is not None:
         table = np.concatenate([table, bias.float().numpy()[:, None]], axis=1)

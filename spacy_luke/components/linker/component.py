@@ -18,7 +18,7 @@ from ...architectures.entity_linker import LinkerModel, create_candidate_head, f
 from ...batch.batches import batch_items
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
-from ...checkpoint.contents import Checkpoint, LukeCheckpoint
+from ...checkpoint.contents import LukeCheckpoint
 from ...encoders.luke_kind import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH, PRIOR
@@ -30,7 +30,7 @@ from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, best_nil_bias, check_positives
 from .candidates import Found, find_candidates
-from .checkpoint_table import table_vectors, with_table, without_table
+from .checkpoint_table import table_vectors, with_table
 from .decisions import LinkTask, decide
 from .entity_table import EntityTable, NamedEntities
 from .gold import (
@@ -68,6 +68,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
 
     noun = "luke_linker"
     learned = ("type_agreement",)
+    keeps_table = False  # whose rows are entities of a store
 
     def __init__(self, vocab: Vocab, model: LinkerModel, name: str = "luke_linker", **settings: Any):
         super().__init__(vocab, model, name, **{"type_agreement": {}, **settings})
@@ -253,14 +254,6 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         missing, total = survey_links(get_examples(), self.table(), self.candidates, ignore=self.labels_ignore)
         check_learnable(self.name, missing, total)
         self.warn_missing(missing, total, what="gold mentions")
-
-    def load_encoder(self, checkpoint: Checkpoint) -> None:
-        """Without the entity table, whose rows are entities of a store."""
-        if not isinstance(checkpoint, LukeCheckpoint):
-            raise ValueError(
-                f"'{self.name}' has entity tokens, which an encoder of the kind {checkpoint.kind!r} has not."
-            )
-        super().load_encoder(without_table(checkpoint))
 
     def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a disambiguation checkpoint's head, entity table and biases."""

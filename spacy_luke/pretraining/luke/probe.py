@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 
 from ...checkpoint.contents import LukeCheckpoint
+from ...checkpoint.names import ENTITY_TABLE
 from ...model.families import build_encoder
 from ...model.luke import Mentions, Windows
 from ...model.masked import MaskedEntityHead
-from .task import TABLE
 
 BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 Ranked = list[tuple[str, float]]  # entities with a number, the highest first
@@ -78,7 +78,7 @@ class Probe:
         for module, prefix in ((self.encoder, "encoder."), (self.head, "entity_head.")):
             own = {n[len(prefix) :]: x.float() for n, x in checkpoint.tensors.items() if n.startswith(prefix)}
             module.load_state_dict(own)
-        self.table = checkpoint.tensors[TABLE].float()
+        self.table = checkpoint.tensors[ENTITY_TABLE].float()
 
     def ask(self, text: str, *, near: Sequence[str] = (), top: int = 10, hide: bool = False) -> Answers:
         """The likeliest entities of the mentions in brackets, and the neighbours of the entities `near`, or of each

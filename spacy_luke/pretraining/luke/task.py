@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ...checkpoint.assemble import copy_queries
 from ...checkpoint.contents import LukeCheckpoint
+from ...checkpoint.names import BY_ENTITY, ENTITY_TABLE
 from ...checkpoint.special import add_special_entities
 from ...entity_vocab import EntityVocab
 from ...model.config import LukeConfig
@@ -32,8 +33,6 @@ from ...vectors.store import EntityVectors
 from ..measures import Measures, Totals, share_of
 from .windows import LukeBatch
 
-TABLE = "encoder.entities.table.weight"
-BY_ENTITY = (TABLE, "entity_head.bias")
 PARTS = {"words": ("^lm_head[.]",), "entities": ("^entity_head[.]", "^encoder[.]entities[.]")}  # of one task alone
 
 
@@ -172,14 +171,14 @@ def _fill_rows(
     """Rows of entities that are known by name."""
     names = vocab.names()
     if vectors is not None:
-        if vectors.size != state[TABLE].shape[1]:
+        if vectors.size != state[ENTITY_TABLE].shape[1]:
             raise ValueError(
-                f"The entity table has {state[TABLE].shape[1]} columns, but the vectors in {vectors.path} have "
+                f"The entity table has {state[ENTITY_TABLE].shape[1]} columns, but the vectors in {vectors.path} have "
                 f"{vectors.size} numbers. Use vectors of that size, or set entity_size of the checkpoint."
             )
         rows = vectors.rows([row[0] if row else "" for row in names])
         found = (rows >= 0).nonzero()[0]
-        state[TABLE][torch.from_numpy(found)] = torch.from_numpy(vectors.gather(rows[found]))
+        state[ENTITY_TABLE][torch.from_numpy(found)] = torch.from_numpy(vectors.gather(rows[found]))
         checkpoint.report.append(f"{len(found):,} of {len(names):,} entities began as vectors of {vectors.path.name}")
     if checkpoint.entities is None:
         return

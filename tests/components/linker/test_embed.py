@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from spacy_luke.checkpoint.special import without_table
 from spacy_luke.checkpoint.text_encoder import TextEncoder
 from spacy_luke.components.linker import embed_entities as module
-from spacy_luke.components.linker.checkpoint_table import without_table
 from spacy_luke.components.linker.embed_entities import embed_entities, entity_text
 from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.change import add_to_kb

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import set_candidates_given
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
+from spacy_luke.checkpoint.special import without_table
 from spacy_luke.checkpoint.text_encoder import TextEncoder
 from spacy_luke.components.calibration import apply_calibration
-from spacy_luke.components.linker.checkpoint_table import without_table
 from spacy_luke.components.linker.embed_entities import embed_entities
 from spacy_luke.kb.build import build_kb
 from spacy_luke.pipelines.conversion import build_pipeline

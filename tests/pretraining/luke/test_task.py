@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
+from spacy_luke.checkpoint.names import ENTITY_TABLE
 from spacy_luke.entity_vocab import EntityVocab
-from spacy_luke.pretraining.luke.task import TABLE, idle_patterns, load_luke_pretraining, to_luke_checkpoint
+from spacy_luke.pretraining.luke.task import idle_patterns, load_luke_pretraining, to_luke_checkpoint
 from spacy_luke.pretraining.luke.windows import Drawn
 from spacy_luke.pretraining.optimizer import OptimizerSettings, make_stepper
 from tests.pretraining.luke.shards import NAMES, make_shards, make_vocab, make_windows
@@ -20,7 +21,7 @@ def test_rows_by_name(make_vectors):
     vocab = EntityVocab((name, row) for row, name in enumerate(["[PAD]", "[UNK]", "[MASK]", "Ghana", "E1", "E2"]))
     store = make_vectors(["E1", "Ghana"], size=12)
     model = load_luke_pretraining(checkpoint, vocab, seed=0, vectors=store)
-    table, old = model.encoder.entities.table.weight, checkpoint.tensors[TABLE]
+    table, old = model.encoder.entities.table.weight, checkpoint.tensors[ENTITY_TABLE]
     for row, name in enumerate(["[PAD]", "[UNK]", "[MASK]", "Ghana"]):
         assert torch.equal(table[row], old[ENTITIES[name]])
     assert torch.equal(table[4], torch.from_numpy(store.gather([0])[0]))
@@ -61,7 +62,7 @@ def test_written_and_read(tmp_path, entity_aware):
     assert read.entities.titles() == [*NAMES, "[MASK2]"]
     state = model.state_dict()
     for name, tensor in state.items():
-        own = read.tensors[name][: len(tensor)] if name in (TABLE, "entity_head.bias") else read.tensors[name]
+        own = read.tensors[name][: len(tensor)] if name in (ENTITY_TABLE, "entity_head.bias") else read.tensors[name]
         assert torch.equal(own, tensor), name
     extra = {name for name in read.tensors if "e2e_query" in name}
     assert bool(extra) == entity_aware
