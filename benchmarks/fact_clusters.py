@@ -27,7 +27,7 @@ from spacy_luke.facts.settings import SHORTENED, FactSettings
 from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.pages.schema import FORMAT
 from spacy_luke.readers.datasets.table import read_dataset
-from spacy_luke.readers.records import ENTITY, Record, make_doc
+from spacy_luke.readers.records import ENTITY_LABEL, Record, make_doc
 
 Place = tuple[str, int]  # document, first character
 SETS: dict[str, tuple[str, Mapping[str, str]]] = {
@@ -41,7 +41,7 @@ SETS |= {
 # Of Wikipedia, documents of even numbers choose, the others test.
 PARTS = {"dev": ["AIDA train", "AIDA testa", "Wikipedia"], "test": ["AIDA testb", "MSNBC", "Clueweb", "Wikipedia"]}
 NAMES_ALONE = FactSettings(similarity=0.0, shortened=(), values=())
-BEST = (*SHORTENED, ENTITY)  # WNED's own sets give mentions no label
+BEST = (*SHORTENED, ENTITY_LABEL)  # WNED's own sets give mentions no label
 SYSTEMS = {
     "name": NAMES_ALONE,
     "name, short ones in a document": FactSettings(similarity=0.0, shortened=BEST, values=()),

@@ -12,7 +12,7 @@ from pathlib import Path
 import spacy
 
 from spacy_luke.cli.errors import use_gpu
-from spacy_luke.readers.datasets.glue import MOST_STARS, TASKS
+from spacy_luke.readers.datasets.glue import GLUE_TASKS, MOST_STARS
 from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.readers.given import copy_given
 from spacy_luke.stores.atomic import write_atomically
@@ -26,7 +26,7 @@ MISMATCHED = "MNLI-mm"
 
 def lines_of(task: str, cats: Iterable[Mapping[str, float]]) -> list[str]:
     """The lines of a file: the category as the data have it, of stsb a number from 0 to 5."""
-    labels = TASKS[task].labels
+    labels = GLUE_TASKS[task].labels
     lines = ["index\tprediction"]
     for i, scores in enumerate(cats):
         if labels is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from spacy_luke.kb.starter.peoples import is_people
 from spacy_luke.kb.starter.places import COUNTRIES, read_table_lines
-from spacy_luke.readers.records import ENTITY, Mention, Record
+from spacy_luke.readers.records import ENTITY_LABEL, Mention, Record
 
 # Types by kinds.
 KINDS = {
@@ -89,7 +89,7 @@ def types_of(
 ) -> list[str] | None:
     """Of a mention with this label and name, and these roles."""
     roles = {"people" if role == "country" and is_people(name) else role for role in roles}
-    if label in ("LOC", "", ENTITY):
+    if label in ("LOC", "", ENTITY_LABEL):
         roles.update(["country"] if name in country_names() else ["city"] if name in cities else [])
     holding = roles & KIND_OF.keys()
     either = {role for role in roles & EITHER if not holding & set(role.split("|"))}

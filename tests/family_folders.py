@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from spacy_luke.checkpoint.families import PLAIN
-from spacy_luke.checkpoint.modernbert import FUSED, PARTS
+from spacy_luke.checkpoint.modernbert import ATTENTION_PARTS, FUSED
 from spacy_luke.model.families import build_encoder
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.family_tokenizers import write_bert, write_deberta, write_modernbert, write_mpnet
@@ -67,8 +67,8 @@ def write_folder(folder: Path, name: str, *, seed: int = 0, **changes: object) -
     }
     names = family.known_names(config, root=ROOTS.get(name, ""))
     tensors = {theirs: state[ours] for theirs, ours in names.items() if ours in state}
-    for key in [key for key in tensors if key.endswith(PARTS[0])]:
-        root = key.removesuffix(PARTS[0])
-        tensors[root + FUSED] = torch.cat([tensors.pop(root + part) for part in PARTS])
+    for key in [key for key in tensors if key.endswith(ATTENTION_PARTS[0])]:
+        root = key.removesuffix(ATTENTION_PARTS[0])
+        tensors[root + FUSED] = torch.cat([tensors.pop(root + part) for part in ATTENTION_PARTS])
     save_file(tensors, folder / "model.safetensors")
     return folder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.readers.datasets.glue import TASKS
+from spacy_luke.readers.datasets.glue import GLUE_TASKS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 import glue_submission
@@ -26,4 +26,4 @@ def test_lines(task, cats, expected):
 
 
 def test_every_task_has_a_file():
-    assert set(glue_submission.NAMES) == set(TASKS)
+    assert set(glue_submission.NAMES) == set(GLUE_TASKS)

@@ -80,8 +80,14 @@ def test_the_walk_finds_what_it_should(module, source, expected):
 @pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("annotations.")])
 def test_rows_of_docs_have_one_owner(module):
     """What is under the package's keys of user_data is read and written by `spacy_luke.annotations` alone."""
-    lines = MODULES[module].read_text(encoding="utf8").splitlines()
-    assert [line for line in lines if re.search(r"\w\.user_data\b", line) and re.search(r"luke_|\[[a-z]", line)] == []
+    taken = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf8")))
+        if isinstance(node, ast.Subscript)
+        or (isinstance(node, ast.Attribute) and node.attr in ("get", "pop", "setdefault", "update"))
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "user_data"
+    ]
+    assert taken == []
 
 
 def test_no_drawers():
@@ -107,6 +113,20 @@ def test_a_public_name_stands_once():
         for node in ast.parse(path.read_text(encoding="utf8")).body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
                 places[node.name].append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_a_public_constant_stands_once():
+    """What one file alone uses has an underscore."""
+    places = defaultdict(list)
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            named = [x for target in targets for x in (target.elts if isinstance(target, ast.Tuple) else [target])]
+            for name in {x.id for x in named if isinstance(x, ast.Name)}:
+                if re.fullmatch("[A-Z][A-Z0-9_]+", name):
+                    places[name].append(module)
+    assert len(places) > 100
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 

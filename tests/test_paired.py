@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_luke.reports.statistics import AT_ONCE
+from spacy_luke.reports.statistics import DRAWS_AT_ONCE
 from spacy_luke.scorers.items import ScoredItem
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -52,7 +52,7 @@ def test_scores_and_draws_are_those_of_plain_loops(paired, macro):
     draws = 40
     gap = paired.compare(*counts, draws=draws)
     weights = np.random.default_rng(0)
-    drawn = weights.multinomial(60, np.full(60, 1 / 60), size=min(AT_ONCE, draws))
+    drawn = weights.multinomial(60, np.full(60, 1 / 60), size=min(DRAWS_AT_ONCE, draws))
     seeds = np.random.default_rng(1).integers(0, 3, (draws, 3))
     plain = []
     for times, chosen in zip(drawn, seeds):

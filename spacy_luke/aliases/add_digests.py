@@ -14,7 +14,7 @@ from ..stores.atomic import write_atomically
 from .file import UNCHECKED, damaged, read_header, write_sections
 from .store import AliasStore
 
-SLOWEST = 1e-4  # seconds for a byte; a damaged trie may lead in a circle
+_SLOWEST = 1e-4  # seconds for a byte; a damaged trie may lead in a circle
 
 
 def find_unchecked(path: Path) -> Iterator[Path]:
@@ -33,7 +33,7 @@ def add_digests(path: Path) -> None:
     """Read all of a store of version 1, and write it anew with digests. ValueError where it is damaged."""
     reader = multiprocessing.get_context("spawn").Process(target=_read_all, args=(path,))
     reader.start()
-    reader.join(60 + SLOWEST * path.stat().st_size)
+    reader.join(60 + _SLOWEST * path.stat().st_size)
     if reader.exitcode is None:
         reader.kill()
         reader.join()

@@ -21,11 +21,11 @@ from ..stores.digests import FilePart, digest_bytes, find_changed
 from ..stores.folder import is_sealed, seal
 from ..text.forms import check_case
 
-MAGIC = b"spacy_luke mentions 2\n"
+STORE_MAGIC = b"spacy_luke mentions 2\n"
 UNCHECKED = b"spacy_luke mentions 1\n"
 ALIGNMENT = 64
 SECTIONS = ("names", "titles", "link", "first", "entities", "priors")
-AGAIN = "Copy it again, or build it again."
+_AGAIN = "Copy it again, or build it again."
 
 
 class Header(NamedTuple):
@@ -55,13 +55,13 @@ def write_sections(file: BinaryIO, header: Header, sections: dict[str, memoryvie
     """The two lines and the sections of a store."""
     values = {"byteorder": sys.byteorder, **header._asdict()}
     room = len(json.dumps(values, ensure_ascii=False).encode("utf8")) + 150 * (len(sections) + 1)
-    start = _aligned(len(MAGIC) + room)
+    start = _aligned(len(STORE_MAGIC) + room)
     places, end = {}, start
     for name, data in sections.items():
         begin = _aligned(end)
         places[name], end = Section(begin, data.nbytes, digest_bytes(data)), begin + data.nbytes
     line = json.dumps(seal({**values, "sections": places}), ensure_ascii=False).encode("utf8")
-    file.write(MAGIC + line.ljust(start - len(MAGIC) - 1) + b"\n")
+    file.write(STORE_MAGIC + line.ljust(start - len(STORE_MAGIC) - 1) + b"\n")
     end = start
     for name, place in places.items():
         file.write(bytes(place.start - end))
@@ -89,7 +89,7 @@ def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[Header
         check_case(header.case)
         if set(values["sections"]) != set(SECTIONS):
             raise ValueError(f"it has the parts {sorted(values['sections'])}")
-        if begin + b"\n" == MAGIC and not is_sealed(values):
+        if begin + b"\n" == STORE_MAGIC and not is_sealed(values):
             raise ValueError("its second line is not as it was written")
         places = {
             name: Section(*(place if len(place) == 3 else (*place, ""))) for name, place in values["sections"].items()
@@ -101,7 +101,7 @@ def read_header(data: memoryview, source: str, *, vouched: bool) -> tuple[Header
     start, end = len(begin) + 2 + line.find(b"\n"), max(place.end for place in places.values())
     if end != len(data) or start > min(place.start for place in places.values()):
         raise ValueError(
-            f"{source} is not a whole store of names: expected {end:,} bytes, but it has {len(data):,}. {AGAIN}"
+            f"{source} is not a whole store of names: expected {end:,} bytes, but it has {len(data):,}. {_AGAIN}"
         )
     return header, places
 
@@ -120,11 +120,11 @@ def check_digests(data: memoryview, places: dict[str, Section], *, source: str, 
 
 
 def damaged(source: str, what: str) -> ValueError:
-    return ValueError(f"{source} is a damaged store of names ({what}). {AGAIN}")
+    return ValueError(f"{source} is a damaged store of names ({what}). {_AGAIN}")
 
 
 def _check_version(begin: bytes, source: str, *, vouched: bool) -> None:
-    magic, version = MAGIC.rsplit(b" ", 1)
+    magic, version = STORE_MAGIC.rsplit(b" ", 1)
     if not begin.startswith(magic + b" "):
         raise ValueError(
             f"{source} is no store of names: it begins with {begin[:40]!r}. Build one with "
@@ -136,7 +136,7 @@ def _check_version(begin: bytes, source: str, *, vouched: bool) -> None:
             "process. Build it again, or check it and add them with `python -m spacy luke add-digests "
             "FILE_OR_PIPELINE`."
         )
-    if begin + b"\n" not in (MAGIC, UNCHECKED):
+    if begin + b"\n" not in (STORE_MAGIC, UNCHECKED):
         raise ValueError(
             f"{source} is a store of names of version {begin[len(magic) + 1 :].decode(errors='replace')}, but this "
             f"spacy_luke reads version {version.decode().strip()}. Build it again."

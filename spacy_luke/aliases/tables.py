@@ -21,9 +21,9 @@ from ..stores.opening import open_source
 from ..stores.plain_text import parse_json
 from .counts import AliasCounts
 
-KINDS = (".tsv", ".csv", ".jsonl")
+_KINDS = (".tsv", ".csv", ".jsonl")
 WEIGHTS = ("count", "probability")
-RATES = ("occurrences", "link_probability")
+_RATES = ("occurrences", "link_probability")
 SLACK = 1e-4  # probabilities in tables are rounded
 
 Row = tuple[int, dict[str, Any]]
@@ -69,8 +69,8 @@ def count_table(path: str | Path, counts: AliasCounts, *, progress: bool = False
 def table_kind(path: Path) -> str:
     """The suffix that says how a table is read. ValueError where it says nothing."""
     kind = Path(path.name.lower().removesuffix(".gz").removesuffix(".bz2")).suffix
-    if kind not in KINDS:
-        raise ValueError(f"{path} is no XML, and its name does not say which table it is: expected one of {KINDS}.")
+    if kind not in _KINDS:
+        raise ValueError(f"{path} is no XML, and its name does not say which table it is: expected one of {_KINDS}.")
     return kind
 
 
@@ -108,11 +108,11 @@ def _occurring(linked: float, rate: float | None, column: str | None) -> float:
 
 def _columns(row: dict[str, Any]) -> tuple[str, str | None]:
     """The columns that say how often a name is linked, and how often it occurs."""
-    weights, rates = [x for x in WEIGHTS if x in row], [x for x in RATES if x in row]
-    unknown = sorted(set(row) - {"name", "entity", *WEIGHTS, *RATES})
+    weights, rates = [x for x in WEIGHTS if x in row], [x for x in _RATES if x in row]
+    unknown = sorted(set(row) - {"name", "entity", *WEIGHTS, *_RATES})
     if unknown or not {"name", "entity"} <= set(row) or len(weights) != 1 or len(rates) > 1:
         raise ValueError(
-            f"expected the columns name, entity, one of {WEIGHTS} and at most one of {RATES}, but got {list(row)}."
+            f"expected the columns name, entity, one of {WEIGHTS} and at most one of {_RATES}, but got {list(row)}."
         )
     return weights[0], rates[0] if rates else None
 

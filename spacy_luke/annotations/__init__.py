@@ -3,9 +3,11 @@
 `keys`: the keys of `doc.user_data` and `doc.spans`, NIL. `rows`: how it lies in `doc.user_data`, so that it survives
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
 each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `scope`: what gold says, and
-what it leaves open; `taught`: what another pipeline says. `extensions`: `doc._.luke_...` and `span._.luke_...`.
+what it leaves open; `taught`: what another pipeline says. `documents`: ids and titles of Docs. `extensions`:
+`doc._.luke_...` and `span._.luke_...`.
 """
 
+from .documents import get_document_id, get_title, set_document_id
 from .entities import (
     CHOICES,
     EntityRecord,
@@ -175,6 +177,7 @@ __all__ = [
     "get_answers",
     "get_candidates",
     "get_candidates_given",
+    "get_document_id",
     "get_entities",
     "get_entity",
     "get_evidence",
@@ -195,6 +198,7 @@ __all__ = [
     "get_scopes",
     "get_second",
     "get_taught",
+    "get_title",
     "has_rows",
     "names_of",
     "read_scope",
@@ -202,6 +206,7 @@ __all__ = [
     "scored_spans",
     "set_all_rows",
     "set_candidates_given",
+    "set_document_id",
     "set_entities",
     "set_evidence",
     "set_found",

@@ -37,7 +37,7 @@ def register_extensions() -> None:
     `luke_candidates_given`, `luke_second`, `luke_scope`, `luke_answers`, `luke_fillers`, `luke_rows` and
     `span._.luke_score`, `span._.luke_types`, `span._.luke_candidates`, `span._.luke_evidence`,
     `span._.luke_entity` known to spaCy; those that others have set under these names stay."""
-    for name, (getter, setter) in EXTENSIONS.items():
+    for name, (getter, setter) in _EXTENSIONS.items():
         if not Doc.has_extension(name):
             Doc.set_extension(name, getter=getter, setter=setter)
     for name in (SCORE, SPAN_TYPES):
@@ -61,7 +61,7 @@ def _candidates_given(doc: Doc) -> list[Any] | None:
     return get_rows(doc, GIVEN_CANDIDATES)
 
 
-EXTENSIONS: dict[str, tuple[Callable[[Doc], Any], Callable[[Doc, Any], None] | None]] = {
+_EXTENSIONS: dict[str, tuple[Callable[[Doc], Any], Callable[[Doc, Any], None] | None]] = {
     RELATIONS: (get_relations, set_relations),
     PAIRS: (get_pairs, set_pairs),
     QUESTIONS: (get_questions, set_questions),

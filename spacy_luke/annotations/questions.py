@@ -10,7 +10,7 @@ from .keys import ANSWERS, FILLERS, PLACEHOLDER, QUERIES, QUESTIONS
 from .rows import get_parts, get_rows, set_rows
 from .spans import span_at
 
-FOUND = {QUESTIONS: ANSWERS, QUERIES: FILLERS}
+_FOUND = {QUESTIONS: ANSWERS, QUERIES: FILLERS}
 
 
 @final
@@ -115,12 +115,12 @@ def get_fillers(doc: Doc) -> list[Answer]:
 def get_found(doc: Doc, asked: str) -> list[list[ScoredPlace]] | None:
     """For each of the Doc's questions (asked QUESTIONS) or queries (QUERIES) what was found for it, the best first.
     None where nothing was answered yet. Raises ValueError where they do not fit together."""
-    parts, found = get_parts(doc, asked) or {}, get_parts(doc, FOUND[asked])
+    parts, found = get_parts(doc, asked) or {}, get_parts(doc, _FOUND[asked])
     if found is None:
         return None
     if not set(found) <= set(parts) or any(len(rows) != len(parts[part]) for part, rows in found.items()):
         raise ValueError(
-            f"The Doc has {FOUND[asked]} of {sum(map(len, found.values()))} {asked}, but "
+            f"The Doc has {_FOUND[asked]} of {sum(map(len, found.values()))} {asked}, but "
             f"{sum(map(len, parts.values()))} are asked, or others: were they changed by hand? Write doc._.{asked}, "
             "and run the pipeline."
         )
@@ -132,12 +132,12 @@ def set_found(doc: Doc, asked: str, found: Sequence[Sequence[Sequence[float]]]) 
     """found: for each question or query (start, end, score) of what is found, the best first."""
     if (some := get_rows(doc, asked)) is not None:
         set_rows(doc, asked, some)  # so that they have one text
-    set_rows(doc, FOUND[asked], found)
+    set_rows(doc, _FOUND[asked], found)
 
 
 def _ask(doc: Doc, name: str, asked: list[dict[str, Any]]) -> None:
     set_rows(doc, name, asked)
-    set_rows(doc, FOUND[name], None)
+    set_rows(doc, _FOUND[name], None)
 
 
 def _asked(doc: Doc, given: Iterable[Any], field: str) -> list[dict[str, Any]]:

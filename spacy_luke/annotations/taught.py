@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from .keys import TAUGHT
 from .rows import get_rows, set_rows
 
-DIGITS = 5  # of probabilities, as they are stored
+_DIGITS = 5  # of probabilities, as they are stored
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def set_taught(doc: Doc, said: Iterable[Taught]) -> None:
             "component": one.component,
             "labels": list(one.labels),
             "places": one.places_PK.tolist(),
-            "probabilities": one.probability_PL.astype(np.float64).round(DIGITS).tolist(),
+            "probabilities": one.probability_PL.astype(np.float64).round(_DIGITS).tolist(),
         }
         for one in said
     ]

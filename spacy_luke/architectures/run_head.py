@@ -19,7 +19,7 @@ from ..encoders.nodes import EncoderModel, encoder_of, init_with_example, number
 from ..model.fresh import initialize
 from ..model.luke import Mentions
 
-ATTENTION = ("full", "one_way")
+_ATTENTION = ("full", "one_way")
 POOLED = ("pooled", "marks")  # features of heads on encoders without entity tokens
 MAX_MENTION = 30  # pieces of a mention whose positions count, as in the original code and in Hugging Face's
 
@@ -29,8 +29,8 @@ Forward = Callable[[Model[Batch, Out], Batch, bool], tuple[Out, Callable[..., No
 
 
 def check_attention(attention: str) -> None:
-    if attention not in ATTENTION:
-        raise ValueError(f"attention must be one of {ATTENTION}, but it is {attention!r}.")
+    if attention not in _ATTENTION:
+        raise ValueError(f"attention must be one of {_ATTENTION}, but it is {attention!r}.")
 
 
 def make_head(

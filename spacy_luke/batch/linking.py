@@ -13,7 +13,7 @@ import numpy as np
 
 from .windows import Document, plan_windows, with_context
 
-SPLITS = ("cores", "simple", "per_mention")
+WINDOW_SPLITS = ("cores", "simple", "per_mention")
 MASKED = -1  # in place of an entity's row: it is not known
 
 

@@ -6,8 +6,8 @@ from typing import Any, overload
 import torch
 from torch import Tensor, nn
 
-FAR = 2.0**30  # a step at which nothing is left of the correction; in float32 one more is the same number
-OLD_NAMES = {"mean": "exp_avg", "square": "exp_avg_sq"}  # of the moments in states of versions before 0.3
+_FAR = 2.0**30  # a step at which nothing is left of the correction; in float32 one more is the same number
+_OLD_NAMES = {"mean": "exp_avg", "square": "exp_avg_sq"}  # of the moments in states of versions before 0.3
 
 
 class BertAdam(torch.optim.AdamW):
@@ -34,7 +34,7 @@ class BertAdam(torch.optim.AdamW):
                 if p.grad is None:
                     continue
                 if not self.state[p]:
-                    far = torch.full((), FAR, dtype=torch.float32, device=p.device)
+                    far = torch.full((), _FAR, dtype=torch.float32, device=p.device)
                     self.state[p] = {"step": far, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
                 if p.grad.is_sparse:
                     if not hasattr(self, "found_inf") or not self.found_inf:
@@ -58,7 +58,7 @@ class BertAdam(torch.optim.AdamW):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Those of older versions, too."""
         moments = {
-            key: {"step": torch.tensor(FAR), **{OLD_NAMES.get(name, name): x for name, x in state.items()}}
+            key: {"step": torch.tensor(_FAR), **{_OLD_NAMES.get(name, name): x for name, x in state.items()}}
             for key, state in state_dict["state"].items()
         }
         groups = [{**self.defaults, **group} for group in state_dict["param_groups"]]

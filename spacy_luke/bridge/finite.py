@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
-REMEDY = (
+_REMEDY = (
     "Lower the learning rate (learn_rate in [training.optimizer]), set grad_clip = 1.0 there, or train_precision = "
     '"float32" in the encoder\'s model'
 )
@@ -23,7 +23,7 @@ def check_loss(loss: float, *, name: str, steps: int) -> None:
     if not math.isfinite(loss):
         raise ValueError(
             f"'{name}': expected a number as the loss, but it is {loss} after {steps} step(s): its weights have grown "
-            f"beyond all measure, or were no numbers before. {REMEDY}, and begin from weights that are whole: a "
+            f"beyond all measure, or were no numbers before. {_REMEDY}, and begin from weights that are whole: a "
             "checkpoint, or a pipeline that was saved before."
         )
 
@@ -33,7 +33,7 @@ def check_gradient(norm: float, *, name: str, steps: Callable[[], int]) -> None:
     if not math.isfinite(norm):
         raise ValueError(
             f"'{name}': expected a number as the norm of the gradient, but it is {norm} after {steps()} step(s). The "
-            f"step was not made, and its weights are as they were. {REMEDY}."
+            f"step was not made, and its weights are as they were. {_REMEDY}."
         )
 
 
@@ -43,7 +43,7 @@ def check_squares(squared: float, *, name: str, owner: str) -> None:
     if not math.isfinite(squared):
         raise ValueError(
             f"'{name}' gave back a gradient to '{owner}' whose squares sum to {squared}; expected a number. The "
-            f"weights of one of the two have grown beyond all measure. {REMEDY}, and begin from weights that are "
+            f"weights of one of the two have grown beyond all measure. {_REMEDY}, and begin from weights that are "
             "whole."
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-CHUNK = 1 << 22
+_CHUNK = 1 << 22
 
 
 class Change(NamedTuple):
@@ -82,7 +82,7 @@ def digest_with_names(path: Path) -> str:
     for file in files:
         found.update(str(file.relative_to(path)).encode() + b"\0")
         with file.open("rb") as stream:
-            while part := stream.read(CHUNK):
+            while part := stream.read(_CHUNK):
                 found.update(part)
     return found.hexdigest()
 

@@ -10,9 +10,9 @@ from ..model.int8 import has_exact_operator
 from ..model.linear import is_onednn_faster
 from ..model.precision import has_bfloat16
 
-APPLE = "Apple's (MPS), which this package does not use"
-CPU_INFO = Path("/proc/cpuinfo")
-INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16")
+_APPLE = "Apple's (MPS), which this package does not use"
+_CPU_INFO = Path("/proc/cpuinfo")
+_INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16")
 
 
 def describe_machine() -> list[tuple[str, str]]:
@@ -25,8 +25,8 @@ def describe_machine() -> list[tuple[str, str]]:
     fast = has_bfloat16(torch.device("cpu"))
     rows = [
         ("chip", f"{name}, {os.cpu_count()} processors, torch takes {torch.get_num_threads()} threads"),
-        ("instructions", ", ".join(x for x in INSTRUCTIONS if x in flags) or "unknown"),
-        ("GPU", "; ".join(gpus) or (APPLE if torch.backends.mps.is_available() else "none")),
+        ("instructions", ", ".join(x for x in _INSTRUCTIONS if x in flags) or "unknown"),
+        ("GPU", "; ".join(gpus) or (_APPLE if torch.backends.mps.is_available() else "none")),
         ("float32", f"linear layers by {'oneDNN' if is_onednn_faster() else 'torch'}, the faster one here"),
         ("bfloat16", f"{'by instructions of the chip' if fast else 'slow here: no instructions for it'}"),
         ("int8", f"{'exact, by oneDNN' if has_exact_operator() else 'exact, but slow: no VNNI instructions'}"),
@@ -36,7 +36,7 @@ def describe_machine() -> list[tuple[str, str]]:
 
 def _chip() -> tuple[str, set[str]]:
     """Name and instructions of the CPU; of the latter none where the system does not tell."""
-    text = CPU_INFO.read_text(encoding="utf8", errors="replace") if CPU_INFO.exists() else ""
+    text = _CPU_INFO.read_text(encoding="utf8", errors="replace") if _CPU_INFO.exists() else ""
     lines = [line.partition(":") for line in text.splitlines()]
     values = {key.strip(): value.strip() for key, _, value in reversed(lines)}
     flags = set(values.get("flags", values.get("Features", "")).split())

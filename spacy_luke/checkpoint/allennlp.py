@@ -17,16 +17,16 @@ from .files import read_model_config, read_tensors
 from .luke import build_checkpoint, switch_queries
 from .names import ALLENNLP_DROPPED, allennlp_names, find_root, sort_names
 
-WEIGHTS = ("weights.th", "best.th")  # of an archive, of a serialization folder
-EMBEDDER = "transformers-luke"
+_WEIGHTS = ("weights.th", "best.th")  # of an archive, of a serialization folder
+_EMBEDDER = "transformers-luke"
 # Registered models, our tasks, and the classifier's width in hidden sizes for each of their feature extractors.
-MODELS: dict[str, tuple[str, dict[str, int | None]]] = {
+_MODELS: dict[str, tuple[str, dict[str, int | None]]] = {
     "span_ner": ("span_classification", {"token+entity": 3, "entity": 1}),
     "entity_typing": ("entity_classification", {"entity": 1}),
     "relation_classifier": ("entity_pair_classification", {"entity": 2}),
     "transformers_qa": ("question_answering", {"embedder": None}),
 }
-ROOTS = ("feature_extractor.embedder.luke_model.", "embedder.token_embedder_tokens.luke_model.")
+_ROOTS = ("feature_extractor.embedder.luke_model.", "embedder.token_embedder_tokens.luke_model.")
 
 
 def is_allennlp(data: dict[str, Any]) -> bool:
@@ -55,7 +55,7 @@ def read_allennlp(
     config = replace(luke_config(settings), entity_aware=flag(embedder, "use_entity_aware_attention", False))
     config = switch_queries(config, entity_aware)
     raw = read_tensors(_find_weights(folder))
-    table = allennlp_names(config, root=find_root(raw, ROOTS))
+    table = allennlp_names(config, root=find_root(raw, _ROOTS))
     names = sort_names(raw, table, entity_aware=config.entity_aware, dropped=ALLENNLP_DROPPED)
     checkpoint = build_checkpoint(
         raw,
@@ -77,19 +77,19 @@ def read_allennlp(
 def _model_of(model: dict[str, Any]) -> tuple[str, int | None, dict[str, Any]]:
     """Task, width of its classifier, and settings of the embedder."""
     kind = model.get("type")
-    if not isinstance(kind, str) or kind not in MODELS:
-        raise ValueError(f"The AllenNLP model is of the type {kind!r}; expected one of {sorted(MODELS)}.")
-    task, widths = MODELS[kind]
+    if not isinstance(kind, str) or kind not in _MODELS:
+        raise ValueError(f"The AllenNLP model is of the type {kind!r}; expected one of {sorted(_MODELS)}.")
+    task, widths = _MODELS[kind]
     if kind == "transformers_qa":
         embedder = _part(model, "embedder", "token_embedders", "tokens")
         features: Any = "embedder"
     else:
         embedder = _part(model, "feature_extractor", "embedder")
         features = _part(model, "feature_extractor").get("type")
-    if not isinstance(features, str) or features not in widths or embedder.get("type") != EMBEDDER:
+    if not isinstance(features, str) or features not in widths or embedder.get("type") != _EMBEDDER:
         raise ValueError(
             f"The AllenNLP model {kind!r} has the features {features!r} of an embedder {embedder.get('type')!r}; "
-            f"expected {list(widths)} of {EMBEDDER!r}. Models without LUKE's entities cannot be read."
+            f"expected {list(widths)} of {_EMBEDDER!r}. Models without LUKE's entities cannot be read."
         )
     return task, widths[features], embedder
 
@@ -103,11 +103,11 @@ def _part(data: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _find_weights(folder: Path) -> Path:
-    for name in WEIGHTS:
+    for name in _WEIGHTS:
         if (folder / name).is_file():
             return folder / name
     there = sorted(path.name for path in folder.iterdir())
-    raise ValueError(f"No weights in {folder}: expected one of {list(WEIGHTS)}, but the folder holds {there}.")
+    raise ValueError(f"No weights in {folder}: expected one of {list(_WEIGHTS)}, but the folder holds {there}.")
 
 
 def _read_labels(folder: Path, data: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from .files import check_finite
 from .names import BY_ENTITY, SortedNames, extra_queries, head_shapes
 
 Shapes = Mapping[str, tuple[int, ...]]
-TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "sentencepiece.bpe.model", "spm.model")
+_TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "sentencepiece.bpe.model", "spm.model")
 NO_TOKENIZER = "found no tokenizer"
 
 
@@ -122,7 +122,7 @@ def read_tokenizer(
 ) -> PieceTokenizer | None:
     """The folder's tokenizer; None where it has no file of one. rows: of the word table, which its pieces must fit;
     defaults: of tokenizer_config.json."""
-    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+    if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         return None
     tokenizer = PieceTokenizer.from_folder(folder, defaults=defaults)
     if rows is not None and len(tokenizer) > rows:

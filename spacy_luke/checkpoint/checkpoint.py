@@ -24,7 +24,7 @@ from .special import add_case, add_markers, add_special_entities, name_added_row
 # Labels that mean "no entity" and "no relation". AllenNLP's vocabularies order labels by frequency.
 NONE_LABELS = {"span_classification": ("NIL", "O"), "entity_pair_classification": ("no_relation", "NA", "Other")}
 
-ENTITY_STARTS = ("fresh", *LIKE_WORDS)
+_ENTITY_STARTS = ("fresh", *LIKE_WORDS)
 
 __all__ = ["read_checkpoint", "write_huggingface"]
 
@@ -72,8 +72,8 @@ def read_checkpoint(
     """
     if entities not in ("all", "special"):
         raise ValueError(f"entities must be 'all' or 'special', but it is {entities!r}.")
-    if entity_start not in ENTITY_STARTS:
-        raise ValueError(f"entity_start must be one of {ENTITY_STARTS}, but it is {entity_start!r}.")
+    if entity_start not in _ENTITY_STARTS:
+        raise ValueError(f"entity_start must be one of {_ENTITY_STARTS}, but it is {entity_start!r}.")
     check_layers(layers)
     plain = {"entity_size": entity_size, "entity_start": entity_start, "seed": seed}
     with ExitStack() as stack:

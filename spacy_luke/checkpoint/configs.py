@@ -8,7 +8,7 @@ from ..model.config import LukeConfig, TransformerConfig
 from ..model.ernie import ErnieConfig
 
 # Hugging Face's classes and our names of the tasks; the last two are the original's, for which Hugging Face has none.
-TASKS = {
+_TASKS = {
     "LukeModel": "encoder",
     "LukeForMaskedLM": "masked_lm",
     "LukeForEntityClassification": "entity_classification",
@@ -20,7 +20,7 @@ TASKS = {
     "LukeForEntitySpanQA": "cloze",
     "LukeForEntityDisambiguation": "entity_disambiguation",
 }
-ARCHITECTURES = {task: name for name, task in TASKS.items()}
+ARCHITECTURES = {task: name for name, task in _TASKS.items()}
 # The classifier's features, in hidden sizes.
 CLASSIFIER_WIDTHS = {
     "span_classification": 3,
@@ -30,8 +30,8 @@ CLASSIFIER_WIDTHS = {
     "sequence_classification": 1,
     "cloze": 2,
 }
-MOST = 2**31 - 1  # of any size
-MOST_LAYERS = 10_000  # more than any file has tensors for; tables of names are made before the file is looked at
+_MOST = 2**31 - 1  # of any size
+_MOST_LAYERS = 10_000  # more than any file has tensors for; tables of names are made before the file is looked at
 # Whether Hugging Face's class has a bias in its classifier, where the heads in the wild differ.
 CLASSIFIER_BIASES = {"entity_classification": True, "entity_pair_classification": False}
 
@@ -172,9 +172,9 @@ def named_task(data: dict[str, Any]) -> str | None:
     named = data.get("architectures") or []
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
         raise ValueError(f"config.json must list names of classes in 'architectures', but it gives {_shown(named)}.")
-    if unknown := [name for name in named if name not in TASKS]:
-        raise ValueError(f"config.json names the architecture {unknown[0]!r}; expected one of {sorted(TASKS)}.")
-    return TASKS[named[0]] if named else None
+    if unknown := [name for name in named if name not in _TASKS]:
+        raise ValueError(f"config.json names the architecture {unknown[0]!r}; expected one of {sorted(_TASKS)}.")
+    return _TASKS[named[0]] if named else None
 
 
 def find_task(data: dict[str, Any], heads: dict[str, int], *, hidden_size: int) -> str:
@@ -255,7 +255,7 @@ def common_sizes(data: dict[str, Any]) -> dict[str, Any]:
     return {
         "vocab_size": size_of(data, "vocab_size"),
         "hidden_size": size_of(data, "hidden_size"),
-        "num_layers": size_of(data, "num_hidden_layers", most=MOST_LAYERS),
+        "num_layers": size_of(data, "num_hidden_layers", most=_MOST_LAYERS),
         "num_heads": size_of(data, "num_attention_heads"),
         "intermediate_size": size_of(data, "intermediate_size"),
         "max_positions": size_of(data, "max_position_embeddings"),
@@ -273,7 +273,7 @@ def check_positions(data: dict[str, Any]) -> None:
         raise ValueError(f"position_embedding_type must be 'absolute', but it is {data['position_embedding_type']!r}.")
 
 
-def size_of(data: dict[str, Any], key: str, *, most: int = MOST) -> int:
+def size_of(data: dict[str, Any], key: str, *, most: int = _MOST) -> int:
     value = data.get(key)
     if type(value) is not int or not 1 <= value <= most:
         raise ValueError(
@@ -285,9 +285,9 @@ def size_of(data: dict[str, Any], key: str, *, most: int = MOST) -> int:
 def _number(data: dict[str, Any], key: str, default: int) -> int:
     value = data.get(key, default)
     value = default if value is None else value
-    if type(value) is not int or not 0 <= value <= MOST:
+    if type(value) is not int or not 0 <= value <= _MOST:
         raise ValueError(
-            f"The config must give {key!r} as a whole number up to {MOST:,}, but it gives {_shown(value)}."
+            f"The config must give {key!r} as a whole number up to {_MOST:,}, but it gives {_shown(value)}."
         )
     return value
 

@@ -8,7 +8,7 @@ from .configs import common_sizes
 from .names import BERT_LM_HEAD, LAYER_OUTPUTS, NameTable, Patterns
 from .plain_family import PlainFamily
 
-NAMES: NameTable = (
+_NAMES: NameTable = (
     ("embeddings.word_embeddings.weight", "encoder.words.piece.weight"),
     ("embeddings.LayerNorm.{p}", "encoder.words.norm.{p}"),
     ("encoder.rel_embeddings.weight", "encoder.relative.table.weight"),
@@ -18,18 +18,18 @@ NAMES: NameTable = (
     ("encoder.layer.{i}.attention.self.value_proj.{p}", "encoder.layers.{i}.attention.value.{p}"),
     *LAYER_OUTPUTS,
 )
-ENTITIES: NameTable = (
+_ENTITIES: NameTable = (
     ("entity_embeddings.entity_embeddings.weight", "encoder.entities.table.weight"),
     ("entity_embeddings.LayerNorm.{p}", "encoder.entities.norm.{p}"),
 )
-DROPPED: Patterns = (
+_DROPPED: Patterns = (
     (r"(lm_predictions|mask_predictions)\..*", "a head of DeBERTa's pretraining"),
     (r"pooler\..*", "a pooler, which no task of entities reads"),
     (r".*embeddings\.position_embeddings\..*", "positions of pieces, which the config switches off"),
 )
 # What makes an encoder of this code a DeBERTa-v3: settings, what they must be, and what transformers takes where they
 # are not given.
-FORM: tuple[tuple[str, Any, Any], ...] = (
+_FORM: tuple[tuple[str, Any, Any], ...] = (
     ("relative_attention", True, False),
     ("position_biased_input", False, True),
     ("share_att_key", True, False),
@@ -40,7 +40,7 @@ FORM: tuple[tuple[str, Any, Any], ...] = (
 
 def deberta_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool) -> LukeConfig:
     """Raises ValueError for other forms of the same code, such as DeBERTa-v2 with its convolution."""
-    for key, wanted, usual in FORM:
+    for key, wanted, usual in _FORM:
         _check(data, key, data.get(key, usual), wanted)
     kinds = data.get("pos_att_type") or []
     kinds = [x.strip() for x in kinds.lower().split("|")] if isinstance(kinds, str) else kinds
@@ -84,9 +84,9 @@ def _check(data: dict[str, Any], key: str, found: Any, wanted: Any) -> None:
 DEBERTA = PlainFamily(
     roots=("deberta.", ""),
     config=deberta_config,
-    names=NAMES,
+    names=_NAMES,
     heads=BERT_LM_HEAD,
-    entities=ENTITIES,
+    entities=_ENTITIES,
     sizes=lambda config: {"encoder.relative.table": (2 * config.span, config.hidden_size)},
-    dropped=DROPPED,
+    dropped=_DROPPED,
 )

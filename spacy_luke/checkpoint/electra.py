@@ -6,11 +6,11 @@ from ..model.config import LukeConfig
 from ..model.electra import ElectraConfig
 from ..text.cases import CASES
 from .configs import check_positions, common_sizes, size_of
-from .names import ENTITIES, LAYER, WORDS, NameTable
+from .names import ENTITY_EMBEDDINGS, LAYER, WORDS, NameTable
 from .plain_family import PlainFamily, Shape
 
-PROJECTION: NameTable = (("embeddings_project.{p}", "encoder.words.project.{p}"),)
-ENTITY_PROJECTION: NameTable = (("entity_embeddings.embeddings_project.{p}", "encoder.entities.project.{p}"),)
+_PROJECTION: NameTable = (("embeddings_project.{p}", "encoder.words.project.{p}"),)
+_ENTITY_PROJECTION: NameTable = (("entity_embeddings.embeddings_project.{p}", "encoder.entities.project.{p}"),)
 
 
 def electra_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool) -> LukeConfig:
@@ -43,8 +43,8 @@ def electra_sizes(config: ElectraConfig) -> dict[str, Shape]:
 ELECTRA = PlainFamily(
     roots=("electra.", ""),
     config=electra_config,
-    names=WORDS + PROJECTION + LAYER,
-    entities=ENTITIES + ENTITY_PROJECTION,
+    names=WORDS + _PROJECTION + LAYER,
+    entities=ENTITY_EMBEDDINGS + _ENTITY_PROJECTION,
     without=lambda config: ("project",) if config.embedding_size == config.hidden_size else (),
     sizes=electra_sizes,
     dropped=(

@@ -42,11 +42,11 @@ from .layers import check_layers, keep_layers
 from .names import PLAIN_DROPPED, WORD_TABLE, find_root, sort_names
 
 CONFIG = "ernie_config.json"
-TOKENIZER_CONFIG = "tokenizer_config.json"
-ROOTS = ("bert.", "")
+_TOKENIZER_CONFIG = "tokenizer_config.json"
+_ROOTS = ("bert.", "")
 # The original's tokenizer is BERT's, but leaves Chinese characters together.
-TOKENIZER_DEFAULTS = {"do_lower_case": True, "tokenize_chinese_chars": False}
-TASKS = ("encoder", "pretraining", "entity_classification", "pair_classification", "question_answering")
+_TOKENIZER_DEFAULTS = {"do_lower_case": True, "tokenize_chinese_chars": False}
+_TASKS = ("encoder", "pretraining", "entity_classification", "pair_classification", "question_answering")
 
 
 def read_ernie(
@@ -143,14 +143,14 @@ def _read_original(folder: Path, *, layer_kinds: Sequence[str] | None, size: int
             f"{list(layer_kinds)}. Leave layer_kinds out."
         )
     raw = read_tensors(find_weights(folder))
-    names = sort_names(raw, ernie_names(config, root=find_root(raw, ROOTS)), entity_aware=False)
+    names = sort_names(raw, ernie_names(config, root=find_root(raw, _ROOTS)), entity_aware=False)
     report = resolve_ties(raw, names)
     shapes = {**ernie_shapes(config), **_head_shapes(config, raw, names.mapped)}
     tensors = collect_tensors(raw, names, shapes)
     return ErnieCheckpoint(
         config,
         tensors,
-        tokenizer=read_tokenizer(folder, rows=config.vocab_size, defaults=TOKENIZER_DEFAULTS),
+        tokenizer=read_tokenizer(folder, rows=config.vocab_size, defaults=_TOKENIZER_DEFAULTS),
         task=_task(names.mapped),
         source={**data, "kind": "ernie"},
         report=[f"mapped {len(tensors)} tensors", *report],
@@ -215,7 +215,7 @@ def _read_bert(
     depth = min(shape.num_layers, layers or shape.num_layers)
     kinds = default_layer_kinds(depth) if layer_kinds is None else tuple(layer_kinds)
     config = _plain_config(data, layer_kinds=kinds, size=size, heads=heads)
-    family, roots = PLAIN[config.family], ROOTS if kind == "bert" else PLAIN[config.family].roots
+    family, roots = PLAIN[config.family], _ROOTS if kind == "bert" else PLAIN[config.family].roots
     raw = read_tensors(find_weights(folder))
     table = plain_names(config, root=find_root(raw, roots))
     dropped = PLAIN_DROPPED + family.dropped
@@ -335,7 +335,7 @@ def _write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
     saved = {path: path.read_bytes() for path in others}
     for path in others:
         path.unlink()
-    alone = PieceTokenizer.from_folder(folder, defaults=TOKENIZER_DEFAULTS)
+    alone = PieceTokenizer.from_folder(folder, defaults=_TOKENIZER_DEFAULTS)
     if alone.special != tokenizer.special or alone.backend.to_str() != tokenizer.backend.to_str():
         for path, content in saved.items():
             path.write_bytes(content)
@@ -343,8 +343,8 @@ def _write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
         settings = {
             "do_lower_case": True,
             "tokenize_chinese_chars": True,
-            **read_model_config(folder / TOKENIZER_CONFIG),
+            **read_model_config(folder / _TOKENIZER_CONFIG),
         }
-        (folder / TOKENIZER_CONFIG).write_text(
+        (folder / _TOKENIZER_CONFIG).write_text(
             json.dumps(settings, ensure_ascii=False, indent=2) + "\n", encoding="utf8"
         )

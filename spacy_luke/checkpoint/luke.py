@@ -26,9 +26,9 @@ from .contents import LukeCheckpoint
 from .files import find_weights, read_tensors
 from .names import ENTITY_TABLE, SortedNames, encoder_shapes, extra_queries, find_root, luke_names, sort_names
 
-LUKE_ROOTS = ("luke.", "")
+_LUKE_ROOTS = ("luke.", "")
 
-HEADS = ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight")
+_HEADS = ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight")
 
 
 def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> LukeCheckpoint:
@@ -39,7 +39,7 @@ def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware
     if disambiguation:
         config = replace(config, position_offset=0)
     raw = read_tensors(find_weights(folder))
-    theirs = luke_names(config, root=find_root(raw, LUKE_ROOTS), disambiguation=disambiguation)
+    theirs = luke_names(config, root=find_root(raw, _LUKE_ROOTS), disambiguation=disambiguation)
     names = sort_names(raw, theirs, entity_aware=config.entity_aware)
     checkpoint = read_contents(
         folder, raw, names, config, data, source={**data, "kind": "huggingface"}, entities=entities
@@ -96,7 +96,7 @@ def read_contents(
 def find_heads(raw: Mapping[str, Tensor], names: SortedNames) -> dict[str, int]:
     """The heads of tasks and of pretraining that a checkpoint has -> columns of their matrices (`find_task`)."""
     heads = {}
-    for name in HEADS:
+    for name in _HEADS:
         if name in names.mapped:
             tensor = raw[names.mapped[name]]
             heads[name.rsplit(".", 1)[0].removeprefix("head.")] = tensor.shape[-1] if tensor.dim() else 0

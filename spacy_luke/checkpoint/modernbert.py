@@ -13,9 +13,9 @@ from .names import NameTable, Patterns
 from .plain_family import PlainFamily, Shape
 
 FUSED = "attn.Wqkv.weight"  # rows of query, key and value, in that order
-PARTS = tuple(f"attn.{name}.weight" for name in ("query", "key", "value"))
-FIRST_NORM = "layers.0.attention_norm.weight"  # which there is not: the embeddings have just had theirs
-NAMES: NameTable = (
+ATTENTION_PARTS = tuple(f"attn.{name}.weight" for name in ("query", "key", "value"))
+_FIRST_NORM = "layers.0.attention_norm.weight"  # which there is not: the embeddings have just had theirs
+_NAMES: NameTable = (
     ("embeddings.tok_embeddings.weight", "encoder.words.piece.weight"),
     ("embeddings.norm.weight", "encoder.words.norm.weight"),
     ("layers.{i}.attn_norm.weight", "encoder.layers.{i}.attention_norm.weight"),
@@ -28,12 +28,12 @@ NAMES: NameTable = (
     ("layers.{i}.mlp.Wo.weight", "encoder.layers.{i}.down.weight"),
     ("final_norm.weight", "encoder.final_norm.weight"),
 )
-ENTITIES: NameTable = (
+_ENTITIES: NameTable = (
     ("entity_embeddings.entity_embeddings.weight", "encoder.entities.table.weight"),
     ("entity_embeddings.LayerNorm.weight", "encoder.entities.norm.weight"),
 )
-DROPPED: Patterns = ((r"(head|decoder)\..*", "the masked-word head, which no task of entities reads"),)
-BIASES = ("norm_bias", "attention_bias", "mlp_bias")
+_DROPPED: Patterns = ((r"(head|decoder)\..*", "the masked-word head, which no task of entities reads"),)
+_BIASES = ("norm_bias", "attention_bias", "mlp_bias")
 
 
 class ModernBertFamily(PlainFamily):
@@ -41,10 +41,10 @@ class ModernBertFamily(PlainFamily):
 
     def known_names(self, config: TransformerConfig, *, root: str) -> dict[str, str]:
         names = super().known_names(config, root=root)
-        return {theirs: ours for theirs, ours in names.items() if not ours.endswith(FIRST_NORM)}
+        return {theirs: ours for theirs, ours in names.items() if not ours.endswith(_FIRST_NORM)}
 
     def shapes(self, config: LukeConfig) -> dict[str, Shape]:
-        return {name: shape for name, shape in super().shapes(config).items() if not name.endswith(FIRST_NORM)}
+        return {name: shape for name, shape in super().shapes(config).items() if not name.endswith(_FIRST_NORM)}
 
 
 def modernbert_config(
@@ -52,7 +52,7 @@ def modernbert_config(
 ) -> LukeConfig:
     """Raises ValueError for what ModernBERT may be by its settings, but was never published as: biases, other patterns
     of layers, scaled rotary positions."""
-    for key in BIASES:
+    for key in _BIASES:
         if flag(data, key, False):
             raise ValueError(f"ModernBERTs without biases can be read, but config.json gives {key!r} as true.")
     sizes = common_sizes(
@@ -112,9 +112,11 @@ def split_fused(raw: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Query, key and value as tensors of their own."""
     tensors: dict[str, Tensor] = {}
     for name, tensor in raw.items():
-        if name.endswith(FUSED) and tensor.dim() == 2 and len(tensor) % len(PARTS) == 0:
+        if name.endswith(FUSED) and tensor.dim() == 2 and len(tensor) % len(ATTENTION_PARTS) == 0:
             root = name.removesuffix(FUSED)
-            tensors.update((root + part, x) for part, x in zip(PARTS, tensor.chunk(len(PARTS)), strict=True))
+            tensors.update(
+                (root + part, x) for part, x in zip(ATTENTION_PARTS, tensor.chunk(len(ATTENTION_PARTS)), strict=True)
+            )
         else:
             tensors[name] = tensor
     return tensors
@@ -125,20 +127,20 @@ def join_fused(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     joined: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         root, _, part = name.rpartition("attn.")
-        if f"attn.{part}" not in PARTS:
+        if f"attn.{part}" not in ATTENTION_PARTS:
             joined[name] = tensor
-        elif f"attn.{part}" == PARTS[0]:
-            joined[root + FUSED] = torch.cat([tensors[root + own] for own in PARTS])
+        elif f"attn.{part}" == ATTENTION_PARTS[0]:
+            joined[root + FUSED] = torch.cat([tensors[root + own] for own in ATTENTION_PARTS])
     return joined
 
 
 MODERNBERT = ModernBertFamily(
     roots=("model.", ""),
     config=modernbert_config,
-    names=NAMES,
-    entities=ENTITIES,
+    names=_NAMES,
+    entities=_ENTITIES,
     sizes=lambda config: {"up": (2 * config.intermediate_size, config.hidden_size)},
-    dropped=DROPPED,
+    dropped=_DROPPED,
     rewrite=split_fused,
     restore=join_fused,
 )

@@ -5,10 +5,10 @@ from typing import Any
 from ..model.config import LukeConfig
 from ..model.mpnet import BUCKETS, MPNetConfig
 from .configs import common_sizes
-from .names import ENTITIES, LM_HEAD, POOLER, WORDS, NameTable
+from .names import ENTITY_EMBEDDINGS, LM_HEAD, POOLER, WORDS, NameTable
 from .plain_family import PlainFamily, untyped
 
-LAYER: NameTable = (
+_LAYER: NameTable = (
     ("encoder.layer.{i}.attention.attn.q.{p}", "encoder.layers.{i}.attention.query.{p}"),
     ("encoder.layer.{i}.attention.attn.k.{p}", "encoder.layers.{i}.attention.key.{p}"),
     ("encoder.layer.{i}.attention.attn.v.{p}", "encoder.layers.{i}.attention.value.{p}"),
@@ -18,7 +18,7 @@ LAYER: NameTable = (
     ("encoder.layer.{i}.output.dense.{p}", "encoder.layers.{i}.down.{p}"),
     ("encoder.layer.{i}.output.LayerNorm.{p}", "encoder.layers.{i}.output_norm.{p}"),
 )
-RELATIVE: NameTable = (("encoder.relative_attention_bias.weight", "encoder.relative.weight"),)
+_RELATIVE: NameTable = (("encoder.relative_attention_bias.weight", "encoder.relative.weight"),)
 
 
 def mpnet_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: int, entity_aware: bool) -> LukeConfig:
@@ -39,8 +39,8 @@ def mpnet_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: i
 MPNET = PlainFamily(
     roots=("mpnet.", ""),
     config=mpnet_config,
-    names=untyped(WORDS) + RELATIVE + LAYER + POOLER,
+    names=untyped(WORDS) + _RELATIVE + _LAYER + POOLER,
     heads=LM_HEAD,
-    entities=untyped(ENTITIES),
+    entities=untyped(ENTITY_EMBEDDINGS),
     sizes=lambda config: {"relative": (BUCKETS, config.num_heads)},
 )

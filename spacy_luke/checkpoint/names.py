@@ -28,7 +28,7 @@ WORDS: NameTable = (
     ("embeddings.LayerNorm.bias", "encoder.words.norm.bias"),
 )
 CASE: NameTable = (("embeddings.case_embeddings.weight", "encoder.words.case.weight"),)  # ours alone
-ENTITIES: NameTable = (
+ENTITY_EMBEDDINGS: NameTable = (
     ("entity_embeddings.entity_embeddings.weight", "encoder.entities.table.weight"),
     ("entity_embeddings.position_embeddings.weight", "encoder.entities.position.weight"),
     ("entity_embeddings.token_type_embeddings.weight", "encoder.entities.token_type.weight"),
@@ -49,7 +49,7 @@ LAYER: NameTable = (
     ("encoder.layer.{i}.attention.self.value.{p}", "encoder.layers.{i}.attention.value.{p}"),
     *LAYER_OUTPUTS,
 )
-EXTRA_QUERIES: NameTable = (
+_EXTRA_QUERIES: NameTable = (
     ("encoder.layer.{i}.attention.self.w2e_query.{p}", "encoder.layers.{i}.attention.w2e_query.{p}"),
     ("encoder.layer.{i}.attention.self.e2w_query.{p}", "encoder.layers.{i}.attention.e2w_query.{p}"),
     ("encoder.layer.{i}.attention.self.e2e_query.{p}", "encoder.layers.{i}.attention.e2e_query.{p}"),
@@ -72,25 +72,25 @@ ENTITY_HEAD: NameTable = (
     ("entity_predictions.bias", "entity_head.bias"),
 )
 # Of the original's entity disambiguation (examples/entity_disambiguation/model.py), beside the entity embeddings.
-MASK_VECTOR: NameTable = (("entity_embeddings.mask_embedding", "entity_mask"),)
+_MASK_VECTOR: NameTable = (("entity_embeddings.mask_embedding", "entity_mask"),)
 TASK_HEADS: NameTable = (("classifier.{p}", "head.classifier.{p}"), ("qa_outputs.{p}", "head.qa_outputs.{p}"))
 # Heads of the original code (examples/legacy/*/model.py) that have names of their own.
-ORIGINAL_HEADS: NameTable = (("typing.{p}", "head.classifier.{p}"), ("scorer.{p}", "head.classifier.{p}"))
-ALLENNLP_HEADS: NameTable = (
+_ORIGINAL_HEADS: NameTable = (("typing.{p}", "head.classifier.{p}"), ("scorer.{p}", "head.classifier.{p}"))
+_ALLENNLP_HEADS: NameTable = (
     ("classifier.{p}", "head.classifier.{p}"),
     ("span_scoring_layer.{p}", "head.qa_outputs.{p}"),
 )
 
-TIED: NameTable = (
+_TIED: NameTable = (
     ("lm_head.decoder.weight", "encoder.words.piece.weight"),
     ("lm_head.decoder.bias", "lm_head.bias"),
     ("entity_predictions.decoder.weight", "encoder.entities.table.weight"),
 )
-BERT_TIED: NameTable = (
+_BERT_TIED: NameTable = (
     ("cls.predictions.decoder.weight", "encoder.words.piece.weight"),
     ("cls.predictions.decoder.bias", "lm_head.bias"),
 )
-DROPPED: Patterns = (
+_DROPPED: Patterns = (
     (r".*\.(position_ids|token_type_ids)", "a buffer, not a parameter"),
     (r"cls\.seq_relationship\..*", "the next-sentence head of BERT's pretraining"),
     (r"cls_entity_predictions\..*", "the page-entity head of the original's pretraining"),
@@ -100,24 +100,24 @@ ALLENNLP_DROPPED = (
 )
 PLAIN_DROPPED = ((r"(classifier|qa_outputs)\..*", "a task head of a plain model"),)
 # The released mLUKE and luke-japanese files hold these although their configs switch them off.
-QUERIES_DROPPED = ((r".*\.(w2e|e2w|e2e)_query\.(weight|bias)", "an extra query, and entity-aware attention is off"),)
+_QUERIES_DROPPED = ((r".*\.(w2e|e2w|e2e)_query\.(weight|bias)", "an extra query, and entity-aware attention is off"),)
 
 
 def luke_names(config: LukeConfig, *, root: str, disambiguation: bool = False) -> dict[str, str]:
     """Every name that a LUKE checkpoint may have, theirs -> ours. root: "luke." or "". disambiguation: whether it is of
     the original's entity disambiguation."""
-    rooted = _encoder_table(config) + POOLER + (MASK_VECTOR if disambiguation else ())
+    rooted = _encoder_table(config) + POOLER + (_MASK_VECTOR if disambiguation else ())
     return {**_expand(rooted, config, root=root), **_expand(LM_HEAD + ENTITY_HEAD + TASK_HEADS, config)}
 
 
 def archive_names(config: LukeConfig) -> dict[str, str]:
     """The same for the original archives, which may also have BERT's masked-word head, and heads of their own."""
-    return {**luke_names(config, root=""), **_expand(BERT_LM_HEAD + ORIGINAL_HEADS, config)}
+    return {**luke_names(config, root=""), **_expand(BERT_LM_HEAD + _ORIGINAL_HEADS, config)}
 
 
 def allennlp_names(config: LukeConfig, *, root: str) -> dict[str, str]:
     """The same for the authors' AllenNLP models. root: where their embedder is, with a dot at its end."""
-    return {**_expand(_encoder_table(config) + POOLER, config, root=root), **_expand(ALLENNLP_HEADS, config)}
+    return {**_expand(_encoder_table(config) + POOLER, config, root=root), **_expand(_ALLENNLP_HEADS, config)}
 
 
 def find_root(names: Iterable[str], roots: tuple[str, ...], *, word: str = WORDS[0][0]) -> str:
@@ -189,9 +189,9 @@ def query_table(config: LukeConfig) -> NameTable:
     if not config.entity_aware:
         return ()
     if config.has_biases:
-        return EXTRA_QUERIES
+        return _EXTRA_QUERIES
     return tuple(
-        (theirs.format(i="{i}", p="weight"), ours.format(i="{i}", p="weight")) for theirs, ours in EXTRA_QUERIES
+        (theirs.format(i="{i}", p="weight"), ours.format(i="{i}", p="weight")) for theirs, ours in _EXTRA_QUERIES
     )
 
 
@@ -217,8 +217,8 @@ def sort_names(
 
     dropped, tied: patterns and reasons, and second names, besides those that hold for every checkpoint.
     """
-    ties = dict(TIED + BERT_TIED + tied)
-    dropped_patterns = DROPPED + dropped + (() if entity_aware else QUERIES_DROPPED)
+    ties = dict(_TIED + _BERT_TIED + tied)
+    dropped_patterns = _DROPPED + dropped + (() if entity_aware else _QUERIES_DROPPED)
     result = SortedNames({}, {}, {})
     unknown: list[str] = []
     for name in sorted(names):
@@ -244,10 +244,10 @@ def sort_names(
 
 
 def _encoder_table(config: LukeConfig) -> NameTable:
-    table = WORDS + (CASE if config.case_feature else ()) + ENTITIES
+    table = WORDS + (CASE if config.case_feature else ()) + ENTITY_EMBEDDINGS
     if config.entity_size != config.hidden_size:
         table += ENTITY_DENSE
-    return table + LAYER + (EXTRA_QUERIES if config.entity_aware else ())
+    return table + LAYER + (_EXTRA_QUERIES if config.entity_aware else ())
 
 
 def _expand(table: NameTable, config: LukeConfig, *, root: str = "") -> dict[str, str]:

@@ -28,15 +28,15 @@ ADDED_PIECES = {
     "cloze": (("[HIGHLIGHT]", "[HIGHLIGHT]"), ("[PLACEHOLDER]", "[PLACEHOLDER]"), ("<ent>", "[ENTITY]")),
 }
 # Entities of the tables that were cut down; question answering keeps the whole table.
-KEPT_ENTITIES = {
+_KEPT_ENTITIES = {
     "entity_classification": ("[PAD]", "[MASK]"),
     "entity_pair_classification": ("[PAD]", "[MASK]", "[MASK2]"),
     "span_classification": ("[PAD]", "[MASK]"),
     "cloze": ("[PAD]", "[MASK]"),
 }
-OWN_NAMES = {"typing": ("entity_classification", 1), "scorer": ("cloze", 2)}  # heads, their task and width
-NER_LABELS = ["NIL", "MISC", "PER", "ORG", "LOC"]  # the only ones that the original NER code has
-LABEL_FILE = "labels.txt"
+_OWN_NAMES = {"typing": ("entity_classification", 1), "scorer": ("cloze", 2)}  # heads, their task and width
+_NER_LABELS = ["NIL", "MISC", "PER", "ORG", "LOC"]  # the only ones that the original NER code has
+_LABEL_FILE = "labels.txt"
 
 
 def read_original(
@@ -76,7 +76,7 @@ def read_original(
         width=width,
     )
     if cut:
-        checkpoint.report.append(f"read the rows of the entity table as {', '.join(KEPT_ENTITIES[task])}")
+        checkpoint.report.append(f"read the rows of the entity table as {', '.join(_KEPT_ENTITIES[task])}")
     return checkpoint
 
 
@@ -107,8 +107,8 @@ def _task(raw: Mapping[str, Tensor], names: SortedNames, config: LukeConfig) -> 
         return ("masked_lm" if any(name in names.mapped for name in heads) else "encoder"), None
     columns, bias = raw[theirs].shape[-1] if raw[theirs].dim() else 0, "head.classifier.bias" in names.mapped
     head = theirs.partition(".")[0]
-    if head in OWN_NAMES and bias:
-        return OWN_NAMES[head]
+    if head in _OWN_NAMES and bias:
+        return _OWN_NAMES[head]
     if columns == 2 * config.hidden_size and not bias and head == "classifier":
         return "entity_pair_classification", 2
     if bias and columns in (config.hidden_size, 2 * config.hidden_size, 3 * config.hidden_size):
@@ -139,7 +139,7 @@ def _entity_rows(
     """Sizes and vocabulary of the entity table, and whether it was cut down by fine-tuning."""
     theirs = names.mapped.get(ENTITY_TABLE)
     rows = raw[theirs].shape[0] if theirs is not None and raw[theirs].dim() else 0
-    kept = KEPT_ENTITIES.get(task, ())
+    kept = _KEPT_ENTITIES.get(task, ())
     whole = vocab is not None and len(vocab) == rows and set(kept) <= set(vocab.special_rows())
     if kept and rows == len(kept) and not whole:
         vocab = EntityVocab((name, row) for row, name in enumerate(kept))
@@ -157,8 +157,8 @@ def _labels(folder: Path, raw: Mapping[str, Tensor], names: SortedNames, task: s
     if task == "cloze" or "head.classifier.weight" not in names.mapped:
         return None
     count = raw[names.mapped["head.classifier.weight"]].shape[0]
-    if (folder / LABEL_FILE).is_file():
-        return check_labels(read_text(folder / LABEL_FILE).splitlines(), count)
-    if task == "span_classification" and count == len(NER_LABELS):
-        return list(NER_LABELS)
+    if (folder / _LABEL_FILE).is_file():
+        return check_labels(read_text(folder / _LABEL_FILE).splitlines(), count)
+    if task == "span_classification" and count == len(_NER_LABELS):
+        return list(_NER_LABELS)
     return None

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from ..model.config import LukeConfig, TransformerConfig
-from .names import CASE, ENTITIES, ENTITY_DENSE, NameTable, Patterns, expand, query_table, shapes_by_name
+from .names import CASE, ENTITY_DENSE, ENTITY_EMBEDDINGS, NameTable, Patterns, expand, query_table, shapes_by_name
 
 Shape = tuple[int, ...]
 
@@ -48,7 +48,7 @@ class PlainFamily:
     config: Callable[..., LukeConfig]
     names: NameTable
     heads: NameTable = ()
-    entities: NameTable = ENTITIES
+    entities: NameTable = ENTITY_EMBEDDINGS
     without: Callable[[Any], tuple[str, ...]] = nothing
     sizes: Callable[[Any], dict[str, Shape]] = no_sizes
     tied: NameTable = ()

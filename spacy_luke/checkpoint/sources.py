@@ -13,8 +13,8 @@ from .contents import ErnieCheckpoint, LukeCheckpoint
 from .ernie import read_ernie
 
 PACKAGE = "package:"
-ERNIE_SIZE = 100  # numbers of an entity vector in the paper
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+_ERNIE_SIZE = 100  # numbers of an entity vector in the paper
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 HUB_FILES = [
     "config.json",
     "ernie_config.json",
@@ -30,7 +30,7 @@ HUB_FILES = [
     "sentencepiece.bpe.model",
     "spm.model",
 ]
-HUB_WEIGHTS = (
+_HUB_WEIGHTS = (
     ["model*.safetensors", "model.safetensors.index.json"],
     ["pytorch_model*.bin", "pytorch_model.bin.index.json"],
 )
@@ -117,7 +117,7 @@ def make_ernie_loader(
         folder = None if vectors is None else find_source(vectors, weights=False)
         size = entity_size
         if size is None:
-            size = ERNIE_SIZE if folder is None else EntityVectors.open(folder).size
+            size = _ERNIE_SIZE if folder is None else EntityVectors.open(folder).size
         checkpoint = read_ernie(
             find_source(path),
             layer_kinds=layer_kinds,
@@ -143,7 +143,7 @@ def find_source(path: str, *, weights: bool = True) -> Path:
     missing.
     """
     if is_on_hub(path):
-        return _from_hub(path, HUB_WEIGHTS if weights else ())
+        return _from_hub(path, _HUB_WEIGHTS if weights else ())
     if path.startswith(PACKAGE):
         return _in_package(path.removeprefix(PACKAGE))
     if Path(path).exists():
@@ -157,7 +157,7 @@ def find_source(path: str, *, weights: bool = True) -> Path:
 def is_on_hub(path: str) -> bool:
     """Whether `find_source` would ask the hub for it, which is not asked here."""
     local = path.startswith(PACKAGE) or path.endswith((".gz", ".tar", ".tgz", ".zip")) or Path(path).exists()
-    return not local and HUB_ID.fullmatch(path) is not None
+    return not local and _HUB_ID.fullmatch(path) is not None
 
 
 def _in_package(path: str) -> Path:

@@ -11,13 +11,13 @@ from ..text.cases import CASES
 from .contents import LukeCheckpoint
 from .names import CASE_TABLE, ENTITY_TABLE, WORD_TABLE
 
-MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from
+_MARKERS = (("<ent>", "@"), ("<ent2>", "#"))  # word markers and the pieces whose vectors they start from
 CLOZE_PIECES = (("[HIGHLIGHT]", "@"), ("[PLACEHOLDER]", "#"), ("<ent>", "*"))
 
 
 def add_markers(checkpoint: LukeCheckpoint) -> None:
     """Give the tokenizer the word markers that it lacks, and the word table (and the masked-word bias) their rows."""
-    add_named_pieces(checkpoint, MARKERS)
+    add_named_pieces(checkpoint, _MARKERS)
 
 
 def add_cloze_pieces(checkpoint: LukeCheckpoint) -> None:
@@ -63,7 +63,7 @@ def name_added_rows(checkpoint: LukeCheckpoint, added: Sequence[tuple[str, str]]
     tokenizer, table = checkpoint.tokenizer, checkpoint.tensors[WORD_TABLE]
     assert tokenizer is not None
     first = len(table) - len(added)
-    starts = dict(MARKERS)
+    starts = dict(_MARKERS)
     rows: dict[str, int] = {name: first + i for i, (name, _) in enumerate(added)}
     ids = {name: tokenizer.piece_id(name) for name in {**rows, **starts}}
     there = sorted((i, name) for name, i in ids.items() if i is not None)

@@ -13,7 +13,7 @@ from .errors import with_one_message
 from .examples import EXAMPLES
 from .terminal import begin
 
-OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}  # of any setting of the config
+_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}  # of any setting of the config
 # Name: the first line of an error. The command a-b is the function a_b_cli of the module a_b.
 COMMANDS = {
     "info": "Nothing can be said.",
@@ -54,7 +54,7 @@ COMMANDS = {
 def _make(name: str) -> typer.Typer:
     module = name.replace("-", "_")
     function = getattr(import_module(f".{module}", __name__), f"{module}_cli")
-    settings = OVERRIDES if "ctx" in signature(function).parameters else {}
+    settings = _OVERRIDES if "ctx" in signature(function).parameters else {}
     command = with_one_message(function, failed=COMMANDS[name])
     one = typer.Typer(add_completion=False)
     one.command(name, context_settings=settings, epilog=f"Example: {EXAMPLES[name]}")(command)

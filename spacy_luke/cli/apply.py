@@ -8,13 +8,13 @@ from wasabi import msg
 from ..stores.parallel import Engine
 from ..stores.progress import ProgressBar
 from ..streams.input_formats import InputFields, import_parquet
-from ..streams.inputs import FORMATS, find_inputs
+from ..streams.inputs import INPUT_FORMATS, find_inputs
 from ..streams.run import ApplySettings, RunState, apply_pipeline
 from ..streams.run_folder import ERRORS
 from ..streams.writers import WRITERS
 from ..training.loop import PAUSE
 
-DEFAULT = ApplySettings()
+_DEFAULT = ApplySettings()
 
 
 def apply_cli(
@@ -26,7 +26,7 @@ def apply_cli(
     output: Path = typer.Argument(..., help="Folder for what is found, in parts; an unfinished run there goes on"),
     form: str = typer.Option("jsonl", "--format", "-f", help=f"Of the parts: {', '.join(WRITERS)}"),
     input_format: str | None = typer.Option(
-        None, help=f"Of all inputs: {', '.join(FORMATS)}. Default: by their suffix, jsonl of what is piped"
+        None, help=f"Of all inputs: {', '.join(INPUT_FORMATS)}. Default: by their suffix, jsonl of what is piped"
     ),
     text_field: str = typer.Option("text", help="Field, or column, that has the text"),
     id_field: str = typer.Option("id", help="Field, or column, that has the id; default without one: FILE:LINE"),
@@ -35,9 +35,11 @@ def apply_cli(
     engine: str = typer.Option("processes", help="processes of this machine, or ray: workers on a Ray cluster"),
     address: str | None = typer.Option(None, help="ray: address of the cluster; default: RAY_ADDRESS, or a new one"),
     threads: int | None = typer.Option(None, min=1, help="Of a worker; default: OMP_NUM_THREADS, or cores / workers"),
-    part_words: int = typer.Option(DEFAULT.part_words, min=1, help="Words of a part, about"),
-    part_documents: int = typer.Option(DEFAULT.part_documents, min=1, help="Most documents of a part"),
-    batch_words: int = typer.Option(DEFAULT.batch_words, min=1, help="Words that the pipeline is given at once, about"),
+    part_words: int = typer.Option(_DEFAULT.part_words, min=1, help="Words of a part, about"),
+    part_documents: int = typer.Option(_DEFAULT.part_documents, min=1, help="Most documents of a part"),
+    batch_words: int = typer.Option(
+        _DEFAULT.batch_words, min=1, help="Words that the pipeline is given at once, about"
+    ),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
     code: Path | None = typer.Option(None, "--code", "-c", exists=True, help="Python file with registered functions"),
 ) -> None:
@@ -57,8 +59,8 @@ def apply_cli(
     )
     if form not in WRITERS:
         raise ValueError(f"--format must be one of {', '.join(WRITERS)}, but it is {form!r}.")
-    if input_format not in (None, *FORMATS):
-        raise ValueError(f"--input-format must be one of {', '.join(FORMATS)}, but it is {input_format!r}.")
+    if input_format not in (None, *INPUT_FORMATS):
+        raise ValueError(f"--input-format must be one of {', '.join(INPUT_FORMATS)}, but it is {input_format!r}.")
     if form == "parquet" or input_format == "parquet":
         import_parquet()
     found = find_inputs(inputs, format=input_format, fields=InputFields(text_field, id_field))

@@ -8,7 +8,7 @@ from wasabi import msg
 
 from ..aliases.build import build_store
 from ..aliases.counts import Limits
-from ..aliases.file import MAGIC
+from ..aliases.file import STORE_MAGIC
 
 
 def build_mentions_cli(
@@ -47,5 +47,5 @@ def _check_replaceable(output: Path) -> None:
         raise ValueError(f"{output} is a folder; expected the name of a file.")
     if output.is_file():
         with output.open("rb") as file:
-            if file.read(len(MAGIC)).split(b" ")[0] != MAGIC.split(b" ")[0]:
+            if file.read(len(STORE_MAGIC)).split(b" ")[0] != STORE_MAGIC.split(b" ")[0]:
                 raise ValueError(f"{output} would be replaced, but it is no store of names. Choose another name.")

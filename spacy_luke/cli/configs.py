@@ -16,12 +16,12 @@ from thinc.api import Config
 
 from ..text.spelling import nearest
 
-OWN_NAMES = ("paths", "system")  # sections whose settings a config makes up itself
-LARGEST = 1_000_000  # characters of a config, and of what its references make of it
-MOST_SECTIONS = 1000  # spaCy's parser takes time that grows with the square of their number
-LONGEST_CHAIN = 10  # references that lead to another; spaCy's parser follows no more
-REFERENCE = re.compile(r"\$\{([^}]+)\}")
-SCHEMAS: dict[str, type[BaseModel]] = {
+_OWN_NAMES = ("paths", "system")  # sections whose settings a config makes up itself
+_LARGEST = 1_000_000  # characters of a config, and of what its references make of it
+_MOST_SECTIONS = 1000  # spaCy's parser takes time that grows with the square of their number
+_LONGEST_CHAIN = 10  # references that lead to another; spaCy's parser follows no more
+_REFERENCE = re.compile(r"\$\{([^}]+)\}")
+_SCHEMAS: dict[str, type[BaseModel]] = {
     "nlp": ConfigSchemaNlp,
     "training": ConfigSchemaTraining,
     "initialize": ConfigSchemaInit,
@@ -39,7 +39,7 @@ def read_config(path: Path, ctx: typer.Context, *, code: Path | None, interpolat
         section, _, setting = name.partition(".")
         if section not in known:
             raise ValueError(f"--{name}: the config has no section [{section}]{nearest(section, known)}")
-        if section in OWN_NAMES and setting not in known[section]:
+        if section in _OWN_NAMES and setting not in known[section]:
             raise ValueError(f"--{name}: there is no such setting in [{section}]{nearest(setting, known[section])}")
     _check_references(load_config(path, overrides=overrides, interpolate=False))
     return load_config(path, overrides=overrides, interpolate=interpolate)
@@ -72,12 +72,12 @@ def load_pipeline(path: str, overrides: dict[str, Any]) -> Language:
 
 def _check_size(path: Path) -> None:
     """ValueError where reading the file would take minutes."""
-    text = path.read_text(encoding="utf8") if path.stat().st_size <= LARGEST else None
+    text = path.read_text(encoding="utf8") if path.stat().st_size <= _LARGEST else None
     sections = 0 if text is None else len(re.findall(r"^\[", text, re.MULTILINE))
-    if text is None or sections > MOST_SECTIONS:
+    if text is None or sections > _MOST_SECTIONS:
         found = f"{path.stat().st_size:,} bytes" if text is None else f"{sections:,} sections"
         raise ValueError(
-            f"{path} has {found}: a config may have {LARGEST:,} bytes and {MOST_SECTIONS:,} sections. Is it a config?"
+            f"{path} has {found}: a config may have {_LARGEST:,} bytes and {_MOST_SECTIONS:,} sections. Is it a config?"
         )
 
 
@@ -92,24 +92,25 @@ def _check_references(config: Config) -> None:
         elif isinstance(value, list):
             parts = [measure(x, section, chain) for x in value]
         else:
-            parts = [follow(name, section, chain) for name in REFERENCE.findall(str(value))]
+            parts = [follow(name, section, chain) for name in _REFERENCE.findall(str(value))]
             parts.append((len(str(value)), 0))
         return sum(size for size, _ in parts), max((length for _, length in parts), default=0)
 
     def follow(name: str, section: dict[str, Any], chain: list[str]) -> tuple[int, int]:
         holder, key = _find(config, section, name)
         chain, place = [*chain, name], (id(holder), key)
-        if place not in known and len(chain) <= LONGEST_CHAIN:
+        if place not in known and len(chain) <= _LONGEST_CHAIN:
             size, length = measure(holder.get(key), holder, chain)
             known[place] = size, length + 1
-        size, length = known.get(place, (0, LONGEST_CHAIN))
-        if len(chain) - 1 + length > LONGEST_CHAIN:
+        size, length = known.get(place, (0, _LONGEST_CHAIN))
+        if len(chain) - 1 + length > _LONGEST_CHAIN:
             shown = " -> ".join(f"${{{x}}}" for x in chain[:3])
             raise ValueError(
-                f"The config's references {shown} lead back to themselves, or through more than {LONGEST_CHAIN} others."
+                f"The config's references {shown} lead back to themselves, or through more than {_LONGEST_CHAIN} "
+                "others."
             )
-        if size > LARGEST:
-            raise ValueError(f"What ${{{name}}} stands for in the config is longer than {LARGEST:,} characters.")
+        if size > _LARGEST:
+            raise ValueError(f"What ${{{name}}} stands for in the config is longer than {_LARGEST:,} characters.")
         return size, length
 
     measure(config, config, [])
@@ -118,7 +119,7 @@ def _check_references(config: Config) -> None:
 def _find(config: dict[str, Any], section: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
     """The section that holds what ${name} stands for, and its name there: as spaCy's parser, the section itself
     first."""
-    if name in section and REFERENCE.fullmatch(str(section[name])) is None:
+    if name in section and _REFERENCE.fullmatch(str(section[name])) is None:
         return section, name
     *path, key = name.replace(":", ".").split(".")
     holder: Any = config
@@ -136,7 +137,7 @@ def check_config_names(config: Config) -> None:
                 f"The config has no section [{section}], which training needs: `spacy init fill-config` adds what is "
                 f"missing."
             )
-    for section, schema in SCHEMAS.items():
+    for section, schema in _SCHEMAS.items():
         known = schema.model_fields
         for name in config.get(section, {}):
             if name not in known:

@@ -15,8 +15,8 @@ from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.splits import PARTS
 from .given import number_or_name
 
-LONGEST_LIST = 50  # labels
-GENERAL = ("inputs", "output", "format", "lang", "spans_key", "limit", "shard_words", "tag_column")  # of all formats
+_LONGEST_LIST = 50  # labels
+_GENERAL = ("inputs", "output", "format", "lang", "spans_key", "limit", "shard_words", "tag_column")  # of all formats
 
 
 def corpus_cli(
@@ -79,7 +79,7 @@ def corpus_cli(
     pair_ids: Path | None = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""
-    settings: dict[str, Any] = {name: value for name, value in locals().items() if name not in GENERAL}
+    settings: dict[str, Any] = {name: value for name, value in locals().items() if name not in _GENERAL}
     settings["tag_columns"] = tag_column or None
     settings["delimiter"] = delimiter and delimiter.replace("\\t", "\t")
     settings["documents"] = number_or_name(documents)
@@ -128,10 +128,10 @@ def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:
         if found or any(n for n, _ in besides[name]) or (name == "mentions" and not other):
             rest = "".join(f", {n:,} {what}" for n, what in besides[name] if n)
             msg.text(f"{found.total():,} {name}{rest}")
-            counted = ", ".join(f"{label} {n:,}" for label, n in found.most_common(LONGEST_LIST))
+            counted = ", ".join(f"{label} {n:,}" for label, n in found.most_common(_LONGEST_LIST))
             msg.text(fill(counted, width=terminal_width(), initial_indent="  ", subsequent_indent="  "))
-            if len(found) > LONGEST_LIST:
-                msg.text(f"and {len(found) - LONGEST_LIST:,} other labels")
+            if len(found) > _LONGEST_LIST:
+                msg.text(f"and {len(found) - _LONGEST_LIST:,} other labels")
     if counts["linked"] or counts["nil"]:
         msg.text(f"{counts['linked']:,} mentions of entities of a knowledge base, {counts['nil']:,} of others ({NIL})")
     for name, n in counts.items():

@@ -22,16 +22,16 @@ from spacy.cli._util import setup_gpu
 from wasabi import msg
 from wasabi.printer import Printer
 
-HELP = "Show the whole traceback of an error"
-LONGEST = 4000  # characters of a message: some libraries print a whole config
-ADVICE = {  # by the codes of spaCy's errors
+_HELP = "Show the whole traceback of an error"
+_LONGEST = 4000  # characters of a message: some libraries print a whole config
+_ADVICE = {  # by the codes of spaCy's errors
     "[Errno 27]": "Is the disk full, or the size of files limited?",
     "[Errno 28]": "Free some room on the disk, or give another folder.",
     "[E048]": "Give the code of a language, such as en or de, or xx for any.",
     "[E050]": "Give the folder of a pipeline, such as training/mine/model-best, or the name of an installed one.",
     "[E053]": "Give the folder of a pipeline, such as training/mine/model-best.",
 }
-EXPECTED = (ValueError, ImportError, OSError, BrokenExecutor)  # what our own code raises, and what the machine does
+_EXPECTED = (ValueError, ImportError, OSError, BrokenExecutor)  # what our own code raises, and what the machine does
 
 
 def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[..., None]:
@@ -56,7 +56,7 @@ def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[
             sys.exit(2 if usage else 1)
 
     own = signature(function)
-    option = typer.Option(False, "--traceback", help=HELP)
+    option = typer.Option(False, "--traceback", help=_HELP)
     added = Parameter("traceback", Parameter.KEYWORD_ONLY, default=option, annotation=bool)
     command.__signature__ = own.replace(parameters=[*own.parameters.values(), added])  # type: ignore[attr-defined]
     return command
@@ -100,15 +100,15 @@ def explain(error: BaseException) -> str:
         text = f"The GPU has too little memory: {str(error).splitlines()[0]} Lower the batch size."
     elif isinstance(error, MemoryError):
         text = f"This machine has too little memory. {error}"
-    elif isinstance(error, EXPECTED) and str(error):
+    elif isinstance(error, _EXPECTED) and str(error):
         text = str(error)
     else:
         text = (
             f"{type(error).__name__}: {error} ({_place(error)})\nThis should have been found earlier, with a better "
             "message. Please report it, with what --traceback shows."
         )
-    text += next((f" {advice}" for code, advice in ADVICE.items() if code in text), "")
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+    text += next((f" {advice}" for code, advice in _ADVICE.items() if code in text), "")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
 
 
 def _place(error: BaseException) -> str:

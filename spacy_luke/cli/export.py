@@ -8,7 +8,7 @@ from wasabi import msg
 
 from ..components.base import LukeComponent, find_component
 
-OURS_ALONE = {
+_OURS_ALONE = {
     "mention_start": '[MASK] entities that begin with their mention\'s pieces (entity_start = "mention")',
     "case_feature": "vectors for the case of words (case_feature = true)",
 }
@@ -42,7 +42,7 @@ def export_cli(
             f"The classifier of '{proc.name}' has a bias, which LukeForEntityPairClassification of transformers "
             "leaves out, so it may predict differently; `spacy luke convert` reads it."
         )
-    for name, what in OURS_ALONE.items():
+    for name, what in _OURS_ALONE.items():
         if getattr(checkpoint.config, name, False):
             msg.warn(
                 f"The encoder of '{proc.name}' has {what}, which transformers leaves out, so it predicts differently; "

@@ -15,14 +15,14 @@ from ..components.paragraphs import ParagraphSentencizer
 from ..pipelines.gold import check_docs
 from ..quickstart.cost import Cost, estimate, is_here, measure
 from ..quickstart.data import Parts, prepare_parts
-from ..quickstart.rules import MACHINES, TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
+from ..quickstart.rules import MACHINES, QUICKSTART_TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
 from ..quickstart.survey import Survey, read_docbins, survey_docs
 from ..readers.conversion import FORMAT_NAMES
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
 from .given import number_or_name
 
-MOST_LABELS = 12  # of a task that are shown
+_MOST_LABELS = 12  # of a task that are shown
 
 
 class _Answers(NamedTuple):
@@ -36,7 +36,9 @@ def init_config_cli(
     train: list[Path] = typer.Option([], "--train", help="Gold documents: a .spacy file, or files of --format; repeat"),
     dev: list[Path] = typer.Option([], "--dev", help="The same to score on; without: a share of the training data"),
     format: str | None = typer.Option(None, "--format", "-f", help=f"Of other files: {', '.join(FORMAT_NAMES)}"),
-    task: list[str] = typer.Option([], "--task", "-t", help=f"{', '.join(TASKS)}; repeat. Without: all in the data"),
+    task: list[str] = typer.Option(
+        [], "--task", "-t", help=f"{', '.join(QUICKSTART_TASKS)}; repeat. Without: all in the data"
+    ),
     encoder: str | None = typer.Option(
         None, "--encoder", "-e", help="small, base, large, multilingual, or the path or hub name of another"
     ),
@@ -109,11 +111,11 @@ def _ask_rest(
     tasks: list[str], encoder: str | None, machine: str | None, found: tuple[Task, ...], asking: bool
 ) -> Wanted:
     if not tasks and asking:
-        said = typer.prompt(f"Tasks ({', '.join(TASKS)})", default=",".join(found))
+        said = typer.prompt(f"Tasks ({', '.join(QUICKSTART_TASKS)})", default=",".join(found))
         tasks = said.replace(",", " ").split()
     tasks = [name for some in tasks for name in some.split(",")]
-    if unknown := [name for name in tasks if name not in TASKS]:
-        raise ValueError(f"A task is one of {', '.join(TASKS)}, but {unknown[0]!r} is none.")
+    if unknown := [name for name in tasks if name not in QUICKSTART_TASKS]:
+        raise ValueError(f"A task is one of {', '.join(QUICKSTART_TASKS)}, but {unknown[0]!r} is none.")
     if encoder is None and asking:
         for name, one in encoders().items():
             msg.text(f"  {name}: {one['about']}")
@@ -125,7 +127,7 @@ def _ask_rest(
     if not known:
         _check_encoder(cast(str, encoder))
     return Wanted(
-        tuple(name for name in TASKS if name in tasks) or found,
+        tuple(name for name in QUICKSTART_TASKS if name in tasks) or found,
         encoder=(encoder or "small") if known else "other",
         machine=cast(str, machine),
         weights="" if known else cast(str, encoder),
@@ -155,8 +157,8 @@ def _report(survey: Survey, parts: Parts) -> None:
     for task, what in (("ner", "entities"), ("types", "types"), ("relations", "relations")):
         labels = survey.labels[task]
         if labels:
-            shown = ", ".join(f"{name} {n:,}" for name, n in labels.most_common(MOST_LABELS))
-            more = f" and {len(labels) - MOST_LABELS:,} others" if len(labels) > MOST_LABELS else ""
+            shown = ", ".join(f"{name} {n:,}" for name, n in labels.most_common(_MOST_LABELS))
+            more = f" and {len(labels) - _MOST_LABELS:,} others" if len(labels) > _MOST_LABELS else ""
             msg.text(f"{labels.total():,} {what}: {shown}{more}")
     for n, what in (
         (shape.longest_span, "words has the longest entity"),

@@ -13,7 +13,7 @@ from ..training.resume import check_output
 from .configs import check_config_names, read_config
 from .errors import use_gpu
 
-DOC_READERS = ("spacy.Corpus.v1", "spacy-luke.GoldCorpus.v1")
+_DOC_READERS = ("spacy.Corpus.v1", "spacy-luke.GoldCorpus.v1")
 
 
 def train_cli(
@@ -32,7 +32,7 @@ def train_cli(
     config = read_config(config_path, ctx, code=code, interpolate=False)
     check_config_names(config)
     for name, corpus in config.interpolate()["corpora"].items():
-        if isinstance(corpus, dict) and corpus.get("@readers") in DOC_READERS and corpus.get("path"):
+        if isinstance(corpus, dict) and corpus.get("@readers") in _DOC_READERS and corpus.get("path"):
             check_docs(Path(corpus["path"]), f"corpora.{name}.path")
     with join_processes(gpu=gpu_id >= 0) as processes:
         if processes.is_main:

@@ -6,12 +6,12 @@ import typer
 from wasabi import msg
 
 from ..kge.settings import TransESettings
-from ..kge.train import METRICS, VECTORS, train_graph
+from ..kge.train import METRICS_FILE, VECTORS_FOLDER, train_graph
 from ..kge.triples import Graph, read_graph
 from .terminal import show_table
 
-DEFAULT = TransESettings()
-FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
+_DEFAULT = TransESettings()
+_FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
 
 
 def train_kge_cli(
@@ -27,26 +27,26 @@ def train_kge_cli(
         "directions: facts that a task tests",
     ),
     engine: str = typer.Option(
-        DEFAULT.engine, help="sparse: steps cost the rows they touch; pykeen: needs the extra kg"
+        _DEFAULT.engine, help="sparse: steps cost the rows they touch; pykeen: needs the extra kg"
     ),
-    size: int = typer.Option(DEFAULT.size, help="Numbers in a vector"),
-    epochs: int = typer.Option(DEFAULT.epochs, help="Passes over all triples"),
-    batch_size: int = typer.Option(DEFAULT.batch_size, help="Triples in a step"),
+    size: int = typer.Option(_DEFAULT.size, help="Numbers in a vector"),
+    epochs: int = typer.Option(_DEFAULT.epochs, help="Passes over all triples"),
+    batch_size: int = typer.Option(_DEFAULT.batch_size, help="Triples in a step"),
     negatives: int = typer.Option(
-        DEFAULT.negatives, help="Wrong entities, shared by a batch; 0: all entities. pykeen: for each triple"
+        _DEFAULT.negatives, help="Wrong entities, shared by a batch; 0: all entities. pykeen: for each triple"
     ),
-    learning_rate: float = typer.Option(DEFAULT.learning_rate, help="Of the first step; goes down to 0 in a line"),
-    loss: str = typer.Option(DEFAULT.loss, help="softmax, nssa (RotatE's) or margin (the TransE paper's)"),
-    margin: float = typer.Option(DEFAULT.margin, help="Of the losses nssa and margin"),
-    temperature: float = typer.Option(DEFAULT.temperature, help="Of the loss nssa"),
-    norm: int = typer.Option(DEFAULT.norm, help="Distance: 1 or 2"),
+    learning_rate: float = typer.Option(_DEFAULT.learning_rate, help="Of the first step; goes down to 0 in a line"),
+    loss: str = typer.Option(_DEFAULT.loss, help="softmax, nssa (RotatE's) or margin (the TransE paper's)"),
+    margin: float = typer.Option(_DEFAULT.margin, help="Of the losses nssa and margin"),
+    temperature: float = typer.Option(_DEFAULT.temperature, help="Of the loss nssa"),
+    norm: int = typer.Option(_DEFAULT.norm, help="Distance: 1 or 2"),
     normalize: bool = typer.Option(
-        DEFAULT.normalize, "--normalize", help="Entities of length 1, as in the TransE paper"
+        _DEFAULT.normalize, "--normalize", help="Entities of length 1, as in the TransE paper"
     ),
     reciprocal: bool = typer.Option(
-        DEFAULT.reciprocal, "--reciprocal", help="A second vector for each relation, from tail to head"
+        _DEFAULT.reciprocal, "--reciprocal", help="A second vector for each relation, from tail to head"
     ),
-    seed: int = typer.Option(DEFAULT.seed, help="Of fresh vectors and of all draws"),
+    seed: int = typer.Option(_DEFAULT.seed, help="Of fresh vectors and of all draws"),
     every: int = typer.Option(10, help="Epochs between validations; the state is saved then"),
     dtype: str = typer.Option("float32", help="Of the store: float32, float16 or int8"),
     resume: bool = typer.Option(
@@ -74,14 +74,15 @@ def train_kge_cli(
     result = train_graph(graph, output, settings, every=every, resume=resume, dtype=dtype, progress=True)
     left = result["graph"]["entities_without_training_triples"]
     msg.good(
-        f"{output / VECTORS}: {len(graph.entities) - left:,} vectors of epoch {result['epoch']}; {output / METRICS}"
+        f"{output / VECTORS_FOLDER}: {len(graph.entities) - left:,} vectors of epoch {result['epoch']}; "
+        f"{output / METRICS_FILE}"
     )
     if left:
         msg.warn(f"{left:,} entities have no vector: no training triple names them.")
     reported = [split for split in ("valid", "test") if result[split]]
     if reported:
-        rows = [(split, *(f"{result[split][name]:.4f}" for name in FIGURES)) for split in reported]
-        show_table(("part", *FIGURES), rows)
+        rows = [(split, *(f"{result[split][name]:.4f}" for name in _FIGURES)) for split in reported]
+        show_table(("part", *_FIGURES), rows)
 
 
 def _describe(graph: Graph) -> None:

@@ -12,7 +12,7 @@ from ..bridge.digests import check_digest
 from ..encoders.kind import EncoderShim
 from ..encoders.nodes import EncoderModel, encoder_of, is_shared
 
-SAVING = (Language.to_disk.__code__, Language.to_bytes.__code__)
+_SAVING = (Language.to_disk.__code__, Language.to_bytes.__code__)
 
 
 def check_owner(node: EncoderModel, *, name: str) -> None:
@@ -70,7 +70,7 @@ def saved_pipeline() -> Language | None:
     does not tell components, which may be in several pipelines, so that only the callers know."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if frame.f_code in SAVING:
+        if frame.f_code in _SAVING:
             nlp: Language = frame.f_locals["self"]
             return nlp
         frame = frame.f_back

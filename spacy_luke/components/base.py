@@ -25,7 +25,7 @@ from ..encoders.sharing import Share
 from .extents import forget_limits
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
-PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
+_PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 
 
 T = TypeVar("T", bound=np.generic)
@@ -42,7 +42,7 @@ class LukeComponent(EncoderComponent):
     def named_parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
         """Trainable parameters of its own with their names in a checkpoint: encoder.*, head.*"""
         return [
-            (f"{PREFIXES.get(node, node)}.{n}", p)
+            (f"{_PREFIXES.get(node, node)}.{n}", p)
             for node, x in self.own_shims.items()
             for n, p in x.named_parameters()
         ]

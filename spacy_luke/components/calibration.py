@@ -17,12 +17,12 @@ from .storage import StoredComponent
 
 Logits = TypeVar("Logits", Tensor, NDArray[np.float32], NDArray[np.float64])
 
-NEAREST = 1e-7  # to 0 and 1 of a score whose log-odds are taken
-LOWEST, HIGHEST = 0.05, 20.0  # temperature that is fitted
+_NEAREST = 1e-7  # to 0 and 1 of a score whose log-odds are taken
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 20.0  # temperature that is fitted
 SHOWN_FROM = 0.05  # least probability of labels, each by itself, that a calibration is fitted to
-STEPS = 100  # of Newton's method, of which it takes about ten
+_STEPS = 100  # of Newton's method, of which it takes about ten
 
-ABOUT_TEMPERATURE = (
+_ABOUT_TEMPERATURE = (
     "what the log-odds of scores are divided by: above 1 scores become less sure. `python -m spacy luke tune` fits it "
     "and `shift`, so that scores are shares of what is right"
 )
@@ -31,7 +31,7 @@ ABOUT_TEMPERATURE = (
 class Calibrated(StoredComponent):
     """The settings of a component whose scores are calibrated."""
 
-    temperature: Setting[float] = Setting(1.0, ABOUT_TEMPERATURE, least=LOWEST, most=HIGHEST)
+    temperature: Setting[float] = Setting(1.0, _ABOUT_TEMPERATURE, least=LOWEST_TEMPERATURE, most=HIGHEST_TEMPERATURE)
     shift: Setting[float] = Setting(0.0, "what is added to the log-odds of scores, after `temperature`")
 
     def fit_calibration(
@@ -64,7 +64,7 @@ def apply_calibration(probability: NDArray[np.float64], temperature: float, shif
 
 
 def log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    kept = np.clip(np.asarray(probability, dtype=np.float64), NEAREST, 1 - NEAREST)
+    kept = np.clip(np.asarray(probability, dtype=np.float64), _NEAREST, 1 - _NEAREST)
     return np.asarray(np.log(kept) - np.log1p(-kept))
 
 
@@ -73,7 +73,7 @@ def fit_calibration(scores: Sequence[float], right: Sequence[bool]) -> tuple[flo
 
     As in Platt (1999) what is right counts as (n + 1) / (n + 2), n of them, and what is wrong as 1 / (n + 2), so that
     few cases, or none that is wrong, do not make scores of 0 or 1. Where higher scores are no more often right, the
-    temperature is HIGHEST. Raises ValueError without scores.
+    temperature is HIGHEST_TEMPERATURE. Raises ValueError without scores.
     """
     if not len(scores):
         raise ValueError("Expected scores to calibrate, but there are none.")
@@ -82,9 +82,9 @@ def fit_calibration(scores: Sequence[float], right: Sequence[bool]) -> tuple[flo
     n_wrong = len(right_N) - n_right
     target_N = np.where(right_N, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
     slope, shift = _fit_line(odds_N, target_N)
-    temperature = 1 / slope if slope > 1 / HIGHEST else HIGHEST
-    if not LOWEST < temperature < HIGHEST:  # the shift alone, with the slope that there may be
-        temperature = min(max(temperature, LOWEST), HIGHEST)
+    temperature = 1 / slope if slope > 1 / HIGHEST_TEMPERATURE else HIGHEST_TEMPERATURE
+    if not LOWEST_TEMPERATURE < temperature < HIGHEST_TEMPERATURE:  # the shift alone, with the slope that there may be
+        temperature = min(max(temperature, LOWEST_TEMPERATURE), HIGHEST_TEMPERATURE)
         _, shift = _fit_line(odds_N, target_N, slope=1 / temperature)
     return round(temperature, 4), round(shift, 4)
 
@@ -102,7 +102,7 @@ def _fit_line(
         x = at @ columns
         return float((np.logaddexp(0, x) - target_N * x).sum())
 
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         p = 1 / (1 + np.exp(-(line @ columns)))
         gradient = columns @ (p - target_N)
         curve = (columns * (p * (1 - p))) @ columns.T + 1e-9 * np.eye(2)

@@ -26,7 +26,7 @@ from .questions.cloze_windows import ClozeInput, Place, query_items
 from .questions.component import AskedComponent
 
 Filler = tuple[int, int, float]  # characters [start, end) of a candidate, and its logit
-MODEL = model_block("spacy-luke.EntityClassifier.v1", attention="full", features="entity")  # the paper's
+CLOZE_MODEL = model_block("spacy-luke.EntityClassifier.v1", attention="full", features="entity")  # the paper's
 
 
 class LukeCloze(AskedComponent[Query, list[Filler]]):
@@ -217,7 +217,7 @@ def _best_first(places: Sequence[Place], logits: np.ndarray) -> list[Filler]:
 make_luke_cloze = register(
     "luke_cloze",
     LukeCloze,
-    model=MODEL,
+    model=CLOZE_MODEL,
     assigns=["doc._.luke_fillers"],
     scores={"cloze_f": 0.5, "cloze_em": 0.5},
 )

@@ -34,8 +34,8 @@ from .extents import WindowSettings
 from .factories import Setting, register
 from .known_entities import KnownFinder
 
-MODEL = {"@architectures": "spacy-luke.LukeEncoder.v1"}
-ENTITY_ROWS = ("special", "all")
+_MODEL = {"@architectures": "spacy-luke.LukeEncoder.v1"}
+_ENTITY_ROWS = ("special", "all")
 
 
 class LukeEncoderOwner(WindowSettings, LukeComponent):
@@ -59,7 +59,7 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         "special",
         'rows of the entity table that are kept; `"all"` for components with known entities, as `luke_qa` with linked '
         "entities",
-        choices=ENTITY_ROWS,
+        choices=_ENTITY_ROWS,
     )
     shared_pieces: Setting[int] = Setting(
         8192,
@@ -256,4 +256,4 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         self.word_listeners()
 
 
-make_luke_encoder = register("luke_encoder", LukeEncoderOwner, model=MODEL)
+make_luke_encoder = register("luke_encoder", LukeEncoderOwner, model=_MODEL)

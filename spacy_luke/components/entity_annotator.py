@@ -13,22 +13,22 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..aliases.build import build_store
-from ..aliases.file import MAGIC
+from ..aliases.file import STORE_MAGIC
 from ..aliases.match import Filter, join_words, match_names
 from ..aliases.store import AliasStore, float32
 from ..annotations import LINKS, QUESTIONS, get_questions, register_extensions, set_rows
 from ..kb.knowledge_base import EntityKB
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
-from ..text.forms import CASES, units
+from ..text.forms import NAME_CASES, units
 from .factories import Configured, Setting, register
 from .mentions import blocked_words, write_entities
 from .storage import BYTES_LIMIT
 
 FILE = "mentions"
-STORE = "store"  # its name in `exclude`
+_STORE = "store"  # its name in `exclude`
 REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of pyproject.toml
-NO_LIMIT = "at least 1, or null for no limit"
+_NO_LIMIT = "at least 1, or null for no limit"
 
 
 class FoundEntity(NamedTuple):
@@ -54,7 +54,7 @@ class EntityAnnotator(Configured, Pipe):
 
     spans_key: Setting[str] = Setting(LINKS, "the group of `doc.spans` that the spans go to")
     label: Setting[str] = Setting("ENTITY", "their label")
-    case: Setting[str] = Setting("exact", 'or `"casefold"`; a store is built for one of them', choices=CASES)
+    case: Setting[str] = Setting("exact", 'or `"casefold"`; a store is built for one of them', choices=NAME_CASES)
     min_link_probability: Setting[float] = Setting(
         0.01, "as in the paper; names below are none, and a shorter name may be found in their place", least=0, most=1
     )
@@ -65,9 +65,9 @@ class EntityAnnotator(Configured, Pipe):
         most=1,
     )
     max_candidates: Setting[int | None] = Setting(
-        1, "entities for a name, the best first; `null`: all, each a span of its own", least=1, rule=NO_LIMIT
+        1, "entities for a name, the best first; `null`: all, each a span of its own", least=1, rule=_NO_LIMIT
     )
-    max_words: Setting[int | None] = Setting(20, "longest name; `null`: no limit", least=1, rule=NO_LIMIT)
+    max_words: Setting[int | None] = Setting(20, "longest name; `null`: no limit", least=1, rule=_NO_LIMIT)
     overlaps: Setting[bool] = Setting(False, "whether names inside of and across others are found too")
     annotate_ents: Setting[bool] = Setting(False, "write `doc.ents` instead of spans")
     overwrite: Setting[bool] = Setting(
@@ -142,8 +142,8 @@ class EntityAnnotator(Configured, Pipe):
             return EntityKB.open(path).alias_store()
         if path.is_file():
             with path.open("rb") as file:
-                start = file.read(len(MAGIC))
-            if start.split(b" ")[0] == MAGIC.split(b" ")[0]:
+                start = file.read(len(STORE_MAGIC))
+            if start.split(b" ")[0] == STORE_MAGIC.split(b" ")[0]:
                 return AliasStore.open(path)
             if is_dump(path):
                 raise ValueError(
@@ -213,7 +213,7 @@ class EntityAnnotator(Configured, Pipe):
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write DIR/mentions, the whole store, atomically; an empty file where there are no names yet."""
-        if STORE in exclude:
+        if _STORE in exclude:
             return
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
@@ -226,7 +226,7 @@ class EntityAnnotator(Configured, Pipe):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
         """Map the store into memory. Raises ValueError where it is missing, truncated or built for another case."""
         path = Path(path) / FILE
-        if STORE in exclude:
+        if _STORE in exclude:
             return self
         if path.is_file() and path.stat().st_size == 0:
             self._store = None
@@ -236,19 +236,19 @@ class EntityAnnotator(Configured, Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """As `to_disk`, in one bytestring of less than 4 GiB; larger stores go to disk."""
-        data = b"" if self._store is None or STORE in exclude else self._store.to_bytes()
+        data = b"" if self._store is None or _STORE in exclude else self._store.to_bytes()
         if len(data) >= BYTES_LIMIT:
             raise ValueError(
                 f"'{self.name}' holds {len(data):,} bytes, and a bytestring in spaCy's format at most {BYTES_LIMIT:,}. "
                 "Use nlp.to_disk, which has no limit."
             )
-        message: bytes = srsly.msgpack_dumps({} if STORE in exclude else {STORE: data})
+        message: bytes = srsly.msgpack_dumps({} if _STORE in exclude else {_STORE: data})
         return message
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "EntityAnnotator":
-        if STORE in exclude:
+        if _STORE in exclude:
             return self
-        data: Any = srsly.msgpack_loads(bytes_data).get(STORE)
+        data: Any = srsly.msgpack_loads(bytes_data).get(_STORE)
         if data is None:
             raise ValueError(
                 f"The bytestring of '{self.name}' was saved with exclude = ['store']; load it with the same."

@@ -9,16 +9,14 @@ from .encoder import LukeEncoderOwner
 from .factories import Function, Setting, model_block, register
 from .knowledge import ALIGNMENTS, KnownGetter
 from .known_entities import KnownEntities
-from .relation import SCORES as RELATION_SCORES
-from .relation import LukeRelation
-from .typer import SCORES as TYPER_SCORES
-from .typer import LukeTyper
+from .relation import RELATION_SCORES, LukeRelation
+from .typer import TYPER_SCORES, LukeTyper
 from .with_encoder import EncoderComponent
 
-ENCODER = "spacy-luke.ErnieEncoder.v1"
-CLASSIFIER = model_block("spacy-luke.PooledClassifier.v1", encoder=ENCODER)
-MARKERS = ("#", "$")
-ONE_WAY = ("overlap", "tokens")  # settings of one-way attention, which ERNIE has not
+_ENCODER = "spacy-luke.ErnieEncoder.v1"
+CLASSIFIER = model_block("spacy-luke.PooledClassifier.v1", encoder=_ENCODER)
+_MARKERS = ("#", "$")
+_ONE_WAY = ("overlap", "tokens")  # settings of one-way attention, which ERNIE has not
 
 
 class ReadsKnowledge(EncoderComponent):
@@ -73,11 +71,11 @@ class ErnieRelation(ReadsKnowledge, LukeRelation):
     )
 
     def __init__(self, *args: Any, markers: list[str] | None = None, **settings: Any):
-        super().__init__(*args, markers=list(MARKERS) if markers is None else markers, **settings)
+        super().__init__(*args, markers=list(_MARKERS) if markers is None else markers, **settings)
         check_markers(self.marks(), 2)
 
     def marks(self) -> Sequence[str]:
-        return self.markers or MARKERS
+        return self.markers or _MARKERS
 
 
 class ErnieEncoderOwner(ReadsKnowledge, LukeEncoderOwner):
@@ -91,7 +89,7 @@ make_ernie_typer = register(
     "ernie_typer",
     ErnieTyper,
     model={**CLASSIFIER, "bias": False},  # as the original's typing head
-    without=ONE_WAY,
+    without=_ONE_WAY,
     assigns=["span._.luke_types"],
     scores=TYPER_SCORES,
 )
@@ -99,7 +97,7 @@ make_ernie_relation = register(
     "ernie_relation",
     ErnieRelation,
     model=CLASSIFIER,
-    without=ONE_WAY,
+    without=_ONE_WAY,
     assigns=["doc._.luke_relations"],
     scores=RELATION_SCORES,
 )
@@ -108,7 +106,7 @@ make_ernie_relation = register(
 make_ernie_encoder = register(
     "ernie_encoder",
     ErnieEncoderOwner,
-    model={"@architectures": ENCODER},
+    model={"@architectures": _ENCODER},
     without=("entity_rows", "shared_pieces"),
 )
 

@@ -13,13 +13,13 @@ from ..model.luke import Encoder
 from .factories import Configured, Setting
 from .storage import StoredComponent
 
-LOWEST = 5  # pieces of a window
-RARE = 0.05  # of the pieces seen: windows that fewer are in, these and all longer ones, have not been learned
-BEYOND = 2.0  # times what is known: after short texts windows of 130 pieces lost 0.4 points to those of 66, of 258 7.6
-OVERLAP = 32  # pieces; the same for all components, so that those that share an encoder share its windows
-LEAST = 64  # pieces of a window that is chosen by what training has shown
-UNKNOWN = "seen_elsewhere"  # key of the encoder's settings
-DECLARED = "max_seq_length"  # of sentence-transformers; in a checkpoint's source
+LEAST_WINDOW = 5  # pieces of a window
+_RARE = 0.05  # of the pieces seen: windows that fewer are in, these and all longer ones, have not been learned
+_BEYOND = 2.0  # times what is known: after short texts windows of 130 pieces lost 0.4 points to those of 66, of 258 7.6
+_OVERLAP = 32  # pieces; the same for all components, so that those that share an encoder share its windows
+_LEAST = 64  # pieces of a window that is chosen by what training has shown
+_UNKNOWN = "seen_elsewhere"  # key of the encoder's settings
+_DECLARED = "max_seq_length"  # of sentence-transformers; in a checkpoint's source
 
 
 def widest_window(encoder: EncoderShim[Encoder]) -> int:
@@ -41,26 +41,26 @@ def checked_window(encoder: EncoderShim[Encoder], chosen: int | None, *, name: s
 
 def made_for(encoder: EncoderShim[Encoder]) -> int:
     """What the encoder is said to read: where its checkpoint names a maximal length, that, if it is less."""
-    declared = encoder.settings.get("source", {}).get(DECLARED)
+    declared = encoder.settings.get("source", {}).get(_DECLARED)
     widest = widest_window(encoder)
-    return min(widest, declared) if type(declared) is int and declared >= LOWEST else widest
+    return min(widest, declared) if type(declared) is int and declared >= LEAST_WINDOW else widest
 
 
 def forget_limits(encoder: EncoderShim[Encoder]) -> None:
     """The encoder comes fine-tuned: what it was shown is not known, and it is used as it was made."""
-    encoder.settings[UNKNOWN] = True
+    encoder.settings[_UNKNOWN] = True
 
 
 def learned_window(encoder: EncoderShim[Encoder]) -> int | None:
     """The longest windows that training has shown often enough: at least a share RARE of all pieces were in windows as
     long or longer, in steps of STEP. None where the encoder was not trained here, or before."""
     seen = seen_windows(encoder)
-    if not seen or encoder.settings.get(UNKNOWN):
+    if not seen or encoder.settings.get(_UNKNOWN):
         return None
     held = 0
     for step in reversed(range(len(seen))):
         held += seen[step]
-        if held >= RARE * sum(seen):
+        if held >= _RARE * sum(seen):
             return min((step + 1) * STEP, widest_window(encoder))
     raise AssertionError(seen)
 
@@ -68,14 +68,14 @@ def learned_window(encoder: EncoderShim[Encoder]) -> int | None:
 def known_window(encoder: EncoderShim[Encoder]) -> int:
     """How long windows may be without going beyond what the encoder is known to read well."""
     learned = learned_window(encoder)
-    return made_for(encoder) if learned is None else min(max(learned, LEAST), widest_window(encoder))
+    return made_for(encoder) if learned is None else min(max(learned, _LEAST), widest_window(encoder))
 
 
 def fit_overlap(overlap: int, window: int, *, longest_span: int = 0) -> int:
     """The context in pieces around cores: as much as is asked for, but at most a quarter of the window or OVERLAP, if
     that is more, so that small windows do not read all words many times; at most half of the window, but at least twice
     the longest span, so that none is lost at the end of a core."""
-    return min(overlap, max(window // 4, min(OVERLAP, window // 2), 2 * longest_span))
+    return min(overlap, max(window // 4, min(_OVERLAP, window // 2), 2 * longest_span))
 
 
 class WindowSettings(Configured):
@@ -85,8 +85,8 @@ class WindowSettings(Configured):
         None,
         "pieces of a window at most, [CLS] and [SEP] included; `null`: that of the shared encoder, or as many as the "
         "encoder is known to read well, see [Long texts](../howto/long-texts.md)",
-        least=LOWEST,
-        rule=f"a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null",
+        least=LEAST_WINDOW,
+        rule=f"a number of pieces, [CLS] and [SEP] included, from {LEAST_WINDOW}, or null",
     )
     overlap: Setting[int] = Setting(
         128,
@@ -114,7 +114,7 @@ class WindowedComponent(StoredComponent):
         if chosen is None:
             return made_for(encoder) if learning else known_window(encoder)
         checked_window(encoder, chosen, name=self.name)
-        if not (learning or self._quiet) and chosen > BEYOND * (known := known_window(encoder)):
+        if not (learning or self._quiet) and chosen > _BEYOND * (known := known_window(encoder)):
             self._quiet = True
             warnings.warn(
                 f"'{self.name}' has max_window = {chosen}, but its encoder is known to read windows of {known} pieces "

@@ -27,7 +27,7 @@ from . import misspelt as misspelt  # so that errors about settings say what may
 
 T = TypeVar("T")
 P = TypeVar("P")
-LAST = ("batch_size", "scorer")  # in tables and signatures
+_LAST = ("batch_size", "scorer")  # in tables and signatures
 
 
 class Setting(Generic[T]):
@@ -156,7 +156,7 @@ def settings_of(owner: type) -> dict[str, Setting[Any]]:
     """The settings of a class by their names: its bases' first."""
     found = {name: x for part in reversed(owner.__mro__) for name, x in vars(part).items() if isinstance(x, Setting)}
     found = {name: x for name, x in found.items() if isinstance(inspect.getattr_static(owner, name), Setting)}
-    return dict(sorted(found.items(), key=lambda item: LAST.index(item[0]) + 1 if item[0] in LAST else 0))
+    return dict(sorted(found.items(), key=lambda item: _LAST.index(item[0]) + 1 if item[0] in _LAST else 0))
 
 
 def register(

@@ -12,7 +12,7 @@ from spacy.training import Example, validate_get_examples
 from ..checkpoint.contents import Checkpoint
 from .base import LukeComponent
 
-MOST_LABELS = 50  # that a message lists
+_MOST_LABELS = 50  # that a message lists
 
 
 @dataclass
@@ -119,7 +119,7 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         known = sorted(self.labels)
         return ValueError(
             f"'{self.name}' does not know {what}; it was initialised with {len(known)} "
-            f"{noun}s{f': {known}' if len(known) <= MOST_LABELS else ''}. Add it to "
+            f"{noun}s{f': {known}' if len(known) <= _MOST_LABELS else ''}. Add it to "
             f"[initialize.components.{self.name}.labels], call add_label, or initialise with data that holds it."
         )
 

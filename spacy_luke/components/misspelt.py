@@ -13,10 +13,10 @@ from spacy.util import registry
 
 from ..text.spelling import nearest
 
-UNKNOWN = ("unexpected argument", "Extra inputs", "extra fields")  # how messages on unknown settings begin
-HIDDEN = ("nlp", "name")  # parameters of factories that are no settings
-MEANT = {"threshold": "none_bias"}  # what other components call a setting that one has under another name
-OURS = __name__.partition(".")[0] + "."
+_UNKNOWN = ("unexpected argument", "Extra inputs", "extra fields")  # how messages on unknown settings begin
+_HIDDEN = ("nlp", "name")  # parameters of factories that are no settings
+_MEANT = {"threshold": "none_bias"}  # what other components call a setting that one has under another name
+_OURS = __name__.partition(".")[0] + "."
 
 
 def wrong_settings(error: ConfigValidationError) -> Iterator[str]:
@@ -25,7 +25,7 @@ def wrong_settings(error: ConfigValidationError) -> Iterator[str]:
     for wrong in error.errors or []:
         place = [str(x) for x in [*parents, *wrong.get("loc", ())]]
         text = str(wrong.get("msg", ""))
-        if text.startswith(UNKNOWN):
+        if text.startswith(_UNKNOWN):
             text = f"there is no such setting{_nearest_setting(place[-1], set(_siblings(error)) - {place[-1]})}"
         elif "input" in wrong:
             text = f"{text}, but it is {wrong['input']!r}"
@@ -34,7 +34,7 @@ def wrong_settings(error: ConfigValidationError) -> Iterator[str]:
 
 def _nearest_setting(name: str, known: set[str]) -> str:
     """The end of the sentence; also of a setting that other components have."""
-    others = {other: own for other, own in MEANT.items() if own in known and other not in known}
+    others = {other: own for other, own in _MEANT.items() if own in known and other not in known}
     for other, own in others.items():
         if name != other and f"Is {other} meant" not in nearest(name, known | {other}):
             continue
@@ -44,10 +44,10 @@ def _nearest_setting(name: str, known: set[str]) -> str:
 
 def _siblings(error: ConfigValidationError) -> list[str]:
     """Settings of the section where a wrong one is: those that the config has, and those that its function takes."""
-    names = [x for x in error.config or {} if not x.startswith("@") and x not in HIDDEN]
+    names = [x for x in error.config or {} if not x.startswith("@") and x not in _HIDDEN]
     for key, function in (error.config or {}).items():
         if key.startswith("@"):
-            names += [x for x in signature(registry.get(key[1:], function)).parameters if x not in HIDDEN]
+            names += [x for x in signature(registry.get(key[1:], function)).parameters if x not in _HIDDEN]
     return names
 
 
@@ -55,7 +55,7 @@ def _is_ours(error: ConfigValidationError) -> bool:
     """Whether it is about a function of this package."""
     named = [(key[1:], name) for key, name in dict(error.config or {}).items() if str(key).startswith("@")]
     return any(
-        registry.has(kind, name) and str(getattr(registry.get(kind, name), "__module__", "")).startswith(OURS)
+        registry.has(kind, name) and str(getattr(registry.get(kind, name), "__module__", "")).startswith(_OURS)
         for kind, name in named
     )
 

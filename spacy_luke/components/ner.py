@@ -46,10 +46,10 @@ from .spans.gold import (
 from .taught import read_taught
 from .thresholds import check_positives
 
-MODEL = model_block("spacy-luke.SpanClassifier.v1")
-SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
-NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the original has it
-WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
+NER_MODEL = model_block("spacy-luke.SpanClassifier.v1")
+_SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
+_NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the original has it
+_WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
 class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
@@ -110,7 +110,7 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
 
     def __init__(self, *args: Any, **settings: Any):
         super().__init__(*args, **settings)
-        self.cfg["none"] = NONE_LABEL
+        self.cfg["none"] = _NONE_LABEL
         if self.max_span_pieces is not None and self.max_span_pieces > self.overlap // 2:
             raise ValueError(
                 f"overlap must be at least twice max_span_pieces, or spans at the end of a window could be lost; "
@@ -133,8 +133,8 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
         allowed = None if gold is None else gold.allowed
         if gold is not None:
             self._check_sentences(doc, document, gold)
-        for first in range(0, len(windows), WINDOWS_AT_ONCE) if self.suggester is None else [0]:
-            last = min(first + WINDOWS_AT_ONCE, len(windows)) if self.suggester is None else len(windows)
+        for first in range(0, len(windows), _WINDOWS_AT_ONCE) if self.suggester is None else [0]:
+            last = min(first + _WINDOWS_AT_ONCE, len(windows)) if self.suggester is None else len(windows)
             spans = self.candidates(doc, document, windows, first, last)
             classes = None if gold is None else gold_classes(spans, gold)
             taught = None if gold is None or gold.taught is None else taught_rows(spans, gold.taught)
@@ -334,7 +334,7 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
 make_luke_ner = register(
     "luke_ner",
     LukeNER,
-    model=MODEL,
+    model=NER_MODEL,
     assigns=["doc.ents", "token.ent_iob", "token.ent_type", "span._.luke_score"],
-    scores=SCORES,
+    scores=_SCORES,
 )

@@ -37,9 +37,9 @@ from .questions.qa_windows import (
 )
 from .thresholds import best_by_score, check_positives
 
-MODEL = model_block("spacy-luke.ExtractiveQA.v1")
-SCORES = {"qa_f": 1.0, "qa_em": 0.0} | dict.fromkeys(("qa_has_answer_f", "qa_has_answer_em", "qa_no_answer_accuracy"))
-THRESHOLDS = 50  # that `tune` compares
+QA_MODEL = model_block("spacy-luke.ExtractiveQA.v1")
+_SCORES = {"qa_f": 1.0, "qa_em": 0.0} | dict.fromkeys(("qa_has_answer_f", "qa_has_answer_em", "qa_no_answer_accuracy"))
+_THRESHOLDS = 50  # that `tune` compares
 
 
 class LukeQA(AskedComponent[Question, FoundAnswers]):
@@ -297,7 +297,7 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
             missing = "a scorer" if self.scorer is None else "questions in doc._.luke_questions of the examples"
             raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
         self._check_questions(examples, least)
-        steps = np.quantile(differences, np.linspace(0, 1, THRESHOLDS), method="nearest")
+        steps = np.quantile(differences, np.linspace(0, 1, _THRESHOLDS), method="nearest")
         thresholds = sorted({0.0, float(steps[0]) - 1.0, *steps.tolist()})
         best, f1 = best_by_score(self, "no_answer_threshold", thresholds, examples, found, metric="qa_f")
         self.settle(nlp, no_answer_threshold=best)
@@ -310,4 +310,4 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
             check_positives(gold[answered], least, name=self.name, what=what)
 
 
-make_luke_qa = register("luke_qa", LukeQA, model=MODEL, assigns=["doc._.luke_answers"], scores=SCORES)
+make_luke_qa = register("luke_qa", LukeQA, model=QA_MODEL, assigns=["doc._.luke_answers"], scores=_SCORES)

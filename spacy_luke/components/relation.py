@@ -29,10 +29,10 @@ from .units.asked import Gold, Units, UnitSurvey
 from .units.pairs import barred_classes, check_between, gold_relations, suggested_pairs, training_pairs
 from .units.tuning import Classes, Scores, ThresholdClassifier
 
-MODEL = model_block("spacy-luke.EntityClassifier.v1")
-TOKENS = ("pair", "mention")
-NO_CHANCE = -1e4  # a logit: probability 0 in float32, but a finite number
-SCORES = {
+RELATION_MODEL = model_block("spacy-luke.EntityClassifier.v1")
+_TOKENS = ("pair", "mention")
+_NO_CHANCE = -1e4  # a logit: probability 0 in float32, but a finite number
+RELATION_SCORES = {
     "relations_f": 1.0,
     "relations_p": 0.0,
     "relations_r": 0.0,
@@ -79,7 +79,7 @@ class LukeRelation(ThresholdClassifier):
         "pair",
         '`one_way`: two entity tokens for each pair, that see each other; `"mention"`: two for each mention, as a head '
         "and as a tail, however many pairs",
-        choices=TOKENS,
+        choices=_TOKENS,
     )
     mention_scores: Setting[bool] = Setting(
         False,
@@ -213,7 +213,7 @@ class LukeRelation(ThresholdClassifier):
                 logits_UL = joint_logits(logits_UL, torch.tensor([chances[i][number] for i, number in places]))
             if barred:
                 barred_UL = np.stack([barred[i][number] for i, number in places])
-                logits_UL = logits_UL.masked_fill(torch.from_numpy(barred_UL), NO_CHANCE)
+                logits_UL = logits_UL.masked_fill(torch.from_numpy(barred_UL), _NO_CHANCE)
             yield batch, logits_UL
 
     def _chances(self, doc: Doc, asked: Units) -> list[float]:
@@ -346,5 +346,5 @@ def joint_logits(logits_UL: Tensor, chance_U: Tensor) -> Tensor:
 
 
 make_luke_relation = register(
-    "luke_relation", LukeRelation, model=MODEL, assigns=["doc._.luke_relations"], scores=SCORES
+    "luke_relation", LukeRelation, model=RELATION_MODEL, assigns=["doc._.luke_relations"], scores=RELATION_SCORES
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..bridge.digests import digest_values
 
-FIELDS = {"model": "shims", "cfg": "learned"}  # by spaCy's names of what may be left out
+_FIELDS = {"model": "shims", "cfg": "learned"}  # by spaCy's names of what may be left out
 
 
 def changed_settings(configured: dict[str, Any], cfg: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def unpack_about(text: str, exclude: Iterable[str], *, source: str) -> dict[str,
             f"{source} is damaged: its metadata are not those that were saved (their digest differs). Copy or "
             "download it again."
         )
-    for name, field in FIELDS.items():
+    for name, field in _FIELDS.items():
         if field not in about and name not in exclude:
             raise ValueError(f"{source} was saved with exclude = [{name!r}]; load it with the same, or save it whole.")
     return about

@@ -18,9 +18,9 @@ from thinc.types import Floats2d
 from ..stores.digests import digest_file
 from ..stores.plain_text import parse_json, read_text
 
-FILES = ("cfg", "model")  # that spaCy writes
-DIGESTS = "digests.json"
-LEEWAY = 1e-4  # sums are of single precision where Docs come from files
+_FILES = ("cfg", "model")  # that spaCy writes
+_DIGESTS = "digests.json"
+_LEEWAY = 1e-4  # sums are of single precision where Docs come from files
 
 
 @Language.factory(
@@ -67,13 +67,13 @@ class SoftTextCategorizer(TextCategorizer):
         return scores_DL
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        (Path(path) / DIGESTS).unlink(missing_ok=True)  # until what it is of is there
+        (Path(path) / _DIGESTS).unlink(missing_ok=True)  # until what it is of is there
         super().to_disk(path, exclude=exclude)
-        files = [Path(path) / name for name in FILES if name not in exclude]
-        srsly.write_json(Path(path) / DIGESTS, {file.name: digest_file(file) for file in files})
+        files = [Path(path) / name for name in _FILES if name not in exclude]
+        srsly.write_json(Path(path) / _DIGESTS, {file.name: digest_file(file) for file in files})
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SoftTextCategorizer":
-        _check_digests(Path(path), [name for name in FILES if name not in exclude])
+        _check_digests(Path(path), [name for name in _FILES if name not in exclude])
         threshold = self.cfg["threshold"]
         super().from_disk(path, exclude=exclude)
         self.cfg["threshold"] = threshold
@@ -88,7 +88,7 @@ class SoftTextCategorizer(TextCategorizer):
     def _validate_categories(self, examples: Iterable[Example]) -> None:
         for i, example in enumerate(examples):
             cats = example.reference.cats
-            if cats and (min(cats.values()) < 0 or abs(sum(cats.values()) - 1) > LEEWAY):
+            if cats and (min(cats.values()) < 0 or abs(sum(cats.values()) - 1) > _LEEWAY):
                 raise ValueError(
                     f"'{self.name}' expects categories from 0 to 1 that sum to 1, or none, but document {i} has {cats}."
                 )
@@ -96,14 +96,14 @@ class SoftTextCategorizer(TextCategorizer):
 
 def _check_digests(folder: Path, names: Iterable[str]) -> None:
     """ValueError where a file is not the one that was saved; folders of earlier versions have no digests."""
-    if not (folder / DIGESTS).is_file():
+    if not (folder / _DIGESTS).is_file():
         return
     try:
-        digests = parse_json(read_text(folder / DIGESTS))
+        digests = parse_json(read_text(folder / _DIGESTS))
     except ValueError as error:
-        raise ValueError(f"{folder / DIGESTS} is damaged ({error}). Copy or download it again.") from error
+        raise ValueError(f"{folder / _DIGESTS} is damaged ({error}). Copy or download it again.") from error
     for name in names:
         if not isinstance(digests, dict) or digests.get(name) != digest_file(folder / name):
             raise ValueError(
-                f"{folder / name} is damaged: its digest is not the one in {DIGESTS}. Copy or download it again."
+                f"{folder / name} is damaged: its digest is not the one in {_DIGESTS}. Copy or download it again."
             )

@@ -28,11 +28,11 @@ from .attached import check_encoder, check_owner
 from .factories import Configured, settings_of
 from .settings import changed_settings, check_fixed, pack_about, take_settings, unpack_about
 
-VECTORS = "entity_vectors"  # folder beside the file
-FILE = "model.safetensors"
+_VECTORS = "entity_vectors"  # folder beside the file
+_FILE = "model.safetensors"
 METADATA = "spacy_luke"  # where the file has what is not a tensor, as JSON
 BYTES_LIMIT = 2**32 - 1  # what msgpack, and so spaCy's to_bytes, can hold in one field
-FIXED = (
+_FIXED = (
     "attention",
     "features",
     "bias",
@@ -89,7 +89,7 @@ class StoredComponent(Configured, TrainablePipe):
     @property
     def stores(self) -> dict[str, Path]:
         """Folders of the stores that are saved beside the file, by their names there."""
-        return {} if self.own_vectors is None else {VECTORS: self.own_vectors.path}
+        return {} if self.own_vectors is None else {_VECTORS: self.own_vectors.path}
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         """Those that were stored beside it."""
@@ -105,7 +105,7 @@ class StoredComponent(Configured, TrainablePipe):
     def fixed(self) -> dict[str, Any]:
         """Settings that the weights were trained for, JSON values; a config that says something else is refused."""
         attrs = self.model.attrs
-        fixed = {"attention": self.attention, **{name: attrs[name] for name in FIXED if name in attrs}}
+        fixed = {"attention": self.attention, **{name: attrs[name] for name in _FIXED if name in attrs}}
         return fixed if self.shared else {**fixed, "encoder": self.encoder.kind.name}
 
     def settle(self, nlp: Language | None, **values: Any) -> None:
@@ -228,16 +228,16 @@ class StoredComponent(Configured, TrainablePipe):
         path = Path(path)
         tensors, metadata = self._stored(exclude)
         path.mkdir(parents=True, exist_ok=True)
-        with write_atomically(path / FILE) as temporary:
+        with write_atomically(path / _FILE) as temporary:
             save_file(tensors, temporary, metadata)
             temporary.chmod(path.stat().st_mode & 0o666)  # save_file lets nobody else read it
-        if self.own_vectors is not None and VECTORS not in exclude:
-            self.own_vectors.save(path / VECTORS)
+        if self.own_vectors is not None and _VECTORS not in exclude:
+            self.own_vectors.save(path / _VECTORS)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "StoredComponent":
         """Raises ValueError, naming the file, where it is missing, truncated, damaged, or not a pipeline's, and where
         the component was saved with another encoder than the pipeline's."""
-        path = Path(path) / FILE
+        path = Path(path) / _FILE
         tensors = read_tensors(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -247,14 +247,14 @@ class StoredComponent(Configured, TrainablePipe):
                 f"[initialize.components.{self.name}.weights], or convert it with `spacy luke convert`."
             )
         self._restore(tensors, metadata, exclude, source=str(path))
-        if (vectors := self._open_beside(path.parent, VECTORS, exclude, EntityVectors.open)) is not None:
+        if (vectors := self._open_beside(path.parent, _VECTORS, exclude, EntityVectors.open)) is not None:
             self.take_vectors(vectors)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """As `to_disk`, in one bytestring of less than 4 GiB; larger pipelines go to disk."""
         tensors, metadata = self._stored(exclude)
-        store = None if VECTORS in exclude else self.own_vectors
+        store = None if _VECTORS in exclude else self.own_vectors
         files = {} if store is None else store.paths()
         size = sum(x.numel() * x.element_size() for x in tensors.values())
         size += sum(file.stat().st_size for file in files.values())
@@ -264,7 +264,7 @@ class StoredComponent(Configured, TrainablePipe):
                 "Use nlp.to_disk, which has no limit."
             )
         vectors = {} if store is None else store.pack()
-        packed: bytes = srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors), VECTORS: vectors})
+        packed: bytes = srsly.msgpack_dumps({"metadata": metadata, "tensors": save(tensors), _VECTORS: vectors})
         return packed
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "StoredComponent":
@@ -275,7 +275,7 @@ class StoredComponent(Configured, TrainablePipe):
         except SafetensorError as error:
             raise ValueError(f"{source} is damaged: {error}. Copy it again.") from error
         self._restore(tensors, message["metadata"], exclude, source=source)
-        if (vectors := message.get(VECTORS)) and VECTORS not in exclude:
+        if (vectors := message.get(_VECTORS)) and _VECTORS not in exclude:
             self.take_vectors(EntityVectors.unpack(vectors))
         return self
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from spacy.training import Example
 
-THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
-LINK_THRESHOLDS = [0.0, *THRESHOLDS]  # of `luke_linker`: at 0 no mention with a candidate is NIL
-NIL_BIASES = np.arange(-10.0, 5.25, 0.25).tolist()
-NIL_COST = 0.001  # share of the mentions with an entity that NIL as a candidate may cost
+_THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
+LINK_THRESHOLDS = [0.0, *_THRESHOLDS]  # of `luke_linker`: at 0 no mention with a candidate is NIL
+_NIL_BIASES = np.arange(-10.0, 5.25, 0.25).tolist()
+_NIL_COST = 0.001  # share of the mentions with an entity that NIL as a candidate may cost
 
 
 def check_positives(n: int, least: int, *, name: str, what: str) -> None:
@@ -40,7 +40,7 @@ def best_label_threshold(probability: np.ndarray, gold: np.ndarray, *, total: in
     probability, which are missed at any threshold.
     """
     best = (-1.0, 0.0, 0.5)
-    for threshold in THRESHOLDS:
+    for threshold in _THRESHOLDS:
         chosen = probability > threshold
         f1 = 2 * float((chosen & gold).sum()) / max(float(chosen.sum() + total), 1.0)
         best = max(best, (f1, -abs(threshold - 0.5), threshold))
@@ -54,7 +54,7 @@ def precise_threshold(
     found; that share, and the micro F1. The arrays and `total` are those of `best_label_threshold`. Raises ValueError
     where there is none."""
     most = (0.0, 0.0)
-    for threshold in THRESHOLDS:
+    for threshold in _THRESHOLDS:
         chosen = probability > threshold
         found, right = int(chosen.sum()), int((chosen & gold).sum())
         if not found or found < least:
@@ -113,9 +113,9 @@ def best_nil_bias(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, floa
     if not rows:
         raise ValueError("Expected examples with linked mentions (kb_id) to tune on, but found none.")
     margin, right, nil = (np.array(x) for x in zip(*rows))
-    most = int(NIL_COST * (~nil).sum())
-    best = (-1.0, 0.0, NIL_BIASES[0], 0.0)
-    for bias in NIL_BIASES:
+    most = int(_NIL_COST * (~nil).sum())
+    best = (-1.0, 0.0, _NIL_BIASES[0], 0.0)
+    for bias in _NIL_BIASES:
         chosen = margin < bias
         if (chosen & right).sum() > most:
             break

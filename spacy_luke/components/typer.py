@@ -21,8 +21,8 @@ from .mentions import SpanGroupGetter, WordRange, align_mention, rewrite_spans
 from .units.asked import Gold, Units, UnitSurvey
 from .units.tuning import Scores, ThresholdClassifier
 
-MODEL = model_block("spacy-luke.EntityClassifier.v1")
-SCORES = {
+TYPER_MODEL = model_block("spacy-luke.EntityClassifier.v1")
+TYPER_SCORES = {
     "types_micro_f": 1.0,
     "types_micro_p": 0.0,
     "types_micro_r": 0.0,
@@ -179,4 +179,6 @@ class LukeTyper(ThresholdClassifier):
         return loss, (gradient,)
 
 
-make_luke_typer = register("luke_typer", LukeTyper, model=MODEL, assigns=["span._.luke_types"], scores=SCORES)
+make_luke_typer = register(
+    "luke_typer", LukeTyper, model=TYPER_MODEL, assigns=["span._.luke_types"], scores=TYPER_SCORES
+)

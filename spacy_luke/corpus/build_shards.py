@@ -20,7 +20,7 @@ from .linked_corpus import LinkedCorpus, group_pages, read_linked_part
 from .shard_writer import ShardWriter, make_block
 from .shards import SHARDS, Example, Shards, entity_vocab_sha256, tokenizer_fingerprint
 
-LIMITS = ("max_pieces", "max_entities", "max_mention_pieces")
+_LIMITS = ("max_pieces", "max_entities", "max_mention_pieces")
 
 
 def build_shards(
@@ -56,7 +56,7 @@ def build_shards(
                 temporary.write_bytes(text.encode("utf8"))
         tasks = [(corpus.language, str(part), sentences, settings) for corpus in corpora for part in corpus.parts]
         counts: Counter[str] = Counter()
-        limits = {name: getattr(settings, name) for name in LIMITS}
+        limits = {name: getattr(settings, name) for name in _LIMITS}
         with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
             results = work.run(make_shard_part, tasks, name="block", engine=engine, progress=progress)
             for number, result in enumerate(results):

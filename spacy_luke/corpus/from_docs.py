@@ -12,7 +12,7 @@ from spacy.training import Corpus
 from spacy.training.corpus import walk_corpus
 from spacy.util import filter_spans
 
-from ..annotations import UNLINKED
+from ..annotations import UNLINKED, get_title
 from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
 from .linked_corpus import (
@@ -25,7 +25,7 @@ from .linked_corpus import (
     write_part,
 )
 
-PART_BYTES = 1 << 22  # of .spacy files in a part, at least
+_PART_BYTES = 1 << 22  # of .spacy files in a part, at least
 
 
 def build_from_docs(
@@ -34,7 +34,7 @@ def build_from_docs(
     *,
     language: str = "en",
     spans_key: str | None = None,
-    part_bytes: int = PART_BYTES,
+    part_bytes: int = _PART_BYTES,
     engine: Engine = Engine(),
     progress: bool = False,
 ) -> LinkedCorpus:
@@ -107,7 +107,7 @@ def read_doc_paragraphs(
     The title of a page is doc.user_data["title"], else "SOURCE, document 1" and so on. counts: gets what is left out.
     """
     for number, doc in enumerate(docs, 1):
-        title = str(doc.user_data.get("title") or f"{source}, document {number}")
+        title = get_title(doc) or f"{source}, document {number}"
         links = _links(doc, spans_key, counts)
         start = taken = found = 0
         for line in doc.text.split("\n"):

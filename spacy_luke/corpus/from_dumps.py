@@ -32,7 +32,7 @@ from .linked_corpus import (
     write_part,
 )
 
-REDIRECTS = "redirects.sqlite"
+_REDIRECTS = "redirects.sqlite"
 _COMMIT = 100_000  # redirects
 
 
@@ -83,8 +83,8 @@ def stage_pages(folder: Path, name: str, stage: dict[str, Any]) -> dict[str, Any
     counts: Counter[str] = Counter(pages=0, redirects=0)
     chunks: list[dict[str, Any]] = []
     wikis: list[dict[str, Any]] = []
-    (folder / REDIRECTS).unlink(missing_ok=True)
-    with closing(sqlite3.connect(folder / REDIRECTS)) as database:
+    (folder / _REDIRECTS).unlink(missing_ok=True)
+    with closing(sqlite3.connect(folder / _REDIRECTS)) as database:
         database.execute("PRAGMA journal_mode = OFF")
         database.execute("PRAGMA synchronous = OFF")
         database.execute("CREATE TABLE redirects (title TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID")
@@ -139,7 +139,7 @@ def make_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
     counts: Counter[str] = Counter(dict.fromkeys(("paragraphs", "links"), 0))
     wiki = Wiki(frozenset(task["namespaces"]), task["capital"], task["language"])
     others: list[str] = []
-    with closing(sqlite3.connect(f"{(folder / REDIRECTS).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+    with closing(sqlite3.connect(f"{(folder / _REDIRECTS).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
         follow = follow_redirects(database, wiki)
 
         def paragraphs() -> Iterator[Paragraph]:

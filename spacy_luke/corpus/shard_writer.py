@@ -19,8 +19,8 @@ from .shards import (
 )
 
 # Arrays of a block, and the files that they are appended to.
-DTYPES = {"word_starts": "|b1", "entities": "<i4", "starts": "<i4", "ends": "<i4", "example_pages": "<i4"}
-STARTS = {"piece_starts": "pieces", "mention_starts": "entities"}
+_DTYPES = {"word_starts": "|b1", "entities": "<i4", "starts": "<i4", "ends": "<i4", "example_pages": "<i4"}
+_STARTS = {"piece_starts": "pieces", "mention_starts": "entities"}
 
 # pieces and the arrays of DTYPES, with the lengths "n_pieces" and "n_mentions" (N,)
 ExampleBlock = dict[str, np.ndarray]
@@ -28,7 +28,7 @@ ExampleBlock = dict[str, np.ndarray]
 
 def make_block(examples: Sequence[Example]) -> ExampleBlock:
     """Arrays of examples one after the other."""
-    join = {name: [getattr(example, name) for example in examples] for name in ("pieces", *list(DTYPES)[:-1])}
+    join = {name: [getattr(example, name) for example in examples] for name in ("pieces", *list(_DTYPES)[:-1])}
     block = {name: np.concatenate(parts) if parts else np.zeros(0, np.int32) for name, parts in join.items()}
     block["example_pages"] = np.array([example.page for example in examples], np.int32)
     block["n_pieces"] = np.array([len(example.pieces) for example in examples], np.int64)
@@ -44,7 +44,7 @@ class ShardWriter:
         SHARDS.check_replaceable(Path(output))
         self._whole = write_folder_atomically(Path(output))
         self._tokenizer, self._vocab, self._limits = tokenizer, vocab, limits
-        self._dtypes = {"pieces": piece_dtype(len(tokenizer)), **DTYPES, **dict.fromkeys(STARTS, "<i8")}
+        self._dtypes = {"pieces": piece_dtype(len(tokenizer)), **_DTYPES, **dict.fromkeys(_STARTS, "<i8")}
         self._files: dict[str, BinaryIO] = {}
         self._sizes = dict.fromkeys(self._dtypes, 0)
         self._titles = NameList()
@@ -55,7 +55,7 @@ class ShardWriter:
         for name in self._dtypes:
             self._files[name] = (self._folder / f"{name}.npy").open("wb")
             self._write_header(name)
-        for name in STARTS:
+        for name in _STARTS:
             self._append(name, np.zeros(1, np.int64))
         return self
 
@@ -69,10 +69,10 @@ class ShardWriter:
         0."""
         if len(block["pieces"]) and block["pieces"].max() >= len(self._tokenizer):
             raise ValueError(f"Expected pieces of {len(self._tokenizer):,} kinds, but got {block['pieces'].max()}.")
-        for start, name in STARTS.items():
+        for start, name in _STARTS.items():
             lengths = block["n_pieces" if name == "pieces" else "n_mentions"]
             self._append(start, np.cumsum(lengths) + self._sizes[name])
-        for name in ("pieces", *DTYPES):
+        for name in ("pieces", *_DTYPES):
             self._append(name, block[name] + len(self._titles) if name == "example_pages" else block[name])
         for title, row in pages:
             self._titles.append(title.replace("\n", " ").encode("utf8"))

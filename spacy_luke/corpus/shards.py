@@ -32,9 +32,9 @@ from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.folder import StoreFolder, StoreKind, is_count
 from ..text.tokenizer import PieceTokenizer
 
-NUMBERS = ("pieces", "entities", "max_pieces", "max_entities", "max_mention_pieces", "examples", "pages")
-BUILD = "Build it with `python -m spacy luke build-shards`."
-FEW_PIECES = 1 << 16  # kinds of pieces that uint16 holds
+_NUMBERS = ("pieces", "entities", "max_pieces", "max_entities", "max_mention_pieces", "examples", "pages")
+_BUILD = "Build it with `python -m spacy luke build-shards`."
+_FEW_PIECES = 1 << 16  # kinds of pieces that uint16 holds
 
 
 class Example(NamedTuple):
@@ -88,17 +88,17 @@ def entity_vocab_sha256(vocab: EntityVocab) -> str:
 
 def piece_dtype(pieces: int) -> str:
     """In the file: the smallest that holds so many kinds of pieces."""
-    return "<u2" if pieces <= FEW_PIECES else "<i4"
+    return "<u2" if pieces <= _FEW_PIECES else "<i4"
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
-    numbers = all(is_count(manifest.get(key)) for key in NUMBERS)
+    numbers = all(is_count(manifest.get(key)) for key in _NUMBERS)
     named = all(isinstance(manifest.get(key), str) for key in ("tokenizer", "entity_vocab"))
     return numbers and named
 
 
 SHARDS = StoreKind(
-    what="folder of shards", many="shards", form="spacy_luke pretraining shards", build=BUILD, is_whole=_is_whole
+    what="folder of shards", many="shards", form="spacy_luke pretraining shards", build=_BUILD, is_whole=_is_whole
 )
 
 
@@ -174,7 +174,7 @@ class Shards(StoreFolder):
             if self.manifest[key] != expected:
                 raise ValueError(
                     f"The shards in {self.path} were made with another {key.replace('_vocab', ' vocabulary')}: "
-                    f"expected {expected[:12]}..., but theirs is {self.manifest[key][:12]}.... {BUILD}"
+                    f"expected {expected[:12]}..., but theirs is {self.manifest[key][:12]}.... {_BUILD}"
                 )
 
     def _damaged(self, i: int, what: str) -> ValueError:

@@ -21,7 +21,7 @@ from ..stores.work_folder import WorkFolder
 from ..wikipedia.interwiki import Groups, Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_linked_part
 
-FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
+_FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
 
 
 class EntityRow(NamedTuple):
@@ -134,9 +134,9 @@ def save_entity_vocab(built: BuiltVocab, folder: Path) -> list[Path]:
     An older vocabulary there is replaced. ValueError where the folder holds something else.
     """
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - set(FILES)):
+    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - set(_FILES)):
         raise ValueError(f"{folder} would be replaced, but it holds something else than an entity vocabulary.")
-    lines: dict[str, list[str]] = {name: [] for name in FILES}
+    lines: dict[str, list[str]] = {name: [] for name in _FILES}
     lines["entities.tsv"].append("row\tcount\tshare of links\tnames")
     total, sum_so_far = max(1, sum(row.links for row in built.rows)), 0
     for i, (count, names) in enumerate(built.rows):

@@ -20,10 +20,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-PARALLEL = ("ddp", "fsdp")
-PATIENCE = timedelta(hours=6)  # that a process waits for the others, such as while the main one writes or evaluates
-BUCKET = 1 << 24  # numbers that go over at once
-PASSES = ("words_only", "entities_last", "aggregate")  # of layers, beside their `forward`
+_PARALLEL = ("ddp", "fsdp")
+_PATIENCE = timedelta(hours=6)  # that a process waits for the others, such as while the main one writes or evaluates
+_BUCKET = 1 << 24  # numbers that go over at once
+_PASSES = ("words_only", "entities_last", "aggregate")  # of layers, beside their `forward`
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
@@ -77,7 +77,7 @@ class Processes:
             warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
             for layer in model.get_submodule("encoder.layers").children():
                 fully_shard(layer)
-                for name in PASSES:
+                for name in _PASSES:
                     if hasattr(layer, name):
                         register_fsdp_forward_method(layer, name)
             fully_shard(model)
@@ -200,7 +200,7 @@ def _buckets(places: Sequence[int], like: Sequence[Tensor]) -> Iterator[list[int
         x = like[i]
         if held and (
             (x.dtype, x.device) != (like[held[0]].dtype, like[held[0]].device)
-            or sum(like[k].numel() for k in held) + x.numel() > BUCKET
+            or sum(like[k].numel() for k in held) + x.numel() > _BUCKET
         ):
             yield held
             held = []
@@ -221,15 +221,15 @@ def _states() -> tuple[ModuleType, Any]:
 def join_processes(parallel: str = "ddp", *, gpu: bool = False, some_unused: bool = False) -> Iterator[Processes]:
     """This process among those that `torchrun` has started, alone where there are none; gpu: each takes one of its
     own. some_unused: see `Processes`."""
-    if parallel not in PARALLEL:
-        raise ValueError(f"parallel must be one of {PARALLEL}, but it is {parallel!r}.")
+    if parallel not in _PARALLEL:
+        raise ValueError(f"parallel must be one of {_PARALLEL}, but it is {parallel!r}.")
     rank, size = (_from_environment(name) for name in ("RANK", "WORLD_SIZE"))
     if rank is None or size is None or size == 1:
         yield Processes(parallel=parallel)
         return
     if gpu:
         torch.cuda.set_device(_from_environment("LOCAL_RANK") or 0)
-    dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
+    dist.init_process_group("nccl" if gpu else "gloo", timeout=_PATIENCE)
     try:
         yield Processes(rank, size, parallel, some_unused)
     finally:

@@ -29,7 +29,7 @@ from .sharing import SharedEncoder
 
 E = TypeVar("E", bound=Encoder, covariant=True)
 C = TypeVar("C", bound=Checkpoint)
-VERSION_INT8 = 2  # of what is stored: readers of version 1 know no int8
+_VERSION_INT8 = 2  # of what is stored: readers of version 1 know no int8
 PREFIX = "encoder."  # of an encoder's tensors in a checkpoint
 
 
@@ -40,7 +40,7 @@ class EncoderShim(TorchShim[E]):
     owns the encoder stores beside it. sharing: of an encoder that several components share; None of any other.
     """
 
-    reads = (VERSION, VERSION_INT8)
+    reads = (VERSION, _VERSION_INT8)
 
     def __init__(self, family: "EncoderKind[E, Any] | None", *, trainable: bool = True, absent: str = NO_WEIGHTS):
         super().__init__(self._build, trainable=trainable, absent=absent)
@@ -111,7 +111,7 @@ class EncoderShim(TorchShim[E]):
 
     def stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, values = super().stored()
-        return tensors, {**values, "version": VERSION_INT8} if values and self.is_int8 else values
+        return tensors, {**values, "version": _VERSION_INT8} if values and self.is_int8 else values
 
     def _forget(self) -> None:
         if self.sharing is not None:

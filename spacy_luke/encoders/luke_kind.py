@@ -32,7 +32,7 @@ from .kind import (
 )
 from .nodes import EncoderModel, make_encoder
 
-TABLE = ENTITY_TABLE.removeprefix(PREFIX)
+_TABLE = ENTITY_TABLE.removeprefix(PREFIX)
 
 
 class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
@@ -74,7 +74,7 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
         kept = {"pooler." + k: tensors[f"pooler.{k}"] for k in ("weight", "bias") if f"pooler.{k}" in tensors}
         tensors[ENTITY_TABLE] = table
         if len(rows) < len(table):
-            kept[TABLE] = table
+            kept[_TABLE] = table
             tensors[ENTITY_TABLE] = table[rows].clone()
         small = replace(config, entity_vocab_size=len(rows))
         shim.create(
@@ -95,8 +95,8 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
         tensors = encoder_tensors(shim)
         kept = dict(shim.kept)
         config = dict(shim.settings["config"])
-        if TABLE in kept:
-            table = kept.pop(TABLE).clone()
+        if _TABLE in kept:
+            table = kept.pop(_TABLE).clone()
             table[shim.settings["special_rows"]] = tensors[ENTITY_TABLE]
             tensors[ENTITY_TABLE] = table
             config["entity_vocab_size"] = len(table)

@@ -20,9 +20,9 @@ from .kind import EncoderKind, EncoderShim
 EncoderModel = Model[list[Ints1d], list[Floats2d]]
 
 ENCODER = "luke_encoder"  # name of the encoder's node in every model
-PRECISION = ("train_precision", "predict_precision")
-RECOMPUTE = "recompute"
-NOT_LINKED = (
+_PRECISION = ("train_precision", "predict_precision")
+_RECOMPUTE = "recompute"
+_NOT_LINKED = (
     "A component has the model spacy-luke.SharedEncoder.v1, but no {wanted} stands before it in the pipeline, or it "
     "was disabled or excluded when the pipeline was loaded. Add one before it (nlp.add_pipe('luke_encoder', "
     "before=...)), or give the component an encoder of its own, spacy-luke.LukeEncoder.v1."
@@ -40,7 +40,7 @@ def make_encoder(
     """The node of an encoder of this kind, which gets its sizes when a checkpoint is loaded."""
     for name in (train_precision, predict_precision):
         choose_precision(name, torch.device("cpu"))
-    attrs = {"train_precision": train_precision, "predict_precision": predict_precision, RECOMPUTE: recompute}
+    attrs = {"train_precision": train_precision, "predict_precision": predict_precision, _RECOMPUTE: recompute}
     return _node(EncoderShim(kind, trainable=trainable), attrs)
 
 
@@ -58,7 +58,7 @@ def build_shared_encoder(upstream: str = "*", weight: float = 1.0) -> EncoderMod
         )
     attrs = {"upstream": upstream, "weight": weight, "train_precision": "float32", "predict_precision": "float32"}
     wanted = "luke_encoder" if upstream == "*" else f"luke_encoder named {upstream!r}"
-    return _node(EncoderShim(None, absent=NOT_LINKED.format(wanted=wanted)), attrs)
+    return _node(EncoderShim(None, absent=_NOT_LINKED.format(wanted=wanted)), attrs)
 
 
 def _node(shim: EncoderShim[Encoder], attrs: dict[str, Any]) -> EncoderModel:
@@ -79,7 +79,7 @@ def encoder_of(node: EncoderModel) -> EncoderShim[Any]:
 def share_encoder(node: EncoderModel, upstream: EncoderModel) -> None:
     """Let a stand-in run the module of the upstream's encoder."""
     node.shims[0] = upstream.shims[0]
-    for name in (*PRECISION, RECOMPUTE):
+    for name in (*_PRECISION, _RECOMPUTE):
         node.attrs[name] = upstream.attrs[name]
 
 
@@ -122,7 +122,7 @@ def number_format(node: EncoderModel, *, is_train: bool) -> Iterator[None]:
     with (
         torch.enable_grad() if is_train else torch.inference_mode(),
         passes_in(torch.float32 if shim.is_int8 else dtype, device),
-        recomputing(is_train and node.attrs.get(RECOMPUTE, False)),
+        recomputing(is_train and node.attrs.get(_RECOMPUTE, False)),
     ):
         yield
 

@@ -17,11 +17,11 @@ from ..stores.sorting import ROOM, SortedLines
 from .clusters import Unlinked, cluster, order_of
 from .documents import count_failed, read_annotated
 from .edges import EdgeRows
-from .forms import VERSION
+from .forms import GRAPH_VERSION
 from .nodes import NodeRows, node_kind
 from .settings import FactSettings
 from .staging import StagedDocument, stage
-from .store import EDGES, FACTS, MENTIONS, NODES, FactGraph
+from .store import EDGES_FILE, GRAPH_STORE, MENTIONS_FILE, NODES_FILE, FactGraph
 
 Write = Callable[[Path], None]  # writes a further form of the graph into its folder
 
@@ -44,7 +44,7 @@ def build_facts(
     one id.
     """
     settings, output = settings or FactSettings(), Path(output)
-    FACTS.check_replaceable(output)
+    GRAPH_STORE.check_replaceable(output)
     paths = [Path(x) for x in inputs]
     counts = Counter({"documents that failed in `apply`": count_failed(paths)})
     with write_folder_atomically(output) as new:
@@ -69,12 +69,12 @@ def build_facts(
             document = StagedDocument.of_line(line)
             own = {int(x): node for x, node in (y.split("\t") for y in clustered.take(document.order, document.id))}
             _add_rows(document, own, nodes, edges, counts)
-        node_count, mention_count = nodes.write(new / NODES, new / MENTIONS)
-        values = {"nodes": node_count, "edges": edges.write(new / EDGES, settings.max_evidence)}
-        values |= {"mentions": mention_count, "documents": counts.pop("documents"), "lines": VERSION}
+        node_count, mention_count = nodes.write(new / NODES_FILE, new / MENTIONS_FILE)
+        values = {"nodes": node_count, "edges": edges.write(new / EDGES_FILE, settings.max_evidence)}
+        values |= {"mentions": mention_count, "documents": counts.pop("documents"), "lines": GRAPH_VERSION}
         for write in formats:
             write(new)
-        FACTS.write_manifest(new, {**values, "info": _info(settings, counts)}, progress=progress)
+        GRAPH_STORE.write_manifest(new, {**values, "info": _info(settings, counts)}, progress=progress)
     return FactGraph.open(output)
 
 

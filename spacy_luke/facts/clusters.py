@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from .referents import nil_id
 
-NAME_WEIGHT = 3
-LONGER = 0.2  # of the similarity, for names of several words
+_NAME_WEIGHT = 3
+_LONGER = 0.2  # of the similarity, for names of several words
 MOST_FEATURES = 2000  # of a thing: those that were seen last
 MOST_THINGS = 1000  # of one name that are compared: those that were seen last
 _NUMBER = re.compile(r"[0-9]+")
@@ -49,7 +49,7 @@ def cluster(found: Iterable[Unlinked], similarity: float) -> Iterator[tuple[Unli
     block: _Block | None = None
     for one in found:
         if block is None or (block.key, block.label) != (one.key, one.label):
-            block = _Block(one.key, one.label, similarity * (LONGER if " " in one.key else 1.0))
+            block = _Block(one.key, one.label, similarity * (_LONGER if " " in one.key else 1.0))
         yield one, block.place(one)
 
 
@@ -123,4 +123,4 @@ class _Block:
 
 
 def _weight(feature: str) -> int:
-    return NAME_WEIGHT if feature[0] in "@=" else 1
+    return _NAME_WEIGHT if feature[0] in "@=" else 1

@@ -12,8 +12,8 @@ from ..stores.opening import open_source
 from ..streams.annotated import AnnotatedParts
 from ..streams.run_folder import PLAN
 
-ENDS = (".jsonl", ".jsonl.gz", ".jsonl.bz2", ".json")
-SHOWN = 3  # errors of a line that are told
+_ENDS = (".jsonl", ".jsonl.gz", ".jsonl.bz2", ".json")
+_SHOWN = 3  # errors of a line that are told
 
 
 def read_annotated(inputs: Sequence[Path], *, progress: bool = False) -> Iterator[tuple[str, AnnotatedText]]:
@@ -41,7 +41,7 @@ def _is_applied(path: Path) -> bool:
 
 def _read_folder(path: Path, *, progress: bool) -> Iterator[tuple[str, AnnotatedText]]:
     if not _is_applied(path):
-        parts = sorted(x for x in path.iterdir() if x.name.startswith("part-") and x.name.endswith(ENDS))
+        parts = sorted(x for x in path.iterdir() if x.name.startswith("part-") and x.name.endswith(_ENDS))
         if not parts:
             raise ValueError(
                 f"{path}: expected what `spacy luke apply` writes, files part-000000.jsonl and further ones, but there "
@@ -73,7 +73,7 @@ def _read_lines(path: Path, *, progress: bool) -> Iterator[tuple[str, AnnotatedT
 
 def _told(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_context=False, include_input=False)
-    what = "; ".join(f"{'.'.join(map(str, x['loc'])) or 'the line'}: {x['msg']}" for x in errors[:SHOWN])
+    what = "; ".join(f"{'.'.join(map(str, x['loc'])) or 'the line'}: {x['msg']}" for x in errors[:_SHOWN])
     return f"expected a document in the form {FORMAT}, but {what}. `spacy luke apply` and the service write such."
 
 

@@ -12,7 +12,7 @@ from .clusters import order_of
 from .forms import Evidence, GraphEdge
 from .staging import StagedDocument, StagedRelation
 
-DIGITS = 6
+_DIGITS = 6
 
 
 class EdgeRows:
@@ -63,7 +63,7 @@ def _merge(edge: Sequence[str], rows: Iterable[tuple[str, dict[str, Any]]], most
         property=property,
         tail=tail,
         score=score,
-        combined=round(1 - wrong * (1 - best_of_text), DIGITS),
+        combined=round(1 - wrong * (1 - best_of_text), _DIGITS),
         times=times,
         documents=documents,
         evidence=sorted(kept, key=_rank)[:most],

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-FORMAT = "spacy-luke-graph"
-VERSION = 1
+GRAPH_FORMAT = "spacy-luke-graph"
+GRAPH_VERSION = 1
 
 
 class _Line(BaseModel):

@@ -21,7 +21,7 @@ from typing import Any
 from ..stores.sorting import SortedLines
 from .clusters import order_of
 from .forms import GraphEdge, GraphMention, GraphNode
-from .store import EDGES, MENTIONS, NODES, read_forms
+from .store import EDGES_FILE, MENTIONS_FILE, NODES_FILE, read_forms
 
 BETWEEN = "\x1f"
 LOADING = """neo4j-admin database import full neo4j --array-delimiter=U+001F \\
@@ -73,7 +73,7 @@ def type_of(label: str) -> str:
 
 
 def _node_rows(folder: Path) -> Iterator[Row]:
-    for x in read_forms(folder / NODES, GraphNode):
+    for x in read_forms(folder / NODES_FILE, GraphNode):
         labels = ["Entity", _NO_TYPE.sub("_", x.label).strip("_")] if x.label else ["Entity"]
         known = (x.title, x.description, x.url, x.wikidata, x.types)
         counts = (x.mentions, x.documents, x.score, x.link_score)
@@ -81,7 +81,7 @@ def _node_rows(folder: Path) -> Iterator[Row]:
 
 
 def _relation_rows(folder: Path) -> Iterator[Row]:
-    for x in read_forms(folder / EDGES, GraphEdge):
+    for x in read_forms(folder / EDGES_FILE, GraphEdge):
         evidence = json.dumps([y.model_dump() for y in x.evidence])
         scores = (x.score, x.combined, x.times, x.documents)
         ends = _found_by("node", x.head), _found_by("node", x.tail)
@@ -90,7 +90,7 @@ def _relation_rows(folder: Path) -> Iterator[Row]:
 
 def _mention_rows(folder: Path, documents: SortedLines) -> Iterator[Row]:
     """A row for each node and document, which `documents` gets."""
-    mentions = read_forms(folder / MENTIONS, GraphMention)
+    mentions = read_forms(folder / MENTIONS_FILE, GraphMention)
     for (node, document), group in groupby(mentions, lambda x: (x.node, x.document)):
         found = list(group)
         documents.add(f"{json.dumps([order_of(document), document])}\n")

@@ -11,8 +11,8 @@ from ..stores.sorting import SortedLines
 from .forms import GraphMention, GraphNode
 from .staging import Attributes, StagedDocument, StagedMention
 
-KNOWN, MENTION = "0", "1"  # what a row is: rows of a node begin with what the knowledge base says
-NOTHING: Attributes = ("", "", "", "", ())
+_KNOWN, _MENTION = "0", "1"  # what a row is: rows of a node begin with what the knowledge base says
+_NOTHING: Attributes = ("", "", "", "", ())
 
 
 class NodeRows:
@@ -22,14 +22,14 @@ class NodeRows:
         self._rows = SortedLines(folder, room=room)
 
     def add_known(self, node: str, known: Attributes) -> None:
-        self._rows.add(f"{json.dumps(node)}\t{KNOWN}\t\t\t{json.dumps(known)}\n")
+        self._rows.add(f"{json.dumps(node)}\t{_KNOWN}\t\t\t{json.dumps(known)}\n")
 
     def add_mention(self, node: str, document: StagedDocument, number: int) -> None:
         """number: of the mention in the document."""
         mention = document.mentions[number]
         content = json.dumps([document.id, *mention])
         place = f"{json.dumps(document.order)}\t{mention.start:012d}"
-        self._rows.add(f"{json.dumps(node)}\t{MENTION}\t{place}\t{content}\n")
+        self._rows.add(f"{json.dumps(node)}\t{_MENTION}\t{place}\t{content}\n")
 
     def write(self, nodes: Path, mentions: Path) -> tuple[int, int]:
         """RETURNS: how many nodes and how many mentions."""
@@ -51,7 +51,7 @@ class _Node:
 
     def __init__(self, id: str) -> None:
         self._id = id
-        self._known: Attributes = NOTHING
+        self._known: Attributes = _NOTHING
         self._names: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
         self._mentions = self._documents = 0
@@ -61,7 +61,7 @@ class _Node:
 
     def read(self, row: str) -> GraphMention | None:
         _, kind, _, _, content = row.split("\t")
-        if kind == KNOWN:
+        if kind == _KNOWN:
             self._known = _joined(self._known, json.loads(content))
             return None
         document, *fields = json.loads(content)

@@ -7,14 +7,14 @@ from typing import Any
 
 from .triples import BASE, PREFIXES, Iri, Literal, Subject, read_subjects
 
-TURTLE, JSONLD = "graph.ttl", "graph.jsonld"
+_TURTLE, _JSONLD = "graph.ttl", "graph.jsonld"
 _ESCAPED = re.compile(r'[\x00-\x1f\x7f"\\]')
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
 def write_turtle(folder: Path, *, base: str = BASE) -> None:
     """graph.ttl beside nodes.jsonl and edges.jsonl, a subject a paragraph. base: of IRIs that are not Wikidata's."""
-    with (folder / TURTLE).open("w", encoding="utf8", newline="\n") as file:
+    with (folder / _TURTLE).open("w", encoding="utf8", newline="\n") as file:
         file.writelines(f"@prefix {name}: <{iri}> .\n" for name, iri in PREFIXES.items())
         for subject in read_subjects(folder, base):
             pairs = " ;\n    ".join(f"{_term(predicate)} {_term(value)}" for predicate, value in subject.triples)
@@ -23,7 +23,7 @@ def write_turtle(folder: Path, *, base: str = BASE) -> None:
 
 def write_jsonld(folder: Path, *, base: str = BASE) -> None:
     """graph.jsonld beside nodes.jsonl and edges.jsonl, a subject a line. base: of IRIs that are not Wikidata's."""
-    with (folder / JSONLD).open("w", encoding="utf8", newline="\n") as file:
+    with (folder / _JSONLD).open("w", encoding="utf8", newline="\n") as file:
         file.write(f'{{"@context": {json.dumps(PREFIXES)},\n"@graph": [')
         between = "\n"
         for subject in read_subjects(folder, base):

@@ -17,10 +17,10 @@ from ..pages.schema import EntityForm
 from ..text.forms import key_of, without_possessive
 from .settings import FactSettings
 
-BESIDE = 10  # mentions before and behind one that are its context
-READ = 10  # mentions of a thing whose context is read
-REACH = 150  # characters before and behind a mention whose words are its context
-UNCASED = 4  # longer runs of letters of scripts without case are taken for several words
+_BESIDE = 10  # mentions before and behind one that are its context
+_READ = 10  # mentions of a thing whose context is read
+_REACH = 150  # characters before and behind a mention whose words are its context
+_UNCASED = 4  # longer runs of letters of scripts without case are taken for several words
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 Name = tuple[str, str]  # key and label
@@ -136,15 +136,15 @@ class _Context:
     def of(self, numbers: Sequence[int]) -> list[str]:
         """numbers: the mentions of one thing."""
         own = set(numbers)
-        read = numbers[:READ]
-        near = {i for number in read for i in range(max(number - BESIDE, 0), number + BESIDE + 1)} - own
+        read = numbers[:_READ]
+        near = {i for number in read for i in range(max(number - _BESIDE, 0), number + _BESIDE + 1)} - own
         found = {self._names[i] for i in near if i < len(self._names)} - {self._names[i] for i in own}
         for number in read:
             found.update(self._words(self._mentions[number]))
         return sorted(found)
 
     def _words(self, mention: EntityForm) -> Iterator[str]:
-        first, last = max(mention.start - REACH, 0), mention.end + REACH
+        first, last = max(mention.start - _REACH, 0), mention.end + _REACH
         inside = self._inside(first, last)
         for match in _WORD.finditer(self._text, first, min(last, len(self._text))):
             if not any(a < match.end() and match.start() < b for a, b in inside):
@@ -158,6 +158,6 @@ class _Context:
 
 def _words_in(word: str) -> Collection[str]:
     """The word; of letters without case, which may be several words without blanks, each pair of neighbours."""
-    if len(word) > UNCASED and word.upper() == word:
+    if len(word) > _UNCASED and word.upper() == word:
         return {word[i : i + 2] for i in range(len(word) - 1)}
     return (word,)

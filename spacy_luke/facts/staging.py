@@ -16,8 +16,8 @@ from .forms import Evidence, TextPlace
 from .referents import Referent, find_referents, linked_id
 from .settings import FactSettings
 
-BESIDE = 500  # characters of a sentence before and behind a mention that evidence shows
-UNCUT = 200  # the same where there are no sentences
+_BESIDE = 500  # characters of a sentence before and behind a mention that evidence shows
+_UNCUT = 200  # the same where there are no sentences
 
 Attributes = tuple[str, str, str, str, tuple[str, ...]]  # wikidata, title, description, url, types
 
@@ -155,9 +155,9 @@ def _evidence(found: AnnotatedText, relation: RelationForm) -> Evidence:
 
 def _sentence_of(found: AnnotatedText, start: int, end: int) -> tuple[int, int]:
     """The sentence of a mention, of a very long one the part around it."""
-    first, last, reach = 0, len(found.text), UNCUT
+    first, last, reach = 0, len(found.text), _UNCUT
     if found.sentences:
         number = max(bisect_right(found.sentences, (start, last)) - 1, 0)
-        first, reach = found.sentences[number][0], BESIDE
+        first, reach = found.sentences[number][0], _BESIDE
         last = max(found.sentences[number][1], end)
     return max(first, start - reach), min(last, end + reach)

@@ -10,21 +10,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..stores.folder import StoreFolder, StoreKind, is_count
-from .forms import FORMAT, VERSION, GraphEdge, GraphMention, GraphNode
+from .forms import GRAPH_FORMAT, GRAPH_VERSION, GraphEdge, GraphMention, GraphNode
 
-NODES, EDGES, MENTIONS = "nodes.jsonl", "edges.jsonl", "mentions.jsonl"
+NODES_FILE, EDGES_FILE, MENTIONS_FILE = "nodes.jsonl", "edges.jsonl", "mentions.jsonl"
 LineT = TypeVar("LineT", GraphNode, GraphEdge, GraphMention)
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
     counted = all(is_count(manifest[x]) for x in ("nodes", "edges", "mentions", "documents"))
-    return counted and manifest["lines"] == VERSION and {NODES, EDGES, MENTIONS} <= set(manifest["files"])
+    return (
+        counted
+        and manifest["lines"] == GRAPH_VERSION
+        and {NODES_FILE, EDGES_FILE, MENTIONS_FILE} <= set(manifest["files"])
+    )
 
 
-FACTS = StoreKind(
+GRAPH_STORE = StoreKind(
     what="graph of facts",
     many="a graph of facts",
-    form=FORMAT,
+    form=GRAPH_FORMAT,
     build="Build one with `python -m spacy luke graph`.",
     is_whole=_is_whole,
 )
@@ -33,22 +37,22 @@ FACTS = StoreKind(
 class FactGraph(StoreFolder):
     """A graph that `build_facts` has made. What it gives is read from its files, a line at a time."""
 
-    kind = FACTS
+    kind = GRAPH_STORE
 
     def __repr__(self) -> str:
         return f"FactGraph({str(self.path)!r}, {self.manifest['nodes']:,} nodes, {self.manifest['edges']:,} edges)"
 
     def nodes(self) -> Iterator[GraphNode]:
         """By id."""
-        return read_forms(self.path / NODES, GraphNode)
+        return read_forms(self.path / NODES_FILE, GraphNode)
 
     def edges(self) -> Iterator[GraphEdge]:
         """By head, label, property and tail."""
-        return read_forms(self.path / EDGES, GraphEdge)
+        return read_forms(self.path / EDGES_FILE, GraphEdge)
 
     def mentions(self) -> Iterator[GraphMention]:
         """By node, document and place."""
-        return read_forms(self.path / MENTIONS, GraphMention)
+        return read_forms(self.path / MENTIONS_FILE, GraphMention)
 
 
 def read_forms(path: Path, form: type[LineT]) -> Iterator[LineT]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from .forms import Evidence, GraphEdge, GraphNode, TextPlace
 from .nodes import node_kind
-from .store import EDGES, NODES, read_forms
+from .store import EDGES_FILE, NODES_FILE, read_forms
 
 BASE = "urn:spacy-luke:"
 PREFIXES = {
@@ -30,7 +30,7 @@ PREFIXES = {
     "itsrdf": "http://www.w3.org/2005/11/its/rdf#",
     "luke": "urn:spacy-luke:vocabulary#",
 }
-IRI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20<>\"{}|\\^`\x7f]*")
+_IRI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20<>\"{}|\\^`\x7f]*")
 _ITEM, _PROPERTY = re.compile(r"Q[0-9]+"), re.compile(r"P[0-9]+")
 
 
@@ -55,7 +55,7 @@ class Subject(NamedTuple):
 
 
 def check_base(base: str) -> str:
-    if not IRI.fullmatch(base) or "#" in base:
+    if not _IRI.fullmatch(base) or "#" in base:
         raise ValueError(
             f"Expected a base for IRIs, such as https://example.org/graph/, but got {base!r}. It has a scheme, no "
             "blank and no #."
@@ -67,10 +67,10 @@ def read_subjects(folder: Path, base: str) -> Iterator[Subject]:
     """Of the graph in a folder: nodes, then of each edge its triple, its statement and its evidence. A mention that is
     evidence of several edges comes with each."""
     names = _Names(base)
-    for node in read_forms(folder / NODES, GraphNode):
+    for node in read_forms(folder / NODES_FILE, GraphNode):
         if node.kind != "value":
             yield _describe(node, names)
-    for edge in read_forms(folder / EDGES, GraphEdge):
+    for edge in read_forms(folder / EDGES_FILE, GraphEdge):
         yield from _state(edge, names)
 
 
@@ -89,7 +89,7 @@ class _Names:
     def relation(self, edge: GraphEdge) -> Iri:
         if _PROPERTY.fullmatch(edge.property):
             return Iri(PREFIXES["wdt"] + edge.property)
-        if edge.property.startswith(("http://", "https://")) and IRI.fullmatch(edge.property):
+        if edge.property.startswith(("http://", "https://")) and _IRI.fullmatch(edge.property):
             return Iri(edge.property)
         return Iri(f"{self.base}relation/{quote(edge.label, safe='')}")
 
@@ -119,7 +119,7 @@ def _describe(node: GraphNode, names: _Names) -> Subject:
     found += [("skos:altLabel", Literal(name)) for name in node.names if name != node.name]
     if node.description:
         found.append(("dcterms:description", Literal(node.description)))
-    if IRI.fullmatch(node.url):
+    if _IRI.fullmatch(node.url):
         found.append(("rdfs:seeAlso", Iri(node.url)))
     found += [("luke:type", Literal(x)) for x in node.types]
     found += [("luke:label", Literal(node.label)), ("luke:kind", Literal(node.kind))]

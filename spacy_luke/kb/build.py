@@ -16,14 +16,14 @@ from ..stores.sorting import MOST
 from .files import KB, write_manifest
 from .knowledge_base import EntityKB
 from .sources import stage_entities, stage_names, stage_persons, stage_ppr
-from .staging import NO_LIMITS, UNKNOWN, Staging
+from .staging import NO_LIMITS, ON_UNKNOWN, Staging
 from .wikidata import Wikidata, stage_wikidata
 from .wikipedia import stage_dump
 from .write import write_segment
 
-FORMATS = ("dump", "wikidata", "entities", "names", "ppr")
-ON_DAMAGE = ("error", "skip")
-WITHOUT_ENTITIES = ("names", "ppr")  # formats that only mention them
+_FORMATS = ("dump", "wikidata", "entities", "names", "ppr")
+_ON_DAMAGE = ("error", "skip")
+_WITHOUT_ENTITIES = ("names", "ppr")  # formats that only mention them
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class KBSettings:
     engine: Engine | None = None
 
     def __post_init__(self) -> None:
-        if self.unknown is not None and self.unknown not in UNKNOWN:
-            raise ValueError(f"unknown must be one of {UNKNOWN} or None, but it is {self.unknown!r}.")
-        if self.on_damage not in ON_DAMAGE:
-            raise ValueError(f"on_damage must be one of {ON_DAMAGE}, but it is {self.on_damage!r}.")
+        if self.unknown is not None and self.unknown not in ON_UNKNOWN:
+            raise ValueError(f"unknown must be one of {ON_UNKNOWN} or None, but it is {self.unknown!r}.")
+        if self.on_damage not in _ON_DAMAGE:
+            raise ValueError(f"on_damage must be one of {_ON_DAMAGE}, but it is {self.on_damage!r}.")
         if self.limits.min_link_probability:
             raise ValueError("A knowledge base has no link probabilities; leave min_link_probability at 0.")
 
@@ -131,7 +131,7 @@ def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSe
             raise ValueError(f"Expected a source of entities or names at {path}, but there is nothing.")
     staging.skips = settings.on_damage == "skip"
     formats = [find_format(path) for path in paths]
-    mentions_only = staging.existing is None and all(format in WITHOUT_ENTITIES for format in formats)
+    mentions_only = staging.existing is None and all(format in _WITHOUT_ENTITIES for format in formats)
     unknown = settings.unknown or ("add" if mentions_only else "error")
     dumps = [path for path, format in zip(paths, formats, strict=True) if format == "dump"]
     for path, format in zip(paths, formats, strict=True):

@@ -30,7 +30,7 @@ from ..stores.folder import StoreKind, is_count
 
 VECTORS = "vectors"
 NONE = 2**32 - 1
-FILES = (
+_FILES = (
     "names",
     "counts.npy",
     "persons.npy",
@@ -41,7 +41,7 @@ FILES = (
     "loose_hashes.npy",
     "loose_names.npy",
 )
-NEWER = ("about.txt", "about_starts.npy", "totals.npy")  # which older knowledge bases lack
+_NEWER = ("about.txt", "about_starts.npy", "totals.npy")  # which older knowledge bases lack
 
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -49,12 +49,12 @@ def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     names = [
         f"{segment}/{name}"
         for segment in range(len(manifest["segments"]))
-        for name in (FILES if not segment else (*FILES, "rows.npy"))
+        for name in (_FILES if not segment else (*_FILES, "rows.npy"))
     ]
     names += [
         f"{segment}/{name}"
         for segment in range(len(manifest["segments"]))
-        for name in NEWER
+        for name in _NEWER
         if (path / str(segment) / name).is_file()
     ]
     values = {key: manifest[key] for key in ("segments", "info")}
@@ -63,7 +63,7 @@ def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
     counts = [segment[what] for segment in manifest["segments"] for what in ("entities", "names", "candidates")]
-    wanted = {f"{segment}/{name}" for segment in range(len(manifest["segments"])) for name in FILES}
+    wanted = {f"{segment}/{name}" for segment in range(len(manifest["segments"])) for name in _FILES}
     return (
         bool(manifest["segments"])
         and all(map(is_count, counts))

@@ -44,7 +44,7 @@ class About(NamedTuple):
         )
 
 
-NOTHING = About()
+ABOUT_NOTHING = About()
 
 
 def make_record(entity: str, about: About, description: str) -> EntityRecord:

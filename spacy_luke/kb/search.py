@@ -11,9 +11,9 @@ from ..text.forms import key_of, letters_of
 from ..vectors.store import EntityVectors
 from .segment import Segment
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-LEAST_LETTERS = 4  # of a text that names with a slip are looked for: most names of fewer are one slip apart
-BLOCK = 1 << 15  # vectors in memory at once
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_LEAST_LETTERS = 4  # of a text that names with a slip are looked for: most names of fewer are one slip apart
+_BLOCK = 1 << 15  # vectors in memory at once
 
 
 class Hit(NamedTuple):
@@ -59,7 +59,7 @@ def search_kb(kb: Searched, text: str, *, top: int, vector: np.ndarray | None) -
 def fuzzy_names(kb: Searched, text: str) -> Iterator[str]:
     """Names that differ from a text in one slip, whatever their case and punctuation are."""
     letters = letters_of(key_of(text, case="exact").casefold())
-    if len(letters) < LEAST_LETTERS:
+    if len(letters) < _LEAST_LETTERS:
         return
     for other in sorted(_slips(letters)):
         for segment in kb.segments:
@@ -76,8 +76,8 @@ def nearest_entities(kb: Searched, vector_S: np.ndarray, *, top: int) -> list[tu
         raise ValueError(f"Expected a vector of {kb.vectors.size} numbers, but got {len(vector_S)}.")
     vector_S = vector_S / max(float(np.linalg.norm(vector_S)), 1e-12)
     found: list[tuple[float, int]] = []
-    for start in range(0, len(kb.vectors), BLOCK):
-        vectors_ES = kb.vectors.gather(np.arange(start, min(start + BLOCK, len(kb.vectors))))
+    for start in range(0, len(kb.vectors), _BLOCK):
+        vectors_ES = kb.vectors.gather(np.arange(start, min(start + _BLOCK, len(kb.vectors))))
         lengths_E = np.maximum(np.linalg.norm(vectors_ES, axis=1), 1e-12)
         scores_E = vectors_ES @ vector_S / lengths_E
         best = np.argpartition(-scores_E, min(top, len(scores_E)) - 1)[:top]
@@ -97,7 +97,7 @@ def _add(hits: dict[int, Hit], kb: Searched, how: str, names: list[str]) -> None
 
 def _slips(letters: str) -> set[str]:
     halves = [(letters[:i], letters[i:]) for i in range(len(letters) + 1)]
-    alphabet = sorted({*LETTERS, *letters})
+    alphabet = sorted({*_LETTERS, *letters})
     slips = {a + b[1:] for a, b in halves if b}
     slips |= {a + b[1] + b[0] + b[2:] for a, b in halves if len(b) > 1}
     slips |= {a + letter + b[1:] for a, b in halves if b for letter in alphabet}

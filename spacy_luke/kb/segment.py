@@ -12,7 +12,7 @@ from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.names import hash_names
 from ..text.forms import letters_of
 from .files import NONE
-from .record import NOTHING, About
+from .record import ABOUT_NOTHING, About
 
 
 class Segment:
@@ -87,7 +87,7 @@ class Segment:
     def about(self, number: int) -> About:
         start = -1 if self._about_starts is None else self._about_starts[number]
         if start < 0:
-            return NOTHING
+            return ABOUT_NOTHING
         return About.from_line(self._abouts[start : self._abouts.find(b"\n", start)].decode("utf8"))
 
     def redirects(self) -> Iterator[tuple[str, int]]:

@@ -32,7 +32,7 @@ from ..wikipedia.wikidata import text_of
 from .record import About, is_item
 from .staging import SourceGroup, Staging
 
-ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person", "title", "wikidata", "url", "types")
+_ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person", "title", "wikidata", "url", "types")
 _PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 _TITLE = "http://en.wikipedia.org/wiki/"
 
@@ -69,7 +69,7 @@ def stage_entities(path: Path, staging: Staging, *, unknown: str = "error", prog
             continue
         staging.count("entities read")
     if group is None:
-        raise ValueError(f"{path} has no entities: expected lines with the columns {ENTITY_COLUMNS}.")
+        raise ValueError(f"{path} has no entities: expected lines with the columns {_ENTITY_COLUMNS}.")
 
 
 def stage_names(
@@ -159,9 +159,9 @@ def title_of_url(url: str) -> str | None:
 
 
 def _check_columns(row: dict[str, Any]) -> set[str]:
-    unknown = [column for column in row if column not in ENTITY_COLUMNS]
+    unknown = [column for column in row if column not in _ENTITY_COLUMNS]
     if unknown or not {"id", "names"} <= set(row):
-        raise ValueError(f"expected the columns id, names and some of {ENTITY_COLUMNS[2:]}, but got {list(row)}.")
+        raise ValueError(f"expected the columns id, names and some of {_ENTITY_COLUMNS[2:]}, but got {list(row)}.")
     return set(row)
 
 

@@ -19,11 +19,11 @@ from ..aliases.counts import LeftOut, Limits
 from ..stores.sorting import MOST, SortedLines, SortedSums
 from ..text.forms import key_of, units
 from .knowledge_base import EntityKB
-from .record import NOTHING, About, is_page
+from .record import ABOUT_NOTHING, About, is_page
 
-KINDS = ("count", "probability", "uniform", "merged")
+_KINDS = ("count", "probability", "uniform", "merged")
 REST = "\x01"  # in place of an id: the weight of a name's candidates that were left out; no source has such an id
-UNKNOWN = ("error", "add", "drop")
+ON_UNKNOWN = ("error", "add", "drop")
 NO_LIMITS = Limits(max_words=None)
 SHOWN = 20  # damaged lines that are told
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -104,8 +104,8 @@ class Staging:
 
     def add_group(self, group: SourceGroup) -> int:
         """The number of a group, which names are added by."""
-        assert group.kind in KINDS, group
-        assert group.unknown in UNKNOWN, group
+        assert group.kind in _KINDS, group
+        assert group.unknown in ON_UNKNOWN, group
         if group.kind == "count" and group.part_of is None:
             group = group._replace(part_of=self.joined)
         self.groups.append(group)
@@ -119,7 +119,7 @@ class Staging:
 
     def add_entity(
         self, entity: str, *, source: int, line: int, text: str = "", count: float = 0, person: bool = False,
-        once: bool = False, about: About = NOTHING,
+        once: bool = False, about: About = ABOUT_NOTHING,
     ) -> None:  # fmt: skip
         """once: an id that comes again in the source is an error, which names its line. Its Wikidata id, and its title
         if that is a page's, lead to it."""

@@ -13,7 +13,7 @@ from ..stores.parallel import Engine
 from ..wikipedia.dumps import names_of_title
 from ..wikipedia.interwiki import NOT_LANGUAGES
 from .pages import PageFacts, pages_of, read_by_tasks, read_page, work_of
-from .record import NOTHING, About
+from .record import ABOUT_NOTHING, About
 from .staging import SourceGroup, Staging
 
 # The names of templates of disambiguation pages in large Wikipedias; `templates` adds others.
@@ -88,7 +88,7 @@ def _language_of(page: PageFacts) -> str:
 
 
 def _add_article(page: PageFacts, staging: Staging, source: int, number: int, links: int, others: int) -> bool:
-    about = About(page.title, url=language) if (language := _language_of(page)) else NOTHING
+    about = About(page.title, url=language) if (language := _language_of(page)) else ABOUT_NOTHING
     staging.add_entity(page.title, source=source, line=number, text=page.text, person=page.person, about=about)
     for name in names_of_title(page.title):
         staging.add_name(name, page.title, group=others)

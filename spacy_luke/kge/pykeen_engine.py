@@ -25,7 +25,7 @@ except ImportError as missing:
         "The engine pykeen needs PyKEEN: pip install 'spacy-luke[kg]'. Or take the engine sparse."
     ) from missing
 
-BOTH = "both.realistic."
+_BOTH = "both.realistic."
 
 
 def make_pykeen_loss(settings: TransESettings) -> Loss:
@@ -118,7 +118,7 @@ class PykeenEngine:
         )
         names = {"mrr": "inverse_harmonic_mean_rank", "mean_rank": "arithmetic_mean_rank"}
         names |= {f"hits@{k}": f"hits_at_{k}" for k in HITS}
-        figures = {name: found.get_metric(BOTH + pykeen) for name, pykeen in names.items()}
+        figures = {name: found.get_metric(_BOTH + pykeen) for name, pykeen in names.items()}
         for side in ("tail", "head"):
             figures[f"mrr_{side}s"] = found.get_metric(f"{side}.realistic.inverse_harmonic_mean_rank")
         return {**{name: round(float(value), 5) for name, value in figures.items()}, "triples": len(triples_T3)}

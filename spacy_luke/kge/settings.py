@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-ENGINES = ("sparse", "pykeen")
-LOSSES = ("softmax", "nssa", "margin")
+_ENGINES = ("sparse", "pykeen")
+_LOSSES = ("softmax", "nssa", "margin")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class TransESettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, choices in (("engine", ENGINES), ("loss", LOSSES), ("norm", (1, 2))):
+        for name, choices in (("engine", _ENGINES), ("loss", _LOSSES), ("norm", (1, 2))):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {choices}, but it is {getattr(self, name)!r}.")
         for name in ("size", "epochs", "batch_size"):

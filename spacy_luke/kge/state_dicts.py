@@ -12,7 +12,7 @@ import torch
 from ..vectors.matrices import choose_tensor
 
 STATE_DICTS = (".pt", ".pth", ".ckpt")
-INSIDE = ("model_state_dict", "state_dict")  # where checkpoints keep the model's state
+_INSIDE = ("model_state_dict", "state_dict")  # where checkpoints keep the model's state
 
 
 def read_entity_table(path: str | Path) -> np.ndarray:
@@ -30,7 +30,7 @@ def read_entity_table(path: str | Path) -> np.ndarray:
             f"{path} is no whole state of a model, or holds more than tensors, which could run code: save "
             f"`model.state_dict()` alone. ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
         ) from error
-    for key in INSIDE:
+    for key in _INSIDE:
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
     if not isinstance(state, dict):

@@ -24,9 +24,9 @@ from ..vectors.build import build_vectors
 from ..vectors.writer import check_dtype
 from .engines import GraphEngine, make_engine
 from .settings import TransESettings
-from .triples import SPLITS, Graph
+from .triples import TRIPLE_SPLITS, Graph
 
-STATE, BEST, METRICS, VECTORS = "training.safetensors", "best.safetensors", "metrics.json", "vectors"
+STATE, BEST, METRICS_FILE, VECTORS_FOLDER = "training.safetensors", "best.safetensors", "metrics.json", "vectors"
 
 
 def train_graph(
@@ -124,7 +124,7 @@ def _finish(
         "graph": {
             "entities": len(graph.entities),
             "relations": len(graph.relations),
-            **{split: len(graph.triples[split]) for split in SPLITS},
+            **{split: len(graph.triples[split]) for split in TRIPLE_SPLITS},
             "entities_without_training_triples": len(graph.entities) - len(trained_U),
             "digest": digest_graph(graph),
         },
@@ -139,12 +139,12 @@ def _finish(
     }
     names = [graph.entities[i] for i in trained_U.tolist()]
     vectors_UD = entities_ND[trained_U].numpy()
-    build_vectors(vectors_UD, folder / VECTORS, dtype=dtype, names=names, progress=progress)
+    build_vectors(vectors_UD, folder / VECTORS_FOLDER, dtype=dtype, names=names, progress=progress)
     with write_atomically(folder / "relations.npy") as new, new.open("wb") as file:
         np.save(file, relations_RD.numpy())
     with write_atomically(folder / "relations.txt") as new:
         new.write_text("".join(f"{name}\n" for name in graph.relations), encoding="utf8")
-    with write_atomically(folder / METRICS) as new:
+    with write_atomically(folder / METRICS_FILE) as new:
         new.write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
     return result
 
@@ -156,7 +156,7 @@ def digest_graph(graph: Graph) -> str:
         for name in names:
             digest.update(name.encode("utf8") + b"\n")
         digest.update(b"\n")
-    for split in SPLITS:
+    for split in TRIPLE_SPLITS:
         digest.update(np.ascontiguousarray(graph.triples[split]).data)
         digest.update(b"\n")
     return digest.hexdigest()

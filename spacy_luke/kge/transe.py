@@ -14,8 +14,8 @@ from torch import Tensor
 
 from .settings import TransESettings
 
-EPSILON = 1e-10
-FAR = 1e9  # distance of what must not count as a negative
+_EPSILON = 1e-10
+_FAR = 1e9  # distance of what must not count as a negative
 
 
 def distances(queries_QD: Tensor, entities_ND: Tensor, norm: int) -> Tensor:
@@ -31,7 +31,7 @@ def loss_of(true_Q: Tensor, wrong_QK: Tensor, same_QK: Tensor, settings: TransES
     nssa: self-adversarial negative sampling (RotatE, Sun et al. 2019, eq. 5 and 6).
     margin: max(0, margin + right - wrong), mean over negatives (TransE, Bordes et al. 2013, eq. 1).
     """
-    wrong_QK = wrong_QK.masked_fill(same_QK, FAR)
+    wrong_QK = wrong_QK.masked_fill(same_QK, _FAR)
     if settings.loss == "softmax":
         return (torch.logaddexp(torch.logsumexp(-wrong_QK, dim=1), -true_Q) + true_Q).mean()
     if settings.loss == "nssa":
@@ -61,7 +61,7 @@ class Tables:
         entities_ND = torch.empty(num_entities, settings.size).uniform_(-bound, bound, generator=random)
         relations_RD = torch.empty(num_relations, settings.size).uniform_(-bound, bound, generator=random)
         if settings.normalize:
-            entities_ND /= torch.linalg.vector_norm(entities_ND, dim=1, keepdim=True).clamp_min(EPSILON)
+            entities_ND /= torch.linalg.vector_norm(entities_ND, dim=1, keepdim=True).clamp_min(_EPSILON)
         sums = torch.zeros(num_entities), torch.zeros(num_relations)
         return cls(entities_ND, F.normalize(relations_RD), *sums)
 
@@ -105,7 +105,7 @@ def adagrad(
 ) -> None:
     """Row-wise Adagrad on some rows of a table, in place; `unit`: these rows get length 1."""
     sums_U = sums[rows] + gradient_UD.square().mean(1)
-    moved_UD = table[rows] - rate * gradient_UD / (sums_U.sqrt() + EPSILON)[:, None]
+    moved_UD = table[rows] - rate * gradient_UD / (sums_U.sqrt() + _EPSILON)[:, None]
     sums[rows] = sums_U
     table[rows] = F.normalize(moved_UD) if unit else moved_UD
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..stores.opening import open_source
 from ..stores.plain_text import not_utf8, read_text
 
-SPLITS = ("train", "valid", "test")
+TRIPLE_SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Graph:
 
     def known(self) -> np.ndarray:
         """All triples that are true, int32 (T, 3)."""
-        return np.concatenate([self.triples[split] for split in SPLITS])
+        return np.concatenate([self.triples[split] for split in TRIPLE_SPLITS])
 
     def trained_entities(self) -> np.ndarray:
         """int64, ascending: the entities of one or more training triples; others have no vector worth the name."""
@@ -56,13 +56,13 @@ def read_graph(
     files = {"train": list(train), "valid": [valid] if valid else [], "test": [test] if test else []}
     names = _Names()
     triples = {}
-    for split in SPLITS:
+    for split in TRIPLE_SPLITS:
         parts = [_read_triples(Path(path), names, progress=progress) for path in files[split]]
         triples[split] = np.concatenate([np.empty((0, 3), np.int32), *parts])
     excluded: dict[str, int] = {}
     if exclude is not None:
         pairs_P2, excluded = _read_pairs(Path(exclude), names)
-        for split in SPLITS:
+        for split in TRIPLE_SPLITS:
             kept_T = ~_has_pair(triples[split], pairs_P2, len(names.entities))
             excluded[split] = int((~kept_T).sum())
             triples[split] = triples[split][kept_T]

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
-ACTIVATIONS = ("gelu", "relu", "gelu_new")
+_ACTIVATIONS = ("gelu", "relu", "gelu_new")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         self._check_heads("hidden_size", "num_heads")
-        self._check_choice("activation", ACTIVATIONS)
+        self._check_choice("activation", _ACTIVATIONS)
 
     def _check_heads(self, size: str, heads: str) -> None:
         if getattr(self, size) % getattr(self, heads):

@@ -33,9 +33,9 @@ from .placeless import PlacelessEntities, PlacelessWords
 from .places import PassPlaces, Spots
 from .recompute import is_recomputing
 
-TERMS = 3  # of a score: content to content, content to position, position to content
-AT_ONCE = 4_000_000  # numbers of a group of windows that are computed at once in predictions
-SMALL = 16  # pairs of tokens that see one another (S * L) up to which rows of distances are taken for each
+_TERMS = 3  # of a score: content to content, content to position, position to content
+NUMBERS_AT_ONCE = 4_000_000  # numbers of a group of windows that are computed at once in predictions
+_SMALL = 16  # pairs of tokens that see one another (S * L) up to which rows of distances are taken for each
 
 
 @dataclass(frozen=True)
@@ -142,14 +142,14 @@ class DebertaAttention(Attention):
 
     def _query(self, linear: nn.Linear, x: Any, spots: Spots | None) -> Tensor:
         q_NHK: Tensor = super()._query(linear, x, spots)
-        return q_NHK * float(TERMS**-0.5)
+        return q_NHK * float(_TERMS**-0.5)
 
     def read_distances(self, rows_RD: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and queries of distances, with the scale of scores: (R, H, K) each."""
         rows = self._read(dropout(rows_RD, self.table_dropout, self.training))
         keys_RHK, queries_RHK = self._heads(self.key, rows), self._heads(self.query, rows)
         scale = keys_RHK.shape[-1] ** -0.5
-        return keys_RHK * scale, queries_RHK * (scale * TERMS**-0.5)
+        return keys_RHK * scale, queries_RHK * (scale * _TERMS**-0.5)
 
     def place_scores(self, q_BHSK: Tensor, k_BHLK: Tensor, relation: Distances) -> Tensor:
         first, keys_RHK, queries_RHK = relation.table.heads(self)
@@ -157,7 +157,7 @@ class DebertaAttention(Attention):
             rows_T = relation.rows_T - first
             return _of_run(q_BHSK, k_BHLK, keys_RHK[rows_T], queries_RHK[rows_T.flip(0)])
         rows_BSL = relation.rows_BSL - first
-        if rows_BSL.shape[1] * rows_BSL.shape[2] <= SMALL:
+        if rows_BSL.shape[1] * rows_BSL.shape[2] <= _SMALL:
             seen = torch.einsum("bhsk,bslhk->bhsl", q_BHSK, keys_RHK[rows_BSL])
             return seen + torch.einsum("bhlk,bslhk->bhsl", k_BHLK, queries_RHK[rows_BSL])
         shape = (*q_BHSK.shape[:3], k_BHLK.shape[2])
@@ -172,7 +172,7 @@ def _of_run(q_BHLK: Tensor, k_BHLK: Tensor, keys_THK: Tensor, queries_THK: Tenso
     """Scores of windows of L pieces: (B, H, L, L). keys_THK: of the distances from L - 1 down; queries_THK: of those
     from 1 - L up. Without gradients many long windows are done one by one, so that what they need lies in caches."""
     size, heads, length, _ = q_BHLK.shape
-    if size > 1 and size * heads * length * len(keys_THK) > AT_ONCE and not torch.is_grad_enabled():
+    if size > 1 and size * heads * length * len(keys_THK) > NUMBERS_AT_ONCE and not torch.is_grad_enabled():
         scores_BHLL = q_BHLK.new_empty(size, heads, length, length)
         for i in range(size):
             scores_BHLL[i : i + 1] = _of_run(q_BHLK[i : i + 1], k_BHLK[i : i + 1], keys_THK, queries_THK)

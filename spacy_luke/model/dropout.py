@@ -10,14 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-NEAR = 0.02  # by how much of itself a rate may be rounded to one in bytes
+_NEAR = 0.02  # by how much of itself a rate may be rounded to one in bytes
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """x with a share of `rate` of its numbers set to 0, and the others divided by 1 - that share; x itself where
     training is False. The share is the rate as so many 256ths, where these are near, or as so many 65536ths. Torch's
     generator decides, by other draws than in torch.nn.functional.dropout."""
-    kind = np.dtype(np.int8 if abs(round(rate * 256) - rate * 256) <= NEAR * rate * 256 else np.int16)
+    kind = np.dtype(np.int8 if abs(round(rate * 256) - rate * 256) <= _NEAR * rate * 256 else np.int16)
     steps = 1 << 8 * kind.itemsize
     dropped = round(rate * steps)
     if not (training and x.device.type == "cpu" and 0 < dropped < steps) or torch.compiler.is_compiling():

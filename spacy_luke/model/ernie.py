@@ -25,8 +25,8 @@ from .places import PassPlaces
 from .recompute import recomputed
 from .transfer import to_device
 
-KINDS = ("sim", "mix", "norm")
-FUSIONS = ("code", "paper")
+_KINDS = ("sim", "mix", "norm")
+_FUSIONS = ("code", "paper")
 WORD_FAMILIES = ("bert", "mpnet", "electra")
 SLOT_WASTE = 1.0  # padding of a call's slots that is tolerated, as a share of the real ones: they are few and narrow
 
@@ -51,11 +51,11 @@ class ErnieConfig(TransformerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_heads("entity_size", "entity_heads")
-        self._check_choice("fusion", FUSIONS)
+        self._check_choice("fusion", _FUSIONS)
         self._check_choice("family", WORD_FAMILIES)
         kinds = tuple(self.layer_kinds)
-        if wrong := [(i, kind) for i, kind in enumerate(kinds) if kind not in KINDS]:
-            raise ValueError(f"layer_kinds must be of {KINDS}, but that of layer {wrong[0][0]} is {wrong[0][1]!r}.")
+        if wrong := [(i, kind) for i, kind in enumerate(kinds) if kind not in _KINDS]:
+            raise ValueError(f"layer_kinds must be of {_KINDS}, but that of layer {wrong[0][0]} is {wrong[0][1]!r}.")
         if len(kinds) > self.num_layers:
             raise ValueError(
                 f"layer_kinds must name at most the {self.num_layers} layers that there are, but it names {len(kinds)}."

@@ -19,7 +19,7 @@ from .linear import multiply as linear_of
 
 LARGEST = 127
 ROWS = 256  # at once, of each thread
-EXACT_TERMS = 1024  # products of two int8 whose sum float32 holds exactly: 1024 * 127 * 127 < 2 ** 24
+_EXACT_TERMS = 1024  # products of two int8 whose sum float32 holds exactly: 1024 * 127 * 127 < 2 ** 24
 NUMBERS = "numbers"  # setting of an encoder: the format of its weights, float32 where it is not there
 INT8 = "int8"
 NOT_TRAINED = (
@@ -83,7 +83,7 @@ def multiply_int8(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
 def multiply_in_float(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
     """As `multiply_int8`, everywhere: float32 holds the sum of some terms exactly, and integers add those sums up."""
     with torch.autocast(x_NK.device.type, enabled=False):
-        parts = zip(x_NK.split(EXACT_TERMS, 1), weight_MK.split(EXACT_TERMS, 1), strict=True)
+        parts = zip(x_NK.split(_EXACT_TERMS, 1), weight_MK.split(_EXACT_TERMS, 1), strict=True)
         sums = [F.linear(x.float(), weight.float()).to(torch.int32) for x, weight in parts]
     return sums[0] if len(sums) == 1 else torch.stack(sums).sum(0, dtype=torch.int32)
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 GROUP = 64  # rows; of fewer than these MKL multiplies
 MANY = 1024  # rows from which making code anew costs next to nothing
-GAIN = 1.3  # how much faster oneDNN must be, so that chance does not choose
-FUSED = {"": ("none", ""), "gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("relu", "")}
+_GAIN = 1.3  # how much faster oneDNN must be, so that chance does not choose
+_FUSED = {"": ("none", ""), "gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("relu", "")}
 
 
 class Linear(nn.Linear):
@@ -67,7 +67,7 @@ def _multiply_in_groups(x_NK: Tensor, weight_MK: Tensor, bias_M: Tensor | None, 
 
 def _multiply(x_NK: Tensor, weight_MK: Tensor, bias_M: Tensor | None, activation: str) -> Tensor:
     """By oneDNN, in an operator that is private to torch."""
-    name, algorithm = FUSED[activation]
+    name, algorithm = _FUSED[activation]
     out_NM: Tensor = torch.ops.mkldnn._linear_pointwise(x_NK, weight_MK, bias_M, name, [], algorithm)
     return out_NM
 
@@ -83,7 +83,7 @@ def _is_right() -> bool:
     x_NK, weight_MK, bias_M = (torch.arange(float(n), device="cpu").sin() for n in (5 * 24, 7 * 24, 7))
     x_NK, weight_MK = x_NK.view(5, 24), weight_MK.view(7, 24)
     try:
-        for activation in FUSED:
+        for activation in _FUSED:
             for bias in (bias_M, None):
                 found_NM = _multiply(x_NK, weight_MK, bias, activation)
                 torch.testing.assert_close(found_NM, activate(F.linear(x_NK, weight_MK, bias), activation))
@@ -105,4 +105,4 @@ def _is_faster() -> bool:
             start = clock()
             way()
             own.append(clock() - start)
-    return min(times[0]) * GAIN < min(times[1])
+    return min(times[0]) * _GAIN < min(times[1])

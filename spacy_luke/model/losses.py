@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .linking import segment_softmax
 
-IGNORED = -1  # the label of what is not predicted, as in the originals
+_IGNORED = -1  # the label of what is not predicted, as in the originals
 
 
 def cross_entropy(logits_EL: Tensor, gold_E: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,8 +113,8 @@ def candidate_cross_entropy(
 
 def summed_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> tuple[Tensor, Tensor]:
     """Sum over the labels that are not -1, and how many they are."""
-    total = F.cross_entropy(logits_KC.float(), gold_K, ignore_index=IGNORED, reduction="sum")
-    return total, (gold_K != IGNORED).sum()
+    total = F.cross_entropy(logits_KC.float(), gold_K, ignore_index=_IGNORED, reduction="sum")
+    return total, (gold_K != _IGNORED).sum()
 
 
 def mean_cross_entropy(logits_KC: Tensor, gold_K: Tensor) -> Tensor:

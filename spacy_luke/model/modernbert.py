@@ -32,7 +32,7 @@ from .placeless import PlacelessEntities, PlacelessWords
 from .places import PassPlaces, Spots
 from .transfer import to_device
 
-UNSEEN = -1e4  # added to scores of what is out of reach: their weights are 0 in every format, and never NaN
+_UNSEEN = -1e4  # added to scores of what is out of reach: their weights are 0 in every format, and never NaN
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Reach:
         first, last, seen_first, seen_last = (x.int() for x in ends)  # windows may be long, and this is their square
         unseen_BSL = first[..., :, None] - seen_last[..., None, :] > self.reach
         unseen_BSL |= seen_first[..., None, :] - last[..., :, None] > self.reach
-        return unseen_BSL[:, None].float() * UNSEEN
+        return unseen_BSL[:, None].float() * _UNSEEN
 
 
 class RotaryPlaces(PassPlaces[Reach]):

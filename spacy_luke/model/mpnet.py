@@ -29,7 +29,7 @@ from .places import PassPlaces, Spots
 from .untyped import UntypedEntities, UntypedWords
 
 BUCKETS = 32  # of distances: 16 for words before and the word itself, 16 for words after
-FARTHEST = 128  # distances from here on share a bucket
+_FARTHEST = 128  # distances from here on share a bucket
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def bucket_of(distances: Tensor) -> Tensor:
     """Buckets of distances, from a token to one that it sees: exact up to 7, then ever wider (T5's)."""
     half, exact = BUCKETS // 2, BUCKETS // 4
     size = distances.abs()
-    wide = torch.log(size.float() / exact) / math.log(FARTHEST / exact) * (half - exact)
+    wide = torch.log(size.float() / exact) / math.log(_FARTHEST / exact) * (half - exact)
     large = (exact + wide.long()).clamp(max=half - 1)
     buckets = torch.where(size < exact, size, large)
     return torch.where(distances > 0, buckets + half, buckets)

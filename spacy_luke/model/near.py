@@ -15,8 +15,8 @@ from torch import Tensor
 from .attention_groups import attend_heads
 from .packing import split_rows, tolerated_waste
 
-BLOCK = 64  # pieces of a long window that look at once
-BLOCK_WASTE = 0.5  # padding that is tolerated among the blocks of long windows, as a share of the real pairs of pieces
+BLOCK_PIECES = 64  # pieces of a long window that look at once
+_BLOCK_WASTE = 0.5  # padding that is tolerated among the blocks of long windows, as a share of the real pairs of pieces
 Ints = NDArray[np.int64]
 
 
@@ -46,7 +46,7 @@ def plan_blocks(lengths: Sequence[int], *, reach: int, device: torch.device) -> 
     """
     whole, near = _cut(lengths, reach)
     calls, queries, keys, reals = [], [], [], []
-    for blocks_n4, waste, limit in ((whole, tolerated_waste(device), None), (near, BLOCK_WASTE, reach)):
+    for blocks_n4, waste, limit in ((whole, tolerated_waste(device), None), (near, _BLOCK_WASTE, reach)):
         for own_n in _group(blocks_n4, waste):
             call, queries_nS, keys_nL, real_nS = _make_call(blocks_n4[own_n], limit)
             calls.append(call)
@@ -85,8 +85,8 @@ def _cut(lengths: Sequence[int], reach: int) -> tuple[Ints, Ints]:
         if length <= reach + 1:
             whole.append((start, end, start, end))
         else:
-            for a in range(start, end, BLOCK):
-                b = min(a + BLOCK, end)
+            for a in range(start, end, BLOCK_PIECES):
+                b = min(a + BLOCK_PIECES, end)
                 near.append((a, b, max(start, a - reach), min(end, b + reach)))
         start = end
     as_rows = (np.array(x, np.int64).reshape(-1, 4) for x in (whole, near))

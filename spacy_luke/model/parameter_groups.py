@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-NO_DECAY = (r"bias$", r"norm\.weight$")
+_NO_DECAY = (r"bias$", r"norm\.weight$")
 
 
 def group_parameters(
@@ -16,7 +16,7 @@ def group_parameters(
     biases and LayerNorms do not decay. multiple: by the parameter's name."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in parameters:
-        decay = 0.0 if any(re.search(pattern, name) for pattern in NO_DECAY) else weight_decay
+        decay = 0.0 if any(re.search(pattern, name) for pattern in _NO_DECAY) else weight_decay
         groups.setdefault((multiple(name), decay), []).append(parameter)
     return [{"params": ps, "multiple": m, "weight_decay": decay} for (m, decay), ps in groups.items()]
 

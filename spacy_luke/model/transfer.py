@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-ALIGNED = 16  # bytes; where a tensor begins in what is sent
+_ALIGNED = 16  # bytes; where a tensor begins in what is sent
 Tree = TypeVar("Tree")
 
 
@@ -44,7 +44,7 @@ def to_host(tensors: Sequence[Tensor]) -> list[Tensor]:
 def _send(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     edges = [0]
     for x in tensors:
-        edges.append(edges[-1] + -(-x.numel() * x.element_size() // ALIGNED) * ALIGNED)
+        edges.append(edges[-1] + -(-x.numel() * x.element_size() // _ALIGNED) * _ALIGNED)
     buffer = torch.empty(edges[-1], dtype=torch.uint8, pin_memory=device.type == "cuda")
     for x, part in zip(tensors, _parts(buffer, edges, tensors), strict=True):
         part.copy_(x)

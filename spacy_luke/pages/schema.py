@@ -26,8 +26,8 @@ from ..annotations import (
 from .findings import Findings, FoundMention, Link
 
 FORMAT: Literal["spacy-luke-annotations/1"] = "spacy-luke-annotations/1"
-DIGITS = 6
-CANDIDATES = 5  # that are told of a link beside the one that was chosen
+_DIGITS = 6
+_CANDIDATES = 5  # that are told of a link beside the one that was chosen
 
 
 class _Part(BaseModel):
@@ -176,7 +176,7 @@ def _entity(number: int, mention: FoundMention, known: _Known) -> EntityForm:
 
 def _link(place: tuple[int, int], link: Link, known: _Known) -> LinkForm:
     record, candidates = known.entities.get(place), known.candidates.get(place, ())
-    others = [x for x in candidates if x.id != link.id][:CANDIDATES]
+    others = [x for x in candidates if x.id != link.id][:_CANDIDATES]
     return LinkForm(
         id=link.id,
         wikidata="" if record is None else record.wikidata,
@@ -233,4 +233,4 @@ def _maybe(score: float | None) -> float | None:
 
 
 def _rounded(score: float) -> float:
-    return round(float(score), DIGITS)
+    return round(float(score), _DIGITS)

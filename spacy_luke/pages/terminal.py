@@ -4,8 +4,8 @@ import shutil
 import unicodedata
 from collections.abc import Sequence
 
-GAP = "  "
-LEAST = 8  # characters that a column keeps however narrow the terminal is
+_GAP = "  "
+_LEAST = 8  # characters that a column keeps however narrow the terminal is
 
 
 def terminal_width() -> int:
@@ -19,13 +19,13 @@ def draw_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: i
     columns = [i for i in range(len(header)) if any(row[i] for row in rows)]
     cells = [[header[i] for i in columns], *([row[i] for i in columns] for row in rows)]
     sizes = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    least = [min(size, LEAST) for size in sizes]
-    while sum(sizes) + len(GAP) * (len(sizes) - 1) > width and sizes != least:
+    least = [min(size, _LEAST) for size in sizes]
+    while sum(sizes) + len(_GAP) * (len(sizes) - 1) > width and sizes != least:
         widest = max(range(len(sizes)), key=lambda i: sizes[i] - least[i])
         sizes[widest] -= 1
     right = [header[i] in numbers for i in columns]
     lines = [_line(row, sizes, right) for row in cells]
-    return "\n".join([lines[0], GAP.join("─" * size for size in sizes), *lines[1:]])
+    return "\n".join([lines[0], _GAP.join("─" * size for size in sizes), *lines[1:]])
 
 
 def _line(row: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> str:
@@ -34,7 +34,7 @@ def _line(row: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> st
         shown = _cut(cell, size)
         blanks = " " * (size - _width(shown))
         cells.append(blanks + shown if at_right else shown + blanks)
-    return GAP.join(cells).rstrip()
+    return _GAP.join(cells).rstrip()
 
 
 def _cut(text: str, size: int) -> str:

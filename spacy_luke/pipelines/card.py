@@ -24,7 +24,7 @@ from ..stores.plain_text import read_object
 from .figures import figure_tables, markdown_table
 from .saving import check_replaceable
 
-CARD, SOURCES, META = "README.md", "LICENSES_SOURCES", "meta.json"
+CARD, SOURCES, _META = "README.md", "LICENSES_SOURCES", "meta.json"
 LEFT_OUT = "left_out"  # in meta.json: components that a pipeline might have, and why it has not
 
 
@@ -80,12 +80,12 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
     metrics: JSON files with figures, in the order in which they are told. output: folder of a copy that is changed
     instead. Raises ValueError where the folder holds no pipeline, or a file none.
     """
-    if not (folder / META).is_file():
-        raise ValueError(f"{folder} is no folder with a pipeline (no {META}). Save one there first.")
+    if not (folder / _META).is_file():
+        raise ValueError(f"{folder} is no folder with a pipeline (no {_META}). Save one there first.")
     figures = {path.stem: read_object(path) for path in metrics}
     nlp = spacy.load(folder)
     card = make_card(nlp, about, figures, size=_size(folder))
-    meta = read_object(folder / META)
+    meta = read_object(folder / _META)
     needed = [REQUIREMENT] if any(isinstance(proc, LukeLinker | EntityAnnotator) for _, proc in nlp.pipeline) else []
     meta |= {
         "requirements": list(dict.fromkeys([*meta.get("requirements", []), *needed])),
@@ -103,7 +103,7 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
         with write_folder_atomically(output) as temporary:
             shutil.copytree(folder, temporary, dirs_exist_ok=True)
         folder = output
-    texts = {CARD: card, SOURCES: _license_text(about), META: srsly.json_dumps(meta, indent=2) + "\n"}
+    texts = {CARD: card, SOURCES: _license_text(about), _META: srsly.json_dumps(meta, indent=2) + "\n"}
     for name, text in texts.items():
         with write_atomically(folder / name) as temporary:
             temporary.write_text(text, encoding="utf8")

@@ -17,10 +17,10 @@ from spacy.training import Example
 
 from .gold import luke_components
 
-WORDS = 2_000  # that are measured on
+_WORDS = 2_000  # that are measured on
 TURNS = 5  # of each, the first of which does not count
 SECONDS = 30.0  # after which no further round begins
-BUSY = 0.8  # of a core: with less of it others have worked at the same time
+_BUSY = 0.8  # of a core: with less of it others have worked at the same time
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Speeds:
     @property
     def is_busy(self) -> bool:
         """Whether the machine had so much else to do that another measurement may say something else."""
-        return self.core < BUSY
+        return self.core < _BUSY
 
 
 def main_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
@@ -67,7 +67,7 @@ def _main_score(nlp: Language, name: str, scores: dict[str, Any]) -> float | Non
 
 
 def compare_speed(
-    pipelines: Sequence[Language], read: Callable[[Language], Sequence[Doc]], *, words: int = WORDS
+    pipelines: Sequence[Language], read: Callable[[Language], Sequence[Doc]], *, words: int = _WORDS
 ) -> Speeds:
     """read: gives a pipeline's Docs as it is to have them, of which the first with so many words are taken. What
     components hold of words that they have read is forgotten before each turn."""

@@ -13,22 +13,22 @@ from ..checkpoint.checkpoint import NONE_LABELS, put_none_first, read_checkpoint
 from ..checkpoint.contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
 from ..checkpoint.ernie import is_ernie, read_ernie
 from ..checkpoint.sources import find_source
-from ..components.cloze import MODEL as CLOZE_MODEL
+from ..components.cloze import CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
-from ..components.linker.component import MODEL as LINKER_MODEL
-from ..components.ner import MODEL as NER_MODEL
-from ..components.qa import MODEL as QA_MODEL
-from ..components.relation import MODEL as RELATION_MODEL
-from ..components.typer import MODEL as TYPER_MODEL
+from ..components.linker.component import LINKER_MODEL
+from ..components.ner import NER_MODEL
+from ..components.qa import QA_MODEL
+from ..components.relation import RELATION_MODEL
+from ..components.typer import TYPER_MODEL
 from ..stores.plain_text import read_text
 from .saving import check_replaceable, save
 
-FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
+_FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
 
 
 def ner_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     width = checkpoint.tensors["head.classifier.weight"].shape[1] // checkpoint.config.hidden_size
-    model = {**NER_MODEL, "attention": "full", "features": FEATURES[width], "spans_per_word": None}
+    model = {**NER_MODEL, "attention": "full", "features": _FEATURES[width], "spans_per_word": None}
     return {"model": model, "max_span_pieces": 16, "max_span_words": None, **_context(checkpoint)}
 
 
@@ -89,7 +89,7 @@ def _context(checkpoint: LukeCheckpoint) -> dict[str, Any]:
     return {"context": "document", "overlap": min(128, checkpoint.config.max_window // 2)}
 
 
-TYPES, RELATES = (f"It {does} doc.ents: give it some, or put luke_ner before it." for does in ("types", "relates"))
+_TYPES, _RELATES = (f"It {does} doc.ents: give it some, or put luke_ner before it." for does in ("types", "relates"))
 
 
 class Target(NamedTuple):
@@ -101,10 +101,10 @@ class Target(NamedTuple):
 
 
 # What each kind of fine-tuned checkpoint becomes, with the settings of the paper.
-PAPER = {
+_PAPER = {
     "span_classification": Target("luke_ner", ner_settings, "It finds doc.ents."),
-    "entity_classification": Target("luke_typer", typer_settings, TYPES),
-    "entity_pair_classification": Target("luke_relation", relation_settings, RELATES),
+    "entity_classification": Target("luke_typer", typer_settings, _TYPES),
+    "entity_pair_classification": Target("luke_relation", relation_settings, _RELATES),
     "question_answering": Target("luke_qa", qa_settings, "It answers doc._.luke_questions."),
     "cloze": Target(
         "luke_cloze",
@@ -117,11 +117,11 @@ PAPER = {
         "It links doc.ents by their candidates in doc._.luke_candidates_given, or from the set_kb of the component.",
     ),
 }
-ERNIE = {
-    "entity_classification": Target("ernie_typer", ernie_typer_settings, TYPES),
-    "pair_classification": Target("ernie_relation", ernie_relation_settings, RELATES),
+_ERNIE = {
+    "entity_classification": Target("ernie_typer", ernie_typer_settings, _TYPES),
+    "pair_classification": Target("ernie_relation", ernie_relation_settings, _RELATES),
 }
-TARGETS = {"luke": PAPER, "ernie": ERNIE}  # by the checkpoint's kind
+_TARGETS = {"luke": _PAPER, "ernie": _ERNIE}  # by the checkpoint's kind
 
 
 def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict[str, Any] = {}) -> Language:  # noqa: B006
@@ -130,7 +130,7 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
     config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
     that this package knows, or whose labels are not known.
     """
-    known = TARGETS[checkpoint.kind]
+    known = _TARGETS[checkpoint.kind]
     if checkpoint.task not in known:
         raise ValueError(
             f"Expected a checkpoint fine-tuned for one of {sorted(known)}, but this one is for {checkpoint.task!r}. "
@@ -209,4 +209,4 @@ def convert(
         )
     nlp = build_pipeline(checkpoint, language=language, config={} if context is None else {"context": context})
     save(nlp, output)
-    return Converted(nlp, checkpoint, TARGETS[checkpoint.kind][checkpoint.task].use)
+    return Converted(nlp, checkpoint, _TARGETS[checkpoint.kind][checkpoint.task].use)

@@ -20,8 +20,8 @@ from .comparison import Measured, compare_speed, main_scores
 from .gold import check_docs
 from .teaching import Lesson, check_can_learn, teachers_of, write_lesson
 
-LESSON = "lesson"  # folder with what is learned from, in that of the training
-TAUGHT, GOLD = "taught.spacy", "gold.spacy"
+_LESSON = "lesson"  # folder with what is learned from, in that of the training
+_TAUGHT, _GOLD = "taught.spacy", "gold.spacy"
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ def distill(
     gold = Path(block["path"]) if block.get("path") is not None else None
     if gold is not None:
         check_docs(gold, f"corpora.{corpus}.path")
-    folder, lesson = output / LESSON, None
-    if not (resume and (folder / TAUGHT).exists()):
+    folder, lesson = output / _LESSON, None
+    if not (resume and (folder / _TAUGHT).exists()):
         shutil.rmtree(folder, ignore_errors=True)
-        lesson = write_lesson(large, read_texts(texts, large), folder / TAUGHT, components=names, progress=progress)
+        lesson = write_lesson(large, read_texts(texts, large), folder / _TAUGHT, components=names, progress=progress)
         tell(lesson)
         if gold is not None:
-            (shutil.copytree if gold.is_dir() else shutil.copy)(gold, folder / GOLD)
+            (shutil.copytree if gold.is_dir() else shutil.copy)(gold, folder / _GOLD)
     nlp = init_nlp(_for_student(config, large, names, corpus, folder), use_gpu=use_gpu)
     teachers = teachers_of(large)
     for name in names:
@@ -129,7 +129,7 @@ def _for_student(config: Config, teacher: Language, names: list[str], corpus: st
     """The config with the lesson as its training data, or as one source more of them, and the teacher's labels."""
     config = config.copy()
     if "sources" in config["corpora"][corpus]:
-        config["corpora"][corpus]["sources"][LESSON] = {"path": str(folder / TAUGHT)}
+        config["corpora"][corpus]["sources"][_LESSON] = {"path": str(folder / _TAUGHT)}
     else:
         config["corpora"][corpus]["path"] = str(folder)
     teachers = teachers_of(teacher)

@@ -22,17 +22,17 @@ class _Scored(NamedTuple):
     key: str
 
 
-SCORED = (
+_SCORED = (
     _Scored("entities", "ents"),
     _Scored("entities, nested ones too", "spans_*"),
     _Scored("types of mentions", "types_micro"),
     _Scored("relations", "relations"),
     _Scored("links", "links"),
 )
-PER_TYPE = {"types_micro": "types_per_type"}
-RELIABILITY = "_reliability"  # after the name of a component
-BELIEVED, SPEED = "How far scores can be believed", "Speed"
-RELIABILITY_HEADER = ("component", "shown", "right", "mean score", "expected calibration error")
+_PER_TYPE = {"types_micro": "types_per_type"}
+_RELIABILITY = "_reliability"  # after the name of a component
+_BELIEVED, _SPEED = "How far scores can be believed", "Speed"
+_RELIABILITY_HEADER = ("component", "shown", "right", "mean score", "expected calibration error")
 Z = 1.96  # of a 95 % interval
 
 
@@ -42,7 +42,7 @@ def figure_tables(figures: Mapping[str, Figures]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     measured = any("speeds" in figure for figure in figures.values())  # then what `evaluate` took is left out
     for name, figure in figures.items():
-        read = next((table for key, table in SEVERAL.items() if key in figure), None)
+        read = next((table for key, table in _SEVERAL.items() if key in figure), None)
         texts = list(_scores(figure) if read is None else read(figure))
         if read is None and not texts:
             raise ValueError(
@@ -50,7 +50,7 @@ def figure_tables(figures: Mapping[str, Figures]) -> dict[str, list[str]]:
                 f"write; they have {sorted(figure)[:10]}."
             )
         for title, text in texts:
-            if read is None and title == SPEED and measured:
+            if read is None and title == _SPEED and measured:
                 continue
             heading = [f"On `{name}`, {figure.get('words', 0):,} words:"] if read is None else []
             found.setdefault(title, []).extend([*heading, text])
@@ -92,7 +92,7 @@ def _sets(figure: Figures) -> Iterator[tuple[str, str]]:
     yield "Scores: entities", f"{note}\n\n{markdown_table(header, rows)}"
     if reliability := figure.get("reliability"):
         believed = [_reliability_row(f"`luke_ner`, {name}", one) for name, one in reliability.items()]
-        yield BELIEVED, markdown_table(RELIABILITY_HEADER, believed)
+        yield _BELIEVED, markdown_table(_RELIABILITY_HEADER, believed)
 
 
 def _link_sets(figure: Figures) -> Iterator[tuple[str, str]]:
@@ -105,7 +105,7 @@ def _link_sets(figure: Figures) -> Iterator[tuple[str, str]]:
     note = "Of entities that the pipeline itself finds; recall of all mentions whose entity is in the knowledge base."
     yield "Scores: links", f"{note}\n\n{markdown_table(('set', 'shown', 'P', 'R', 'F1'), rows)}"
     if (reliability := figure.get("reliability")) and reliability["n"]:
-        yield BELIEVED, markdown_table(RELIABILITY_HEADER, [_reliability_row("`luke_linker`", reliability)])
+        yield _BELIEVED, markdown_table(_RELIABILITY_HEADER, [_reliability_row("`luke_linker`", reliability)])
 
 
 def _speeds(figure: Figures) -> Iterator[tuple[str, str]]:
@@ -115,28 +115,28 @@ def _speeds(figure: Figures) -> Iterator[tuple[str, str]]:
         f"{figure['words']:,} words, one thread of {figure['chip']}, a chip {'with' if figure['amx'] else 'without'} "
         f"AMX; it loads in {figure['load_seconds']:.1f} seconds, with Python and its imports."
     )
-    yield SPEED, f"{note}\n\n{markdown_table(header, rows)}"
+    yield _SPEED, f"{note}\n\n{markdown_table(header, rows)}"
 
 
 def _scores(figure: Figures) -> Iterator[tuple[str, str]]:
-    for scored in SCORED:
+    for scored in _SCORED:
         for key in (key.removesuffix("_f") for key in figure if fnmatch(key, f"{scored.key}_f")):
             if (f := figure[f"{key}_f"]) is None:
                 continue
             p, r = (figure.get(f"{key}_{x}") or 0.0 for x in "pr")
             rows: list[Sequence[str]] = [("**all**", *(f"{100 * x:.1f}" for x in (p, r, f)))]
-            per_type = figure.get(PER_TYPE.get(key, f"{key}_per_type")) or {}
+            per_type = figure.get(_PER_TYPE.get(key, f"{key}_per_type")) or {}
             rows += [(label, *(f"{100 * score[x]:.1f}" for x in "prf")) for label, score in sorted(per_type.items())]
             yield f"Scores: {scored.name}", markdown_table(("label", "P", "R", "F1"), rows)
     rows = [
-        _reliability_row(f"`{key.removesuffix(RELIABILITY)}`", value)
+        _reliability_row(f"`{key.removesuffix(_RELIABILITY)}`", value)
         for key, value in figure.items()
-        if key.endswith(RELIABILITY) and value["n"]
+        if key.endswith(_RELIABILITY) and value["n"]
     ]
     if rows:
-        yield BELIEVED, markdown_table(RELIABILITY_HEADER, rows)
+        yield _BELIEVED, markdown_table(_RELIABILITY_HEADER, rows)
     if speed := figure.get("words_per_second"):
-        yield SPEED, f"{speed:,.0f} words a second, with all components."
+        yield _SPEED, f"{speed:,.0f} words a second, with all components."
 
 
 def _reliability_row(name: str, value: Mapping[str, Any]) -> Row:
@@ -158,7 +158,7 @@ def _with_interval(value: float, interval: Sequence[float]) -> str:
 
 
 # What is in a file, by a key that only such files have.
-SEVERAL: Mapping[str, Callable[[Figures], Iterator[tuple[str, str]]]] = {
+_SEVERAL: Mapping[str, Callable[[Figures], Iterator[tuple[str, str]]]] = {
     "sets": _sets,
     "links": _link_sets,
     "speeds": _speeds,

@@ -10,7 +10,7 @@ from ..components.base import LukeComponent
 from ..readers.given import copy_asked
 from ..readers.gold_corpus import make_gold_corpus
 
-ZLIB = b"x"  # what its data begin with
+_ZLIB = b"x"  # what its data begin with
 
 
 def check_docs(path: Path, name: str) -> None:
@@ -31,7 +31,7 @@ def check_docs(path: Path, name: str) -> None:
             f"--format ..."
         )
     with path.open("rb") as file:
-        if file.read(1) != ZLIB:
+        if file.read(1) != _ZLIB:
             raise ValueError(f"{name} is {path}, which is no .spacy file in spite of its name. Make one with `{how}`.")
 
 

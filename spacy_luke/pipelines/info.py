@@ -15,7 +15,7 @@ from ..components.base import LukeComponent
 from .card import CARD, SOURCES
 
 Rows = list[tuple[str, str]]
-PACKAGES = ("spacy-luke", "spacy", "thinc", "torch", "tokenizers", "safetensors", "numpy")
+_PACKAGES = ("spacy-luke", "spacy", "thinc", "torch", "tokenizers", "safetensors", "numpy")
 EXTRAS = {
     "marisa-trie": "annotator",
     "huggingface-hub": "hub",
@@ -30,7 +30,7 @@ EXTRAS = {
     "cupy-cuda12x": "cuda12x",
     "cupy-cuda13x": "cuda13x",
 }
-DIGITS = 12  # of a digest
+_DIGITS = 12  # of a digest
 
 
 class Part(NamedTuple):
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 def versions() -> Rows:
     """Of this package and of what it needs; then of what its extras bring, or which extra brings it."""
     found = [("python", f"{platform.python_version()}, {platform.system()} {platform.machine()}")]
-    found += [(name, _version(name) or "missing") for name in PACKAGES]
+    found += [(name, _version(name) or "missing") for name in _PACKAGES]
     return found + [
         (name, _version(name) or f"not here; the extra [{extra}] brings it") for name, extra in EXTRAS.items()
     ]
@@ -80,7 +80,7 @@ def _part(nlp: Language, name: str, pipe: Any, seen: set[int]) -> Part:
         for shim in (shim for node in pipe.model.walk() for shim in node.shims):
             if isinstance(shim, TorchShim) and id(shim) not in seen:
                 seen.add(id(shim))
-                digests.append(shim_digest(shim)[:DIGITS])
+                digests.append(shim_digest(shim)[:_DIGITS])
                 if getattr(shim, "is_int8", False):
                     shown.insert(0, "int8")
     return Part(name, meta.factory, _shorten(labels), ", ".join(shown), " ".join(digests))

@@ -12,7 +12,7 @@ from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..scorers.items import ScoredItem
 
-SHOWN = 8  # labels of a note
+_SHOWN = 8  # labels of a note
 
 
 def label_notes(
@@ -47,5 +47,5 @@ def label_notes(
 
 def _listed(counts: Counter[str]) -> str:
     shown = [f"{label} ({n:,})" for label, n in sorted(counts.items(), key=lambda x: (-x[1], x[0]))]
-    more = f" and {len(shown) - SHOWN} more labels" if len(shown) > SHOWN else ""
-    return ", ".join(shown[:SHOWN]) + more
+    more = f" and {len(shown) - _SHOWN} more labels" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more

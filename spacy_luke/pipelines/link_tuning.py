@@ -13,7 +13,7 @@ from ..components.thresholds import check_positives, precise_threshold
 from ..scorers.reliability import Judged, judged
 from .score_tables import items_of
 
-OPEN = {"threshold": 0.0, "temperature": 1.0, "shift": 0.0}  # settings with which all links are shown as they are
+_OPEN = {"threshold": 0.0, "temperature": 1.0, "shift": 0.0}  # settings with which all links are shown as they are
 
 
 def tune_links(
@@ -50,11 +50,11 @@ def _judge_all(proc: LukeLinker, examples: Sequence[Example]) -> Judged:
     """What would be shown without threshold, with scores that are not calibrated."""
     copies = [Example(example.predicted.copy(), example.reference) for example in examples]
     docs = [example.predicted for example in copies]
-    before = {name: proc.cfg[name] for name in OPEN}
+    before = {name: proc.cfg[name] for name in _OPEN}
     read_items = items_of(proc)
     assert read_items is not None, "links are items"
     try:
-        proc.cfg.update(OPEN)
+        proc.cfg.update(_OPEN)
         proc.set_annotations(docs, proc.predict(docs))
         return judged(read_items(copies))
     finally:

@@ -104,7 +104,7 @@ def missing_gold(proc: LukeComponent | SoftTextCategorizer) -> str:
 
 
 def _task_of(proc: LukeComponent | SoftTextCategorizer) -> _Task | None:
-    return next((task for kind, task in TASKS.items() if isinstance(proc, kind)), None)
+    return next((task for kind, task in _TASKS.items() if isinstance(proc, kind)), None)
 
 
 def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
@@ -206,7 +206,7 @@ def _missing(text: str) -> Callable[[Any], str]:
     return lambda proc: text
 
 
-TASKS: dict[type, _Task] = {
+_TASKS: dict[type, _Task] = {
     LukeNER: _Task(_entity_table, _missing_mentions),
     LukeTyper: _Task(_type_table, _missing('no mentions in doc.spans["luke_types"]')),
     LukeRelation: _Task(

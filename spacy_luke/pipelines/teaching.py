@@ -22,8 +22,8 @@ from ..readers.docbin import write_docbin
 from ..stores.progress import ProgressBar
 from .gold import luke_components
 
-LEAST = 0.001  # probability that a span is a mention, below which it is taught as none
-AT_ONCE = 64  # Docs
+_LEAST = 0.001  # probability that a span is a mention, below which it is taught as none
+_AT_ONCE = 64  # Docs
 Teacher = LukeNER | UnitClassifier
 
 
@@ -55,7 +55,7 @@ def write_lesson(
 
     def said() -> Iterator[Doc]:
         with ProgressBar[Doc](unit="word", show=progress) as bar:
-            for docs in minibatch(texts, AT_ONCE):
+            for docs in minibatch(texts, _AT_ONCE):
                 for doc, some in teach(nlp, docs, components):
                     counts["texts"] += 1
                     counts["words"] += len(doc)
@@ -107,7 +107,7 @@ def _of_spans(ner: LukeNER, docs: Sequence[Doc]) -> tuple[list[Taught], list[Fou
             table = np.concatenate([batch.start_E[kept, None], batch.end_E[kept, None], probability_KL], 1)
             owner_K = batch.owner_E()[kept]
             for owner in np.unique(owner_K).tolist():
-                rows[owner].append(table[(owner_K == owner) & (probability_KL[:, 0] <= 1 - LEAST)])
+                rows[owner].append(table[(owner_K == owner) & (probability_KL[:, 0] <= 1 - _LEAST)])
     labels = ("", *ner.labels)
     taught = []
     for doc, parts in zip(docs, rows):

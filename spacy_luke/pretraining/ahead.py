@@ -22,7 +22,7 @@ from ..stores.workers import portable
 from .stream import Position, Stream, TrainingBatch
 
 Made = tuple[TrainingBatch, Position]
-DIED = (
+_DIED = (
     "The process that makes batches died (exit code {code}): it was killed, or the system ran out of memory (`dmesg` "
     "tells). Go on with --resume, with training.ahead = 0 if it happens again."
 )
@@ -58,7 +58,7 @@ class Ahead:
         data = self.ready.get()
         if data is None:
             self.process.join()
-            raise ValueError(DIED.format(code=self.process.exitcode))
+            raise ValueError(_DIED.format(code=self.process.exitcode))
         made, counts = pickle.loads(data)
         if isinstance(made, BaseException):
             raise made

@@ -10,7 +10,7 @@ from confection import Config
 from .loop import LoopSettings, ReportStep
 
 LOSSES = ("mlm", "entity", "page")
-SCORES = ("mlm_acc", "entity_acc")
+_SCORES = ("mlm_acc", "entity_acc")
 
 
 def open_logger(
@@ -22,7 +22,7 @@ def open_logger(
     Loggers ask a pipeline for its trainable components, whose losses they show, and for its config; the tasks of
     pretraining stand for the components. RETURNS: what gets the reports, and what is called at the end.
     """
-    scores = [f"{part}{name}" for part in ("", "dev_") for name in SCORES if name.removesuffix("_acc") in losses]
+    scores = [f"{part}{name}" for part in ("", "dev_") for name in _SCORES if name.removesuffix("_acc") in losses]
     training = {**config["training"], "max_steps": settings.max_steps, "eval_frequency": settings.log_every}
     training["score_weights"] = {name: 1.0 / len(scores) for name in scores}
     nlp = SimpleNamespace(

@@ -34,12 +34,12 @@ from ..stores.progress import ProgressBar
 from .ahead import Ahead, can_fork
 from .measures import Measures, Totals, add_measured, averages, total_counts
 from .optimizer import OptimizerSettings, clip_gradients, freeze, make_stepper
-from .saving import RESUME, keep_states, load_state, save_state
+from .saving import STATE_FOLDER, keep_states, load_state, save_state
 from .stream import Position, Stream, TrainingBatch
 from .watch import Learned, Watch, shown
 
-METRICS = "metrics.jsonl"
-HALF = "float16"  # of cards without bfloat16 (V100, T4); losses are scaled
+_METRICS = "metrics.jsonl"
+_HALF = "float16"  # of cards without bfloat16 (V100, T4); losses are scaled
 # Settings that change nothing that is computed, or, as the number of steps, that may be others from here on.
 FREE_OF_LOOP = ("max_steps", "log_every", "save_every", "eval_every", "ahead", "recompute", "keep")
 
@@ -77,8 +77,8 @@ class LoopSettings:
         ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be a whole number from {least}, but it is {getattr(self, name)}.")
-        if self.precision not in (*PRECISIONS, HALF):
-            raise ValueError(f"precision must be one of {(*PRECISIONS, HALF)}, but it is {self.precision!r}.")
+        if self.precision not in (*PRECISIONS, _HALF):
+            raise ValueError(f"precision must be one of {(*PRECISIONS, _HALF)}, but it is {self.precision!r}.")
 
 
 def pretrain(
@@ -141,13 +141,13 @@ def pretrain(
                 figures["seconds"] = round(time.perf_counter() - began, 3)
                 began, state["sums"] = time.perf_counter(), {}
             if processes.is_main:
-                _report(folder / METRICS, figures, show)
+                _report(folder / _METRICS, figures, show)
             bar.update()
             if due.state:
-                size = (folder / METRICS).stat().st_size if (folder / METRICS).exists() else 0
+                size = (folder / _METRICS).stat().st_size if (folder / _METRICS).exists() else 0
                 state.update(step=step + 1, position=position.to_dict(), metrics_bytes=size)
                 state["scale"] = learner.scaler.state_dict()
-                save_state(model, stepper, state, folder / RESUME, identity, processes)
+                save_state(model, stepper, state, folder / STATE_FOLDER, identity, processes)
                 if processes.is_main:
                     keep_states(folder, step + 1, keep=settings.keep)
     finally:
@@ -169,11 +169,11 @@ def _start(
     """The state to go on from, that of the beginning or a saved one, which is loaded into model and stepper."""
     if processes.is_main:
         folder.mkdir(parents=True, exist_ok=True)
-        mend(folder / RESUME)
+        mend(folder / STATE_FOLDER)
     processes.wait()
     state: dict[str, Any] = {"step": 0, "position": Position().to_dict(), "sums": {}, "metrics_bytes": 0}
     if resume:
-        state = load_state(model, stepper, folder / RESUME, identity, processes)
+        state = load_state(model, stepper, folder / STATE_FOLDER, identity, processes)
         changed = state.pop("changed")
         if processes.is_main:
             print(f"Resumed at step {state['step']:,} of {settings.max_steps:,}.", file=sys.stderr)
@@ -181,12 +181,12 @@ def _start(
                 print(f"Goes on with another {change}", file=sys.stderr)
         if state["step"] > settings.max_steps:
             raise ValueError(f"{folder} has done {state['step']:,} steps, but max_steps is {settings.max_steps:,}.")
-    elif (folder / RESUME).exists():
+    elif (folder / STATE_FOLDER).exists():
         raise ValueError(
-            f"{folder / RESUME} has the state of an earlier run: go on with --resume, or choose another folder."
+            f"{folder / STATE_FOLDER} has the state of an earlier run: go on with --resume, or choose another folder."
         )
     if processes.is_main:
-        _cut(folder / METRICS, state["metrics_bytes"])
+        _cut(folder / _METRICS, state["metrics_bytes"])
     return state
 
 
@@ -229,7 +229,7 @@ class _Learner:
         self.model, self.wrapped, self.stepper = model, wrapped, stepper
         self.settings, self.grad_clip, self.processes = settings, grad_clip, processes
         self.device = device_of(model)
-        is_half = settings.precision == HALF
+        is_half = settings.precision == _HALF
         if is_half and processes.is_sharded:
             raise ValueError(
                 'precision = "float16" needs parallel = "ddp": parts of a model know nothing of the scale.'

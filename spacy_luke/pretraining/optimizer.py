@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..bridge.bert_adam import BertAdam
 from ..model.parameter_groups import find_rate, group_parameters
 
-SCHEDULES = ("constant", "linear")
+_SCHEDULES = ("constant", "linear")
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class OptimizerSettings:
     frozen: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {SCHEDULES}, but it is {self.schedule!r}.")
+        if self.schedule not in _SCHEDULES:
+            raise ValueError(f"schedule must be one of {_SCHEDULES}, but it is {self.schedule!r}.")
         if self.learn_rate <= 0 or self.warmup_steps < 0 or self.grad_clip < 0:
             raise ValueError(
                 "Expected learn_rate above 0, warmup_steps and grad_clip from 0, but got "

@@ -16,19 +16,19 @@ from ..distributed.processes import Processes
 from ..model.randomness import random_states, restore_random
 from ..stores.atomic import write_folder_atomically
 
-RESUME = "resume"
-STATES = "states"
-VERSION = 3
+STATE_FOLDER = "resume"
+_STATES = "states"
+_VERSION = 3
 
 
 def has_state(folder: Path) -> bool:
     """Whether there is something to resume."""
-    return (folder / RESUME / "state.pt").is_file()
+    return (folder / STATE_FOLDER / "state.pt").is_file()
 
 
 def saved_steps(folder: Path) -> int:
     """Of the state in a stage's folder."""
-    return int(torch.load(folder / RESUME / "state.pt", weights_only=True, mmap=True)["step"])
+    return int(torch.load(folder / STATE_FOLDER / "state.pt", weights_only=True, mmap=True)["step"])
 
 
 def save_state(
@@ -45,17 +45,17 @@ def save_state(
     if processes.is_main:
         with write_folder_atomically(folder) as new:
             save_file({name: tensors[name].contiguous() for name in _parameters(model)}, new / "model.safetensors")
-            torch.save({**saved, "version": VERSION, "identity": identity.to_json()}, new / "state.pt")
+            torch.save({**saved, "version": _VERSION, "identity": identity.to_json()}, new / "state.pt")
     processes.wait()
 
 
 def keep_states(folder: Path, step: int, *, keep: int) -> None:
     """The state of a step that was just saved stays in FOLDER/states, and of those there the last `keep`. Files are
     links to the same bytes where the file system has such."""
-    states = folder / STATES
+    states = folder / _STATES
     if keep:
         with write_folder_atomically(states / f"step-{step}") as new:
-            for file in (folder / RESUME).iterdir():
+            for file in (folder / STATE_FOLDER).iterdir():
                 try:
                     os.link(file, new / file.name)
                 except OSError:
@@ -73,7 +73,7 @@ def load_state(
     if not (folder / "state.pt").is_file():
         raise ValueError(f"There is nothing to resume in {folder}: expected state.pt. Start without --resume.")
     state = torch.load(folder / "state.pt", weights_only=True)
-    if state.pop("version") != VERSION:
+    if state.pop("version") != _VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
     changed = check_same_run(state.pop("identity"), identity, folder=folder)
     random = state.pop("random")

@@ -14,13 +14,13 @@ from ..checkpoint.sources import PACKAGE, find_source
 from ..training.steps import in_order, plan_training, set_steps
 from .rules import encoders
 
-TIMED_STEPS = 5
-SECONDS = 20.0  # after which no more steps are timed
-DEV_DOCS = 20
-PIECES = 1.3  # of a word, as English texts have
-PASSES = 3  # a step's work in forward passes: one forward, two backward
-REACHED = 0.35  # of the speed of large products of matrices that a small encoder's training reaches; see docs
-SIDE = 1024
+_TIMED_STEPS = 5
+_SECONDS = 20.0  # after which no more steps are timed
+_DEV_DOCS = 20
+_PIECES = 1.3  # of a word, as English texts have
+_PASSES = 3  # a step's work in forward passes: one forward, two backward
+_REACHED = 0.35  # of the speed of large products of matrices that a small encoder's training reaches; see docs
+_SIDE = 1024
 
 
 class Cost(NamedTuple):
@@ -76,32 +76,32 @@ def measure(path: Path) -> Cost:
                 seconds += time.perf_counter() - start
                 timed_words += sum(len(example.reference) for example in batch)
                 timed += 1
-            if timed >= TIMED_STEPS or (timed and seconds > SECONDS):
+            if timed >= _TIMED_STEPS or (timed and seconds > _SECONDS):
                 break
     steps = plan.steps or 0
     words = sum(len(example.reference) for example in examples) * (plan.epochs or 1.0)
     training = seconds / max(timed_words, 1) * words
     dev = list(dev_corpus(nlp))
     start = time.perf_counter()
-    nlp.evaluate(dev[:DEV_DOCS])
-    evaluation = (time.perf_counter() - start) * len(dev) / max(len(dev[:DEV_DOCS]), 1)
+    nlp.evaluate(dev[:_DEV_DOCS])
+    evaluation = (time.perf_counter() - start) * len(dev) / max(len(dev[:_DEV_DOCS]), 1)
     return Cost(training + evaluation * (steps // T["eval_frequency"] + 1), steps, timed)
 
 
 def estimate(encoder: str, words: int, epochs: int) -> Cost:
     """By the parameters of the encoder, which each piece is multiplied by, and by how fast this CPU multiplies."""
-    work = 2.0 * encoders()[encoder]["millions"] * 1e6 * PIECES * words * epochs * PASSES
-    return Cost(work / (REACHED * _flops()))
+    work = 2.0 * encoders()[encoder]["millions"] * 1e6 * _PIECES * words * epochs * _PASSES
+    return Cost(work / (_REACHED * _flops()))
 
 
 def _flops() -> float:
     """Of this machine's CPU, in products of large matrices of float32 with as many threads as NumPy takes."""
-    a = np.ones((SIDE, SIDE), dtype=np.float32)
+    a = np.ones((_SIDE, _SIDE), dtype=np.float32)
     a @ a
     start = time.perf_counter()
     for _ in range(5):
         a @ a
-    return 5 * 2.0 * SIDE**3 / (time.perf_counter() - start)
+    return 5 * 2.0 * _SIDE**3 / (time.perf_counter() - start)
 
 
 def in_words(seconds: float) -> str:

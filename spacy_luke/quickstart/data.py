@@ -11,9 +11,9 @@ from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.docbin import write_docbin
 from .survey import read_docbins
 
-SUFFIX = ".spacy"
-NESTED = "sc"  # the span group of entities that lie inside or across others
-FEWEST = 5  # documents that can be divided
+_SUFFIX = ".spacy"
+_NESTED = "sc"  # the span group of entities that lie inside or across others
+_FEWEST = 5  # documents that can be divided
 
 
 class Parts(NamedTuple):
@@ -50,7 +50,7 @@ def prepare_parts(
         raise ValueError(f"The share of the documents that become the dev part must be between 0 and 1, not {share}.")
     used = {name: x for name, x in (settings or {}).items() if x is not None}
     if used and all(_is_docbin(inputs) for inputs in (train, dev) if inputs):
-        raise ValueError(f"Data in {SUFFIX} files stay as they are: there is no use for {', '.join(used)}.")
+        raise ValueError(f"Data in {_SUFFIX} files stay as they are: there is no use for {', '.join(used)}.")
     files, made = [], []
     for name, inputs in (("train", train), ("dev", dev)):
         if not inputs:
@@ -58,24 +58,24 @@ def prepare_parts(
         if _is_docbin(inputs):
             files.append(inputs[0])
             continue
-        path = folder / f"{name if dev else 'all'}{SUFFIX}"
+        path = folder / f"{name if dev else 'all'}{_SUFFIX}"
         counts = _convert(inputs, path, format=format, lang=lang, spans_key=spans_key, settings=used)
         made.append(f"{path}: {counts:,} documents of {', '.join(map(str, inputs))}")
         files.append(path)
     if dev:
         return Parts(files[0], files[1], tuple(made))
-    paths = [folder / f"{name}{SUFFIX}" for name in ("train", "dev")]
+    paths = [folder / f"{name}{_SUFFIX}" for name in ("train", "dev")]
     if files[0].resolve() in [path.resolve() for path in paths]:  # what is given stays
-        paths = [folder / f"train-part{SUFFIX}", folder / f"dev-part{SUFFIX}"]
+        paths = [folder / f"train-part{_SUFFIX}", folder / f"dev-part{_SUFFIX}"]
     sizes = _divide(files[0], paths, share=share, seed=seed)
     made.append(f"{paths[0]} and {paths[1]}: {sizes[0]:,} and {sizes[1]:,} documents of {files[0]}, drawn at random")
     return Parts(paths[0], paths[1], tuple(made))
 
 
 def _is_docbin(inputs: Sequence[Path]) -> bool:
-    found = [path.suffix == SUFFIX or path.is_dir() for path in inputs]
+    found = [path.suffix == _SUFFIX or path.is_dir() for path in inputs]
     if any(found) and len(inputs) > 1:
-        raise ValueError(f"Expected one {SUFFIX} file or folder, but there are {len(inputs)}: put them into a folder.")
+        raise ValueError(f"Expected one {_SUFFIX} file or folder, but there are {len(inputs)}: put them into a folder.")
     return any(found)
 
 
@@ -90,7 +90,7 @@ def _convert(
 ) -> int:
     """RETURNS: the number of documents. Entities that overlap go to the group NESTED."""
     if format is None:
-        raise ValueError(f"{inputs[0]} is no {SUFFIX} file, so say by --format what it is: {', '.join(FORMAT_NAMES)}.")
+        raise ValueError(f"{inputs[0]} is no {_SUFFIX} file, so say by --format what it is: {', '.join(FORMAT_NAMES)}.")
 
     def convert(key: str | None) -> int:
         found = convert_files(inputs, path, format=format or "", lang=lang, spans_key=key, settings=settings)
@@ -107,7 +107,7 @@ def _convert(
 def _nested_instead(convert: Callable[[str | None], int], first: ValueError) -> int:
     """Whether the entities overlap is seen by that a span group can hold them; other errors are as before."""
     try:
-        return convert(NESTED)
+        return convert(_NESTED)
     except ValueError:
         raise first from None
 
@@ -116,7 +116,7 @@ def _divide(source: Path, paths: Sequence[Path], *, share: float, seed: int) -> 
     """Write the documents to train and dev, each in the order of the file. RETURNS: how many of each."""
     vocab = spacy.blank("xx").vocab
     total = sum(1 for _ in read_docbins(source, vocab))
-    if total < FEWEST:
+    if total < _FEWEST:
         raise ValueError(f"{source} has {total} documents, too few to take a dev part from: give one by --dev.")
     chosen = set(random.Random(seed).sample(range(total), min(max(round(total * share), 1), total - 1)))
     for path, wanted in zip(paths, (False, True), strict=True):

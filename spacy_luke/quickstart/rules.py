@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 Task = Literal["ner", "types", "relations", "questions", "cloze", "links"]
 Fact = str | int | bool
-TASKS: tuple[Task, ...] = ("ner", "types", "relations", "questions", "cloze", "links")
-COMPONENTS: dict[Task, str] = {
+QUICKSTART_TASKS: tuple[Task, ...] = ("ner", "types", "relations", "questions", "cloze", "links")
+_COMPONENTS: dict[Task, str] = {
     "ner": "luke_ner",
     "types": "luke_typer",
     "relations": "luke_relation",
@@ -28,14 +28,14 @@ COMPONENTS: dict[Task, str] = {
 }
 MACHINES = ("cpu", "gpu")
 RULES = Path(__file__).with_name("rules.json")
-NAME = re.compile(r"\{(\w+)\}")
+_NAME = re.compile(r"\{(\w+)\}")
 
-FEWEST_STEPS = 400
-EVALUATIONS = 10
-LEAST_WORDS = 250
-SHORT_SPAN = 8  # words that 16 pieces, the default, have room for
-MOST_PIECES = 248  # of an entity; a window of 512 has room for twice as many
-STEP_WORDS = {"cpu": 1000, "gpu": 2000}  # the most of a step, where there are enough data
+_FEWEST_STEPS = 400
+_EVALUATIONS = 10
+_LEAST_WORDS = 250
+_SHORT_SPAN = 8  # words that 16 pieces, the default, have room for
+_MOST_PIECES = 248  # of an entity; a window of 512 has room for twice as many
+_STEP_WORDS = {"cpu": 1000, "gpu": 2000}  # the most of a step, where there are enough data
 
 
 class Shape(NamedTuple):
@@ -97,16 +97,16 @@ def encoders() -> dict[str, dict[str, Any]]:
 def tasks_of(shape: Shape) -> tuple[Task, ...]:
     """Those that the data have gold of, links apart, which need a knowledge base, where there is anything else."""
     gold = (shape.mentions, shape.typed, shape.relations, shape.questions, shape.queries, shape.linked)
-    found = tuple(task for task, n in zip(TASKS, gold, strict=True) if n)
+    found = tuple(task for task, n in zip(QUICKSTART_TASKS, gold, strict=True) if n)
     return found if found == ("links",) else tuple(task for task in found if task != "links")
 
 
 def check_wanted(wanted: Wanted, shape: Shape) -> None:
     """ValueError where a task has no data, or where tasks cannot be trained together."""
     gold = (shape.mentions, shape.typed, shape.relations, shape.questions, shape.queries, shape.linked)
-    have = dict(zip(TASKS, gold, strict=True))
+    have = dict(zip(QUICKSTART_TASKS, gold, strict=True))
     if not wanted.tasks:
-        raise ValueError(f"Expected a task, of {', '.join(TASKS)}, but the data have gold of none.")
+        raise ValueError(f"Expected a task, of {', '.join(QUICKSTART_TASKS)}, but the data have gold of none.")
     for task in wanted.tasks:
         if not have[task]:
             known = ", ".join(name for name, n in have.items() if n) or "none"
@@ -134,20 +134,20 @@ def facts_of(wanted: Wanted, shape: Shape) -> dict[str, Fact]:
     """What rules ask for and values are made of. The twin of `factsOf` in docs/quickstart.js."""
     encoder = encoders()[wanted.encoder]
     tasks = set(wanted.tasks)
-    names = [COMPONENTS[task] for task in TASKS if task in tasks]
+    names = [_COMPONENTS[task] for task in QUICKSTART_TASKS if task in tasks]
     sentencizer = bool(tasks & {"ner", "relations"})
     shared = len(names) > 1
     pipeline = [*(["sentencizer"] if sentencizer else []), *(["luke_encoder"] if shared else []), *names]
     asked = bool(tasks & {"questions", "cloze"})
-    most = STEP_WORDS[wanted.machine]
+    most = _STEP_WORDS[wanted.machine]
     mean = ceil(shape.words / shape.documents)
     # Two documents, but no more words than memory likes; the more data, the larger.
-    batch_words = max(LEAST_WORDS, 10 * ceil(min(2 * mean, most) / 10), min(most, 50 * (shape.words // 3000)))
+    batch_words = max(_LEAST_WORDS, 10 * ceil(min(2 * mean, most) / 10), min(most, 50 * (shape.words // 3000)))
     per_epoch = max(1, min(shape.documents, ceil(shape.words / batch_words)))  # a longer document is a step
-    epochs = max(3, min(20, ceil(FEWEST_STEPS / per_epoch)))
+    epochs = max(3, min(20, ceil(_FEWEST_STEPS / per_epoch)))
     steps = epochs * per_epoch
-    span_pieces = min(MOST_PIECES, 8 * ceil(shape.longest_span * 2 / 8))
-    wide = "ner" in tasks and shape.longest_span > SHORT_SPAN and 2 * span_pieces + 4 > encoder["window"] > 0
+    span_pieces = min(_MOST_PIECES, 8 * ceil(shape.longest_span * 2 / 8))
+    wide = "ner" in tasks and shape.longest_span > _SHORT_SPAN and 2 * span_pieces + 4 > encoder["window"] > 0
     return {
         **shape._asdict(),
         **{"links": "links" in tasks, "ner": "ner" in tasks, "types": "types" in tasks, "cloze": "cloze" in tasks},
@@ -179,7 +179,7 @@ def facts_of(wanted: Wanted, shape: Shape) -> dict[str, Fact]:
         "batch_words": batch_words,
         "epochs": epochs,
         "steps": steps,
-        "eval_frequency": max(5, ceil(steps / EVALUATIONS)),
+        "eval_frequency": max(5, ceil(steps / _EVALUATIONS)),
     }
 
 
@@ -216,7 +216,7 @@ def fill(text: str, facts: Mapping[str, Fact], *, shown: bool = False) -> str:
             return match[0]
         return f"{fact:,}" if shown and isinstance(fact, int) else str(fact)
 
-    return NAME.sub(found, text)
+    return _NAME.sub(found, text)
 
 
 def _holds(fact: Fact, condition: Any) -> bool:

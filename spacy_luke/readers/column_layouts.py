@@ -40,25 +40,25 @@ class ColumnLayout:
         return self.brackets or len(self.tag_columns) > 1
 
 
-CONLLU = ColumnLayout(word_column=1, delimiter="\t", documents="newdoc", comments="#", id_column=0)
-FORMATS = {
+_CONLLU = ColumnLayout(word_column=1, delimiter="\t", documents="newdoc", comments="#", id_column=0)
+COLUMN_LAYOUTS = {
     "columns": ColumnLayout(),
     "conll2003": ColumnLayout(),
     "wnut": ColumnLayout(delimiter="\t", documents=1),
     "genia": ColumnLayout(tag_columns=(1, 2, 3, 4), delimiter="\t", documents=1),
-    "conllu": CONLLU,
-    "gum": replace(CONLLU, misc_column=9, brackets=True),
+    "conllu": _CONLLU,
+    "gum": replace(_CONLLU, misc_column=9, brackets=True),
 }
 
 
 def layout_of(format: str, **changes: Any) -> ColumnLayout:
     """The layout of a named format; settings that are not None replace its own."""
-    if format not in FORMATS:
-        raise ValueError(f"format must be one of {sorted(FORMATS)}, but it is {format!r}.")
+    if format not in COLUMN_LAYOUTS:
+        raise ValueError(f"format must be one of {sorted(COLUMN_LAYOUTS)}, but it is {format!r}.")
     known = {f.name for f in fields(ColumnLayout)}
     if unknown := sorted(set(changes) - known):
         raise ValueError(f"Unknown settings {unknown} of a column file; known are {sorted(known)}.")
     changes = {name: value for name, value in changes.items() if value is not None}
     if "tag_columns" in changes:
         changes["tag_columns"] = tuple(changes["tag_columns"])
-    return replace(FORMATS[format], **changes)
+    return replace(COLUMN_LAYOUTS[format], **changes)

@@ -24,9 +24,9 @@ from .given import copy_words
 from .lines import decode_line
 from .schemes import TagError, WordMention, decode_brackets, decode_tags
 
-BLANKS = re.compile("[ \t]+")
-MULTIWORD_ID = re.compile(r"\d+-(\d+)")
-EMPTY_WORD_ID = re.compile(r"\d+\.\d+")
+_BLANKS = re.compile("[ \t]+")
+_MULTIWORD_ID = re.compile(r"\d+-(\d+)")
+_EMPTY_WORD_ID = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
                 if comment.startswith("global.Entity"):
                     sentence.entity_fields = comment.partition("=")[2].strip().split("-")
                 continue
-            cells = line.split(layout.delimiter) if layout.delimiter else BLANKS.split(line.strip(" \t"))
+            cells = line.split(layout.delimiter) if layout.delimiter else _BLANKS.split(line.strip(" \t"))
             first_row = first_row or number
             n_columns = n_columns or len(cells)
             if len(cells) != n_columns:
@@ -253,10 +253,10 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
             space = _misc_value(misc, "SpaceAfter") != "No"
             if layout.id_column is not None:
                 word_id = _cell(path, number, cells, layout.id_column)
-                if multiword := MULTIWORD_ID.fullmatch(word_id):
+                if multiword := _MULTIWORD_ID.fullmatch(word_id):
                     multiword_end, multiword_space = multiword[1], space
                     continue
-                if EMPTY_WORD_ID.fullmatch(word_id):
+                if _EMPTY_WORD_ID.fullmatch(word_id):
                     continue
                 if multiword_end:
                     space = multiword_space if word_id == multiword_end else False

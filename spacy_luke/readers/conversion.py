@@ -23,7 +23,7 @@ from ..annotations import (
     get_rows,
     get_second,
 )
-from .column_layouts import FORMATS, ColumnLayout, layout_of
+from .column_layouts import COLUMN_LAYOUTS, ColumnLayout, layout_of
 from .conll import ColumnCorpus
 from .datasets.table import DATASETS, read_dataset
 from .docbin import write_docbin
@@ -31,8 +31,8 @@ from .jsonl import JsonlCorpus
 from .records import Record, make_doc
 from .splits import SHARES, choose_by_title, divide_records, write_pair_ids
 
-FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
-DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
+FORMAT_NAMES = sorted([*COLUMN_LAYOUTS, *DATASETS, "jsonl"])
+_DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
 
 
 @dataclass
@@ -83,7 +83,7 @@ def _used_settings(format: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those that are given; ValueError for one that the format has no use for."""
     if format not in FORMAT_NAMES:
         raise ValueError(f"format must be one of {FORMAT_NAMES}, but it is {format!r}.")
-    if format in FORMATS:
+    if format in COLUMN_LAYOUTS:
         useful = {x.name for x in fields(ColumnLayout)}
     elif format == "jsonl":
         useful = {"align", "overlaps", "spans_field"}
@@ -112,7 +112,7 @@ def _read_docs(
     """Docs of all inputs. written: gets the records of a data set whose Docs are taken."""
     nlp = spacy.blank(lang)
     if format in DATASETS:
-        own = {name: settings[name] for name in DOC_SETTINGS if name in settings}
+        own = {name: settings[name] for name in _DOC_SETTINGS if name in settings}
         for record in _records(inputs, format, settings, counts):
             doc = make_doc(nlp, record, spans_key=spans_key, counts=counts, **own)
             if written is not None:

@@ -19,8 +19,8 @@ from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_example
 from .given import GivenGold, takes_given
 from .label_maps import UNCHANGED, LabelMap, check_label_names, labels_of_doc, map_doc, read_label_map
 
-KEYS = ("path", "repeat", "limit", *TASKS)
-MOST_HELD = 1_000_000  # words in memory, of about a kB each
+_KEYS = ("path", "repeat", "limit", *TASKS)
+_MOST_HELD = 1_000_000  # words in memory, of about a kB each
 
 
 @registry.readers("spacy-luke.JoinedCorpus.v1")
@@ -112,8 +112,8 @@ class JoinedSource:
 
 def _read_source(name: str, settings: Mapping[str, Any]) -> JoinedSource:
     where = f"The source {name!r} of a joined corpus"
-    if not isinstance(settings, Mapping) or not set(settings) <= set(KEYS):
-        raise ValueError(f"{where} may have {list(KEYS)}, but it is {settings!r:.160}.")
+    if not isinstance(settings, Mapping) or not set(settings) <= set(_KEYS):
+        raise ValueError(f"{where} may have {list(_KEYS)}, but it is {settings!r:.160}.")
     if not settings.get("path"):
         raise ValueError(f"{where} needs the path of a .spacy file, or of a folder of them, but it has none.")
     repeat, limit = settings.get("repeat", 1.0), settings.get("limit")
@@ -191,7 +191,7 @@ class JoinedDocs:
                 words += len(doc)
                 for task in TASKS:
                     found[task] |= labels_of_doc(doc, task, self.spans_key)
-                if words > MOST_HELD:
+                if words > _MOST_HELD:
                     held.clear()
                 elif source.limit is None or docs <= source.limit:
                     held[name].append(doc)

@@ -17,10 +17,10 @@ from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_example
 from .json_files import read_json_lines, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
-LEFT_OUT = ("reject", "ignore")  # of Prodigy's "answer"
-SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with and without relations
+_LEFT_OUT = ("reject", "ignore")  # of Prodigy's "answer"
+_SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with and without relations
 # What a relation may look like: here, in doccano, and in Prodigy
-RELATION_FIELDS = ({"head", "tail", "label"}, {"from_id", "to_id", "type"}, {"head_span", "child_span", "label"})
+_RELATION_FIELDS = ({"head", "tail", "label"}, {"from_id", "to_id", "type"}, {"head_span", "child_span", "label"})
 
 
 def read_jsonl(
@@ -44,7 +44,7 @@ def read_jsonl(
     Raises ValueError, naming the line, for a line that is not such an object, and for offsets outside the text.
     """
     for where, data in read_json_lines(path):
-        if data.get("answer") not in LEFT_OUT:
+        if data.get("answer") not in _LEFT_OUT:
             yield _parse_line(where, data, spans_field)
         elif counts is not None:
             counts["notes: documents left out, since their answer is reject or ignore"] += 1
@@ -130,7 +130,7 @@ def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Re
     if not isinstance(text, str):
         advice = " Label Studio's exports are --format label_studio." if "data" in data else ""
         raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.{advice}")
-    wanted = SPANS_FIELDS if spans_field is None else (spans_field,)
+    wanted = _SPANS_FIELDS if spans_field is None else (spans_field,)
     there = [name for name in wanted if isinstance(data.get(name), list)]
     if len(there) != 1:
         raise ValueError(
@@ -171,7 +171,7 @@ def _parse_mention(where: str, text: str, item: Any) -> Mention:
 
 def _parse_relation(where: str, item: Any, items: list[Any], mentions: list[Mention]) -> tuple[int, int, str]:
     """Numbers of head and tail, and the label; see RELATION_FIELDS."""
-    fields = next((fields for fields in RELATION_FIELDS if isinstance(item, dict) and fields <= set(item)), None)
+    fields = next((fields for fields in _RELATION_FIELDS if isinstance(item, dict) and fields <= set(item)), None)
     if fields is None:
         raise ValueError(
             f"{where}: expected an object with 'head' and 'tail', numbers of mentions, and 'label', but got "

@@ -24,8 +24,8 @@ from ..annotations import (
     set_scopes,
 )
 
-KEYS = {ENTITIES: ("labels", "annotates", "nested"), TYPES_TASK: ("labels", "annotates")}
-KEYS[RELATIONS_TASK] = KEYS[TYPES_TASK]
+_KEYS = {ENTITIES: ("labels", "annotates", "nested"), TYPES_TASK: ("labels", "annotates")}
+_KEYS[RELATIONS_TASK] = _KEYS[TYPES_TASK]
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class LabelMap:
 
 
 UNCHANGED = LabelMap(Scope())
-UNKNOWN = LabelMap(NOTHING)
+_UNKNOWN = LabelMap(NOTHING)
 
 
 def read_label_map(task: str, settings: Any, *, where: str) -> LabelMap:
     """From the settings of a task of a source: labels, annotates, nested; or false, where the source says nothing of
     it. Raises ValueError, naming `where`, for anything else."""
     if settings is False:
-        return UNKNOWN
-    if not isinstance(settings, Mapping) or not set(settings) <= set(KEYS[task]):
-        raise ValueError(f"{where} must be false, or have some of {list(KEYS[task])}, but it is {settings!r:.120}.")
+        return _UNKNOWN
+    if not isinstance(settings, Mapping) or not set(settings) <= set(_KEYS[task]):
+        raise ValueError(f"{where} must be false, or have some of {list(_KEYS[task])}, but it is {settings!r:.120}.")
     labels = settings.get("labels")
     if labels is not None and not (isinstance(labels, Mapping) and all(map(_is_target, labels.values()))):
         raise ValueError(

@@ -13,8 +13,8 @@ from ..text.lines import sentence_starts
 from .corpora import Lengths
 from .parts import annotation_kind, cut_doc, free_starts, is_carried, join_docs
 
-SHORT = 10  # words of the shortest Docs that are joined
-BUFFER = 1000  # documents that are in memory, from which the next one is drawn
+_SHORT = 10  # words of the shortest Docs that are joined
+_BUFFER = 1000  # documents that are in memory, from which the next one is drawn
 
 
 @registry.misc("spacy-luke.mixed_lengths.v1")
@@ -141,7 +141,7 @@ class _Stream:
         self._aim()
 
     def _aim(self) -> None:
-        least = min(SHORT, self.max_words)
+        least = min(_SHORT, self.max_words)
         self.aim = math.exp(self.draw.uniform(math.log(least), math.log(self.max_words)))
 
     def add(self, doc: Doc, starts: Sequence[int]) -> Iterator[Doc]:
@@ -179,7 +179,7 @@ def _shuffled(docs: Iterable[Doc], draw: random.Random) -> Iterator[Doc]:
     held: list[Doc] = []
     for doc in docs:
         held.append(doc)
-        if len(held) > BUFFER:
+        if len(held) > _BUFFER:
             i = draw.randrange(len(held))
             held[i], held[-1] = held[-1], held[i]
             yield held.pop()

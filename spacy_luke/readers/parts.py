@@ -25,16 +25,16 @@ from ..annotations import (
     set_rows,
 )
 
-PLACES = {  # columns of rows (see `annotations.rows`) that are places, characters [start, end) of the text
+_PLACES = {  # columns of rows (see `annotations.rows`) that are places, characters [start, end) of the text
     RELATIONS: ((0, 1), (2, 3)),
     PAIRS: ((0, 1), (2, 3)),
     KNOWLEDGE: ((0, 1),),
     GIVEN_CANDIDATES: ((0, 1),),
 }
-WHOLE = (SCOPE,)  # rows that say something of the whole text
-ASKED = (QUESTIONS, QUERIES)  # lists of dicts with lists of places under these names
-ASKED_PLACES = ("answers", "candidates")
-BLANK_LINE = "\n\n"
+_WHOLE = (SCOPE,)  # rows that say something of the whole text
+_ASKED = (QUESTIONS, QUERIES)  # lists of dicts with lists of places under these names
+_ASKED_PLACES = ("answers", "candidates")
+_BLANK_LINE = "\n\n"
 
 Place = tuple[int, int]
 
@@ -42,14 +42,14 @@ Place = tuple[int, int]
 def is_carried(doc: Doc) -> bool:
     """Whether all that is annotated can be carried into parts and joined Docs: not the categories of a whole text, the
     pairs of GLUE, and what others keep in user_data."""
-    return not doc.cats and all(name in PLACES or name in ASKED or name in WHOLE for name in names_of(doc))
+    return not doc.cats and all(name in _PLACES or name in _ASKED or name in _WHOLE for name in names_of(doc))
 
 
 def annotation_kind(doc: Doc) -> Hashable:
     """Docs of equal kinds may be joined: what is annotated in one is annotated in the other."""
     annotated = tuple(doc.has_annotation(name) for name in ("ENT_IOB", "SENT_START", "TAG", "DEP"))
     rows = get_all_rows(doc)
-    whole = json.dumps({name: rows.get(name) for name in WHOLE}, sort_keys=True)
+    whole = json.dumps({name: rows.get(name) for name in _WHOLE}, sort_keys=True)
     return doc.has_unknown_spaces, annotated, tuple(sorted(doc.spans)), tuple(sorted(rows)), whole
 
 
@@ -75,16 +75,16 @@ def _word_places(doc: Doc) -> Iterator[Place]:
 
 def _hulls(rows: dict[str, list[Any]], size: int) -> Iterator[Place]:
     """Characters of each row; the whole text for what is asked without a place."""
-    for name, pairs in PLACES.items():
+    for name, pairs in _PLACES.items():
         for row in rows.get(name, []):
             yield min(row[a] for a, _ in pairs), max(row[b] for _, b in pairs)
-    for name in ASKED:
+    for name in _ASKED:
         for item in rows.get(name, []):
             yield _asked_hull(item) or (0, size)
 
 
 def _asked_hull(item: dict[str, Any]) -> Place | None:
-    places = [place for name in ASKED_PLACES for place in item.get(name) or []]
+    places = [place for name in _ASKED_PLACES for place in item.get(name) or []]
     return (min(a for a, _ in places), max(b for _, b in places)) if item.get("answers") else None
 
 
@@ -137,7 +137,7 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
             groups[name] += [(x, x.start + first, x.end + first) for x in group]
         whole = (0, len(part.text) + 1)
         for name, some in _moved(get_all_rows(part), by=joined[first].idx, within=whole, size=len(part.text)).items():
-            rows[name] = some if name in WHOLE else [*rows.get(name, []), *some]
+            rows[name] = some if name in _WHOLE else [*rows.get(name, []), *some]
         first += len(part)
     if not joined.has_annotation("DEP"):  # a tree has its sentences
         for start in starts:
@@ -145,12 +145,12 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
     for name, spans in groups.items():
         joined.spans[name] = _group(joined, name, spans)
     for name, some in rows.items():
-        set_rows(joined, name, _numbered(some) if name in ASKED else some)
+        set_rows(joined, name, _numbered(some) if name in _ASKED else some)
     return joined
 
 
 def _blank_line(like: Doc) -> Doc:
-    doc = Doc(like.vocab, words=[BLANK_LINE], spaces=[False])
+    doc = Doc(like.vocab, words=[_BLANK_LINE], spaces=[False])
     if like.has_annotation("ENT_IOB"):
         doc.set_ents([], default="outside")
     if like.has_annotation("SENT_START"):
@@ -169,8 +169,8 @@ def _moved(rows: dict[str, list[Any]], *, by: int, within: Place, size: int) -> 
     def inside(hull: Place) -> bool:
         return within[0] <= hull[0] and hull[1] < within[1]
 
-    moved: dict[str, list[Any]] = {name: rows[name] for name in WHOLE if name in rows}
-    for name, pairs in PLACES.items():
+    moved: dict[str, list[Any]] = {name: rows[name] for name in _WHOLE if name in rows}
+    for name, pairs in _PLACES.items():
         if name in rows:
             columns = [column for pair in pairs for column in pair]
             moved[name] = [
@@ -178,11 +178,11 @@ def _moved(rows: dict[str, list[Any]], *, by: int, within: Place, size: int) -> 
                 for row in rows[name]
                 if inside((min(row[a] for a, _ in pairs), max(row[b] for _, b in pairs)))
             ]
-    for name in ASKED:
+    for name in _ASKED:
         if name in rows:
             kept = [item for item in rows[name] if inside(_asked_hull(item) or (0, size))]
             moved[name] = [
-                {k: [[a + by, b + by] for a, b in x] if k in ASKED_PLACES and x else x for k, x in item.items()}
+                {k: [[a + by, b + by] for a, b in x] if k in _ASKED_PLACES and x else x for k, x in item.items()}
                 for item in kept
             ]
     return moved

@@ -32,7 +32,7 @@ ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")
 TEXTS = ("file", "paper")
 
-ENTITY = "ENTITY"  # the label of mentions in data sets that give them none
+ENTITY_LABEL = "ENTITY"  # the label of mentions in data sets that give them none
 
 Place = tuple[int, int]
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 WordMention = tuple[int, int, str]
 
 SCHEMES = ("auto", "IOB1", "IOB2", "BIOES", "BILOU")
-BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<at_once>\))?|(?P<closed>[^()]+)\)")
+_BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<at_once>\))?|(?P<closed>[^()]+)\)")
 
 
 class TagError(ValueError):
@@ -89,9 +89,9 @@ def decode_brackets(cells: Sequence[str], *, fields: Sequence[str] | None = None
     mentions: list[WordMention] = []
     opened: dict[str, list[tuple[int, str]]] = {}
     for i, cell in enumerate(cells):
-        if BRACKET.sub("", cell):
+        if _BRACKET.sub("", cell):
             raise TagError(i, f"expected brackets such as (1-person-new, 1) or (1-person-new), but got {cell!r}")
-        for match in BRACKET.finditer(cell):
+        for match in _BRACKET.finditer(cell):
             if match["closed"]:
                 if not opened.get(match["closed"]):
                     raise TagError(i, f"{match[0]!r} closes a mention that is not open")

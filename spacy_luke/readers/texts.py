@@ -9,7 +9,7 @@ from spacy.tokens import Doc, DocBin
 from ..stores.plain_text import parse_json
 from .lines import decode_line
 
-SUFFIXES = (".txt", ".jsonl", ".spacy")
+_SUFFIXES = (".txt", ".jsonl", ".spacy")
 
 
 def read_texts(path: Path, nlp: Language) -> Iterator[Doc]:
@@ -21,18 +21,18 @@ def read_texts(path: Path, nlp: Language) -> Iterator[Doc]:
     """
     files = [path]
     if path.is_dir():
-        files = sorted(x for x in path.rglob("*") if x.is_file() and x.suffix in SUFFIXES)
+        files = sorted(x for x in path.rglob("*") if x.is_file() and x.suffix in _SUFFIXES)
     found = False
     for file in files:
-        if file.suffix not in SUFFIXES:
+        if file.suffix not in _SUFFIXES:
             raise ValueError(
-                f"Texts are read from files {', '.join(SUFFIXES)} and folders of them, but this is {file}."
+                f"Texts are read from files {', '.join(_SUFFIXES)} and folders of them, but this is {file}."
             )
         for doc in _read_docs(file, nlp) if file.suffix == ".spacy" else map(nlp.make_doc, _read_lines(file)):
             found = True
             yield doc
     if not found:
-        raise ValueError(f"{path} has no text: expected files {', '.join(SUFFIXES)} with a text a line, or Docs.")
+        raise ValueError(f"{path} has no text: expected files {', '.join(_SUFFIXES)} with a text a line, or Docs.")
 
 
 def _read_lines(path: Path) -> Iterator[str]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-WIDTH, HEIGHT = 440, 270
-LEFT, RIGHT, TOP, BOTTOM = 46, 14, 12, 40
-FONTS = "system-ui, DejaVu Sans, Arial, Helvetica, sans-serif"
-SERIES = ("--one", "--two", "--three", "--four")
+WIDTH, _HEIGHT = 440, 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 12, 40
+_FONTS = "system-ui, DejaVu Sans, Arial, Helvetica, sans-serif"
+_SERIES = ("--one", "--two", "--three", "--four")
 LIGHT = {  # of pictures that stand by themselves
     "--text": "#1c2430",
     "--soft": "#5a6675",
@@ -52,12 +52,12 @@ def line_chart(
     high = high if high > low else low + 1
 
     def place(a: float, b: float) -> tuple[float, float]:
-        across = LEFT + (a - low) / (high - low) * (WIDTH - LEFT - RIGHT)
-        return across, HEIGHT - BOTTOM - min(b / y_top, 1) * (HEIGHT - TOP - BOTTOM)
+        across = _LEFT + (a - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+        return across, _HEIGHT - _BOTTOM - min(b / y_top, 1) * (_HEIGHT - _TOP - _BOTTOM)
 
     parts = _grid(low, high, y_top, x, y)
     for i, line in enumerate(lines):
-        colour = "var(--soft)" if line.dashed else f"var({SERIES[i % len(SERIES)]})"
+        colour = "var(--soft)" if line.dashed else f"var({_SERIES[i % len(_SERIES)]})"
         places = [place(a, b) for a, b in line.points]
         path = " ".join(f"{'M' if not n else 'L'}{a:.1f} {b:.1f}" for n, (a, b) in enumerate(places))
         dash = ' stroke-dasharray="4 4"' if line.dashed else ""
@@ -65,12 +65,12 @@ def line_chart(
         if line.dots:
             parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}"/>' for a, b in places]
     named = [(line.name, i) for i, line in enumerate(lines) if not line.dashed]
-    at = LEFT + 10
+    at = _LEFT + 10
     for name, i in named if len(named) > 1 else []:
-        parts.append(f'<rect x="{at}" y="{TOP + 4}" width="10" height="10" fill="var({SERIES[i % len(SERIES)]})"/>')
-        parts.append(_text(at + 14, TOP + 13, name))
+        parts.append(f'<rect x="{at}" y="{_TOP + 4}" width="10" height="10" fill="var({_SERIES[i % len(_SERIES)]})"/>')
+        parts.append(_text(at + 14, _TOP + 13, name))
         at += 26 + 7 * len(name)
-    return _svg(title, parts, HEIGHT)
+    return _svg(title, parts, _HEIGHT)
 
 
 def bar_chart(title: str, bars: Sequence[Bar], *, others: Sequence[Bar] = (), names: Sequence[str] = ()) -> str:
@@ -89,7 +89,7 @@ def bar_chart(title: str, bars: Sequence[Bar], *, others: Sequence[Bar] = (), na
         parts.append(_text(at(share), height - 8, f"{100 * share:.0f}", anchor="middle", soft=True))
     for i, name in enumerate(names):
         left = label_width + 150 * i
-        parts.append(f'<rect x="{left}" y="4" width="10" height="10" fill="var({SERIES[i]})"/>')
+        parts.append(f'<rect x="{left}" y="4" width="10" height="10" fill="var({_SERIES[i]})"/>')
         parts.append(_text(left + 14, 13, _shorten(name, 19)))
     for i, bar in enumerate(bars):
         top = head + step * i
@@ -97,7 +97,7 @@ def bar_chart(title: str, bars: Sequence[Bar], *, others: Sequence[Bar] = (), na
         rows = [bar, others[i]] if others else [bar]
         for n, one in enumerate(rows):
             middle = top + step / 2 + (13 * n - 6.5 if others else 0) - 1
-            colour = f"var({SERIES[n]})"
+            colour = f"var({_SERIES[n]})"
             parts.append(
                 f'<rect x="{at(0):.1f}" y="{middle - 5:.1f}" width="{max(one.value * across, 0.5):.1f}" height="10" '
                 f'fill="{colour}" opacity="0.55"/>'
@@ -151,15 +151,15 @@ def _grid(low: float, high: float, y_top: float, x: str, y: str) -> list[str]:
     parts = []
     for n in range(6):
         share = n / 5
-        row = HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
-        column = LEFT + share * (WIDTH - LEFT - RIGHT)
-        parts += [_rule(LEFT, row, WIDTH - RIGHT, row), _rule(column, TOP, column, HEIGHT - BOTTOM)]
-        parts.append(_text(LEFT - 6, row + 4, _number(share * y_top), anchor="end", soft=True))
+        row = _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
+        column = _LEFT + share * (WIDTH - _LEFT - _RIGHT)
+        parts += [_rule(_LEFT, row, WIDTH - _RIGHT, row), _rule(column, _TOP, column, _HEIGHT - _BOTTOM)]
+        parts.append(_text(_LEFT - 6, row + 4, _number(share * y_top), anchor="end", soft=True))
         parts.append(
-            _text(column, HEIGHT - BOTTOM + 15, _number(low + share * (high - low)), anchor="middle", soft=True)
+            _text(column, _HEIGHT - _BOTTOM + 15, _number(low + share * (high - low)), anchor="middle", soft=True)
         )
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x, anchor="middle"))
-    middle = (TOP + HEIGHT - BOTTOM) / 2
+    parts.append(_text((_LEFT + WIDTH - _RIGHT) / 2, _HEIGHT - 8, x, anchor="middle"))
+    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     parts.append(
         f'<text x="12" y="{middle}" transform="rotate(-90 12 {middle})" text-anchor="middle" font-size="12" '
         f'fill="var(--text)">{escape(y)}</text>'
@@ -190,6 +190,6 @@ def _shorten(text: str, most: int) -> str:
 def _svg(title: str, parts: Sequence[str], height: float) -> str:
     body = "".join(parts)
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" font-family="{FONTS}">'
+        f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" font-family="{_FONTS}">'
         f"<title>{escape(title)}</title>{body}</svg>"
     )

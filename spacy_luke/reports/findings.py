@@ -9,11 +9,11 @@ from spacy.tokens import Doc
 
 from ..scorers.items import Places, ScoredItem
 
-NOTHING = ""  # the label of what is not there
-POINTS = 50  # of a curve
-MOST_LABELS = 12  # of a confusion
-MOST_EXAMPLES = 15
-AROUND = 70  # characters before and after an example
+_NOTHING = ""  # the label of what is not there
+_POINTS = 50  # of a curve
+_MOST_LABELS = 12  # of a confusion
+_MOST_EXAMPLES = 15
+_AROUND = 70  # characters before and after an example
 
 
 class Point(NamedTuple):
@@ -65,14 +65,14 @@ def confusion_of(items: Sequence[ScoredItem]) -> Confusion:
         rest = [sorted(set(x) - same) for x in (gold, found)]
         pairs.update((label, label) for label in same)
         for i in range(max(map(len, rest))):
-            a, b = (x[i] if i < len(x) else NOTHING for x in rest)
+            a, b = (x[i] if i < len(x) else _NOTHING for x in rest)
             pairs[a, b] += 1
     totals = Counter({name: 0 for pair in pairs for name in pair})
     for (a, b), n in pairs.items():
         totals[a] += n
         totals[b] += n
-    labels = [name for name, _ in sorted(totals.items(), key=lambda x: (-x[1], x[0])) if name != NOTHING]
-    shown = [*labels[:MOST_LABELS], NOTHING]
+    labels = [name for name, _ in sorted(totals.items(), key=lambda x: (-x[1], x[0])) if name != _NOTHING]
+    shown = [*labels[:_MOST_LABELS], _NOTHING]
     return Confusion(shown, [[pairs[a, b] for b in shown] for a in shown])
 
 
@@ -85,7 +85,7 @@ def curve_of(items: Sequence[ScoredItem]) -> list[Point]:
         return []
     right_N = np.cumsum([is_right for _, is_right in scored])
     last = [i for i in range(len(scored)) if i + 1 == len(scored) or scored[i + 1][0] < scored[i][0]]
-    chosen = [last[round(i)] for i in np.linspace(0, len(last) - 1, min(POINTS, len(last)))]
+    chosen = [last[round(i)] for i in np.linspace(0, len(last) - 1, min(_POINTS, len(last)))]
     return [Point(scored[i][0], float(right_N[i]) / (i + 1), float(right_N[i]) / total) for i in reversed(chosen)]
 
 
@@ -130,7 +130,7 @@ def _groups(
 
 
 def worst_examples(
-    items: Sequence[ScoredItem], docs: Sequence[Doc], *, asked: bool = False, most: int = MOST_EXAMPLES
+    items: Sequence[ScoredItem], docs: Sequence[Doc], *, asked: bool = False, most: int = _MOST_EXAMPLES
 ) -> list[ShownExample]:
     """What is wrong, the surest first; then what is missed, in the order of the documents, evenly over them. asked:
     whether labels are questions, and what is found or gold the text itself."""
@@ -152,7 +152,7 @@ def worst_examples(
         )
         for x in wrong
     ]
-    return examples + [ShownExample(NOTHING, x.label, None, _in_context(docs[x.doc].text, x.places)) for x in missed]
+    return examples + [ShownExample(_NOTHING, x.label, None, _in_context(docs[x.doc].text, x.places)) for x in missed]
 
 
 def _wrong_answers(items: Sequence[ScoredItem], docs: Sequence[Doc], most: int) -> list[ShownExample]:
@@ -167,8 +167,8 @@ def _wrong_answers(items: Sequence[ScoredItem], docs: Sequence[Doc], most: int) 
     chosen = [*wrong, *missed[:: max(1, len(missed) // most)][:most]]
     return [
         ShownExample(
-            text(x) if x.found else NOTHING,
-            golds.get((x.doc, x.label), NOTHING),
+            text(x) if x.found else _NOTHING,
+            golds.get((x.doc, x.label), _NOTHING),
             x.score,
             _in_context(docs[x.doc].text, x.places),
             x.label,
@@ -180,12 +180,12 @@ def _wrong_answers(items: Sequence[ScoredItem], docs: Sequence[Doc], most: int) 
 def _in_context(text: str, places: Places) -> list[tuple[str, bool]]:
     """The text around the places, cut before and after, in parts."""
     edges = sorted(places)
-    start, end = max(0, edges[0][0] - AROUND), min(len(text), max(b for _, b in edges) + AROUND)
+    start, end = max(0, edges[0][0] - _AROUND), min(len(text), max(b for _, b in edges) + _AROUND)
     parts: list[tuple[str, bool]] = [("… " if start else "", False)]
     at = start
     for a, b in edges:
         gap = text[at : max(a, at)]
-        parts.append((gap if len(gap) <= 3 * AROUND else f"{gap[:AROUND]} … {gap[-AROUND:]}", False))
+        parts.append((gap if len(gap) <= 3 * _AROUND else f"{gap[:_AROUND]} … {gap[-_AROUND:]}", False))
         parts.append((text[max(a, at) : b], True))
         at = max(at, b)
     return [*parts, (text[at:end] + (" …" if end < len(text) else ""), False)]

@@ -8,12 +8,12 @@ from .findings import ItemGroup, ShownExample
 from .report import ComponentReport, Report
 from .statistics import Difference, LabelScore, Measure
 
-MOST_BARS = 16
-MOST_LOSSES = 4
-ABOUT = {"entities": "mentions", "types": "mentions", "relations": "pairs", "links": "mentions"}
-ABOUT |= {"questions": "answers", "queries": "answers"}
-LENGTHS = {"relations": "words between the two", "questions": "words of an answer", "queries": "words of an answer"}
-PAGE = """<!DOCTYPE html>
+_MOST_BARS = 16
+_MOST_LOSSES = 4
+_ABOUT = {"entities": "mentions", "types": "mentions", "relations": "pairs", "links": "mentions"}
+_ABOUT |= {"questions": "answers", "queries": "answers"}
+_LENGTHS = {"relations": "words between the two", "questions": "words of an answer", "queries": "words of an answer"}
+_PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -74,7 +74,7 @@ def draw_page(report: Report) -> str:
     """The whole report."""
     title = " and ".join(report.names)
     report = report._replace(names=_short(report.names))
-    return PAGE.format(title=escape(title), content="\n".join(_content(report)))
+    return _PAGE.format(title=escape(title), content="\n".join(_content(report)))
 
 
 def _short(names: Sequence[str]) -> list[str]:
@@ -127,8 +127,8 @@ def _component(one: ComponentReport, report: Report) -> Iterator[str]:
     yield _table(caption, ("", "P", "R", "F1", "from", "to", "gold", "found"), rows)
     yield _figures(list(_charts(one, report.names)))
     for groups, title in (
-        (one.lengths, LENGTHS.get(one.what, "words of a mention")),
-        (one.frequencies, f"times that the gold has these {ABOUT.get(one.what, 'mentions')}"),
+        (one.lengths, _LENGTHS.get(one.what, "words of a mention")),
+        (one.frequencies, f"times that the gold has these {_ABOUT.get(one.what, 'mentions')}"),
     ):
         if groups:
             yield _table(f"By {title}", (title, "gold", "found", "P", "R"), map(_group_row, groups))
@@ -137,7 +137,7 @@ def _component(one: ComponentReport, report: Report) -> Iterator[str]:
 
 
 def _charts(one: ComponentReport, names: Sequence[str]) -> Iterator[Picture]:
-    labels = [row for row in one.labels if row.label or len(one.labels) == 1][:MOST_BARS]
+    labels = [row for row in one.labels if row.label or len(one.labels) == 1][:_MOST_BARS]
     if labels:
         wanted = {row.label: row for row in labels}
         pairs = [(label, x) for label, x in one.differences if label in wanted]
@@ -176,7 +176,7 @@ def _training(report: Report) -> Iterator[Picture]:
     scores = [Line(name, points) for name, points in list(curves.scores.items())[:3]]
     caption = "Scores on the dev data while training"
     yield "training_scores", caption, line_chart(caption, [Line("score", curves.score), *scores], x="step", y="score")
-    losses = [Line(name, points) for name, points in curves.losses.items() if any(y for _, y in points)][:MOST_LOSSES]
+    losses = [Line(name, points) for name, points in curves.losses.items() if any(y for _, y in points)][:_MOST_LOSSES]
     if losses:
         caption = "Losses, a step"
         top = max(y for line in losses for _, y in line.points) or 1.0

@@ -7,7 +7,7 @@ from ..stores.atomic import write_atomically
 from .charts import WIDTH, standalone
 from .page import Picture
 
-SCALE = 3  # dots of a PNG for each unit
+_SCALE = 3  # dots of a PNG for each unit
 
 
 def save_pictures(pictures: Iterable[Picture], folder: Path) -> list[Path]:
@@ -20,7 +20,7 @@ def save_pictures(pictures: Iterable[Picture], folder: Path) -> list[Path]:
     written = []
     for name, _, svg in pictures:
         text = standalone(svg)
-        png = bytes(resvg_py.svg_to_bytes(svg_string=text, width=SCALE * WIDTH))
+        png = bytes(resvg_py.svg_to_bytes(svg_string=text, width=_SCALE * WIDTH))
         for suffix, data in ((".svg", text.encode("utf8")), (".png", png)):
             path = folder / f"{name}{suffix}"
             with write_atomically(path) as temporary:

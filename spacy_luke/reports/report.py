@@ -22,10 +22,10 @@ from .findings import (
 from .logs import Curves
 from .statistics import Difference, LabelScore, compare, score_labels
 
-FEW_DOCUMENTS = 20  # below, intervals say little
+_FEW_DOCUMENTS = 20  # below, intervals say little
 
 # What is counted as one label: entities and questions are too many for tables of labels.
-ONE_LABEL = {"links": "link", "questions": "answer", "queries": "answer"}
+_ONE_LABEL = {"links": "link", "questions": "answer", "queries": "answer"}
 
 
 class ComponentReport(NamedTuple):
@@ -65,7 +65,7 @@ def make_report(
     """Of one evaluation, or of two on the same documents; the second is compared with the first."""
     first, *others = evaluations
     notes = []
-    if first.documents < FEW_DOCUMENTS:
+    if first.documents < _FEW_DOCUMENTS:
         notes.append(f"{first.documents} documents are few: the intervals are no more than a hint.")
     second = {one.name: one for one in others[0].components} if others else {}
     if others and (alone := [one.name for one in first.components if one.name not in second]):
@@ -88,7 +88,7 @@ def _component(
     items: Sequence[ScoredItem] = one.items
     if not items:
         return report
-    alone = ONE_LABEL.get(report.what)
+    alone = _ONE_LABEL.get(report.what)
     plain = [item._replace(label=alone) for item in items] if alone else items
     differences = []
     if other is not None and other.items:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..scorers.items import ScoredItem
 
-DRAWS = 1000
-AT_ONCE = 100
+_DRAWS = 1000
+DRAWS_AT_ONCE = 100
 LEVEL = 0.95
 Floats = NDArray[np.float64]
 
@@ -70,14 +70,14 @@ def labels_by_gold(*items: Sequence[ScoredItem]) -> list[str]:
     return sorted(gold, key=lambda label: (-gold[label], label))
 
 
-def draw_sums(counts_DL3: Floats, *, draws: int = DRAWS, seed: int = 0) -> Floats:
+def draw_sums(counts_DL3: Floats, *, draws: int = _DRAWS, seed: int = 0) -> Floats:
     """(R, L, 3): sums of counts over documents that are drawn; the same draws for the same number of documents."""
     D, L, _ = counts_DL3.shape
     random = np.random.default_rng(seed)
     flat_DX = counts_DL3.reshape(D, -1)
     sums = [
-        random.multinomial(D, np.full(D, 1 / D), size=min(AT_ONCE, draws - i)).astype(np.float64) @ flat_DX
-        for i in range(0, draws, AT_ONCE)
+        random.multinomial(D, np.full(D, 1 / D), size=min(DRAWS_AT_ONCE, draws - i)).astype(np.float64) @ flat_DX
+        for i in range(0, draws, DRAWS_AT_ONCE)
     ]
     return np.concatenate(sums).reshape(draws, L, 3)
 

@@ -13,8 +13,8 @@ from spacy.util import registry
 
 from ..annotations import QUERIES, QUESTIONS, Query, Question, ScoredPlace, get_found, get_queries, get_questions
 
-ARTICLES = re.compile(r"\b(a|an|the)\b")
-PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @registry.scorers("spacy-luke.qa_scorer.v1")
@@ -74,7 +74,7 @@ def score_fillers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 def normalize_answer(text: str) -> str:
     """Lower case, without ASCII punctuation, English articles and superfluous blanks."""
-    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def answer_f1(prediction: str, gold: str, *, empty: float = 1.0) -> float:

@@ -16,7 +16,7 @@ from ..annotations import RELATIONS_TASK, Scope, get_pair_rows, get_relation_row
 from .counts import get_spans, per_type, prf, total_of
 from .places import Place, gold_place_finder
 
-DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
+_DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
 
 Pair = tuple[Place, Place]
 Key = tuple[Place, Place, str]
@@ -154,10 +154,10 @@ def _macro_f(scores: dict[str, PRFScore]) -> float | None:
 
 def _semeval_f(scores: dict[str, PRFScore]) -> float | None:
     gold = [label for label, score in scores.items() if score.tp + score.fn]
-    if not all(DIRECTED.fullmatch(label) for label in gold):
+    if not all(_DIRECTED.fullmatch(label) for label in gold):
         return None
     merged: dict[str, PRFScore] = defaultdict(PRFScore)
     for label, score in scores.items():
-        match = DIRECTED.fullmatch(label)
+        match = _DIRECTED.fullmatch(label)
         merged[match[1] if match else label] += score
     return _macro_f(merged)

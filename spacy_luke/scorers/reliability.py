@@ -7,7 +7,7 @@ import numpy as np
 
 from .items import ScoredItem
 
-BINS = 10  # of equal width
+_BINS = 10  # of equal width
 
 Judged = list[tuple[float, bool]]  # score, whether it is right
 
@@ -34,7 +34,7 @@ class Reliability(NamedTuple):
         return {"n": self.n, "ece": self.ece, "bins": [one._asdict() for one in self.bins]}
 
 
-def measure_reliability(judged: Sequence[tuple[float, bool]], *, bins: int = BINS) -> Reliability:
+def measure_reliability(judged: Sequence[tuple[float, bool]], *, bins: int = _BINS) -> Reliability:
     if not judged:
         return Reliability(0, None, [])
     score_N, right_N = (np.array(x, dtype=np.float64) for x in zip(*judged))

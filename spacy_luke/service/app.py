@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-HEADERS = {"x-content-type-options": "nosniff", "content-security-policy": "frame-ancestors 'none'"}
-RETRY = 1  # seconds after which a request that was refused may come again
+_HEADERS = {"x-content-type-options": "nosniff", "content-security-policy": "frame-ancestors 'none'"}
+_RETRY = 1  # seconds after which a request that was refused may come again
 
 
 class Service:
@@ -73,12 +73,12 @@ class Service:
     async def metrics(self, request: "Request") -> "Response":
         from starlette.responses import Response
 
-        return Response(self.meters.text(), media_type="text/plain; version=0.0.4; charset=utf-8", headers=HEADERS)
+        return Response(self.meters.text(), media_type="text/plain; version=0.0.4; charset=utf-8", headers=_HEADERS)
 
     async def schema(self, request: "Request") -> "Response":
         from starlette.responses import JSONResponse
 
-        return JSONResponse(openapi(self.limits), headers=HEADERS)
+        return JSONResponse(openapi(self.limits), headers=_HEADERS)
 
     async def page(self, request: "Request") -> "Response":
         from starlette.responses import HTMLResponse
@@ -86,7 +86,7 @@ class Service:
         annotator = self.annotator
         live = {"annotate": "annotate", "most": self.limits.characters, "asks": annotator.answers_questions}
         html = fill_page(_nothing(annotator), title=annotator.name or "spacy_luke", labels=annotator.labels, live=live)
-        return HTMLResponse(html, headers=HEADERS)
+        return HTMLResponse(html, headers=_HEADERS)
 
 
 def make_app(annotator: Annotator, limits: RequestLimits) -> "Starlette":
@@ -152,11 +152,11 @@ def _nothing(annotator: Annotator) -> AnnotatedText:
 def _reply(json: str, status: int = 200, **headers: str) -> "Response":
     from starlette.responses import Response
 
-    return Response(json, status_code=status, media_type="application/json", headers={**HEADERS, **headers})
+    return Response(json, status_code=status, media_type="application/json", headers={**_HEADERS, **headers})
 
 
 async def _tell(request: "Request", error: Any) -> "Response":
-    retry = {"retry-after": str(RETRY)} if error.failure.code == "busy" else {}
+    retry = {"retry-after": str(_RETRY)} if error.failure.code == "busy" else {}
     return _reply(ErrorReply(error=error.failure).model_dump_json(), error.status, **retry)
 
 

@@ -14,7 +14,7 @@ from ..pages.schema import AnnotatedText, as_form
 from ..pipelines.annotation import Annotator, annotate_each
 from .forms import DocumentIn, FailedDocument, Failure, ServiceError
 
-LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class Meter(Protocol):
@@ -126,6 +126,6 @@ def _failed(document: DocumentIn, error: Exception) -> FailedDocument:
     """What is sent back for a document that failed alone; ValueErrors of ours say what was wrong with it."""
     if isinstance(error, ValueError):
         return FailedDocument(id=document.id, error=Failure(code="invalid_request", message=str(error), where=None))
-    LOG.exception("The pipeline failed on a text of %d characters", len(document.text), exc_info=error)
+    _LOG.exception("The pipeline failed on a text of %d characters", len(document.text), exc_info=error)
     told = f"The pipeline failed with {type(error).__name__}."
     return FailedDocument(id=document.id, error=Failure(code="failed", message=told, where=None))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-CAN_ADVISE = hasattr(os, "posix_fadvise")  # macOS has pread, but not this
+_CAN_ADVISE = hasattr(os, "posix_fadvise")  # macOS has pread, but not this
 AGAIN = "Copy the whole folder again, or build it again."
 
 
@@ -53,7 +53,7 @@ class RowFile:
             self._start, self._width = mapped.offset, shape[1] * mapped.dtype.itemsize
             self._descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             weakref.finalize(self, os.close, self._descriptor)
-            if CAN_ADVISE:
+            if _CAN_ADVISE:
                 os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
     def read(self, rows_E: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ class RowFile:
             return np.asarray(self._mapped[rows_E])
         file, width, pread = self._descriptor, self._width, os.pread
         places = (rows_E.astype(np.int64) * width + self._start).tolist()
-        if CAN_ADVISE:
+        if _CAN_ADVISE:
             advise, soon = os.posix_fadvise, os.POSIX_FADV_WILLNEED
             for place in places:
                 advise(file, place, width, soon)

@@ -31,7 +31,7 @@ except ImportError:  # Windows: nothing is held, and so nothing swept
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock_of_spacy_luke"
-WEEK = 7 * 24 * 3600  # seconds
+_WEEK = 7 * 24 * 3600  # seconds
 
 
 @contextmanager
@@ -239,7 +239,7 @@ def _machine() -> bytes:
 
 def _is_idle(path: Path) -> bool:
     newest = max(file.lstat().st_mtime for file in [path, *path.rglob("*")])
-    return time.time() - newest > WEEK
+    return time.time() - newest > _WEEK
 
 
 def _remove(folder: Path) -> None:

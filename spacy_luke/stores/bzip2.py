@@ -12,13 +12,13 @@ from typing import BinaryIO
 
 from .blocks import open_blocks
 
-LONGEST = 1 << 23  # bytes of a packed stream that are kept in memory; a longer one is unpacked as it is read
+_LONGEST = 1 << 23  # bytes of a packed stream that are kept in memory; a longer one is unpacked as it is read
 _READ = 1 << 20
 _HEAD = re.compile(rb"BZh[1-9]1AY&SY")  # how a stream begins; by chance once in 10 ** 23 bytes
 _HEAD_SIZE = 10
 
 
-def open_bzip2(file: BinaryIO, *, threads: int | None = None, longest: int = LONGEST) -> BinaryIO:
+def open_bzip2(file: BinaryIO, *, threads: int | None = None, longest: int = _LONGEST) -> BinaryIO:
     """The unpacked bytes of a file, whose errors are those of `bz2.BZ2File`. threads: None for one a core, up to 8."""
     threads = min(8, os.cpu_count() or 1) if threads is None else threads
     if threads < 2:

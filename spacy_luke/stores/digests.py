@@ -19,7 +19,7 @@ from .atomic import write_atomically
 from .progress import ProgressBar
 
 SMALL = 1 << 18  # bytes that are compared at every opening
-SHOWN = 1 << 30  # bytes whose reading is shown in a terminal
+_SHOWN = 1 << 30  # bytes whose reading is shown in a terminal
 SETTLED = 2_000_000_000  # nanoseconds after which a change of a file has another time than the last one
 MOST_REMEMBERED = 1 << 18  # bytes of the memory, of which the later half stays
 
@@ -81,7 +81,7 @@ def _digest(path: Path, start: int, size: int | None, count: Callable[[int], Any
 @contextmanager
 def _bar(what: str, total: int, progress: bool) -> Iterator[Callable[[int], Any]]:
     """What counts bytes: shown where it is asked for, and where it takes long."""
-    show = progress or total > SHOWN
+    show = progress or total > _SHOWN
     with ProgressBar[bytes](None, what, total=total, unit="B", scaled=True, show=show) as bar:
         yield bar.update
 

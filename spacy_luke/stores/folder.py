@@ -17,8 +17,8 @@ from .atomic import HeldFolder, link_or_copy, write_folder_atomically
 from .digests import FilePart, digest_bytes, digest_file, find_changed
 
 MANIFEST = "manifest.json"
-VERSION = 2
-READABLE = (1, VERSION)
+_VERSION = 2
+_READABLE = (1, _VERSION)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class StoreKind:
             name: known.get(name) or [(folder / name).stat().st_size, digest_file(folder / name, progress=progress)]
             for name in names
         }
-        write_sealed(folder / MANIFEST, {"format": self.form, "version": VERSION, **values, "files": files})
+        write_sealed(folder / MANIFEST, {"format": self.form, "version": _VERSION, **values, "files": files})
 
     def read_manifest(self, path: Path) -> dict[str, Any]:
         """ValueError where there is none, or none of this kind, and where it is not as it was written."""
@@ -78,9 +78,9 @@ class StoreKind:
             ) from error
         if form != self.form:
             raise ValueError(f"{path} is no {self.what}: {MANIFEST} says format {form!r}. {self.build}")
-        if type(version) is not int or version not in READABLE:
+        if type(version) is not int or version not in _READABLE:
             raise ValueError(
-                f"{path} is a {self.what} of version {version}, but this spacy_luke reads version {VERSION}. Build it "
+                f"{path} is a {self.what} of version {version}, but this spacy_luke reads version {_VERSION}. Build it "
                 f"again."
             )
         if version >= 2 and not is_sealed(manifest):

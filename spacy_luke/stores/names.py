@@ -20,7 +20,7 @@ import numpy as np
 from .progress import ProgressBar
 
 MOST_NAMES = 2**32 - 1
-BLOCK = 1 << 16  # names that are hashed at once
+_BLOCK = 1 << 16  # names that are hashed at once
 
 
 def hash_names(names: Iterable[bytes]) -> np.ndarray:
@@ -63,8 +63,8 @@ class NameList:
         parts = [self._hashes]
         total = len(self) - len(self._hashes)
         with ProgressBar[str](None, "digests of names", total=total, show=progress) as bar:
-            for start in range(len(self._hashes), len(self), BLOCK):
-                parts.append(hash_names(self[i] for i in range(start, min(start + BLOCK, len(self)))))
+            for start in range(len(self._hashes), len(self), _BLOCK):
+                parts.append(hash_names(self[i] for i in range(start, min(start + _BLOCK, len(self)))))
                 bar.update(len(parts[-1]))
         self._hashes = np.concatenate(parts)
         return self._hashes

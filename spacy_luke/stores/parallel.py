@@ -16,12 +16,12 @@ from .progress import ProgressBar
 from .ray_workers import RayPool, cause_of, connect_ray
 from .workers import Death, Pool, ProcessPool, Pull, Start, run_pool
 
-ENGINES = ("processes", "ray")
-TRIES = 3  # of a task whose process dies
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # variables that say how many there are
+_ENGINES = ("processes", "ray")
+_TRIES = 3  # of a task whose process dies
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # variables that say how many there are
 # torch and oneDNN keep what they have compiled for each shape, 1,024 of them, which for texts of ever other lengths is
 # memory without use: 10 KB a short document until it is full. 32 of them are as fast (benchmarks/apply.py).
-SHAPES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "32"}
+_SHAPES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "32"}
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -37,8 +37,8 @@ class Engine:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in ENGINES:
-            raise ValueError(f"engine must be one of {ENGINES}, but it is {self.name!r}.")
+        if self.name not in _ENGINES:
+            raise ValueError(f"engine must be one of {_ENGINES}, but it is {self.name!r}.")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be a number of processes from 1, but it is {self.workers}.")
 
@@ -65,8 +65,8 @@ class Engine:
         workers = self.workers or 1
         cores = 1 if self.name == "ray" else max(1, _cores() // workers)
         threads = threads or int(os.environ.get("OMP_NUM_THREADS") or cores)
-        environment = {name: value for name, value in SHAPES.items() if name not in os.environ}
-        environment |= {name: str(threads) for name in THREADS}
+        environment = {name: value for name, value in _SHAPES.items() if name not in os.environ}
+        environment |= {name: str(threads) for name in _THREADS}
         pool: Pool[Any, Task, Result]
         if self.name == "ray":
             pool = RayPool(start, settings, environment, address=self.address, gpus=gpus)
@@ -100,8 +100,8 @@ def _run_here(function: Callable[[Task], Result], tasks: Sequence[Task], workers
         for (i, _), result in ended:
             if isinstance(result, Death):
                 tried[i] += 1
-                if tried[i] == TRIES:
-                    raise ValueError(_died(f"{TRIES} processes of this machine that worked on one", result.told))
+                if tried[i] == _TRIES:
+                    raise ValueError(_died(f"{_TRIES} processes of this machine that worked on one", result.told))
                 waiting.appendleft(i)
                 continue
             done[i] = result
@@ -121,7 +121,7 @@ def _cores() -> int:
 
 def _run_on_ray(function: Callable[[Task], Result], tasks: Sequence[Task], address: str | None) -> Iterator[Result]:
     ray = connect_ray(address)
-    remote = ray.remote(max_retries=TRIES - 1)(function)
+    remote = ray.remote(max_retries=_TRIES - 1)(function)
     waiting = [remote.remote(task) for task in tasks]
     try:
         while waiting:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .atomic import LOCK, hold, write_atomically
 from .parallel import Engine
 
-PLAN = "plan.json"
+_PLAN = "plan.json"
 
 
 class WorkTask(NamedTuple):
@@ -55,7 +55,7 @@ class WorkFolder:
         self._held = ExitStack()
 
     def __enter__(self) -> "WorkFolder":
-        file = self.path / PLAN
+        file = self.path / _PLAN
         if not file.is_file() and self.path.exists() and any(x.name[0] != "." for x in self.path.iterdir()):
             raise ValueError(f"{self.path} is in the way: it is no folder of work. Move it, or choose another output.")
         busy = f"Another process is building {self.output}, its work lies in {self.path}. Wait for it, or end it."
@@ -115,7 +115,7 @@ class WorkFolder:
 
     def _clear(self) -> None:
         """Killed anywhere, it leaves what the next run knows: results go before their files, `plan.json` goes last."""
-        plan = self.path / PLAN
+        plan = self.path / _PLAN
         results = [path for path in self.path.glob("*.json") if path != plan]
         others = [path for path in self.path.iterdir() if path not in (plan, self.path / LOCK, *results)]
         for path in [*results, *others, plan]:

@@ -21,9 +21,9 @@ Result = TypeVar("Result")
 Start = Callable[[int, Settings], Callable[[Task], Result]]
 Pull = Callable[[], Task | None]  # the next task; None: there is none now, but a task that comes back may be next
 
-STARTS = 3  # workers that die before they are ready, one after another, until nothing more is tried
+_STARTS = 3  # workers that die before they are ready, one after another, until nothing more is tried
 TICK = 1.0  # seconds
-PATIENCE = 5.0  # seconds until a worker that was asked to end is killed
+_PATIENCE = 5.0  # seconds until a worker that was asked to end is killed
 
 
 class Death(NamedTuple):
@@ -103,7 +103,7 @@ class Pool(Generic[AnyWorker, Task, Result]):
             yield task, Death(told)
             return
         self.died += 1
-        if self.died >= STARTS:
+        if self.died >= _STARTS:
             raise ValueError(
                 f"Expected workers to start, but {self.died}, one after another, died before they were ready: {told}. "
                 "Use fewer workers (--workers 1 takes the least memory), or more memory, and run it again."
@@ -167,7 +167,7 @@ class _Worker(Generic[Task]):
         self.connection.close()
         if self.task is not None:
             self.process.terminate()
-        self.process.join(PATIENCE)
+        self.process.join(_PATIENCE)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
@@ -193,7 +193,7 @@ class ProcessPool(Pool[_Worker[Task], Task, Result], Generic[Settings, Task, Res
             try:
                 kind, value = worker.connection.recv()
             except (EOFError, OSError):
-                worker.process.join(PATIENCE)
+                worker.process.join(_PATIENCE)
                 yield from self.heard_death(worker, describe_end(worker.process.exitcode))
                 continue
             if kind == "error":

@@ -16,7 +16,7 @@ def read_annotated_lines(path: Path) -> Iterator[AnnotatedText]:
             yield AnnotatedText.model_validate_json(line)
 
 
-READERS = {"jsonl": read_annotated_lines, "parquet": read_parquet_rows}
+_READERS = {"jsonl": read_annotated_lines, "parquet": read_parquet_rows}
 
 
 class AnnotatedParts(StoreFolder):
@@ -41,13 +41,13 @@ class AnnotatedParts(StoreFolder):
     def texts(self) -> Iterator[AnnotatedText]:
         """All that was annotated, part by part. ValueError for .spacy, which holds Docs (spaCy's DocBin)."""
         output = self.manifest["output"]
-        if output not in READERS:
+        if output not in _READERS:
             raise ValueError(
-                f"{self.path} has {output} files, but annotations are read from {' and '.join(READERS)}. Read Docs by "
+                f"{self.path} has {output} files, but annotations are read from {' and '.join(_READERS)}. Read Docs by "
                 "spaCy's DocBin, or write them again with another --format."
             )
         for path in self.files():
-            yield from READERS[output](path)
+            yield from _READERS[output](path)
 
     def failed(self) -> Iterator[FailedText]:
         """The documents that failed."""

@@ -22,7 +22,7 @@ from .run_folder import FailedText, PartCounts, PartRecord, write_record
 from .writers import WRITERS, PartWriter
 
 MOST_LEXEMES = 4_000_000  # new words, part by part, after which a worker is replaced
-BROKEN = 70  # exit code of a worker whose GPU failed
+_BROKEN = 70  # exit code of a worker whose GPU failed
 
 
 class WorkerSettings(NamedTuple):
@@ -214,4 +214,4 @@ def _end_where_broken(error: Exception) -> None:
     """After an error of the GPU that is not of memory nothing works in this process: another one takes its place."""
     if "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError":
         print(f"A worker ends, since its GPU failed: {error}", file=sys.stderr, flush=True)
-        os._exit(BROKEN)
+        os._exit(_BROKEN)

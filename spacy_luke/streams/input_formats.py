@@ -13,11 +13,12 @@ from typing import Any, BinaryIO, NamedTuple
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..annotations import get_document_id
 from ..stores.plain_text import parse_json
 from .given_texts import InputItem, UnreadText, as_item
 
 MOST_BYTES = 1 << 26  # of a line; a longer one is not held in memory
-CSV_FIELD = 1 << 26  # characters of a field of a table
+_CSV_FIELD = 1 << 26  # characters of a field of a table
 
 
 class InputFields(NamedTuple):
@@ -77,7 +78,7 @@ def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]
         docs: Iterator[Doc] = DocBin(store_user_data=True).from_disk(path).get_docs(vocab)
         for number, doc in enumerate(docs):
             place = f"{name}:{number}"
-            item = as_item(doc.text, doc.user_data.get("id"), place)
+            item = as_item(doc.text, get_document_id(doc), place)
             yield item if isinstance(item, UnreadText) else item._replace(doc=doc.to_bytes())
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ValueError(f"{path} is no file of Docs (DocBin): {type(error).__name__}: {error}") from error
@@ -142,7 +143,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[tuple[str, str | UnreadText]]:
 
 def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: str) -> Iterator[InputItem]:
     """Rows under a line with the names of the columns. A place is a row, the first one 1: a row may have many lines."""
-    csv.field_size_limit(CSV_FIELD)
+    csv.field_size_limit(_CSV_FIELD)
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
         rows = csv.reader(text, delimiter=delimiter, strict=True)

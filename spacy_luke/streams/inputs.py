@@ -9,7 +9,7 @@ from ..stores.opening import open_source
 from .given_texts import InputItem
 from .input_formats import BY_LINES, BY_PLACES, InputFields
 
-STANDARD = "-"  # the name of standard input
+_STANDARD = "-"  # the name of standard input
 SUFFIXES = {
     ".txt": "text",
     ".md": "text",
@@ -20,8 +20,8 @@ SUFFIXES = {
     ".parquet": "parquet",
     ".spacy": "spacy",
 }
-PACKED = (".gz", ".bz2")
-FORMATS = (*BY_LINES, *BY_PLACES)
+_PACKED = (".gz", ".bz2")
+INPUT_FORMATS = (*BY_LINES, *BY_PLACES)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def find_inputs(
     left_out: list[Path] = []
     for source in sources:
         path = Path(source)
-        if str(source) == STANDARD:
+        if str(source) == _STANDARD:
             files.append(_standard_input(format))
         elif path.is_dir():
             found, others = _files_of(path, format)
@@ -110,7 +110,7 @@ def find_inputs(
 def _standard_input(format: str | None) -> InputFile:
     if format in BY_PLACES:
         raise ValueError(f"Standard input cannot be {format}, which is read from places in a file: write it to a file.")
-    return InputFile(None, STANDARD, format or "jsonl", None)
+    return InputFile(None, _STANDARD, format or "jsonl", None)
 
 
 def _files_of(folder: Path, format: str | None) -> tuple[list[InputFile], list[Path]]:
@@ -120,7 +120,7 @@ def _files_of(folder: Path, format: str | None) -> tuple[list[InputFile], list[P
     if not wanted:
         raise ValueError(
             f"{folder} has no file of texts: expected {', '.join(SUFFIXES)}, the first six also with "
-            f"{' or '.join(PACKED)}, but it has {[x.name for x in paths[:5]] or 'no files'}."
+            f"{' or '.join(_PACKED)}, but it has {[x.name for x in paths[:5]] or 'no files'}."
         )
     return [_file(x, format) for x in wanted], [x for x in paths if x not in set(wanted)]
 
@@ -135,13 +135,13 @@ def _file(path: Path, format: str | None) -> InputFile:
     if known is None:
         raise ValueError(
             f"Expected texts in {', '.join(SUFFIXES)}, but this is {path}. Say what it is, such as by "
-            f"--input-format lines, one of {', '.join(FORMATS)}."
+            f"--input-format lines, one of {', '.join(INPUT_FORMATS)}."
         )
     return InputFile(path, path.as_posix(), known, path.stat().st_size)
 
 
 def _format_of(path: Path) -> str | None:
-    inner = path.with_suffix("") if path.suffix in PACKED else path
+    inner = path.with_suffix("") if path.suffix in _PACKED else path
     known = SUFFIXES.get(inner.suffix.lower())
     return None if inner is not path and known in BY_PLACES else known
 

@@ -12,8 +12,8 @@ from spacy.tokens import Doc
 from ..pages.schema import AnnotatedText
 from .input_formats import import_parquet
 
-ROWS = 1000  # of a group, which is in memory at once
-PLAIN = {str: "string", int: "int64", float: "float64"}
+_ROWS = 1000  # of a group, which is in memory at once
+_PLAIN = {str: "string", int: "int64", float: "float64"}
 
 
 class ParquetWriter:
@@ -37,7 +37,7 @@ class ParquetWriter:
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:
         self._rows.append(form.model_dump())
-        if len(self._rows) == ROWS:
+        if len(self._rows) == _ROWS:
             self._flush()
 
     def _flush(self) -> None:
@@ -50,7 +50,7 @@ class ParquetWriter:
 
 def read_parquet_rows(path: Path) -> Iterator[AnnotatedText]:
     with import_parquet().ParquetFile(path) as table:
-        for batch in table.iter_batches(batch_size=ROWS):
+        for batch in table.iter_batches(batch_size=_ROWS):
             for row in batch.to_pylist():
                 yield AnnotatedText.model_validate(row)
 
@@ -86,7 +86,7 @@ def _type(annotation: Any) -> Any:
         return pyarrow.list_(pyarrow.field("element", _type(inner[0]), nullable=False), len(inner))
     if issubclass(annotation, BaseModel):
         return pyarrow.struct(_fields(annotation))
-    return getattr(pyarrow, PLAIN[annotation])()
+    return getattr(pyarrow, _PLAIN[annotation])()
 
 
 def _may_be_none(annotation: Any) -> bool:

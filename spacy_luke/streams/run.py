@@ -19,10 +19,10 @@ from .inputs import Inputs
 from .pipeline_digest import identify_pipeline
 from .run_folder import FORM, PartCounts, RunFolder
 
-VERSION = 1
-RETRIES = 2  # times that a part is tried again as it is, after a worker died on it
-MOST_DEATHS = 12  # of workers on a part, until all of its documents are listed as failed
-MOST_GIVEN_UP = 3  # parts, one after another, until the run ends
+_VERSION = 1
+_RETRIES = 2  # times that a part is tried again as it is, after a worker died on it
+_MOST_DEATHS = 12  # of workers on a part, until all of its documents are listed as failed
+_MOST_GIVEN_UP = 3  # parts, one after another, until the run ends
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def apply_pipeline(
     """
     plan = {
         "format": FORM,
-        "version": VERSION,
+        "version": _VERSION,
         "annotations": FORMAT,
         "pipeline": identify_pipeline(str(pipeline)),
         "inputs": _describe(inputs),
@@ -178,9 +178,9 @@ class _Run:
         number, deaths = task.part.number, task.deaths + 1
         place = read_part_place(self.folder.work, number)
         place_file(self.folder.work, number).unlink(missing_ok=True)
-        if deaths > MOST_DEATHS or (deaths > RETRIES and place is None):
+        if deaths > _MOST_DEATHS or (deaths > _RETRIES and place is None):
             self._given_up.append(number)
-            if len(self._given_up) >= MOST_GIVEN_UP:
+            if len(self._given_up) >= _MOST_GIVEN_UP:
                 self.folder.forget(self._given_up)  # the fault is not theirs
                 raise ValueError(
                     f"Expected workers to annotate texts, but they died on {len(self._given_up)} parts one after "
@@ -189,7 +189,7 @@ class _Run:
                 )
             return give_up(task, settings, f"the workers died on its part {deaths} times, the last time {told}")
         task = task._replace(deaths=deaths)
-        if deaths >= RETRIES and place is not None:
+        if deaths >= _RETRIES and place is not None:
             if place.document is None:
                 task = task._replace(careful=(*task.careful, place.batch))
             else:

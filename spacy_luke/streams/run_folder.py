@@ -23,7 +23,7 @@ from ..stores.folder import MANIFEST, StoreKind, is_count, is_sealed, seal, writ
 from ..stores.plain_text import read_object
 from .cutting import part_name
 
-PLAN, ERRORS, WORK = "plan.json", "errors.jsonl", ".work"
+PLAN, ERRORS, _WORK = "plan.json", "errors.jsonl", ".work"
 FORM = "spacy-luke-applied"
 
 
@@ -81,7 +81,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, plan: dict[str, Any]) -> None:
-        self.path, self.work = Path(path).absolute(), Path(path).absolute() / WORK
+        self.path, self.work = Path(path).absolute(), Path(path).absolute() / _WORK
         self.plan: dict[str, Any] = json.loads(json.dumps(plan))
         self._held = ExitStack()
         self._finished: Sequence[PartCounts] | None = None

@@ -7,6 +7,7 @@ from typing import Protocol, Self
 
 from spacy.tokens import Doc, DocBin
 
+from ..annotations import set_document_id
 from ..pages.schema import AnnotatedText
 from .parquet import ParquetWriter
 
@@ -60,7 +61,7 @@ class DocsWriter:
             self._path.write_bytes(self._docs.to_bytes())
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:
-        doc.user_data["id"] = form.id
+        set_document_id(doc, form.id)
         self._docs.add(doc)
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-NUL = b"\0"
+_NUL = b"\0"
 
 
 @lru_cache(maxsize=100_000)
@@ -88,7 +88,7 @@ class Charsmap:
                 found, value = at, units[node] & 0x7FFFFFFF
         if not found:
             return 0, ""
-        normal = self._normal[value : self._normal.index(NUL, value)].decode("utf8")
+        normal = self._normal[value : self._normal.index(_NUL, value)].decode("utf8")
         return len(data[:found].decode("utf8")), normal
 
 

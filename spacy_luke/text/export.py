@@ -10,9 +10,9 @@ from tokenizers import AddedToken, Tokenizer, processors
 from .backends import SPECIAL_KEYS
 from .sentencepiece_model import CONTROL, NORMAL, UNKNOWN, SentencePieceModel, write_sentencepiece
 
-CLASSES = {"byte_bpe": "LukeTokenizer", "wordpiece": "BertTokenizer", "unigram": "MLukeTokenizer"}
+_CLASSES = {"byte_bpe": "LukeTokenizer", "wordpiece": "BertTokenizer", "unigram": "MLukeTokenizer"}
 # What LukeTokenizer and MLukeTokenizer of transformers want to find in tokenizer_config.json.
-LUKE_SETTINGS = {
+_LUKE_SETTINGS = {
     "entity_token_1": "<ent>",
     "entity_token_2": "<ent2>",
     "entity_unk_token": "[UNK]",
@@ -94,9 +94,9 @@ def _config(
     added: list[tuple[int, AddedToken]],
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    config = {**settings, "tokenizer_class": CLASSES[kind]}
+    config = {**settings, "tokenizer_class": _CLASSES[kind]}
     if kind != "wordpiece":
-        config = {**LUKE_SETTINGS, **config}
+        config = {**_LUKE_SETTINGS, **config}
     config.update({key: piece.content for key, piece in roles.items()})
     config["additional_special_tokens"] = [piece.content for piece in extra]
     config["added_tokens_decoder"] = {str(number): {**_flags(piece), "special": True} for number, piece in added}

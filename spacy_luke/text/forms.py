@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-CASES = ("exact", "casefold")
+NAME_CASES = ("exact", "casefold")
 # Scripts written without blanks: each character is a word of its own.
 _ALONE = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -46,8 +46,8 @@ _POSSESSIVE = re.compile("(?<=.)(?:['\u2019\u02bc][sS]|(?<=[sS])['\u2019\u02bc])
 
 
 def check_case(case: str) -> str:
-    if case not in CASES:
-        raise ValueError(f"case must be one of {CASES}, but it is {case!r}.")
+    if case not in NAME_CASES:
+        raise ValueError(f"case must be one of {NAME_CASES}, but it is {case!r}.")
     return case
 
 

@@ -7,14 +7,14 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 
-BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-NEW_PAGE = "\f\u2029"  # a line break that is as good as a blank line
+_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_NEW_PAGE = "\f\u2029"  # a line break that is as good as a blank line
 # What a line of a list, or a heading in Markdown, begins with. Letters need a bracket: "A." is most often a name's.
-BULLET = re.compile(
+_BULLET = re.compile(
     r"(?:[-*+\u2022\u2023\u25e6\u25aa\u25cf\u00b7\u2013\u2014]|\(?\d{1,3}[.)]|\(?[a-zA-Z]\)|#{1,6})\s+\S"
 )
-RULE = re.compile(r"(?:[-=_*~#+|: ]){3,}$")  # a line that is drawn
-NARROW = 40  # characters: shorter lines were not broken for want of room
+_RULE = re.compile(r"(?:[-=_*~#+|: ]){3,}$")  # a line that is drawn
+_NARROW = 40  # characters: shorter lines were not broken for want of room
 
 Line = tuple[int, int, str, str]  # first word, one past the last, the text between, what breaks stand before it
 
@@ -33,14 +33,14 @@ def line_starts(words: Sequence[str], spaces: Sequence[bool]) -> list[int]:
     starts = []
     for paragraph in _paragraphs(words, spaces):
         starts.append(paragraph[0][0])
-        width = max(NARROW, *(len(text) for _, _, text, _ in paragraph))
+        width = max(_NARROW, *(len(text) for _, _, text, _ in paragraph))
         in_list = False
         for (_, _, before, _), (first, _, text, white) in zip(paragraph, paragraph[1:]):
-            in_list = in_list or bool(BULLET.match(before))
+            in_list = in_list or bool(_BULLET.match(before))
             fits = len(before) + 1 + len(text.split(maxsplit=1)[0]) <= width
-            goes_on = text[0].islower() or (in_list and bool(BREAK.split(white)[-1]))
-            is_drawn = bool(RULE.match(before) or RULE.match(text))
-            if BULLET.match(text) or is_drawn or (fits and not goes_on):
+            goes_on = text[0].islower() or (in_list and bool(_BREAK.split(white)[-1]))
+            is_drawn = bool(_RULE.match(before) or _RULE.match(text))
+            if _BULLET.match(text) or is_drawn or (fits and not goes_on):
                 starts.append(first)
     return starts
 
@@ -81,8 +81,8 @@ def _paragraphs(words: Sequence[str], spaces: Sequence[bool]) -> Iterator[list[L
     """Lines with text, those without a blank line between them together."""
     held: list[Line] = []
     for line in _lines(words, spaces):
-        breaks = BREAK.findall(line[3])
-        if held and (len(breaks) > 1 or any(x in NEW_PAGE for x in breaks)):
+        breaks = _BREAK.findall(line[3])
+        if held and (len(breaks) > 1 or any(x in _NEW_PAGE for x in breaks)):
             yield held
             held = []
         held.append(line)
@@ -97,7 +97,7 @@ def _lines(words: Sequence[str], spaces: Sequence[bool]) -> Iterator[Line]:
         if word.isspace():
             white += word + blank
             continue
-        if first >= 0 and BREAK.search(white):
+        if first >= 0 and _BREAK.search(white):
             yield first, i, text.strip(), before
             first = -1
         if first < 0:

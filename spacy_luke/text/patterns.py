@@ -13,10 +13,10 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-MOST_TRIED = 10_000  # characters read in all ways to match what is limited, from one place
-LONGEST = 10_000  # characters of a pattern
-DEEPEST = 50  # groups in groups
-LONGEST_WORD = 1000  # of WordPiece, which takes the square of a word's length
+_MOST_TRIED = 10_000  # characters read in all ways to match what is limited, from one place
+_LONGEST = 10_000  # characters of a pattern
+_DEEPEST = 50  # groups in groups
+_LONGEST_WORD = 1000  # of WordPiece, which takes the square of a word's length
 # Patterns that go back, but not far, because a later alternative takes what they gave up.
 KNOWN = {
     # GPT-2
@@ -50,10 +50,10 @@ class _Part:
 def check_patterns(tokenizer: Tokenizer, *, source: str) -> None:
     """Raises ValueError where a text could take time that grows faster than its length."""
     words = getattr(tokenizer.model, "max_input_chars_per_word", 0)
-    if words > LONGEST_WORD:
+    if words > _LONGEST_WORD:
         raise ValueError(
             f"The tokenizer of {source} reads words of up to {words:,} characters, and WordPiece takes the square of "
-            f"their length. Set max_input_chars_per_word to {LONGEST_WORD:,} or less; BERT's is 100."
+            f"their length. Set max_input_chars_per_word to {_LONGEST_WORD:,} or less; BERT's is 100."
         )
     for step in (tokenizer.normalizer, tokenizer.pre_tokenizer):
         for pattern in [] if step is None else _patterns_of(json.loads(step.__getstate__())):
@@ -77,8 +77,8 @@ def refusal(pattern: str) -> str | None:
     """Why a pattern may take longer than the text is long; None where it cannot."""
     if pattern in KNOWN:
         return None
-    if len(pattern) > LONGEST:
-        return f"it has {len(pattern):,} characters, more than {LONGEST:,}"
+    if len(pattern) > _LONGEST:
+        return f"it has {len(pattern):,} characters, more than {_LONGEST:,}"
     try:
         _Reader(pattern).read()
     except _Refused as refused:
@@ -158,8 +158,8 @@ class _Reader:
 
     def _group(self) -> _Part:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise _Refused(f"it has more than {DEEPEST} groups in groups")
+        if self.depth > _DEEPEST:
+            raise _Refused(f"it has more than {_DEEPEST} groups in groups")
         looks = False
         if self._take("*"):
             raise _Refused("it has '(*', which is not known here")
@@ -226,6 +226,6 @@ class _Reader:
 
 
 def _bounded(ways: int, length: int) -> _Part:
-    if ways * max(length, 1) > MOST_TRIED:
-        raise _Refused(f"from one place it may read more than {MOST_TRIED:,} characters before it fails")
+    if ways * max(length, 1) > _MOST_TRIED:
+        raise _Refused(f"from one place it may read more than {_MOST_TRIED:,} characters before it fails")
     return _Part(ways, length)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
-MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+NORMAL, UNKNOWN, CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+_MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 Value = Any  # int or bytes, by the field
 
 
@@ -38,7 +38,7 @@ def read_sentencepiece(data: bytes, *, name: str = "the file") -> "SentencePiece
         ) from error
     if not pieces:
         raise ValueError(f"Expected a SentencePiece model in {name}, but it has no pieces.")
-    model_type = MODEL_TYPES.get(trainer.get(3, 1), "unknown")
+    model_type = _MODEL_TYPES.get(trainer.get(3, 1), "unknown")
     if model_type != "unigram":
         raise ValueError(f"Expected a unigram SentencePiece model in {name}, but its type is {model_type!r}.")
     return SentencePieceModel(

@@ -36,9 +36,9 @@ from .patterns import check_patterns
 # Shapes: N pieces.
 PART = 20_000  # characters of a long text that are encoded at once
 CACHED_WORDS = 200_000
-KINDS = {"BPE": "byte_bpe", "WordPiece": "wordpiece", "Unigram": "unigram"}
-FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model", "spm.model")
-CLASSES = ("LukeTokenizer", "RobertaTokenizer", "BertTokenizer", "XLMRobertaTokenizer", "MLukeTokenizer")
+_KINDS = {"BPE": "byte_bpe", "WordPiece": "wordpiece", "Unigram": "unigram"}
+_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model", "spm.model")
+_CLASSES = ("LukeTokenizer", "RobertaTokenizer", "BertTokenizer", "XLMRobertaTokenizer", "MLukeTokenizer")
 
 
 def safe_cuts(text: str, *, size: int, added: list[AddedToken]) -> Iterator[tuple[int, int]]:
@@ -88,12 +88,12 @@ class PieceTokenizer:
         charsmap: Charsmap | None = None,
     ) -> None:
         model = type(backend.model).__name__
-        if model not in KINDS:
-            raise ValueError(f"Expected a tokenizer of one of the models {sorted(KINDS)}, but got {model!r}.")
+        if model not in _KINDS:
+            raise ValueError(f"Expected a tokenizer of one of the models {sorted(_KINDS)}, but got {model!r}.")
         self.backend = backend
         self.backend.no_truncation()
         self.backend.no_padding()
-        self.kind = KINDS[model]
+        self.kind = _KINDS[model]
         self.special = tuple(special)
         self.settings = dict(settings or {})
         ids = [_special_id(backend, piece) for piece in self.special]
@@ -218,9 +218,9 @@ class PieceTokenizer:
         settings = {**defaults, **read_if_there(folder / "tokenizer_config.json")}
         named = {**settings, **read_if_there(folder / "special_tokens_map.json")}
         charsmap = None
-        has = {name: (folder / name).exists() for name in FILES}
-        known = str(settings.get("tokenizer_class") or "LukeTokenizer").removesuffix("Fast") in CLASSES
-        if has["tokenizer.json"] and not (known and any(has[name] for name in FILES[1:] if name != "merges.txt")):
+        has = {name: (folder / name).exists() for name in _FILES}
+        known = str(settings.get("tokenizer_class") or "LukeTokenizer").removesuffix("Fast") in _CLASSES
+        if has["tokenizer.json"] and not (known and any(has[name] for name in _FILES[1:] if name != "merges.txt")):
             backend = read_backend(folder / "tokenizer.json")
             special = special_pieces(
                 named, BERT_SPECIAL if backend.token_to_id("[CLS]") is not None else ROBERTA_SPECIAL

@@ -13,8 +13,8 @@ from ..stores.progress import ProgressBar
 
 Log = Callable[[dict[str, Any] | None], None]
 Logger = Callable[[Language, IO[str], IO[str]], tuple[Log, Callable[[], None]]]
-PREFIXES = ("luke_", "ernie_")  # of components' names, which say nothing in a column's
-NUMBER = 7  # characters of one
+_PREFIXES = ("luke_", "ernie_")  # of components' names, which say nothing in a column's
+_NUMBER = 7  # characters of one
 
 
 @registry.loggers("spacy-luke.ConsoleLogger.v1")
@@ -33,7 +33,7 @@ def make_console_logger(progress_bar: bool = True, output_file: str | Path | Non
         weights = nlp.config["training"]["score_weights"]
         scores = [name for name, weight in weights.items() if weight is not None]
         header = ["epoch", "step", *_loss_names(losing), *scores, "score"]
-        sizes = [max(len(name), NUMBER) for name in header]
+        sizes = [max(len(name), _NUMBER) for name in header]
         file = None
         if output_file is not None:
             Path(output_file).parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def _has_loss(proc: Any) -> bool:
 
 def _loss_names(names: Sequence[str]) -> list[str]:
     """Such as "loss ner" of luke_ner; whole names where these would be the same."""
-    short = [next((name.removeprefix(x) for x in PREFIXES if name.startswith(x)), name) for name in names]
+    short = [next((name.removeprefix(x) for x in _PREFIXES if name.startswith(x)), name) for name in names]
     return [f"loss {x}" for x in (short if len(set(short)) == len(short) else names)]
 
 

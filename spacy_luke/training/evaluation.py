@@ -14,7 +14,7 @@ from spacy.training.loop import create_evaluation_callback
 from ..distributed.processes import Processes
 
 Scores = tuple[float, dict[str, Any]]
-UNSENT = ["tensor"]  # what no scorer reads of a Doc
+_UNSENT = ["tensor"]  # what no scorer reads of a Doc
 
 
 class _Given(Scorer):
@@ -63,7 +63,7 @@ def _predict(nlp: Language, examples: Sequence[Example], processes: Processes) -
     docs = list(nlp.pipe(given))
     sent: list[bytes] | None = None
     try:
-        sent = [doc.to_bytes(exclude=UNSENT) for doc in docs]
+        sent = [doc.to_bytes(exclude=_UNSENT) for doc in docs]
     except (TypeError, NotImplementedError):  # of msgpack: objects of others in user_data
         pass
     shares = processes.gather(sent)

@@ -28,7 +28,7 @@ from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
 from .console import Log
 from .evaluation import make_evaluation
-from .resume import PARTS, RESUME, check_output, identity_of, read_state, save_run_state
+from .resume import RESUME, RUN_FOLDERS, check_output, identity_of, read_state, save_run_state
 from .shares import SeenWindows, check_components, copy_weights, update
 from .steps import TrainingPlan, describe_plan, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
@@ -229,7 +229,7 @@ def _is_over(results: list[tuple[float, int]], step: int, patience: int, max_ste
 
 def _clean(output: Path) -> None:
     """Mend what a kill during `write_folder_atomically` leaves."""
-    for name in PARTS:
+    for name in RUN_FOLDERS:
         mend(output / name)
 
 

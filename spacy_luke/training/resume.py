@@ -13,13 +13,13 @@ from ..model.randomness import random_states
 from ..stores.atomic import write_folder_atomically
 
 RESUME = "resume"
-PARTS = ("model-best", "model-last", RESUME)
-VERSION = 2
-STATE = "state.pt"
+RUN_FOLDERS = ("model-best", "model-last", RESUME)
+_VERSION = 2
+_STATE = "state.pt"
 # Sections whose settings count where others refer to them, or only for the start of the first run.
-WITHOUT = ("paths", "system", "initialize", "pretraining")
+_WITHOUT = ("paths", "system", "initialize", "pretraining")
 # What changes no update that was made: a run may go on with others. How long it is counts by way of the learning rate.
-FREE = ("training.logger", "training.gpu_allocator", "training.max_steps", "training.max_epochs", "training.patience")
+_FREE = ("training.logger", "training.gpu_allocator", "training.max_steps", "training.max_epochs", "training.patience")
 
 
 def identity_of(config: dict[str, Any]) -> Identity:
@@ -27,17 +27,17 @@ def identity_of(config: dict[str, Any]) -> Identity:
 
     config: interpolated, with all numbers of steps.
     """
-    settings = {name: section for name, section in config.items() if name not in WITHOUT}
-    return identify({**settings, "corpora": with_contents(settings.get("corpora", {}))}, free=FREE)
+    settings = {name: section for name, section in config.items() if name not in _WITHOUT}
+    return identify({**settings, "corpora": with_contents(settings.get("corpora", {}))}, free=_FREE)
 
 
 def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
     """ValueError where a run would be lost."""
     if resume and overwrite:
         raise ValueError("--resume goes on with the run that --overwrite would replace: choose one.")
-    there = [name for name in PARTS if (output / name).exists()]
+    there = [name for name in RUN_FOLDERS if (output / name).exists()]
     if there and not resume and not overwrite:
-        goes_on = (output / RESUME / STATE).is_file()
+        goes_on = (output / RESUME / _STATE).is_file()
         raise ValueError(
             f"{output} has {', '.join(there)} of an earlier run. "
             f"{'Go on with it (--resume), replace' if goes_on else 'It left no state to go on with: replace'} it "
@@ -49,24 +49,24 @@ def save_run_state(
     nlp: Language, optimizer: AdamW, state: dict[str, Any], folder: Path, identity: Identity, processes: Processes
 ) -> None:
     """The main process writes, with the random states of all."""
-    saved = {**state, "version": VERSION, "identity": identity.to_json(), "random": processes.gather(random_states())}
+    saved = {**state, "version": _VERSION, "identity": identity.to_json(), "random": processes.gather(random_states())}
     if processes.is_main:
         with write_folder_atomically(folder) as temporary:
             nlp.to_disk(temporary / "pipeline")
-            torch.save({**saved, "optimizer": optimizer.state_dict()}, temporary / STATE)
+            torch.save({**saved, "optimizer": optimizer.state_dict()}, temporary / _STATE)
     processes.wait()
 
 
 def read_state(folder: Path, identity: Identity) -> dict[str, Any]:
     """The state of a run that is the same. RETURNS: it, with "changed", what differs without consequence, and "random",
     the states of all its processes."""
-    if not (folder / STATE).is_file():
+    if not (folder / _STATE).is_file():
         raise ValueError(
-            f"There is nothing to resume in {folder}: expected {STATE}, which is written at each evaluation. "
+            f"There is nothing to resume in {folder}: expected {_STATE}, which is written at each evaluation. "
             "Start without --resume, or with --overwrite in its place where an earlier run is to be replaced."
         )
-    state = torch.load(folder / STATE, weights_only=True)
-    if state.pop("version", None) != VERSION:
+    state = torch.load(folder / _STATE, weights_only=True)
+    if state.pop("version", None) != _VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
     changed = check_same_run(state.pop("identity"), identity, folder=folder)
     state["results"] = [tuple(result) for result in state["results"]]

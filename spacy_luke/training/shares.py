@@ -25,7 +25,7 @@ from ..encoders.seen import seen_windows, set_seen
 from ..encoders.sharing import SharedEncoder
 from .batches import divide_batch
 
-SUMMING = ("spacy.pipeline.", "spacy_transformers.", "spacy_curated_transformers.")  # losses of these are sums
+_SUMMING = ("spacy.pipeline.", "spacy_transformers.", "spacy_curated_transformers.")  # losses of these are sums
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ def check_components(nlp: Language, frozen: Sequence[str], processes: Processes)
     if processes.size == 1:
         return
     for name, proc in _trained(nlp, frozen):
-        if not isinstance(proc, Averaging) and not type(proc).__module__.startswith(SUMMING):
+        if not isinstance(proc, Averaging) and not type(proc).__module__.startswith(_SUMMING):
             raise ValueError(
                 f"'{name}' ({type(proc).__module__}.{type(proc).__name__}) cannot learn in {processes.size} processes: "
                 "expected components of this package or of spaCy, whose gradients can be added up; of others it is not "

@@ -11,8 +11,8 @@ from spacy.util import registry, resolve_dot_names
 
 from ..bridge.schedules import NAME, NAMES
 
-NEGLIGIBLE = 0.02  # share of training that may pass at rate 0
-HIGH = 0.1  # share of its greatest value that a falling rate should reach by the end
+_NEGLIGIBLE = 0.02  # share of training that may pass at rate 0
+_HIGH = 0.1  # share of its greatest value that a falling rate should reach by the end
 
 
 class TrainingPlan(NamedTuple):
@@ -113,12 +113,12 @@ def faults_of_schedule(config: dict[str, Any], plan: TrainingPlan) -> Iterator[s
         rates = list(islice(rate, steps))
         top, working = max(rates), max((i + 1 for i, x in enumerate(rates) if x > 0), default=0)
         fall = rates[-2] - rates[-1] if steps > 1 else 0.0
-        if working < (1 - NEGLIGIBLE) * steps:
+        if working < (1 - _NEGLIGIBLE) * steps:
             yield (
                 f"The learning rate is 0 from step {working + 1:,} on, but training has {steps:,} steps: the rest "
                 f"learns nothing. To mend it, {advice}."
             )
-        elif fall > 0 and rates[-1] - fall > HIGH * top:
+        elif fall > 0 and rates[-1] - fall > _HIGH * top:
             yield (
                 f"The learning rate still is {rates[-1] / top:.0%} of its greatest value at the end, since its "
                 f"schedule is longer than the {steps:,} steps of training. To mend it, {advice}."

@@ -16,13 +16,22 @@ import numpy as np
 
 from ..stores.atomic import write_folder_atomically
 from ..stores.names import NameIndex, NameList
-from .matrices import BLOCK, Matrix, ReportRow, RowBlock, matrix_of, open_matrix, open_word2vec, read_word2vec_names
+from .matrices import (
+    BLOCK_ROWS,
+    Matrix,
+    ReportRow,
+    RowBlock,
+    matrix_of,
+    open_matrix,
+    open_word2vec,
+    read_word2vec_names,
+)
 from .sources import VectorFiles, check_text, find_vector_files, read_row_names, read_titles
 from .store import EntityVectors
-from .writer import VECTORS, RowWriter, check_dtype, encode, finish_store
+from .writer import VECTOR_STORE, RowWriter, check_dtype, encode, finish_store
 
-SHOWN = 5
-ON_DAMAGE = ("error", "drop")
+_SHOWN = 5
+_ON_DAMAGE = ("error", "drop")
 
 
 @dataclass(frozen=True)
@@ -59,10 +68,10 @@ def build_vectors(
     no row. Files that are not whole are errors always.
     """
     check_dtype(dtype)
-    if on_damage not in ON_DAMAGE:
-        raise ValueError(f"on_damage must be one of {ON_DAMAGE}, but it is {on_damage!r}.")
+    if on_damage not in _ON_DAMAGE:
+        raise ValueError(f"on_damage must be one of {_ON_DAMAGE}, but it is {on_damage!r}.")
     folder = Path(folder)
-    VECTORS.check_replaceable(folder)
+    VECTOR_STORE.check_replaceable(folder)
     found, matrix, named, noted = _open(source, format, names, titles, size, progress)
     with write_folder_atomically(folder) as new:
         with Damage(new / "dropped.tsv", noted["source"], on_damage) as damage:
@@ -99,7 +108,7 @@ class Damage:
     def add(self, place: str, name: bytes, what: str) -> None:
         text = name.decode("utf8")
         self.count += 1
-        if len(self.first) < SHOWN:
+        if len(self.first) < _SHOWN:
             self.first.append(f"{place}, {repr(text) if text else 'without a name'}: {what}")
         if self._drop:
             if self._file is None:
@@ -226,7 +235,7 @@ def _add_titles(names: NameList, path: Path | None, damage: Damage, progress: bo
         return index, np.zeros(0, np.uint32)
     row_T, line_T = array("q"), array("q")
     lines = read_titles(path, progress=progress)
-    while block := list(islice(lines, BLOCK)):
+    while block := list(islice(lines, BLOCK_ROWS)):
         found = index.find([name for _, _, name in block]).tolist()
         for (line, title, name), row in zip(block, found, strict=True):
             if row < 0:

@@ -16,10 +16,10 @@ from ..stores.opening import open_source
 from ..stores.progress import ProgressBar
 from .sources import read_numbered_lines
 
-BLOCK = 1 << 12  # rows
-SAMPLE = 1000  # rows that are looked at to learn the size of all
-JSON_KEYS = (b'"ent_embeddings.weight"', b'"ent_embeddings"')
-TENSORS = ("entity_representations.0._embeddings.weight", "ent_embeddings.weight", "entity_embeddings.weight")
+BLOCK_ROWS = 1 << 12  # rows
+_SAMPLE = 1000  # rows that are looked at to learn the size of all
+_JSON_KEYS = (b'"ent_embeddings.weight"', b'"ent_embeddings"')
+_TENSORS = ("entity_representations.0._embeddings.weight", "ent_embeddings.weight", "entity_embeddings.weight")
 
 ReportRow = Callable[[int, str, str], None]  # row, place in the file, what is wrong
 
@@ -83,9 +83,9 @@ def matrix_of(matrix: Any, *, size: int | None, source: str) -> Matrix:
 
     def blocks(report: ReportRow, progress: bool) -> Iterator[RowBlock]:
         with ProgressBar[RowBlock](None, "vectors", total=shape[0], unit="row", show=progress) as bar:
-            for start in range(0, shape[0], BLOCK):
+            for start in range(0, shape[0], BLOCK_ROWS):
                 with np.errstate(over="ignore"):
-                    values = np.asarray(matrix[start : min(start + BLOCK, shape[0])], dtype=np.float32)
+                    values = np.asarray(matrix[start : min(start + BLOCK_ROWS, shape[0])], dtype=np.float32)
                 rows = np.arange(start, start + len(values))
                 yield RowBlock(rows, lambda i, rows=rows: f"row {rows[i]}", values)  # type: ignore[misc]
                 bar.update(len(values))
@@ -106,14 +106,14 @@ def _text_lines(path: Path, progress: bool, *, skip: bool = False) -> Iterator[t
 def _open_lines(path: Path, size: int | None, lines: Lines, separator: bytes) -> Matrix:
     """The size, where it is not given, is that of most of the first rows."""
     if size is None:
-        sizes = Counter(line.count(separator) + 1 for _, line in islice(lines(False), SAMPLE) if line)
+        sizes = Counter(line.count(separator) + 1 for _, line in islice(lines(False), _SAMPLE) if line)
         if not sizes:
             raise ValueError(f"{path} is empty; expected a line of numbers for each entity.")
         size = sizes.most_common(1)[0][0]
 
     def blocks(report: ReportRow, progress: bool) -> Iterator[RowBlock]:
         given, first = lines(progress), 0
-        while taken := list(islice(given, BLOCK)):
+        while taken := list(islice(given, BLOCK_ROWS)):
             yield _parse(taken, first, size, separator, report)
             first += len(taken)
 
@@ -190,10 +190,10 @@ def _json_lines(path: Path, progress: bool) -> Iterator[tuple[str, bytes]]:
 
 def _after_key(path: Path, file: BinaryIO) -> bytes:
     """What follows the outer bracket of the entities' vectors."""
-    buffer, keep = b"", max(map(len, JSON_KEYS)) + 16
+    buffer, keep = b"", max(map(len, _JSON_KEYS)) + 16
     while chunk := file.read(1 << 20):
         buffer += chunk
-        for key in JSON_KEYS:
+        for key in _JSON_KEYS:
             at = buffer.find(key)
             while 0 <= at and (bracket := buffer.find(b"[", at)) < 0 and (more := file.read(1 << 20)):
                 buffer += more
@@ -201,7 +201,7 @@ def _after_key(path: Path, file: BinaryIO) -> bytes:
                 return buffer[bracket + 1 :]
         buffer = buffer[-keep:]
     raise ValueError(
-        f"{path}: expected OpenKE's vectors under one of {[x.decode() for x in JSON_KEYS]}, but found none."
+        f"{path}: expected OpenKE's vectors under one of {[x.decode() for x in _JSON_KEYS]}, but found none."
     )
 
 
@@ -268,9 +268,9 @@ def _open_safetensors(path: Path) -> _Slices:
 def choose_tensor(shapes: dict[str, tuple[int, ...]], source: str) -> str:
     """Which tensor holds the entities: one of a known name, or the only one of two dimensions."""
     tables = [key for key, shape in shapes.items() if len(shape) == 2]
-    known = [key for key in TENSORS if key in tables]
+    known = [key for key in _TENSORS if key in tables]
     if not known and len(tables) != 1:
         raise ValueError(
-            f"{source}: expected one of {TENSORS}, or a single tensor of shape (rows, size), but it has {shapes}."
+            f"{source}: expected one of {_TENSORS}, or a single tensor of shape (rows, size), but it has {shapes}."
         )
     return (known or tables)[0]

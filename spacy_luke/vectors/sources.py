@@ -25,17 +25,17 @@ from ..stores.names import NameList
 from ..stores.opening import open_source
 from ..stores.plain_text import not_utf8
 
-FORMATS = ("ernie", "openke", "pykeen", "word2vec", "numpy")
-ARRAYS = (".npy", ".safetensors")
-NAMES = {
+_FORMATS = ("ernie", "openke", "pykeen", "word2vec", "numpy")
+_ARRAYS = (".npy", ".safetensors")
+_NAMES = {
     "ernie": ("entity2id.txt",),
     "openke": ("entity2id.txt",),
     "pykeen": tuple(f"{folder}entity_to_id.tsv{end}" for folder in ("", "training_triples/") for end in (".gz", "")),
     "numpy": ("names.txt",),
 }
-VECTORS = {"ernie": (".vec",), "openke": (".json", *ARRAYS, ".bin"), "pykeen": ARRAYS, "numpy": ARRAYS}
-BOM = b"\xef\xbb\xbf"
-LARGEST = 2**62  # number of an entity in a file
+_VECTORS = {"ernie": (".vec",), "openke": (".json", *_ARRAYS, ".bin"), "pykeen": _ARRAYS, "numpy": _ARRAYS}
+_BOM = b"\xef\xbb\xbf"
+_LARGEST = 2**62  # number of an entity in a file
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,17 @@ def find_vector_files(
     folder = path if path.is_dir() else path.parent
     if format == "auto":
         format = _guess_format(path, named)
-    elif format not in FORMATS:
-        raise ValueError(f"format must be one of {('auto', *FORMATS)}, but it is {format!r}.")
+    elif format not in _FORMATS:
+        raise ValueError(f"format must be one of {('auto', *_FORMATS)}, but it is {format!r}.")
     vectors = _only_file(path, format) if path.is_dir() else path
     if format == "word2vec":
         if named is not None:
             raise ValueError(f"word2vec files hold the names themselves; names={str(named)!r} would not be used.")
     elif named is None:
-        named = next((folder / x for x in NAMES[format] if (folder / x).is_file()), None)
+        named = next((folder / x for x in _NAMES[format] if (folder / x).is_file()), None)
         if named is None:
             raise ValueError(
-                f"Expected the names of the rows in {folder}: {' or '.join(NAMES[format])}; or give names."
+                f"Expected the names of the rows in {folder}: {' or '.join(_NAMES[format])}; or give names."
             )
     if titles is None and format == "ernie" and (folder / "entity_map.txt").is_file():
         titles = folder / "entity_map.txt"
@@ -84,7 +84,7 @@ def find_vector_files(
 
 def find_names_file(folder: Path) -> Path:
     """The file of names in a folder, of whichever format."""
-    for files in NAMES.values():
+    for files in _NAMES.values():
         for file in files:
             if (folder / file).is_file():
                 return folder / file
@@ -102,20 +102,20 @@ def _guess_format(path: Path, names: Path | None) -> str:
             'torch.save(model.state_dict(), "model.pt"), or its vectors as .npy.'
         )
     for format in ("ernie", "openke", "pykeen", "numpy"):
-        has_names = names is not None or any((folder / x).is_file() for x in NAMES[format])
-        if has_names and (kind in VECTORS[format] if path.is_file() else _candidates(path, format)):
+        has_names = names is not None or any((folder / x).is_file() for x in _NAMES[format])
+        if has_names and (kind in _VECTORS[format] if path.is_file() else _candidates(path, format)):
             return format
-    if path.is_file() and kind not in (".json", ".bin", *ARRAYS):
+    if path.is_file() and kind not in (".json", ".bin", *_ARRAYS):
         return "word2vec"
     pickled = " trained_model.pkl is a pickle and is not opened." if (folder / "trained_model.pkl").exists() else ""
     raise ValueError(
-        f"{path} is no source of vectors that can be told: expected the files of one of {FORMATS}, "
+        f"{path} is no source of vectors that can be told: expected the files of one of {_FORMATS}, "
         f"among them the names of the rows (docs/tasks/graphs.md lists them).{pickled} Give format or names."
     )
 
 
 def _candidates(folder: Path, format: str) -> list[Path]:
-    files = sorted(x for x in folder.iterdir() if x.suffix.lower() in VECTORS.get(format, ()))
+    files = sorted(x for x in folder.iterdir() if x.suffix.lower() in _VECTORS.get(format, ()))
     return [x for x in files if not x.name.lower().startswith("rel")]
 
 
@@ -123,7 +123,7 @@ def _only_file(folder: Path, format: str) -> Path:
     found = _candidates(folder, format)
     if len(found) != 1:
         what = ", ".join(x.name for x in found) or "none"
-        kinds = " or ".join(VECTORS.get(format, ("a text file",)))
+        kinds = " or ".join(_VECTORS.get(format, ("a text file",)))
         raise ValueError(f"Expected one file of vectors in {folder} ({kinds}), but found {what}. Give the file itself.")
     return found[0]
 
@@ -136,7 +136,7 @@ def read_numbered_lines(path: Path, *, task: str = "reading", progress: bool = F
     blank: list[int] = []
     with open_source(path, task=task, progress=progress) as file:
         for number, line in enumerate(file, 1):
-            line = line.removeprefix(BOM).strip() if number == 1 else line.strip()
+            line = line.removeprefix(_BOM).strip() if number == 1 else line.strip()
             if not line:
                 blank.append(number)
                 continue
@@ -216,7 +216,7 @@ def _in_order(path: Path, pairs: Iterator[tuple[int, bytes, int]], expected: int
     """Names by their number, from numbers in any order, each at most once."""
     found, rows, lines = NameList(), array("q"), array("q")
     for line, name, row in pairs:
-        if row > LARGEST:
+        if row > _LARGEST:
             raise ValueError(f"{path}, line {line}: {row} is too large a number for an entity.")
         found.append(name)
         rows.append(row)

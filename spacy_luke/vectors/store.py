@@ -14,9 +14,9 @@ from ..stores.arrays import RowFile, map_array, map_bytes
 from ..stores.atomic import write_folder_atomically
 from ..stores.folder import StoreFolder
 from ..stores.names import NameIndex, NameList
-from .writer import DTYPES, VECTORS, RowWriter, finish_store
+from .writer import DTYPES, VECTOR_STORE, RowWriter, finish_store
 
-BLOCK = 1 << 14  # rows that are copied at once
+_BLOCK = 1 << 14  # rows that are copied at once
 
 
 class EntityVectors(StoreFolder):
@@ -25,7 +25,7 @@ class EntityVectors(StoreFolder):
     Nothing in a store changes; `vectors.build.build_vectors` makes new ones, which may replace a folder that is in use.
     """
 
-    kind = VECTORS
+    kind = VECTOR_STORE
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         super().__init__(path, manifest)
@@ -107,13 +107,13 @@ class EntityVectors(StoreFolder):
             )
         if not names:
             raise ValueError("Expected the names of one or more entities for a smaller store, but got none.")
-        VECTORS.check_replaceable(folder)
+        VECTOR_STORE.check_replaceable(folder)
         rows_E = np.unique(rows_E)
         further = np.flatnonzero(np.isin(self._further_rows, rows_E))
         with write_folder_atomically(folder) as new:
             with RowWriter(new, self.size, self.dtype) as writer:
-                for start in range(0, len(rows_E), BLOCK):
-                    block = rows_E[start : start + BLOCK]
+                for start in range(0, len(rows_E), _BLOCK):
+                    block = rows_E[start : start + _BLOCK]
                     writer.write(self._vectors.read(block), None if self._scales_R is None else self._scales_R[block])
             numbers = [*rows_E.tolist(), *(further + len(self)).tolist()]
             index = NameIndex.of(NameList(map(self._names.text_of, numbers)))

@@ -16,7 +16,7 @@ from ..stores.folder import StoreKind, is_count
 from ..stores.names import MOST_NAMES, NameIndex
 
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
-LEVELS = 127  # int8 numbers go from -127 to 127
+_LEVELS = 127  # int8 numbers go from -127 to 127
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
@@ -24,7 +24,7 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     return good and manifest["dtype"] in DTYPES and isinstance(manifest["info"], dict)
 
 
-VECTORS = StoreKind(
+VECTOR_STORE = StoreKind(
     what="store of vectors",
     many="vectors",
     form="spacy_luke entity vectors",
@@ -45,9 +45,9 @@ def encode(values_RS: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | 
     if dtype != "int8":
         with np.errstate(over="ignore"):
             return values_RS.astype(DTYPES[dtype]), None
-    scales_R = np.abs(values_RS).max(axis=1, initial=0).astype(np.float32) / np.float32(LEVELS)
+    scales_R = np.abs(values_RS).max(axis=1, initial=0).astype(np.float32) / np.float32(_LEVELS)
     divisors_R = np.where(scales_R > 0, scales_R, 1)
-    numbers_RS = np.clip(np.rint(values_RS / divisors_R[:, None]), -LEVELS, LEVELS)
+    numbers_RS = np.clip(np.rint(values_RS / divisors_R[:, None]), -_LEVELS, _LEVELS)
     return numbers_RS.astype(np.int8), scales_R
 
 
@@ -108,4 +108,4 @@ def finish_store(
     assert len(names) == writer.rows + len(further_rows)
     names.write(folder, further_rows)
     values = {"rows": writer.rows, "size": writer.size, "dtype": writer.dtype, "names": len(names), "info": info}
-    VECTORS.write_manifest(folder, values, progress=progress)
+    VECTOR_STORE.write_manifest(folder, values, progress=progress)

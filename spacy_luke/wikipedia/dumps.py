@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, iterparse
 from ..stores.opening import open_source
 from .wikitext import Wiki
 
-ARTICLES = "0"  # the namespace
+_ARTICLES = "0"  # the namespace
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _REDIRECT = re.compile(r"\s*#\w+\s*:?\s*\[\[\s*([^\]|#]+)")  # in any language: #REDIRECT, #WEITERLEITUNG
 _QUALIFIER = re.compile(r"(.+?) \([^()]+\)")  # Mercury (planet)
@@ -45,7 +45,7 @@ def read_pages(
                 wiki = Wiki(language=root.get(_LANGUAGE))
             elif event == "end" and tag == "namespace":
                 namespaces.append(element.text or "")
-                if element.get("key") == ARTICLES:
+                if element.get("key") == _ARTICLES:
                     capital = element.get("case", "first-letter") == "first-letter"
             elif event == "end" and tag == "dbname":
                 site = element.text
@@ -72,8 +72,8 @@ def _read_page(page: Element, wiki: Wiki) -> Page | None:
         fields.setdefault(element.tag.rpartition("}")[2], element)
     title = wiki.title(_text(fields.get("title")))
     prefix, colon, _ = title.partition(":")
-    namespace = _text(fields.get("ns")) or (ARTICLES if not colon or prefix.lower() not in wiki.namespaces else "")
-    if not title or namespace != ARTICLES:
+    namespace = _text(fields.get("ns")) or (_ARTICLES if not colon or prefix.lower() not in wiki.namespaces else "")
+    if not title or namespace != _ARTICLES:
         return None
     text = _text(fields.get("text"))
     redirect = fields["redirect"].get("title") if "redirect" in fields else None

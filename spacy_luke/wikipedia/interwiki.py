@@ -16,7 +16,7 @@ from .sql_dumps import read_rows
 from .wikidata import read_items
 
 Name = tuple[str, str]  # language, title
-LANGLINKS = re.compile(r"([a-z_]+)wiki-(\w+)-langlinks\.sql(\.gz|\.bz2)?")
+_LANGLINKS = re.compile(r"([a-z_]+)wiki-(\w+)-langlinks\.sql(\.gz|\.bz2)?")
 NOT_LANGUAGES = ("commonswiki", "specieswiki", "metawiki", "wikidatawiki", "mediawikiwiki", "sourceswiki")
 
 
@@ -26,7 +26,7 @@ def read_interwiki(path: Path, *, progress: bool = False) -> Iterator[list[Name]
         for number, item in read_items(path, progress):
             if len(names := _sitelinks(path, number, item)) > 1:
                 yield names
-    elif LANGLINKS.fullmatch(path.name):
+    elif _LANGLINKS.fullmatch(path.name):
         yield from _langlinks(path, progress)
     else:
         yield from _pairs(path, progress)
@@ -34,7 +34,7 @@ def read_interwiki(path: Path, *, progress: bool = False) -> Iterator[list[Name]
 
 def _langlinks(path: Path, progress: bool) -> Iterator[list[Name]]:
     """Of articles: the titles of those that have links are held in memory, some 100 bytes each."""
-    name = LANGLINKS.fullmatch(path.name)
+    name = _LANGLINKS.fullmatch(path.name)
     assert name is not None
     language, date, ending = name.groups()
     pages = path.with_name(f"{language}wiki-{date}-page.sql{ending or ''}")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ..stores.opening import open_source
 
-ROW = re.compile(r"\((?:[^()'\\]|'(?:[^'\\]|\\.)*')*\)", re.DOTALL)
-VALUE = re.compile(r"'((?:[^'\\]|\\.)*)'|([^,()']+)", re.DOTALL)
-ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
+_ROW = re.compile(r"\((?:[^()'\\]|'(?:[^'\\]|\\.)*')*\)", re.DOTALL)
+_VALUE = re.compile(r"'((?:[^'\\]|\\.)*)'|([^,()']+)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 Row = tuple[str, ...]
 
 
@@ -28,7 +28,7 @@ def read_rows(path: Path, table: str, *, progress: bool = False) -> Iterator[Row
             if not line.startswith(begin):
                 continue
             found, at = True, len(begin)
-            while (row := ROW.match(line, at)) is not None:
+            while (row := _ROW.match(line, at)) is not None:
                 yield _values(row[0][1:-1])
                 at = row.end()
                 if line[at : at + 1] != ",":
@@ -45,6 +45,6 @@ def read_rows(path: Path, table: str, *, progress: bool = False) -> Iterator[Row
 
 def _values(text: str) -> Row:
     return tuple(
-        ESCAPE.sub(lambda x: ESCAPED.get(x[1], x[1]), quoted) if plain == "" else plain
-        for quoted, plain in VALUE.findall(text)
+        _ESCAPE.sub(lambda x: _ESCAPED.get(x[1], x[1]), quoted) if plain == "" else plain
+        for quoted, plain in _VALUE.findall(text)
     )

@@ -13,12 +13,12 @@ from urllib.parse import unquote
 from ..text.forms import letters_after
 
 # The English names are understood in all languages.
-NAMESPACES = (
+_NAMESPACES = (
     "media special talk user wikipedia project file image mediawiki template help category portal book draft module "
     "topic timedtext gadget"
 ).split()
 # Other projects; languages are told by their form.
-PROJECTS = (
+_PROJECTS = (
     "wikt wiktionary s wikisource q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage species "
     "wikispecies commons c m meta metawikipedia d wikidata mw mediawikiwiki w wikipedia foundation wikimedia phab "
     "bugzilla incubator simple doi"
@@ -66,7 +66,7 @@ class Wiki:
     """What a dump says about its wiki: names of the namespaces in lower case; whether titles begin with a capital; the
     language's code; the wiki's own name ("enwiki")."""
 
-    namespaces: frozenset[str] = frozenset(NAMESPACES)
+    namespaces: frozenset[str] = frozenset(_NAMESPACES)
     capital: bool = True
     language: str | None = None
     site: str | None = None
@@ -75,7 +75,7 @@ class Wiki:
     def of(
         cls, namespaces: Iterable[str], *, capital: bool, language: str | None = None, site: str | None = None
     ) -> "Wiki":
-        names = frozenset([*NAMESPACES, *(name.lower() for name in namespaces if name)])
+        names = frozenset([*_NAMESPACES, *(name.lower() for name in namespaces if name)])
         return cls(names, capital, language, site)
 
     def title(self, target: str) -> str:
@@ -103,7 +103,7 @@ def read_language_links(wikitext: str, wiki: Wiki = Wiki()) -> list[tuple[str, s
     found = []
     for match in _INTERWIKI.finditer(wikitext):
         prefix, title = match[1], " ".join(match[2].replace("_", " ").split())
-        if title and prefix not in wiki.namespaces and prefix not in PROJECTS:
+        if title and prefix not in wiki.namespaces and prefix not in _PROJECTS:
             found.append((prefix, title))
     return found
 
@@ -221,7 +221,7 @@ def _read_link(inside: str, wiki: Wiki) -> tuple[int, str | None, str | None]:
     if "\n" in shown.strip():
         return 0, inside, None
     if found and not rest.startswith((" ", "_")):
-        if prefix.lower() in PROJECTS:
+        if prefix.lower() in _PROJECTS:
             return first, shown, None
         if _LANGUAGE.fullmatch(prefix):
             return first, shown if colon or bar else None, None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.aliases.counts import AliasCounts, Limits
-from spacy_luke.aliases.file import MAGIC
+from spacy_luke.aliases.file import STORE_MAGIC
 from spacy_luke.aliases.store import AliasStore
 from spacy_luke.stores.folder import is_sealed
 
@@ -105,7 +105,7 @@ def test_the_file_does_not_depend_on_hashes(tmp_path):
 
 def test_the_first_lines_can_be_read(store):
     first, second = store.to_bytes().split(b"\n")[:2]
-    assert first + b"\n" == MAGIC
+    assert first + b"\n" == STORE_MAGIC
     header = json.loads(second)
     assert (header["names"], header["candidates"], header["case"]) == (5, 6, "exact")
     assert all(start % 64 == 0 for start, _, _ in header["sections"].values())
@@ -161,7 +161,7 @@ def test_redirects_are_followed():
     ("damage", "message"),
     [
         (lambda data: data[:-1], "not a whole store of names: expected"),
-        (lambda data: data[: len(MAGIC) + 20], "damaged store of names"),
+        (lambda data: data[: len(STORE_MAGIC) + 20], "damaged store of names"),
         (lambda data: data + b"x", "not a whole store"),
         (lambda data: b"PK" + data, "no store of names: it begins with b'PK"),
         (lambda data: data.replace(b"mentions 2", b"mentions 3", 1), "version 3, but this spacy_luke reads version 2"),

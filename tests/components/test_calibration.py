@@ -6,7 +6,13 @@ import torch
 from spacy.tokens import Span
 from spacy.training import Example
 
-from spacy_luke.components.calibration import HIGHEST, LOWEST, apply_calibration, fit_calibration, log_odds
+from spacy_luke.components.calibration import (
+    HIGHEST_TEMPERATURE,
+    LOWEST_TEMPERATURE,
+    apply_calibration,
+    fit_calibration,
+    log_odds,
+)
 from spacy_luke.components.relation import joint_logits
 from spacy_luke.components.spans.found import FoundSpans, judged_spans
 from spacy_luke.scorers.reliability import measure_reliability
@@ -54,13 +60,13 @@ def test_extremes():
     for scores, right in (([0.9] * 40, [True] * 40), ([0.9, 0.8], [True, True]), ([0.2] * 9, [False] * 9)):
         temperature, shift = fit_calibration(scores, right)
         found = apply_calibration(np.array(scores), temperature, shift)
-        assert LOWEST <= temperature <= HIGHEST
+        assert LOWEST_TEMPERATURE <= temperature <= HIGHEST_TEMPERATURE
         assert ((0 < found) & (found < 1)).all()
         assert abs(found.mean() - ((len(right) + 1) / (len(right) + 2) if right[0] else 1 / (len(right) + 2))) < 0.02
     against, _ = fit_calibration([0.9] * 50 + [0.1] * 50, [False] * 50 + [True] * 50)  # the surest are wrong
-    assert against == HIGHEST
+    assert against == HIGHEST_TEMPERATURE
     parted, _ = fit_calibration([0.6] * 500 + [0.4] * 500, [True] * 500 + [False] * 500)
-    assert LOWEST <= parted < 0.2
+    assert LOWEST_TEMPERATURE <= parted < 0.2
     assert np.isfinite(log_odds(np.array([0.0, 1.0]))).all()
 
 

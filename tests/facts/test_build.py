@@ -6,7 +6,7 @@ import random
 import pytest
 
 from spacy_luke.facts.build import build_facts
-from spacy_luke.facts.store import FACTS, FactGraph
+from spacy_luke.facts.store import GRAPH_STORE, FactGraph
 from tests.facts.annotated import document, hostile_documents, link, make_graph, write_lines
 
 LONDON = ("London", "LOC", link("Q84", title="London", types=["city"]))
@@ -176,4 +176,4 @@ def test_a_damaged_graph_is_found(tmp_path):
     (graph.path / "nodes.jsonl").write_text(lines.replace("Byron", "Bacon"))
     with pytest.raises(ValueError, match=r"nodes\.jsonl is damaged"):
         FactGraph.open(graph.path)
-    assert json.loads((graph.path / "manifest.json").read_text())["format"] == FACTS.form
+    assert json.loads((graph.path / "manifest.json").read_text())["format"] == GRAPH_STORE.form

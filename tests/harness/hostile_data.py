@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from spacy_luke.readers.column_layouts import FORMATS
+from spacy_luke.readers.column_layouts import COLUMN_LAYOUTS
 from spacy_luke.readers.datasets.table import DATASETS
 
 from .hostile import Attack, Make
 
-FORMAT_NAMES = sorted([*FORMATS, *DATASETS, "jsonl"])
+FORMAT_NAMES = sorted([*COLUMN_LAYOUTS, *DATASETS, "jsonl"])
 ENTITY = '<!DOCTYPE x [<!ENTITY a "ha">%s]>'
 LAUGHS = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 12)).replace("&a0;", "ha")
 XML: dict[str, str] = {

@@ -14,7 +14,7 @@ pytestmark = [
 from spacy_luke.kge.pykeen_engine import PykeenEngine  # noqa: E402
 from spacy_luke.kge.ranks import metrics_of, rank_triples  # noqa: E402
 from spacy_luke.kge.settings import TransESettings  # noqa: E402
-from spacy_luke.kge.train import METRICS, VECTORS, train_graph  # noqa: E402
+from spacy_luke.kge.train import METRICS_FILE, VECTORS_FOLDER, train_graph  # noqa: E402
 from spacy_luke.vectors.store import EntityVectors  # noqa: E402
 
 SETTINGS = TransESettings(engine="pykeen", size=8, epochs=6, batch_size=32, negatives=8, learning_rate=0.3)
@@ -48,7 +48,7 @@ def test_a_run_writes_a_store(small_graph, tmp_path, loss, reciprocal, normalize
     found = train_graph(small_graph, tmp_path / "run", TransESettings(**{**SETTINGS.to_dict(), **changed}), every=3)
     assert 0 < found["test"]["mrr"] < 1
     assert found["history"][-1]["loss"] < found["history"][0]["loss"]
-    assert len(EntityVectors.open(tmp_path / "run" / VECTORS)) == 46
+    assert len(EntityVectors.open(tmp_path / "run" / VECTORS_FOLDER)) == 46
     assert not normalize or found["mean_length_of_vectors"] == pytest.approx(1, abs=1e-3)
 
 
@@ -67,7 +67,7 @@ def test_resumed_equals_uninterrupted(small_graph, tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             train_graph(small_graph, tmp_path / "parts", SETTINGS, every=2)
     train_graph(small_graph, tmp_path / "parts", SETTINGS, every=2, resume=True)
-    for name in (f"{VECTORS}/vectors.npy", "relations.npy"):
+    for name in (f"{VECTORS_FOLDER}/vectors.npy", "relations.npy"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
-    histories = [json.loads((tmp_path / name / METRICS).read_text())["history"] for name in ("whole", "parts")]
+    histories = [json.loads((tmp_path / name / METRICS_FILE).read_text())["history"] for name in ("whole", "parts")]
     assert histories[0] == histories[1]

@@ -7,12 +7,12 @@ from safetensors.torch import load_file
 
 from spacy_luke.kge.engines import SparseEngine
 from spacy_luke.kge.settings import TransESettings
-from spacy_luke.kge.train import BEST, METRICS, STATE, VECTORS, train_graph
+from spacy_luke.kge.train import BEST, METRICS_FILE, STATE, VECTORS_FOLDER, train_graph
 from spacy_luke.kge.triples import Graph
 from spacy_luke.vectors.store import EntityVectors
 
 SETTINGS = TransESettings(size=8, epochs=12, batch_size=16, negatives=20, learning_rate=0.3, reciprocal=True)
-WRITTEN = (f"{VECTORS}/vectors.npy", "relations.npy", "relations.txt", STATE, BEST)
+WRITTEN = (f"{VECTORS_FOLDER}/vectors.npy", "relations.npy", "relations.txt", STATE, BEST)
 
 
 def stop_in(monkeypatch, epoch):
@@ -28,7 +28,7 @@ def stop_in(monkeypatch, epoch):
 
 
 def without_times(folder):
-    found = json.loads((folder / METRICS).read_text(encoding="utf8"))
+    found = json.loads((folder / METRICS_FILE).read_text(encoding="utf8"))
     return {key: value for key, value in found.items() if key not in ("seconds", "triples_per_second")}
 
 
@@ -41,7 +41,7 @@ def test_it_learns_what_follows_from_the_rest(small_graph, tmp_path):
 
 def test_metrics_file(small_graph, tmp_path):
     found = train_graph(small_graph, tmp_path / "run", SETTINGS, every=4)
-    assert json.loads((tmp_path / "run" / METRICS).read_text(encoding="utf8")) == found
+    assert json.loads((tmp_path / "run" / METRICS_FILE).read_text(encoding="utf8")) == found
     assert [("valid" in row) for row in found["history"]] == [(i + 1) % 4 == 0 for i in range(12)]
     assert found["valid"]["mrr"] == max(row["valid"]["mrr"] for row in found["history"] if "valid" in row)
     assert found["settings"] == SETTINGS.to_dict()
@@ -50,7 +50,7 @@ def test_metrics_file(small_graph, tmp_path):
 
 def test_the_store_has_the_vectors_of_the_best_epoch(small_graph, tmp_path):
     train_graph(small_graph, tmp_path / "run", SETTINGS, every=4)
-    store = EntityVectors.open(tmp_path / "run" / VECTORS)
+    store = EntityVectors.open(tmp_path / "run" / VECTORS_FOLDER)
     best = load_file(tmp_path / "run" / BEST)["entities_ND"].numpy()
     rows = store.rows(small_graph.entities)
     assert len(store) == len(small_graph.entities) == 46
@@ -64,7 +64,7 @@ def test_entities_without_training_triples_are_left_out(small_graph, tmp_path):
     graph = Graph([*small_graph.entities, "Q99"], small_graph.relations, triples)
     found = train_graph(graph, tmp_path / "run", SETTINGS, every=12)
     assert found["graph"]["entities_without_training_triples"] == 1
-    assert EntityVectors.open(tmp_path / "run" / VECTORS).row("Q99") == -1
+    assert EntityVectors.open(tmp_path / "run" / VECTORS_FOLDER).row("Q99") == -1
 
 
 @pytest.mark.parametrize("stopped", [3, 5, 11])
@@ -141,7 +141,7 @@ def test_a_run_that_was_killed_before_its_first_state(small_graph, tmp_path):
     settings = TransESettings(size=4, epochs=2, batch_size=16, negatives=20, learning_rate=1.0)
     found = train_graph(small_graph, folder, settings, every=1)
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        [BEST, METRICS, STATE, VECTORS, "relations.npy", "relations.txt"]
+        [BEST, METRICS_FILE, STATE, VECTORS_FOLDER, "relations.npy", "relations.txt"]
     )
     again = train_graph(small_graph, tmp_path / "other", settings, every=1)
     assert found["valid"] == again["valid"]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.model.near import BLOCK, attend_blocks, plan_blocks
+from spacy_luke.model.near import BLOCK_PIECES, attend_blocks, plan_blocks
 
 CPU = torch.device("cpu")
 HEADS, WIDTH = 2, 4
@@ -26,7 +26,7 @@ def by_a_mask(q, k, v, lengths, reach):
 
 
 @given(
-    lengths=st.lists(st.one_of(st.integers(1, 12), st.integers(50, 3 * BLOCK)), min_size=1, max_size=5),
+    lengths=st.lists(st.one_of(st.integers(1, 12), st.integers(50, 3 * BLOCK_PIECES)), min_size=1, max_size=5),
     reach=st.integers(0, 70),
 )
 def test_equals_a_mask(lengths, reach):
@@ -48,11 +48,11 @@ def test_gradients_equal_those_of_a_mask():
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("length", [2 * BLOCK, 16 * BLOCK, 128 * BLOCK])
+@pytest.mark.parametrize("length", [2 * BLOCK_PIECES, 16 * BLOCK_PIECES, 128 * BLOCK_PIECES])
 def test_cost_grows_with_the_window(length):
     """Pairs of pieces that are computed, padding included."""
     blocks = plan_blocks([length], reach=64, device=CPU)
-    assert sum(n * s * seen for n, s, seen in (call.shape for call in blocks.calls)) <= length * (BLOCK + 2 * 64)
+    assert sum(n * s * seen for n, s, seen in (call.shape for call in blocks.calls)) <= length * (BLOCK_PIECES + 2 * 64)
 
 
 def test_windows_in_which_all_see_all_are_whole():

@@ -124,7 +124,7 @@ def test_an_entity_that_begins_as_a_piece_is_that_piece(name):
 def test_long_windows_one_by_one(monkeypatch):
     encoder, (windows, _) = make_encoder("deberta"), make_batch(lengths=(30, 30, 30, 9), counts=(0, 0, 0, 0))
     whole = encoder.word_states(windows)
-    monkeypatch.setattr("spacy_luke.model.deberta.AT_ONCE", 1)
+    monkeypatch.setattr("spacy_luke.model.deberta.NUMBERS_AT_ONCE", 1)
     assert_close([encoder.word_states(windows)], [whole])
 
 

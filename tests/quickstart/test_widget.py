@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.quickstart.rules import RULES, TASKS, Shape, Wanted, draft, encoders
+from spacy_luke.quickstart.rules import QUICKSTART_TASKS, RULES, Shape, Wanted, draft, encoders
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -40,7 +40,7 @@ CASES = [
         shape,
     )
     for n in (1, 2, 5)
-    for tasks in itertools.combinations(TASKS, n)
+    for tasks in itertools.combinations(QUICKSTART_TASKS, n)
     if "links" not in tasks or n == 1
     for encoder in encoders()
     for machine in ("cpu", "gpu")

@@ -3,7 +3,7 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.util import registry
 
-from spacy_luke.readers.column_layouts import FORMATS, ColumnLayout, layout_of
+from spacy_luke.readers.column_layouts import COLUMN_LAYOUTS, ColumnLayout, layout_of
 from spacy_luke.readers.conll import make_column_corpus, make_column_doc, read_columns
 
 CONLL = """-DOCSTART- -X- O O
@@ -262,4 +262,4 @@ def test_docs_survive_a_docbin(shared):
 
 
 def test_every_format_is_whole():
-    assert set(FORMATS) == {"columns", "conll2003", "wnut", "genia", "conllu", "gum"}
+    assert set(COLUMN_LAYOUTS) == {"columns", "conll2003", "wnut", "genia", "conllu", "gum"}

@@ -29,9 +29,9 @@ def score(task, pairs):
 
 
 def test_the_reader_knows_the_same_tasks_and_labels():
-    assert set(reader.TASKS) == set(glue.METRICS)
+    assert set(reader.GLUE_TASKS) == set(glue.METRICS)
     for task, label in glue.POSITIVE.items():
-        labels = reader.TASKS[task].labels
+        labels = reader.GLUE_TASKS[task].labels
         assert label == "similar" if labels is None else label in labels.values()
     with pytest.raises(ValueError, match="task must be one of"):
         glue.make_glue_scorer("ax")
@@ -42,7 +42,7 @@ def test_the_reader_knows_the_same_tasks_and_labels():
 @pytest.mark.parametrize("task", ["mrpc", "qqp", "cola", "rte"])
 def test_two_labels(task, seed):
     rng = random.Random(seed)
-    negative, positive = list(reader.TASKS[task].labels.values())
+    negative, positive = list(reader.GLUE_TASKS[task].labels.values())
     gold = [rng.random() < 0.6 for _ in range(40)]
     predicted = [g if rng.random() < 0.7 else not g for g in gold]
     labels = (negative, positive)

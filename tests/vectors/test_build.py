@@ -204,7 +204,7 @@ def test_what_is_replaced(write_ernie, build, tmp_path):
 
 def test_blocks_of_rows(build, monkeypatch):
     """Rows of many blocks, damaged ones at their borders."""
-    monkeypatch.setattr("spacy_luke.vectors.matrices.BLOCK", 4)
+    monkeypatch.setattr("spacy_luke.vectors.matrices.BLOCK_ROWS", 4)
     values = np.arange(22, dtype=np.float32)[:, None]
     values[[0, 3, 4, 21]] = np.nan
     store = build(values, names=[str(i) for i in range(22)], on_damage="drop").store

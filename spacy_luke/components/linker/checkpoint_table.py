@@ -13,7 +13,7 @@ from ...stores.atomic import HeldFolder
 from ...vectors.build import build_vectors
 from ...vectors.store import EntityVectors
 
-SPECIAL = ("[PAD]", "[UNK]", "[MASK]")  # the original's rows 0, 1 and 2
+_SPECIAL = ("[PAD]", "[UNK]", "[MASK]")  # the original's rows 0, 1 and 2
 
 
 def has_table(checkpoint: LukeCheckpoint) -> bool:
@@ -25,18 +25,18 @@ def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoi
     (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
     assert checkpoint.entities is not None
     size = checkpoint.config.entity_size
-    names = [name for name in store.names_of(np.arange(len(store))) if name not in SPECIAL]
-    both = np.zeros((len(SPECIAL) + len(names), size + 1), dtype=np.float32)
+    names = [name for name in store.names_of(np.arange(len(store))) if name not in _SPECIAL]
+    both = np.zeros((len(_SPECIAL) + len(names), size + 1), dtype=np.float32)
     if (unknown := store.row("[UNK]")) >= 0:
-        both[SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
-    both[len(SPECIAL) :, : store.size] = store.gather(store.rows(names))
+        both[_SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
+    both[len(_SPECIAL) :, : store.size] = store.gather(store.rows(names))
     table = torch.from_numpy(np.ascontiguousarray(both[:, :size]))
-    table[SPECIAL.index("[MASK]")] = checkpoint.tensors[ENTITY_TABLE][checkpoint.entities.mask_row].float().cpu()
+    table[_SPECIAL.index("[MASK]")] = checkpoint.tensors[ENTITY_TABLE][checkpoint.entities.mask_row].float().cpu()
     return replace(
         checkpoint,
         config=replace(checkpoint.config, entity_vocab_size=len(table)),
         tensors={**checkpoint.tensors, ENTITY_TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
-        entities=EntityVocab((name, row) for row, name in enumerate([*SPECIAL, *names])),
+        entities=EntityVocab((name, row) for row, name in enumerate([*_SPECIAL, *names])),
     )
 
 

@@ -49,8 +49,8 @@ from .records import write_records
 from .settings import LinkerSettings
 from .stores import KBComponent
 
-MODEL = model_block("spacy-luke.EntityLinker.v2")
-SCORES = {
+LINKER_MODEL = model_block("spacy-luke.EntityLinker.v2")
+_SCORES = {
     "links_accuracy": 1.0,
     "links_macro_accuracy": 0.0,
     "links_f": 0.0,
@@ -332,7 +332,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
 make_luke_linker = register(
     "luke_linker",
     LukeLinker,
-    model=MODEL,
+    model=LINKER_MODEL,
     assigns=["doc.ents", "token.ent_kb_id", "span._.luke_candidates", "span._.luke_entity"],
-    scores=SCORES,
+    scores=_SCORES,
 )

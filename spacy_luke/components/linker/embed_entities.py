@@ -23,9 +23,9 @@ from ...stores.parallel import Engine
 from ...stores.work_folder import WorkFolder
 from ...vectors.build import build_vectors
 
-BLOCK = 4096  # entities of a task
-ROWS = "rows.npy"
-ENCODER = "encoder.pickle"
+ENTITIES_AT_ONCE = 4096  # entities of a task
+_ROWS = "rows.npy"
+_ENCODER = "encoder.pickle"
 _HERE: dict[str, TextEncoder] = {}  # the encoder of this process, by its fingerprint
 
 
@@ -78,13 +78,13 @@ def _embed(
         "kb": _digest(path / MANIFEST),
         "old": None if old is None else _digest(path / VECTORS / MANIFEST),
         "encoder": fingerprint,
-        "block": BLOCK,
+        "block": ENTITIES_AT_ONCE,
     }
     with WorkFolder(path.with_name(f"{path.name}.vectors"), plan) as work:
         work.run_one(_make_rows, [len(kb), encoder.size], name="rows")
-        file = work.path / ENCODER
+        file = work.path / _ENCODER
         shared = {**plan, "kb": [str(path), plan["kb"], plan["old"]], "size": encoder.size, "batch_size": batch_size}
-        blocks = [{**shared, "file": str(file), "start": start} for start in range(0, len(kb), BLOCK)]
+        blocks = [{**shared, "file": str(file), "start": start} for start in range(0, len(kb), ENTITIES_AT_ONCE)]
         _HERE[fingerprint] = encoder
         try:
             if engine != Engine(workers=1):
@@ -96,7 +96,7 @@ def _embed(
             file.unlink(missing_ok=True)
         names = list(kb.entities())
         build_vectors(
-            work.path / ROWS, kb.path / VECTORS, dtype=dtype, names=names, encoder=fingerprint, progress=progress
+            work.path / _ROWS, kb.path / VECTORS, dtype=dtype, names=names, encoder=fingerprint, progress=progress
         )
     return made
 
@@ -105,7 +105,7 @@ def embed_block(folder: Path, name: str, block: dict[str, Any]) -> int:
     """The task that writes the vectors of a block of entities; how many it made, the others are there already."""
     kb = _open_kb(*block["kb"])
     start, old = block["start"], None if block["old"] is None else kb.vectors
-    names = [kb.name_of(row) for row in range(start, min(start + BLOCK, len(kb)))]
+    names = [kb.name_of(row) for row in range(start, min(start + ENTITIES_AT_ONCE, len(kb)))]
     rows_ED = np.empty((len(names), block["size"]), dtype=np.float32)
     known_E = np.full(len(names), -1) if old is None else old.rows(names)
     kept, new = np.flatnonzero(known_E >= 0), np.flatnonzero(known_E < 0)
@@ -115,7 +115,7 @@ def embed_block(folder: Path, name: str, block: dict[str, Any]) -> int:
         texts = [entity_text(kb, start + i) for i in new.tolist()]
         encoder = _open_encoder(block["file"], block["encoder"])
         rows_ED[new] = encoder.encode(texts, batch_size=block["batch_size"])
-    with (folder / ROWS).open("r+b") as file:
+    with (folder / _ROWS).open("r+b") as file:
         file.seek(-(len(kb) - start) * rows_ED[0].nbytes, 2)
         file.write(rows_ED.tobytes())
     return len(new)
@@ -123,7 +123,7 @@ def embed_block(folder: Path, name: str, block: dict[str, Any]) -> int:
 
 def _make_rows(folder: Path, name: str, shape: list[int]) -> None:
     """The task that makes the file whose rows the others write."""
-    np.lib.format.open_memmap(folder / ROWS, mode="w+", dtype=np.float32, shape=tuple(shape)).flush()
+    np.lib.format.open_memmap(folder / _ROWS, mode="w+", dtype=np.float32, shape=tuple(shape)).flush()
 
 
 @lru_cache(maxsize=1)

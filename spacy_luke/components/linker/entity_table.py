@@ -14,8 +14,8 @@ from ...kb.knowledge_base import EntityKB
 from ...vectors.store import EntityVectors
 from .candidates import Found, Named
 
-UNKNOWN = "[UNK]"  # the entity that stands for those without a vector, where the store has it
-LEAST_PRIOR = 1e-4
+_UNKNOWN = "[UNK]"  # the entity that stands for those without a vector, where the store has it
+_LEAST_PRIOR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class EntityTable:
     def __init__(self, store: EntityVectors | None, *, size: int, kb: EntityKB | None = None):
         self._store, self.size, self.kb = store, size, kb
         self.rows: list[int] = []  # of the store, -1 for zeros
-        self.unknown = -2 if store is None else store.row(UNKNOWN)
+        self.unknown = -2 if store is None else store.row(_UNKNOWN)
         self._numbers: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._number_of_row: dict[int, int] = {}
@@ -88,7 +88,7 @@ class EntityTable:
         for place, number in enumerate(numbers):
             first.setdefault(number if self.rows[number] >= 0 else -1 - place, place)
         places = list(first.values())
-        features = [[math.log(max(named[i][1], LEAST_PRIOR)), math.log1p(self._count(named[i][0]))] for i in places]
+        features = [[math.log(max(named[i][1], _LEAST_PRIOR)), math.log1p(self._count(named[i][0]))] for i in places]
         both = np.array(features, dtype=np.float32).reshape(-1, 2)
         return Candidates(
             named,

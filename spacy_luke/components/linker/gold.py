@@ -22,7 +22,7 @@ LinkMentions = Callable[[Doc, list[WordRange]], list[Linked]]
 GoldRow = tuple[float, bool, bool]  # see `gold_rows`
 
 NO_ENTITY = -1  # in place of the number of a gold entity: NIL is right
-TINY = 1e-30  # in place of a probability of 0, whose logarithm is taken
+_TINY = 1e-30  # in place of a probability of 0, whose logarithm is taken
 
 
 class GoldLink(NamedTuple):
@@ -147,4 +147,4 @@ def _best(linked: Linked) -> tuple[str, float]:
 def _best_above_nil(linked: Linked) -> tuple[str, float]:
     nil = next((x.score for x in linked if x.id == NIL), 0.0)
     best = next((x for x in linked if x.id != NIL and x.score > 0), None)
-    return (NIL, -math.inf) if best is None else (best.id, math.log(best.score) - math.log(max(nil, TINY)))
+    return (NIL, -math.inf) if best is None else (best.id, math.log(best.score) - math.log(max(nil, _TINY)))

@@ -16,7 +16,7 @@ from .decisions import LinkTask
 from .entity_table import Candidates, EntityTable
 from .gold import NO_ENTITY, GoldLink
 
-OTHERS = ("masked", "pseudo", "none")
+OTHER_MENTIONS = ("masked", "pseudo", "none")
 
 
 @dataclass(frozen=True)

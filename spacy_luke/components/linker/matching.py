@@ -42,15 +42,15 @@ from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH
 
 Agreement = dict[str, dict[str, float]]  # log-odds of a type, by a mention's label
-SMOOTHING = 2.0  # pseudo-counts of a type beside each label
-LEAST_LETTERS = 3  # of a word that counts as context
-MOST_CAPITALS = 5
-PERSONS = frozenset({"person", "human", "Q5"})  # types of persons
-PLACES = frozenset({"place", "country", "city", "Q515", "Q6256", "Q3624078", "Q486972"})  # types of places
-PERSON_LABELS = frozenset({"PER", "PERSON"})
-GROUPS = frozenset({"ORG", "organization", "NORP"})  # labels of organizations
+_SMOOTHING = 2.0  # pseudo-counts of a type beside each label
+_LEAST_LETTERS = 3  # of a word that counts as context
+_MOST_CAPITALS = 5
+_PERSONS = frozenset({"person", "human", "Q5"})  # types of persons
+_PLACES = frozenset({"place", "country", "city", "Q515", "Q6256", "Q3624078", "Q486972"})  # types of places
+_PERSON_LABELS = frozenset({"PER", "PERSON"})
+_GROUPS = frozenset({"ORG", "organization", "NORP"})  # labels of organizations
 # Words of English that tell of sports.
-SPORTS = frozenset(
+_SPORTS = frozenset(
     """
     athletics baseball basketball batsman batted bowler champions championship championships club clubs coach
     coached coaches cricket cup defender defenseman derby doubles fifa fixture football game games goal
@@ -61,8 +61,8 @@ SPORTS = frozenset(
     touchdowns tournament uefa volleyball vs wicket wickets winger
     """.split()
 )
-LEAST_SCORE = 1e-3
-CACHE = 100_000  # entities whose words are kept
+_LEAST_SCORE = 1e-3
+_CACHE = 100_000  # entities whose words are kept
 _WORDS = re.compile(r"\w+")
 
 
@@ -119,10 +119,10 @@ class Matcher:
         counts = Counter(word.lower_ for word in doc if _counts(word.lower_))
         whole = f" {' '.join(_words(doc.text))} "
         names = [_words(doc[x.start : x.end].text) for x in mentions]
-        sports = math.log1p(100 * sum(word.lower_ in SPORTS for word in doc) / max(len(doc), 1))
-        groups = {doc[x.start : x.end].text.casefold() for x in mentions if x.label in GROUPS}
-        persons = {name for name, x in zip(names, mentions, strict=True) if x.label in PERSON_LABELS and len(name) > 1}
-        told = {f" {' '.join(words)} " for words in names if sum(map(len, words)) >= LEAST_LETTERS}
+        sports = math.log1p(100 * sum(word.lower_ in _SPORTS for word in doc) / max(len(doc), 1))
+        groups = {doc[x.start : x.end].text.casefold() for x in mentions if x.label in _GROUPS}
+        persons = {name for name, x in zip(names, mentions, strict=True) if x.label in _PERSON_LABELS and len(name) > 1}
+        told = {f" {' '.join(words)} " for words in names if sum(map(len, words)) >= _LEAST_LETTERS}
         coherence = self._coherence(names, named)
         found = []
         for mention, words, candidates in zip(mentions, names, named, strict=True):
@@ -130,13 +130,13 @@ class Matcher:
             asked = _Asked(
                 words,
                 mention.label,
-                short=text.isupper() and sum(map(str.isalpha, text)) <= MOST_CAPITALS,
+                short=text.isupper() and sum(map(str.isalpha, text)) <= _MOST_CAPITALS,
                 beside=_is_name(doc, mention.start - 1) or _is_name(doc, mention.end, first=True),
                 of=mention.start > 1 and doc[mention.start - 1].lower_ == "of" and _is_name(doc, mention.start - 2),
                 only=len(candidates) == 1,
-                sure=math.log(max(mention.score, LEAST_SCORE)) if mention.score is not None else 0.0,
+                sure=math.log(max(mention.score, _LEAST_SCORE)) if mention.score is not None else 0.0,
                 sports=sports,
-                fuller=_fuller(words, persons) if mention.label in PERSON_LABELS else frozenset(),
+                fuller=_fuller(words, persons) if mention.label in _PERSON_LABELS else frozenset(),
                 group=text.casefold() in groups,
                 context=frozenset(word for word, n in counts.items() if n > words.count(word)),
                 others=frozenset(told - {f" {' '.join(words)} "}),
@@ -170,15 +170,15 @@ class Matcher:
         letters, own = "".join(words), "".join(name)
         stem = next((i for i, (a, b) in enumerate(zip(letters, own)) if a != b), min(len(letters), len(own)))
         further = one.title.difference(words)
-        place = not PLACES.isdisjoint(one.types)
+        place = not _PLACES.isdisjoint(one.types)
         numbers = {
             "name": same,
             "long_name": math.log(len(words)) if same else 0.0,
             "part": 0.0 if same or not name else len(set(words) & set(name)) / len(set(name)),
-            "surname": len(words) == 1 and not PERSONS.isdisjoint(one.types),
+            "surname": len(words) == 1 and not _PERSONS.isdisjoint(one.types),
             "told": not same and bool(name) and f" {' '.join(name)} " in asked.whole,
             "short": asked.short and not same,
-            "derived": not same and not set(words) & set(name) and stem >= LEAST_LETTERS,
+            "derived": not same and not set(words) & set(name) and stem >= _LEAST_LETTERS,
             "beside": asked.beside,
             "of": asked.of,
             "only": asked.only,
@@ -196,7 +196,7 @@ class Matcher:
 
     def describe(self, entity: str) -> Described:
         if entity not in self._known:
-            if len(self._known) >= CACHE:
+            if len(self._known) >= _CACHE:
                 self._known.clear()
             self._known[entity] = self._describe(entity)
         return self._known[entity]
@@ -241,11 +241,11 @@ def learn_types(seen: Iterable[tuple[str, Sequence[str], bool]]) -> Agreement:
             (right if is_right else wrong)[label].update(types)
     found: Agreement = {}
     for label in sorted({*right, *wrong}):
-        all_right, all_wrong = right[label].total() + SMOOTHING, wrong[label].total() + SMOOTHING
+        all_right, all_wrong = right[label].total() + _SMOOTHING, wrong[label].total() + _SMOOTHING
         found[label] = {
             x: round(
-                math.log((right[label][x] + SMOOTHING) / (all_right + SMOOTHING))
-                - math.log((wrong[label][x] + SMOOTHING) / (all_wrong + SMOOTHING)),
+                math.log((right[label][x] + _SMOOTHING) / (all_right + _SMOOTHING))
+                - math.log((wrong[label][x] + _SMOOTHING) / (all_wrong + _SMOOTHING)),
                 4,
             )
             for x in sorted({*right[label], *wrong[label]})
@@ -271,4 +271,4 @@ def _fuller(words: tuple[str, ...], names: Iterable[tuple[str, ...]]) -> frozens
 
 
 def _counts(word: str) -> bool:
-    return len(word) >= LEAST_LETTERS and word not in STOP_WORDS
+    return len(word) >= _LEAST_LETTERS and word not in STOP_WORDS

@@ -17,7 +17,7 @@ from .entity_table import EntityTable
 from .inputs import LinkInput, link_tasks
 from .outputs import Linked, Weights, rank, warn_unreached
 
-CHUNK = 20_000  # candidates whose vectors are in memory at a time, about
+_CHUNK = 20_000  # candidates whose vectors are in memory at a time, about
 
 Decide = Callable[[list[LinkTask], LinkVectors], None]  # fills in the probabilities of windows, see `decide`
 
@@ -37,7 +37,7 @@ def chunk_docs(asked: Iterable[AskedDoc]) -> Iterator[list[AskedDoc]]:
     for one in asked:
         chunk.append(one)
         candidates += sum(len(x.named) for x in one.found)
-        if candidates >= CHUNK:
+        if candidates >= _CHUNK:
             yield chunk
             chunk, candidates = [], 0
     if chunk:

@@ -1,12 +1,12 @@
 """The settings of `luke_linker`."""
 
 from ...annotations import CHOICES
-from ...batch.linking import SPLITS
-from ..extents import LOWEST
+from ...batch.linking import WINDOW_SPLITS
+from ..extents import LEAST_WINDOW
 from ..factories import Configured, Function, Scorer, Setting
 from ..mentions import MentionGetter
 from .decisions import INFERENCE
-from .inputs import OTHERS
+from .inputs import OTHER_MENTIONS
 
 
 class LinkerSettings(Configured):
@@ -38,14 +38,14 @@ class LinkerSettings(Configured):
         "cores",
         'of documents longer than a window: windows that overlap; as the original code: `"simple"`, equal parts, or '
         '`"per_mention"`, a window around each',
-        choices=SPLITS,
+        choices=WINDOW_SPLITS,
     )
     overlap: Setting[int] = Setting(128, "least context in pieces at the ends of cores", least=1)
     max_window: Setting[int | None] = Setting(
         None,
         "pieces of a window at most, [CLS] and [SEP] included; `null`: as many as the encoder reads",
-        least=LOWEST,
-        rule=f"a number of pieces, [CLS] and [SEP] included, from {LOWEST}, or null",
+        least=LEAST_WINDOW,
+        rule=f"a number of pieces, [CLS] and [SEP] included, from {LEAST_WINDOW}, or null",
     )
     max_mentions: Setting[int] = Setting(
         128, "entity tokens of a window; more are divided among several passes over it", least=1
@@ -54,7 +54,7 @@ class LinkerSettings(Configured):
         "masked",
         "what a mention's input has of the others: all are masked in one input; as in the 2019 paper each has its own, "
         'with nothing of them (`"none"`) or their likely candidates (`"pseudo"`)',
-        choices=OTHERS,
+        choices=OTHER_MENTIONS,
     )
     pseudo_prior: Setting[float] = Setting(0.1, 'with `"pseudo"`: least prior of these', least=0, most=1)
     learned_mentions: Setting[int | None] = Setting(

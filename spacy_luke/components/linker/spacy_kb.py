@@ -24,9 +24,9 @@ from ...kb.knowledge_base import EntityKB
 from ...stores.arrays import AGAIN
 from ...stores.folder import is_sealed, write_sealed
 
-SETTINGS = "spacy.json"  # beside the files of the knowledge base
-BUILD = "Build one with `python -m spacy luke build-kb`."
-MAKE_VECTORS = (
+_SETTINGS = "spacy.json"  # beside the files of the knowledge base
+_BUILD = "Build one with `python -m spacy luke build-kb`."
+_MAKE_VECTORS = (
     "Make vectors of all entities in the folder `vectors` of the knowledge base, or do without them: entity_linker's "
     "setting incl_context = false."
 )
@@ -62,7 +62,7 @@ class LinkedCandidate(Candidate):
     def entity_vector(self) -> list[float]:
         vector: list[float] = super().entity_vector
         if not vector:
-            raise ValueError(f"The entity {self.entity_!r} has no vector in the knowledge base. {MAKE_VECTORS}")
+            raise ValueError(f"The entity {self.entity_!r} has no vector in the knowledge base. {_MAKE_VECTORS}")
         return vector
 
 
@@ -149,19 +149,19 @@ class LinkedKB(KnowledgeBase):
         name = kb.name_of(row)
         vector = self._vectors([name]).get(name)
         if vector is None:
-            raise ValueError(f"The entity {name!r} has no vector in the knowledge base. {MAKE_VECTORS}")
+            raise ValueError(f"The entity {name!r} has no vector in the knowledge base. {_MAKE_VECTORS}")
         return vector
 
     def to_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """The folder `path`: hard links to the files on the same disk, else copies."""
         path = Path(path)
         self._opened().save(path)
-        write_sealed(path / SETTINGS, {"top": self.top})
+        write_sealed(path / _SETTINGS, {"top": self.top})
 
     def from_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> "LinkedKB":
         path = Path(path)
         kb = EntityKB.open(path)
-        self._take(kb, _read_top(path / SETTINGS))
+        self._take(kb, _read_top(path / _SETTINGS))
         return self
 
     def to_bytes(self, **kwargs: Any) -> bytes:
@@ -188,7 +188,7 @@ class LinkedKB(KnowledgeBase):
         if self.kb is None:
             raise ValueError(
                 f"The knowledge base is empty: give spacy-luke.EntityKB.v1 with a path as kb_loader to `initialize`. "
-                f"{BUILD}"
+                f"{_BUILD}"
             )
         return self.kb
 

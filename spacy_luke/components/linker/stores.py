@@ -17,7 +17,7 @@ from ..storage import BYTES_LIMIT
 from .checkpoint_table import has_table, table_vectors
 from .entity_table import check_store
 
-KB = "kb"  # folder beside the file
+_KB = "kb"  # folder beside the file
 
 
 @registry.misc("spacy-luke.entity_kb.v1")
@@ -60,7 +60,7 @@ class KBComponent(LukeComponent):
 
     @property
     def stores(self) -> dict[str, Path]:
-        return {**super().stores, **({} if self.kb is None else {KB: self.kb.path})}
+        return {**super().stores, **({} if self.kb is None else {_KB: self.kb.path})}
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         self._vectors = vectors
@@ -108,26 +108,26 @@ class KBComponent(LukeComponent):
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         super().to_disk(path, exclude=exclude)
-        if self.kb is not None and KB not in exclude:
-            self.kb.save(Path(path) / KB)
+        if self.kb is not None and _KB not in exclude:
+            self.kb.save(Path(path) / _KB)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         super().from_disk(path, exclude=exclude)
-        if (kb := self._open_beside(path, KB, exclude, EntityKB.open)) is not None:
+        if (kb := self._open_beside(path, _KB, exclude, EntityKB.open)) is not None:
             self.kb = kb
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         data = super().to_bytes(exclude=exclude)
-        files = {} if self.kb is None or KB in exclude else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
-        message: bytes = srsly.msgpack_dumps({"component": data, KB: files})
+        files = {} if self.kb is None or _KB in exclude else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
+        message: bytes = srsly.msgpack_dumps({"component": data, _KB: files})
         return message
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         message = srsly.msgpack_loads(bytes_data)
         super().from_bytes(message["component"], exclude=exclude)
-        if message[KB] and KB not in exclude:
-            self.kb = EntityKB.unpack(message[KB])
+        if message[_KB] and _KB not in exclude:
+            self.kb = EntityKB.unpack(message[_KB])
         return self
 
 

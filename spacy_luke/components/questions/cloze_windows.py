@@ -15,7 +15,7 @@ from ...batch.windows import with_context
 from ...text.passages import encode_query, mark_candidates
 from ...text.tokenizer import PieceTokenizer
 
-HIGHLIGHT = "@highlight"  # what stands before each highlight of a ReCoRD passage
+_HIGHLIGHT = "@highlight"  # what stands before each highlight of a ReCoRD passage
 
 Place = tuple[int, int]  # characters [start, end)
 
@@ -56,7 +56,7 @@ def query_items(
         return
     asked, gap = _read_query(task, query)
     passage = mark_candidates(
-        task.tokenizer, text, candidates, marker=task.marker, highlight=HIGHLIGHT, highlight_piece=task.highlight
+        task.tokenizer, text, candidates, marker=task.marker, highlight=_HIGHLIGHT, highlight_piece=task.highlight
     )
     frame = make_frame(
         asked,

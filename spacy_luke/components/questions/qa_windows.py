@@ -20,7 +20,7 @@ from ...text.tokenizer import PieceTokenizer
 EntityPlace = tuple[int, int, int]  # characters [start, end) and row of the entity
 
 
-COUNTED = ("links", "questions", "answers", "questions without answer")  # in a report beside what is lost
+_COUNTED = ("links", "questions", "answers", "questions without answer")  # in a report beside what is lost
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def listed(report: Counter[str]) -> str:
 def advise(report: Counter[str], *, linked: int, answers_all: bool) -> list[str]:
     """What of the training data is lost, and what to do about it. linked: linked entities, where these are read;
     answers_all: whether "no answer" is never given."""
-    lost = +(report - Counter({name: report[name] for name in COUNTED}))
+    lost = +(report - Counter({name: report[name] for name in _COUNTED}))
     advice = []
     if lost:
         advice.append(

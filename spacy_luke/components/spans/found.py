@@ -21,8 +21,8 @@ from .gold import SpanGold
 
 BIAS_LIMIT = 6.0  # of the biases that are tried, in steps of a quarter
 CHANCES = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0)  # that are tried
-MOST_LOSS = 0.0005  # of F1, for fewer spans that are encoded
-MOST_LOST = 0.002  # of the right spans: in other domains than the dev data's proposals are less sure
+_MOST_LOSS = 0.0005  # of F1, for fewer spans that are encoded
+_MOST_LOST = 0.002  # of the right spans: in other domains than the dev data's proposals are less sure
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ def best_settings(
     best, _, bias = max((measure(bias, 0.0)[0], -abs(bias), bias) for bias in biases)
     if all((one.chance_E == 1).all() for one in found):
         return {"none_bias": bias, "ents_f": best}
-    least = (1 - MOST_LOST) * measure(bias, 0.0)[1]
+    least = (1 - _MOST_LOST) * measure(bias, 0.0)[1]
     scores = ((chance, *measure(bias, chance)) for chance in CHANCES)
-    chance, score, _ = next(one for one in scores if one[1] >= best - MOST_LOSS and one[2] >= least)
+    chance, score, _ = next(one for one in scores if one[1] >= best - _MOST_LOSS and one[2] >= least)
     return {"none_bias": bias, "proposal_threshold": chance, "ents_f": score}
 
 

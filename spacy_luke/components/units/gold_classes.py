@@ -12,8 +12,8 @@ from ...annotations import Scope
 from ...batch.allowed import ANY, AllowedClasses
 from .asked import Gold
 
-UNKNOWN = -1.0  # of a label that may hold or not
-FIRST_GROUP = 2.0  # of the labels of a unit of which at least one holds; of a second such group 3, and so on
+MAY_HOLD = -1.0  # of a label that may hold or not
+_FIRST_GROUP = 2.0  # of the labels of a unit of which at least one holds; of a second such group 3, and so on
 
 
 def unknown_labels(found: Gold, classes: Sequence[str | None], scope: Scope) -> Iterator[tuple[int, str]]:
@@ -50,20 +50,20 @@ def class_table(found: Gold, labels: Sequence[str | None], scope: Scope) -> NDAr
     """Whether each label holds of each unit, (U, L): 1, 0, -1 where it is not known, 2 and above for the labels of a
     group of which at least one holds."""
     number = {label: i for i, label in enumerate(labels)}
-    base_L = [0.0 if label is None or scope.is_annotated(label) else UNKNOWN for label in labels]
+    base_L = [0.0 if label is None or scope.is_annotated(label) else MAY_HOLD for label in labels]
     gold_UL = np.tile(np.array(base_L, dtype=np.float32), (len(found.units), 1))
     for u, some in found.labels.items():
         meanings = [scope.meaning(label) for label in some]
         if None in meanings:
-            gold_UL[u] = UNKNOWN
+            gold_UL[u] = MAY_HOLD
         named = [{number[one] for one in meaning if one} for meaning in meanings if meaning]
         unsure = [numbers for numbers, meaning in zip(named, filter(None, meanings)) if "" in meaning]
         groups = [numbers for numbers, meaning in zip(named, filter(None, meanings)) if "" not in meaning]
         sure = {i for numbers in groups if len(numbers) == 1 for i in numbers}
         for numbers in [*unsure, *groups]:
-            gold_UL[u, sorted(numbers)] = UNKNOWN
+            gold_UL[u, sorted(numbers)] = MAY_HOLD
         for k, numbers in enumerate(_merged([x for x in groups if not x & sure])):
-            gold_UL[u, sorted(numbers)] = FIRST_GROUP + k
+            gold_UL[u, sorted(numbers)] = _FIRST_GROUP + k
         gold_UL[u, sorted(sure)] = 1.0
     return gold_UL
 
@@ -79,7 +79,7 @@ def _merged(groups: Sequence[set[int]]) -> list[set[int]]:
 
 def is_known(gold: NDArray[np.int64] | NDArray[np.float32]) -> NDArray[np.bool_]:
     """Of which units something is known, (U,)."""
-    known: NDArray[np.bool_] = gold != ANY if gold.ndim == 1 else (gold != UNKNOWN).any(1)
+    known: NDArray[np.bool_] = gold != ANY if gold.ndim == 1 else (gold != MAY_HOLD).any(1)
     return known
 
 

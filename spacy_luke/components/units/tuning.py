@@ -18,7 +18,7 @@ from ..calibration import SHOWN_FROM, Calibrated
 from ..thresholds import best_label_threshold, check_found, check_positives, precise_threshold
 from .asked import Gold, Units
 from .classifier import UnitClassifier
-from .gold_classes import UNKNOWN, is_sure
+from .gold_classes import MAY_HOLD, is_sure
 
 Scores = NDArray[np.float32]  # of units and labels (U, L)
 Classes = NDArray[np.float32] | NDArray[np.int64]  # gold ones, (U, L) or (U,); below 0 where nothing is known
@@ -104,7 +104,7 @@ class ThresholdClassifier(Calibrated, UnitClassifier):
         """As `classes_of`, below 0 wherever gold leaves open whether a label holds."""
         gold = self.classes_of(example, found, AllowedClasses(len(self.classes)))
         if self.multi_label:
-            gold[~is_sure(gold, self.classes, get_scope(example.reference, self.scope_task))] = UNKNOWN
+            gold[~is_sure(gold, self.classes, get_scope(example.reference, self.scope_task))] = MAY_HOLD
         return gold
 
     def _threshold(

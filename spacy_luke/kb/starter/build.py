@@ -13,15 +13,15 @@ from .items import Codex, add_descriptions, add_fewrel, add_slice, read_codex
 from .pages import add_pages, read_dump_links
 from .places import COUNTRIES, add_cities, add_countries, add_well_known
 
-WELL_KNOWN = Path(__file__).with_name("well_known.tsv")
+_WELL_KNOWN = Path(__file__).with_name("well_known.tsv")
 # The names of the sources in their folder
-SLICE = "wikidata-slice.tsv"
-CITIES = "cities15000.tsv"
-CODEX = "codex"  # entity2types.json, types.json, train.txt
-FEWREL = "fewrel"  # .json
-FREEBASE, FACTS = "entity2text.txt", "FB15k-237.tar.gz"  # one needs the other
-DUMP = "enwiki.xml.bz2"
-TABLE = "entities.jsonl"
+_SLICE = "wikidata-slice.tsv"
+_CITIES = "cities15000.tsv"
+_CODEX = "codex"  # entity2types.json, types.json, train.txt
+_FEWREL = "fewrel"  # .json
+_FREEBASE, _FACTS = "entity2text.txt", "FB15k-237.tar.gz"  # one needs the other
+_DUMP = "enwiki.xml.bz2"
+_TABLE = "entities.jsonl"
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,21 @@ def build_starter_kb(sources: Path, folder: Path, *, most: int | None = None) ->
 
 def collect_entities(sources: Path) -> tuple[Catalogue, list[str]]:
     """All entities of the sources that are there, and the names of those that are not."""
-    names = (SLICE, CITIES, CODEX, FEWREL, FREEBASE, FACTS, DUMP)
+    names = (_SLICE, _CITIES, _CODEX, _FEWREL, _FREEBASE, _FACTS, _DUMP)
     absent = [name for name in names if not (sources / name).exists()]
     catalogue = Catalogue()
     countries = add_countries(COUNTRIES, catalogue)
-    if SLICE not in absent:
-        add_slice(sources / SLICE, catalogue)
-    cities = [] if CITIES in absent else add_cities(sources / CITIES, catalogue, countries)
-    add_well_known(WELL_KNOWN, catalogue, cities, countries)
-    codex = Codex() if CODEX in absent else read_codex(sources / CODEX)
-    if FEWREL not in absent:
-        add_fewrel(sorted((sources / FEWREL).glob("*.json")), catalogue, codex, cities)
-    if not {FREEBASE, FACTS} & set(absent):
-        add_freebase(sources / FREEBASE, sources / FACTS, catalogue)
-    if DUMP not in absent:
-        add_pages(*read_dump_links(sources / DUMP), catalogue, what="the dump")
+    if _SLICE not in absent:
+        add_slice(sources / _SLICE, catalogue)
+    cities = [] if _CITIES in absent else add_cities(sources / _CITIES, catalogue, countries)
+    add_well_known(_WELL_KNOWN, catalogue, cities, countries)
+    codex = Codex() if _CODEX in absent else read_codex(sources / _CODEX)
+    if _FEWREL not in absent:
+        add_fewrel(sorted((sources / _FEWREL).glob("*.json")), catalogue, codex, cities)
+    if not {_FREEBASE, _FACTS} & set(absent):
+        add_freebase(sources / _FREEBASE, sources / _FACTS, catalogue)
+    if _DUMP not in absent:
+        add_pages(*read_dump_links(sources / _DUMP), catalogue, what="the dump")
     add_descriptions(catalogue, codex)
     return catalogue, absent
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from ..record import WIKIDATA
 
-KINDS = ("person", "place", "organization", "product", "work", "other")
-PSEUDO_COUNTS = 5.0  # links that a name's prominence counts as, beside those that were seen
+_KINDS = ("person", "place", "organization", "product", "work", "other")
+_PSEUDO_COUNTS = 5.0  # links that a name's prominence counts as, beside those that were seen
 
 
 @dataclass(eq=False)
@@ -91,7 +91,7 @@ class Catalogue:
 
 
 def weigh_names(catalogue: Catalogue) -> dict[str, dict[str, float]]:
-    """Of each entity by its id its names, and how many links each counts as: those that were seen, and `PSEUDO_COUNTS`
+    """Of each entity by its id its names, and how many links each counts as: those that were seen, and `_PSEUDO_COUNTS`
     that the entities of a name share by their prominence squared (of cities: by inhabitants)."""
     shares: defaultdict[str, float] = defaultdict(float)
     for known in catalogue:
@@ -100,7 +100,7 @@ def weigh_names(catalogue: Catalogue) -> dict[str, dict[str, float]]:
     weights = {}
     for known in catalogue:
         own = {
-            name: PSEUDO_COUNTS * weight * known.prominence**2 / shares[name] + known.links[name]
+            name: _PSEUDO_COUNTS * weight * known.prominence**2 / shares[name] + known.links[name]
             for name, weight in known.names.items()
         }
         weights[known.id] = {**own, **{name: float(n) for name, n in known.links.items() if name not in own}}

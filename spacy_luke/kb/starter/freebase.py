@@ -9,7 +9,7 @@ from .catalogue import Catalogue, Known
 from .peoples import with_origin
 from .places import read_table_lines
 
-ADDRESS = "https://www.google.com/search?kgmid="  # Freebase's ids live on in Google's graph
+_ADDRESS = "https://www.google.com/search?kgmid="  # Freebase's ids live on in Google's graph
 _FOREIGN = "-GB"  # the end of names whose label is of British English
 _WHAT = "/people/person/profession"
 _WHERE = ("/people/person/nationality", "/film/film/country")
@@ -68,8 +68,8 @@ def add_freebase(names: Path, facts: Path, catalogue: Catalogue) -> None:
             continue
         prominence = min(5 * count**0.5, 100)
         known = catalogue.find(title, kind)
-        if known is None or (known.url.startswith(ADDRESS) and not known.wikidata):  # another one of this name
-            known = catalogue.add(Known(entity, title, kind, url=ADDRESS + entity))
+        if known is None or (known.url.startswith(_ADDRESS) and not known.wikidata):  # another one of this name
+            known = catalogue.add(Known(entity, title, kind, url=_ADDRESS + entity))
         known.prominence = max(known.prominence, prominence)
         known.description = known.description or _describe(kind, told[entity])
         catalogue.read["entities of Freebase"] += 1

@@ -10,10 +10,10 @@ from ...wikipedia.wikidata import text_of
 from .catalogue import Catalogue, Known
 
 COUNTRIES = Path(__file__).with_name("countries.tsv")
-COUNTRY = 300.0  # the prominence of a country
-PERSON = 200.0  # of a person that all know
-SURNAME = 0.5  # how much "Clinton" means Bill Clinton, beside what else it may mean
-ADJECTIVE = 0.3  # how much "French" means France, beside what else it may mean
+_COUNTRY = 300.0  # the prominence of a country
+_PERSON = 200.0  # of a person that all know
+_SURNAME = 0.5  # how much "Clinton" means Bill Clinton, beside what else it may mean
+_ADJECTIVE = 0.3  # how much "French" means France, beside what else it may mean
 
 
 class City(NamedTuple):
@@ -31,13 +31,13 @@ def add_countries(path: Path, catalogue: Catalogue) -> dict[str, Known]:
         if line == 1:
             continue  # the names of the columns
         code, wikidata, name, continent, others, adjectives = fields
-        known = Known(wikidata, name, "place", wikidata, url="en", prominence=COUNTRY)
+        known = Known(wikidata, name, "place", wikidata, url="en", prominence=_COUNTRY)
         known.description = f"country in {continent}"
         known.types = ["country"]
         for other in (name, name.removeprefix("The "), *filter(None, others.split("|"))):
             known.add_name(other)
         for adjective in filter(None, adjectives.split("|")):
-            known.add_name(adjective, ADJECTIVE)
+            known.add_name(adjective, _ADJECTIVE)
         catalogue.add(known)
         for other in known.names:
             catalogue.add_title(known, other)
@@ -93,12 +93,12 @@ def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], cou
             known.title = title
             catalogue.add_title(known, title)
         else:
-            known = catalogue.add(Known(wikidata, title, kind, wikidata, prominence=PERSON))
+            known = catalogue.add(Known(wikidata, title, kind, wikidata, prominence=_PERSON))
             known.origin = country.title if country else ""
         known.url = "en"
         known.add_name(title)
         for other in filter(None, others.split("|")):
-            known.add_name(other, 1.0 if kind == "place" else SURNAME)
+            known.add_name(other, 1.0 if kind == "place" else _SURNAME)
             if kind == "place":
                 catalogue.add_title(known, other)
         catalogue.read["well-known cities and persons"] += 1

@@ -21,9 +21,9 @@ from ..stream import Position, Stream, batch_instances
 from .instances import Instance
 from .sources import ErnieSource
 
-CANDIDATES = ("batch", "sequence")
-KEPT, REPLACED, REMOVED = "kept", "replaced", "removed"
-KINDS = (KEPT, REPLACED, REMOVED)
+_CANDIDATES = ("batch", "sequence")
+_KEPT, _REPLACED, _REMOVED = "kept", "replaced", "removed"
+CORRUPTIONS = (_KEPT, _REPLACED, _REMOVED)
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ def corrupt(
         drawn = rng.random()
         if drawn < replaced:
             after.append(candidates[rng.randint(1, len(candidates) - 1)])
-            kinds.append(KINDS.index(REPLACED))
+            kinds.append(CORRUPTIONS.index(_REPLACED))
         elif drawn < replaced + removed:
             after.append(-1)
-            kinds.append(KINDS.index(REMOVED))
+            kinds.append(CORRUPTIONS.index(_REMOVED))
         else:
             after.append(entity)
-            kinds.append(KINDS.index(KEPT))
+            kinds.append(CORRUPTIONS.index(_KEPT))
     return after, kinds
 
 
@@ -91,8 +91,8 @@ def collate(
     candidates: "batch": the batch's different entities, and a row of zeros for none, which is never right (code); or
     "sequence": the entities of the window alone (paper, equation 5).
     """
-    if candidates not in CANDIDATES:
-        raise ValueError(f"candidates must be one of {CANDIDATES}, but it is {candidates!r}.")
+    if candidates not in _CANDIDATES:
+        raise ValueError(f"candidates must be one of {_CANDIDATES}, but it is {candidates!r}.")
     lengths = [len(instance.pieces_N) for instance in instances]
     entities_N = np.concatenate([instance.entities_N for instance in instances])
     labels_N = np.concatenate([instance.labels_N for instance in instances])

@@ -19,7 +19,7 @@ from ...vectors.store import EntityVectors
 # A sentence as corpora give it: its text, or its piece ids; and the names of its entities at [start, end), counted in
 # characters or in pieces.
 SourceSentence = tuple[str | Sequence[int], Sequence[tuple[int, int, str]]]
-TRIES = 10  # to draw a document other than the first sentence's
+_TRIES = 10  # to draw a document other than the first sentence's
 
 
 class SourceDocument(NamedTuple):
@@ -172,7 +172,7 @@ def _random_second(
     documents: Sequence[tuple[str, list[LinkedSentence]]], number: int, length: int, rng: random.Random
 ) -> LinkedSentence:
     """Sentences of a document other than `number`, as long as there is one, from a random one until `length` pieces."""
-    for _ in range(TRIES):
+    for _ in range(_TRIES):
         other = rng.randint(0, len(documents) - 1)
         if other != number:
             break

@@ -25,11 +25,11 @@ from .sources import ErnieSource
 from .task import load_pretraining, to_checkpoint
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.
-FREE = (
+_FREE = (
     *(f"training.{name}" for name in (*FREE_OF_LOOP, "eval_batches", "parallel")),
     *("processes", "model.path", "model.vectors", "corpora.dev"),
 )
-SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
+_SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
 
 
 def pretrain_ernie(
@@ -47,7 +47,7 @@ def pretrain_ernie(
     before training. Raises ValueError for a wrong setting, and where a run would be lost. RETURNS: the checkpoint in
     OUTPUT/model, None in processes that write nothing, and the training data's source.
     """
-    check_sections(config, SECTIONS)
+    check_sections(config, _SECTIONS)
     _check(config)
     seed, training = config["system"]["seed"], {"parallel": "ddp", **config["training"]}
     optimizer = make_settings(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
@@ -127,7 +127,7 @@ def _identify(
             "vectors": vectors.checksums,
             "encoder": {k: str(x) for k, x in asdict(started.config).items()},
         },
-        free=FREE,
+        free=_FREE,
     )
 
 

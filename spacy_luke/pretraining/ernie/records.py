@@ -16,9 +16,9 @@ import numpy as np
 
 from .instances import Instance
 
-MAGIC = b"TNTIDX\x00\x00"
-TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64}
-PARTS = 6
+INDEX_MAGIC = b"TNTIDX\x00\x00"
+_TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64}
+INSTANCE_PARTS = 6
 
 
 class Records:
@@ -57,13 +57,13 @@ class Records:
 
 def from_record(record: np.ndarray, *, name: str) -> Instance:
     """The instance in a record (6 S + 1,), without padding. name: for messages. Raises ValueError where it is none."""
-    size, rest = divmod(len(record), PARTS)
+    size, rest = divmod(len(record), INSTANCE_PARTS)
     if rest != 1 or size == 0:
         raise ValueError(
             f"{name}: expected 6 S + 1 numbers (1,537 for windows of 256 pieces), but it has {len(record)}: it is not "
             "a record of ERNIE's pretraining, or it is cut."
         )
-    pieces, real, types, labels, entities, marks = record[:-1].reshape(PARTS, size)
+    pieces, real, types, labels, entities, marks = record[:-1].reshape(INSTANCE_PARTS, size)
     n = int(real.sum())
     if not (real[:n] == 1).all() or real[n:].any():
         raise ValueError(f"{name}: expected a mask of ones followed by zeros, but it is {_shown(real)}.")
@@ -87,14 +87,14 @@ def _read_index(path: Path) -> tuple[np.dtype, np.ndarray, np.ndarray]:
     """Type of the elements, starts (R + 1,) and sizes (R,) of the records."""
     with path.open("rb") as file:
         header = file.read(48)
-    if header[:8] != MAGIC or len(header) < 48:
+    if header[:8] != INDEX_MAGIC or len(header) < 48:
         raise ValueError(
-            f"{path} must begin with {MAGIC!r} and a header of 48 bytes, but it begins with {header[:8]!r}."
+            f"{path} must begin with {INDEX_MAGIC!r} and a header of 48 bytes, but it begins with {header[:8]!r}."
         )
     version, code, element, n, n_sizes = struct.unpack("<5Q", header[8:])
-    if version != 1 or code not in TYPES or element != np.dtype(TYPES[code]).itemsize:
+    if version != 1 or code not in _TYPES or element != np.dtype(_TYPES[code]).itemsize:
         raise ValueError(
-            f"{path}: expected version 1 and integers (type codes {sorted(TYPES)} of their size), but the version is "
+            f"{path}: expected version 1 and integers (type codes {sorted(_TYPES)} of their size), but the version is "
             f"{version} and the type code {code} of {element} bytes."
         )
     expected = 48 + 8 * (2 * (n + 1) + n_sizes)
@@ -111,7 +111,7 @@ def _read_index(path: Path) -> tuple[np.dtype, np.ndarray, np.ndarray]:
             f"{path}: record {i} should reach from {starts[i]} over {sizes[i] if n else 0} numbers, but the next "
             f"begins at {starts[min(i + 1, n)]}: it is damaged."
         )
-    return np.dtype(TYPES[code]).newbyteorder("<"), starts, sizes
+    return np.dtype(_TYPES[code]).newbyteorder("<"), starts, sizes
 
 
 def _without_suffix(path: Path) -> Path:

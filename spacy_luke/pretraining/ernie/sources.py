@@ -27,8 +27,8 @@ class ErnieSource(InstanceSource[InstanceT], Protocol[InstanceT]):
 Documents = Callable[[int], Iterator[SourceDocument]]
 # Takes what the model brings: tokenizer, vectors, max_window (pieces that the encoder reads at once), and the seed.
 Bind = Callable[..., ErnieSource[Any]]
-PLACINGS = ("first", "code")
-NO_ENTITY = "#UNK#"
+_PLACINGS = ("first", "code")
+_NO_ENTITY = "#UNK#"
 
 
 def make_record_source(path: str, entities: str | None = None) -> Bind:
@@ -108,8 +108,8 @@ def make_piece_documents(path: str, placing: str = "first", skip: int = 0, limit
     skip: documents left out at the beginning.
     limit: documents read at most; null: all.
     """
-    if placing not in PLACINGS:
-        raise ValueError(f"placing must be one of {PLACINGS}, but it is {placing!r}.")
+    if placing not in _PLACINGS:
+        raise ValueError(f"placing must be one of {_PLACINGS}, but it is {placing!r}.")
     files = [Path(f"{path}_token"), Path(f"{path}_entity")]
     for file in files:
         if not file.is_file():
@@ -151,13 +151,13 @@ def _parse_pieces(path: str, number: int, tokens: str, entities: str, placing: s
 
 def _mentions(marks: list[str], placing: str) -> list[tuple[int, int, str]]:
     mentions: list[tuple[int, int, str]] = []
-    last = NO_ENTITY
+    last = _NO_ENTITY
     for i, mark in enumerate(marks):
-        if mark != NO_ENTITY and mark != last:
+        if mark != _NO_ENTITY and mark != last:
             mentions.append((i, i + 1, mark))
             last = mark
-        elif placing == "code" or mark == NO_ENTITY:  # the original compares with what it has just made "no entity"
-            last = NO_ENTITY
+        elif placing == "code" or mark == _NO_ENTITY:  # the original compares with what it has just made "no entity"
+            last = _NO_ENTITY
     return mentions
 
 

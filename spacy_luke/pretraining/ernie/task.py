@@ -13,7 +13,7 @@ from ...model.ernie import ErnieConfig, ErnieEncoder
 from ...model.ernie_heads import PretrainingHeads
 from ...model.losses import pretraining_losses
 from ..measures import Measures, Totals, share_of
-from .corruption import KINDS, ErnieBatch
+from .corruption import CORRUPTIONS, ErnieBatch
 
 
 class ErniePretraining(nn.Module):
@@ -67,7 +67,7 @@ def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tenso
     for name, scores, right in zip(("mlm_acc", "nsp_acc", "dea_acc"), logits, gold):
         hits = (scores.argmax(-1) == right).float() if len(right) else right.float()
         measured[name] = (hits.sum(), one * len(right))
-    for kind, name in enumerate(KINDS):
+    for kind, name in enumerate(CORRUPTIONS):
         chosen = batch.kinds_A == kind
         measured[f"dea_acc_{name}"] = ((hits * chosen).sum(), chosen.sum())
     if batch.allowed_AC is None:

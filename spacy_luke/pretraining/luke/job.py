@@ -28,19 +28,19 @@ from ..logger import LOSSES, open_logger
 from ..loop import FREE_OF_LOOP, pretrain
 from ..measures import average
 from ..registry import make_parts
-from ..saving import RESUME, has_state, load_tensors, saved_steps
+from ..saving import STATE_FOLDER, has_state, load_tensors, saved_steps
 from .negatives import EntitySampler, SamplingSettings
 from .settings import Settings, Stage, read_settings
 from .task import LukePretraining, load_luke_pretraining, to_luke_checkpoint
 from .windows import LukeBatch, LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.
-FREE_OF_STAGES = (*FREE_OF_LOOP, "accumulate")
-FREE = (
-    *(f"training.{name}" for name in ("batch_size", "parallel", "logger", "eval_batches", *FREE_OF_STAGES)),
+_FREE_OF_STAGES = (*FREE_OF_LOOP, "accumulate")
+_FREE = (
+    *(f"training.{name}" for name in ("batch_size", "parallel", "logger", "eval_batches", *_FREE_OF_STAGES)),
     *("processes", "model.path", "task.vectors", "corpora.train.path", "corpora.train.verify", "corpora.dev"),
 )
-TITLES = "titles"  # in place of a store of vectors: made of the entities' titles
+_TITLES = "titles"  # in place of a store of vectors: made of the entities' titles
 
 
 def pretrain_luke(
@@ -60,7 +60,7 @@ def pretrain_luke(
         for name, stage in settings.stages.items():
             folder = output / name
             if processes.is_main:
-                mend(folder / RESUME)
+                mend(folder / STATE_FOLDER)
             processes.wait()
             model = _make_model(job, before)
             processes.place(model, gpu_id=gpu_id)
@@ -184,7 +184,7 @@ def _identify(
             "optimizer state": "of FSDP" if processes.is_sharded else "whole",
             "processes": processes.size,
         },
-        free=[*FREE, *(f"stages.{name}.{setting}" for name in settings.stages for setting in FREE_OF_STAGES)],
+        free=[*_FREE, *(f"stages.{name}.{setting}" for name in settings.stages for setting in _FREE_OF_STAGES)],
     )
 
 
@@ -212,15 +212,15 @@ def _make_model(job: _Job, before: Path | None) -> LukePretraining:
         started, job.vocab, seed=settings.seed, sparse=settings.sparse, vectors=_open_vectors(job), **settings.tasks
     )
     if before is not None:
-        load_tensors(model, before / RESUME)
+        load_tensors(model, before / STATE_FOLDER)
     return model
 
 
 def _open_vectors(job: _Job) -> EntityVectors | None:
     """What the rows of the entity table begin as; those of titles are made once."""
-    if job.settings.vectors != TITLES:
+    if job.settings.vectors != _TITLES:
         return None if job.settings.vectors is None else EntityVectors.open(job.settings.vectors)
-    store = job.output / TITLES
+    store = job.output / _TITLES
     if job.processes.is_main and not store.is_dir():
         job.output.mkdir(parents=True, exist_ok=True)
         special = job.vocab.special_rows()
@@ -261,7 +261,7 @@ def _run_stage(job: _Job, stage: Stage, model: LukePretraining, folder: Path, *,
 def _write(job: _Job, folder: Path, model_folder: Path) -> LukeCheckpoint:
     """The last stage's model as a checkpoint."""
     trained = to_luke_checkpoint(
-        read_tensors(folder / RESUME / "model.safetensors"),
+        read_tensors(folder / STATE_FOLDER / "model.safetensors"),
         job.started,
         job.vocab,
         tasks=job.settings.tasks,

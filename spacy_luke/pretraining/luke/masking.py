@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-DRAWS = ("fixed", "bernoulli")
+_DRAWS = ("fixed", "bernoulli")
 HIDDEN = -1  # the label of what is not asked
 
 
@@ -45,8 +45,8 @@ class MaskingSettings:
                     f"random_{name} and kept_{name} must be from 0 and at most 1 together, but they are {rest[0]} and "
                     f"{rest[1]}."
                 )
-        if self.entity_draw not in DRAWS:
-            raise ValueError(f"entity_draw must be one of {DRAWS}, but it is {self.entity_draw!r}.")
+        if self.entity_draw not in _DRAWS:
+            raise ValueError(f"entity_draw must be one of {_DRAWS}, but it is {self.entity_draw!r}.")
 
 
 @dataclass(frozen=True)

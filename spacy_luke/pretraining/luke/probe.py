@@ -18,7 +18,7 @@ from ...model.families import build_encoder
 from ...model.luke import Mentions, Windows
 from ...model.masked import MaskedEntityHead
 
-BRACKETS = re.compile(r"\[([^\[\]]+)\]")
+_BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 Ranked = list[tuple[str, float]]  # entities with a number, the highest first
 
 
@@ -35,7 +35,7 @@ def find_mentions(text: str) -> tuple[str, list[tuple[int, int]]]:
     """A text without its brackets, and the characters [start, end) of what stood in them. ValueError where nothing
     did."""
     plain, places, at = "", [], 0
-    for match in BRACKETS.finditer(text):
+    for match in _BRACKETS.finditer(text):
         plain += text[at : match.start()]
         places.append((len(plain), len(plain) + len(match[1])))
         plain += match[1]

@@ -11,10 +11,10 @@ from .masking import MaskingSettings
 from .negatives import SamplingSettings
 from .task import idle_patterns
 
-SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
-LOOP = ("precision", "log_every", "save_every", "eval_every")
-MORE = ("ahead", "recompute", "keep")  # of the loop, which need not be there
-SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
+_SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
+_LOOP = ("precision", "log_every", "save_every", "eval_every")
+_MORE = ("ahead", "recompute", "keep")  # of the loop, which need not be there
+_SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Settings:
 
 def read_settings(config: dict[str, Any]) -> Settings:
     """config: interpolated. Raises ValueError for settings that are missing, are none, or of another type."""
-    check_sections(config, SECTIONS)
+    check_sections(config, _SECTIONS)
     _check(config)
     task, training = dict(config["task"]), config["training"]
     sampling, vectors = task.pop("sampling"), task.pop("vectors")
@@ -80,7 +80,7 @@ def _check(config: dict[str, Any]) -> None:
     check_settings(config["system"], "system", ["seed"])
     check_count(config["system"]["seed"], "system.seed", least=0)
     check_settings(config["corpora"], "corpora", ["train", "dev"])
-    check_settings(config["training"], "training", [*LOOP, *SHARED], MORE)
+    check_settings(config["training"], "training", [*_LOOP, *_SHARED], _MORE)
     for name in ("batch_size", "eval_batches"):
         check_count(config["training"][name], f"training.{name}")
     masking = [field.name for field in fields(MaskingSettings)]
@@ -99,7 +99,7 @@ def _read_stages(config: dict[str, Any], tasks: Mapping[str, bool]) -> dict[str,
         raise ValueError(
             f"training.stages must name each of {sorted(config['stages'])} once, in their order, but it is {names}."
         )
-    stages, shared = {}, {key: training[key] for key in (*LOOP, *MORE) if key in training}
+    stages, shared = {}, {key: training[key] for key in (*_LOOP, *_MORE) if key in training}
     for i, name in enumerate(names):
         section = dict(config["stages"][name])
         if not isinstance(section.get("optimizer"), dict):

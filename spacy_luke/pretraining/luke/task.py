@@ -33,12 +33,12 @@ from ...vectors.store import EntityVectors
 from ..measures import Measures, Totals, share_of
 from .windows import LukeBatch
 
-PARTS = {"words": ("^lm_head[.]",), "entities": ("^entity_head[.]", "^encoder[.]entities[.]")}  # of one task alone
+_PARTS = {"words": ("^lm_head[.]",), "entities": ("^entity_head[.]", "^encoder[.]entities[.]")}  # of one task alone
 
 
 def idle_patterns(tasks: Mapping[str, bool]) -> list[str]:
     """Patterns of the names of parameters that no loss reaches; they must not decay."""
-    return [pattern for task, patterns in PARTS.items() if not tasks[task] for pattern in patterns]
+    return [pattern for task, patterns in _PARTS.items() if not tasks[task] for pattern in patterns]
 
 
 class LukePretraining(nn.Module):

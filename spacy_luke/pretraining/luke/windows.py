@@ -19,7 +19,7 @@ from ..stream import Position, Stream, batch_instances
 from .masking import MaskingSettings, Vocabularies, mask_entities, mask_words
 from .negatives import EntitySampler
 
-PARTS = ("all", "train", "dev")
+_PARTS = ("all", "train", "dev")
 
 
 class Examples(Protocol):
@@ -237,9 +237,9 @@ def make_shard_reader(
     held_out: one page of so many is held out, from 2; None where all are read.
     verify: compare the digests of all files, also of those that are remembered to be right.
     """
-    if part not in PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):
+    if part not in _PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):
         raise ValueError(
-            f'Expected part = "all" and held_out = null, or one of {PARTS[1:]} and held_out from 2, but got {part!r} '
+            f'Expected part = "all" and held_out = null, or one of {_PARTS[1:]} and held_out from 2, but got {part!r} '
             f"and {held_out}."
         )
 

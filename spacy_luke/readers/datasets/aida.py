@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from ...annotations import NIL
 from ..conll import ColumnDocument, read_columns
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 from .pprforned import ListedMention, read_pprforned
 from .wned import WnedDocument, WnedMention, read_wned_xml
 
 # Costs of a place for a mention, in characters that it stands off
-LOST = 10_000.0  # not found at all
-INSIDE_WORDS = 500.0  # it begins or ends inside a word
-NO_ENTITY = 100.0  # CoNLL-2003 has no entity there
-BEAM = 64  # ways to place the mentions so far that are followed
+_LOST = 10_000.0  # not found at all
+_INSIDE_WORDS = 500.0  # it begins or ends inside a word
+_NO_ENTITY = 100.0  # CoNLL-2003 has no entity there
+_BEAM = 64  # ways to place the mentions so far that are followed
 
 Placed = tuple[Mention, WnedMention]  # a mention of the text, and what the XML says of it
 
@@ -108,9 +108,12 @@ def _place_mentions(document: ColumnDocument, linked: WnedDocument, notes: Count
         )
     for mention in (mention for place, mention in zip(places, linked.mentions) if place is None):
         notes[f"{'NIL ' if mention.entity == NIL else ''}mentions of the XML not found in the text"] += 1
-    notes["mentions inside words, grown to whole words"] += sum(place.cost >= INSIDE_WORDS for place, _ in found)
+    notes["mentions inside words, grown to whole words"] += sum(place.cost >= _INSIDE_WORDS for place, _ in found)
     return [
-        (Mention(place.start, place.end, labels.get((place.start, place.end), ENTITY), kb_id=mention.entity), mention)
+        (
+            Mention(place.start, place.end, labels.get((place.start, place.end), ENTITY_LABEL), kb_id=mention.entity),
+            mention,
+        )
         for place, mention in found
     ]
 
@@ -134,14 +137,14 @@ def align_mentions(
         places = _places_of("".join(mention.text.split()), solid, edges, entities)
         followed: dict[AlignedPlace | None, Way] = {}
         for way in ways:
-            _keep(followed, way._replace(cost=way.cost + LOST, chosen=Chosen(way.chosen, None)))
+            _keep(followed, way._replace(cost=way.cost + _LOST, chosen=Chosen(way.chosen, None)))
             for place in places:
                 if way.at is not None and place.start < way.at.end:
                     continue
                 step = mention.offset - (way.last.offset if way.last else 0)
                 off = abs(place.first - (way.at.first if way.at else 0) - step * scale)
                 _keep(followed, Way(mention, place, way.cost + place.cost + off, Chosen(way.chosen, place)))
-        ways = sorted(followed.values(), key=lambda way: way.cost)[:BEAM]
+        ways = sorted(followed.values(), key=lambda way: way.cost)[:_BEAM]
     found: list[AlignedPlace | None] = []
     chosen = ways[0].chosen
     while chosen is not None:
@@ -163,8 +166,8 @@ def _places_of(text: str, solid: str, edges: Sequence[int], entities: dict[tuple
     while first >= 0:
         last = first + len(text)
         start, end = bisect_right(edges, first) - 1, bisect_left(edges, last)
-        cost = 0.0 if (edges[start], edges[end]) == (first, last) else INSIDE_WORDS
-        cost += 0.0 if (start, end) in entities else NO_ENTITY
+        cost = 0.0 if (edges[start], edges[end]) == (first, last) else _INSIDE_WORDS
+        cost += 0.0 if (start, end) in entities else _NO_ENTITY
         places.append(AlignedPlace(start, end, first, last, cost))
         first = solid.find(text, first + 1)
     return places

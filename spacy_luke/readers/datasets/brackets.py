@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 
 # The Penn Treebank's names of brackets, and what the original LUKE code reads instead (examples/legacy/entity_typing).
-BRACKETS = {"-LRB-": "(", "-LCB-": "(", "-LSB-": "(", "-RRB-": ")", "-RCB-": ")", "-RSB-": ")"}
-ANY_BRACKET = re.compile("|".join(BRACKETS))
+_BRACKETS = {"-LRB-": "(", "-LCB-": "(", "-LSB-": "(", "-RRB-": ")", "-RCB-": ")", "-RSB-": ")"}
+_ANY_BRACKET = re.compile("|".join(_BRACKETS))
 
 
 def with_brackets(text: str) -> str:
-    for name, bracket in BRACKETS.items():
+    for name, bracket in _BRACKETS.items():
         text = text.replace(name, bracket)
     return text
 
@@ -22,11 +22,11 @@ def replace_brackets(sentence: str, edges: Sequence[int]) -> tuple[str, list[int
     cuts = [0, *sorted(min(max(edge, 0), len(sentence)) for edge in edges), len(sentence)]
     for begin, end in zip(cuts, cuts[1:]):
         done = begin
-        for found in ANY_BRACKET.finditer(sentence, begin, end):
+        for found in _ANY_BRACKET.finditer(sentence, begin, end):
             places += range(len(new), len(new) + found.start() - done)
             new += sentence[done : found.start()]
             places += [len(new)] * len(found[0])
-            new += BRACKETS[found[0]]
+            new += _BRACKETS[found[0]]
             done = found.end()
         places += range(len(new), len(new) + end - done)
         new += sentence[done:end]

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...stores.plain_text import read_text
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 
-NO_CANDIDATES = "EMPTYCAND"
-COLUMNS = 9  # the fewest: document, twice, mention, contexts, "CANDIDATES", candidates, "GT:", gold
-LEFT_OUT = "Jiří_Třanovský"  # a document that Le and Titov leave out, and all after them
-MENTION_COLUMNS = 6  # of a line of the file with the words that is part of a mention
+_NO_CANDIDATES = "EMPTYCAND"
+_COLUMNS = 9  # the fewest: document, twice, mention, contexts, "CANDIDATES", candidates, "GT:", gold
+_LEFT_OUT = "Jiří_Třanovský"  # a document that Le and Titov leave out, and all after them
+_MENTION_COLUMNS = 6  # of a line of the file with the words that is part of a mention
 
 Candidates = dict[str, float]  # titles with priors, the likeliest first
 
@@ -62,7 +62,7 @@ def read_deep_ed(
     moved = {} if redirects is None else _read_redirects(Path(redirects))
     documents = read_words(Path(conll))
     for name, mentions in read_table_mentions(Path(path)).items():
-        if name == LEFT_OUT:
+        if name == _LEFT_OUT:
             continue
         where = f"{path}, document {name!r}"
         if (document := documents.get(name.split()[0])) is None:
@@ -78,7 +78,7 @@ def read_table_mentions(path: Path) -> dict[str, list[TableMention]]:
         if not line.strip():
             continue
         cells = line.strip().split("\t")
-        if len(cells) < COLUMNS - 1 or cells[5] != "CANDIDATES" or cells[-2] != "GT:":
+        if len(cells) < _COLUMNS - 1 or cells[5] != "CANDIDATES" or cells[-2] != "GT:":
             raise ValueError(
                 f"{path}, line {number}: expected document, document, mention, two contexts, CANDIDATES, these, GT: "
                 f"and the right one, with tabs between, but got {cells!r:.120}."
@@ -87,7 +87,7 @@ def read_table_mentions(path: Path) -> dict[str, list[TableMention]]:
         title = ",".join(gold[2 if gold[0] == "-1" else 3 :]).replace("&amp;", "&")
         if not title:
             continue
-        listed = [] if cells[6] == NO_CANDIDATES else [cell.split(",", 2) for cell in cells[6:-2]]
+        listed = [] if cells[6] == _NO_CANDIDATES else [cell.split(",", 2) for cell in cells[6:-2]]
         priors = [(own[2], float(own[1])) for own in listed if len(own) == 3 and own[2]]
         likeliest = sorted(priors, key=lambda x: x[1], reverse=True)
         found.setdefault(cells[0], []).append(TableMention(cells[2], title, _first_of_each(likeliest)))
@@ -151,7 +151,7 @@ def read_words(path: Path) -> dict[str, WordedDocument]:
 
 
 def _add_word(own: WordedDocument, cells: list[str], begins: bool, *, where: str) -> None:
-    if len(cells) >= MENTION_COLUMNS:
+    if len(cells) >= _MENTION_COLUMNS:
         if cells[1] == "I" and own.places:
             own.places[-1] = (own.places[-1][0], own.places[-1][1] + 1)
         elif cells[1] == "B":
@@ -184,7 +184,7 @@ def _record(
         if known is not None and title not in known:
             unknown += 1
             continue
-        kept.append(Mention(*place, label=ENTITY, kb_id=title))
+        kept.append(Mention(*place, label=ENTITY_LABEL, kb_id=title))
         moved = [(redirects.get(x, x), prior) for x, prior in mention.candidates.items()]
         candidates.append((*place, list(_first_of_each(moved).items())))
     return Record(

@@ -9,9 +9,9 @@ from ..json_files import read_json_list, take
 from ..records import Mention, Place, Record, check_choice
 from .sentences import document_record, join_sentences
 
-MENTION_PAIRS = ("all", "first")
-ARTICLES = ("keep", "drop")
-VALUES = ("TIME", "NUM")  # labels of what is no name
+_MENTION_PAIRS = ("all", "first")
+_ARTICLES = ("keep", "drop")
+_VALUES = ("TIME", "NUM")  # labels of what is no name
 
 
 def read_docred(
@@ -27,8 +27,8 @@ def read_docred(
     peoples: the label of English names of peoples ("American", "Swedes"), which are places here, and other names
     ("MISC") in most data sets of entities.
     """
-    check_choice("mention_pairs", mention_pairs, MENTION_PAIRS)
-    check_choice("articles", articles, ARTICLES)
+    check_choice("mention_pairs", mention_pairs, _MENTION_PAIRS)
+    check_choice("articles", articles, _ARTICLES)
     for where, item in read_json_list(path):
         words, starts = join_sentences(where, item, "sents")
         ends = [*starts[1:], len(words)]
@@ -75,7 +75,7 @@ def _docred_mention(where: str, mention: Any, starts: list[int], ends: list[int]
 def _as_elsewhere(mention: Mention, words: list[str], peoples: str, articles: str) -> Mention:
     """As most data sets have it."""
     start, end, label = mention.start, mention.end, mention.label
-    if articles == "drop" and label not in VALUES and words[start] == "the" and end > start + 1:
+    if articles == "drop" and label not in _VALUES and words[start] == "the" and end > start + 1:
         start += 1
     if label == "LOC" and is_people(" ".join(words[start:end])):
         label = peoples

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from ...annotations import NIL
 from ..json_files import read_json_lines, take
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 from .places import read_place
 
-WIKIDATA_ID = re.compile(r"[QPL]\d+")
-NO_ENTITIES = ("DATETIME", "QUANTITY", "QANTITY", "")  # ELEVANT: values, which are no entities; as it is spelt there
-UNKNOWN = ("<NIL>", "<NO_MAPPING>")
+_WIKIDATA_ID = re.compile(r"[QPL]\d+")
+_NO_ENTITIES = ("DATETIME", "QUANTITY", "QANTITY", "")  # ELEVANT: values, which are no entities; as it is spelt there
+_UNKNOWN = ("<NIL>", "<NO_MAPPING>")
 
 
 def read_elevant(path: str | Path) -> Iterator[Record]:
@@ -35,7 +35,7 @@ def read_elevant(path: str | Path) -> Iterator[Record]:
             at = f"{where}, label {i}"
             entity = take(at, label, "entity_id", str)
             start, end = read_place(at, label.get("span"))
-            if entity in NO_ENTITIES:
+            if entity in _NO_ENTITIES:
                 notes["dates and quantities left out"] += 1
             elif label.get("optional"):
                 notes["optional labels left out"] += 1
@@ -44,12 +44,12 @@ def read_elevant(path: str | Path) -> Iterator[Record]:
             elif annotated and not annotated[0] <= start < end <= annotated[1]:
                 notes["labels outside the evaluated text left out"] += 1
             else:
-                known = bool(WIKIDATA_ID.fullmatch(entity))
-                if not known and entity not in UNKNOWN:
+                known = bool(_WIKIDATA_ID.fullmatch(entity))
+                if not known and entity not in _UNKNOWN:
                     notes["ids that are none of Wikidata, read as NIL"] += 1
                 name = entity if known else NIL
                 notes["equal labels counted once"] += (start, end, name) in mentions
-                mentions[start, end, name] = Mention(start, end, ENTITY, kb_id=name)
+                mentions[start, end, name] = Mention(start, end, ENTITY_LABEL, kb_id=name)
         yield Record(
             where, text=text, mentions=list(mentions.values()), links=True, annotated=annotated, notes=dict(+notes)
         )

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ..json_files import read_json_list, take
-from ..records import ENTITY, TEXTS, Mention, Record, check_choice
+from ..records import ENTITY_LABEL, TEXTS, Mention, Record, check_choice
 from .ernie_guesses import read_guesses
 from .pairs import pair_record
 
-NO_RELATION = ("NA", "no_relation")
+_NO_RELATION = ("NA", "no_relation")
 
 
 def read_ernie_fewrel(path: str | Path, *, text: str = "file") -> Iterator[Record]:
@@ -20,7 +20,7 @@ def read_ernie_fewrel(path: str | Path, *, text: str = "file") -> Iterator[Recor
     """
     for where, item, pair in _pairs(path, text):
         knowledge = [(start, end, name, 1.0) for start, end, name, _ in pair]
-        mentions = [Mention(start, end, ENTITY, kb_id=name) for start, end, name, _ in pair]
+        mentions = [Mention(start, end, ENTITY_LABEL, kb_id=name) for start, end, name, _ in pair]
         yield _record(where, item, mentions, knowledge)
 
 
@@ -29,13 +29,13 @@ def read_ernie_tacred(path: str | Path, *, text: str = "file") -> Iterator[Recor
     reads those above .4; it reads no entities of head and tail besides. The labels "NA" and "no_relation" are no
     relation."""
     for where, item, pair in _pairs(path, text):
-        mentions = [Mention(start, end, ENTITY) for start, end, *_ in pair]
+        mentions = [Mention(start, end, ENTITY_LABEL) for start, end, *_ in pair]
         yield _record(where, item, mentions, read_guesses(where, item, "ann"))
 
 
 def _record(where: str, item: Any, mentions: list[Mention], knowledge: list[tuple[int, int, str, float]]) -> Record:
     text = take(where, item, "text", str)
-    return pair_record(where, take(where, item, "label", str), NO_RELATION, mentions, text=text, knowledge=knowledge)
+    return pair_record(where, take(where, item, "label", str), _NO_RELATION, mentions, text=text, knowledge=knowledge)
 
 
 def _pairs(path: str | Path, text: str) -> Iterator[tuple[str, Any, list[tuple[int, int, str, float]]]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..json_files import read_json, take, take_strings
-from ..records import ENTITY, Mention, Record, blanks_between
+from ..records import ENTITY_LABEL, Mention, Record, blanks_between
 
 
 def read_fewrel(path: str | Path, *, text: str = "file") -> Iterator[Record]:
@@ -45,4 +45,4 @@ def _fewrel_mentions(where: str, name: str, value: list[Any]) -> list[Mention]:
             f"{where}: expected {name!r} as [name, id, [[word, ...], ...]] with consecutive words, but got "
             f"{value!r:.80}."
         )
-    return [Mention(start, end, ENTITY, kb_id=kb_id) for start, end in ranges]
+    return [Mention(start, end, ENTITY_LABEL, kb_id=kb_id) for start, end in ranges]

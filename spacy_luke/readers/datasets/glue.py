@@ -8,8 +8,8 @@ from pathlib import Path
 from ..lines import decode_line
 from ..records import Record, check_choice
 
-DAMAGED = ("error", "skip")
-ENTAILMENT = ("entailment", "not_entailment")
+_DAMAGED = ("error", "skip")
+_ENTAILMENT = ("entailment", "not_entailment")
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,18 @@ def _named(*names: str) -> dict[str, str]:
 
 
 # Categories have the names that the data sets' papers give to the numbers.
-TASKS = {
+GLUE_TASKS = {
     "cola": GlueTask(("sentence",), "label", {"0": "unacceptable", "1": "acceptable"}),
     "mnli": GlueTask(("sentence1", "sentence2"), "gold_label", _named("entailment", "neutral", "contradiction")),
     "mrpc": GlueTask(("#1 String", "#2 String"), "Quality", {"0": "not_equivalent", "1": "equivalent"}),
-    "qnli": GlueTask(("question", "sentence"), "label", _named(*ENTAILMENT)),
+    "qnli": GlueTask(("question", "sentence"), "label", _named(*_ENTAILMENT)),
     "qqp": GlueTask(("question1", "question2"), "is_duplicate", {"0": "not_duplicate", "1": "duplicate"}),
-    "rte": GlueTask(("sentence1", "sentence2"), "label", _named(*ENTAILMENT)),
+    "rte": GlueTask(("sentence1", "sentence2"), "label", _named(*_ENTAILMENT)),
     "sst2": GlueTask(("sentence",), "label", {"0": "negative", "1": "positive"}),
     "stsb": GlueTask(("sentence1", "sentence2"), "score", None),
     "wnli": GlueTask(("sentence1", "sentence2"), "label", {"0": "not_entailment", "1": "entailment"}),
 }
-COLA_COLUMNS = ["source", "label", "judgment", "sentence"]  # its train.tsv and dev.tsv have no header
+_COLA_COLUMNS = ["source", "label", "judgment", "sentence"]  # its train.tsv and dev.tsv have no header
 MOST_STARS = 5.0
 
 
@@ -53,10 +53,10 @@ def read_glue(path: str | Path, *, task: str | None = None, damaged: str = "erro
     damaged: a line with another number of columns than the first is an "error", or is left out with a warning ("skip"):
     qqp has some.
     """
-    if task not in TASKS:
-        raise ValueError(f"The format glue needs a task, one of {sorted(TASKS)}, but it is {task!r}.")
-    check_choice("damaged", damaged, DAMAGED)
-    path, form = Path(path), TASKS[task]
+    if task not in GLUE_TASKS:
+        raise ValueError(f"The format glue needs a task, one of {sorted(GLUE_TASKS)}, but it is {task!r}.")
+    check_choice("damaged", damaged, _DAMAGED)
+    path, form = Path(path), GLUE_TASKS[task]
     columns: list[str] | None = None
     left_out: list[int] = []
     empty = True
@@ -65,7 +65,7 @@ def read_glue(path: str | Path, *, task: str | None = None, damaged: str = "erro
             where, cells = f"{path}, line {number}", decode_line(path, number, raw).split("\t")
             if columns is None:
                 columns = _columns(where, cells, task)
-                if columns is not COLA_COLUMNS:
+                if columns is not _COLA_COLUMNS:
                     continue
             if len(cells) != len(columns) or cells == [""]:
                 if damaged == "error":
@@ -84,9 +84,9 @@ def read_glue(path: str | Path, *, task: str | None = None, damaged: str = "erro
 
 
 def _columns(where: str, cells: list[str], task: str) -> list[str]:
-    form = TASKS[task]
-    if task == "cola" and len(cells) == len(COLA_COLUMNS) and cells[1] in (form.labels or ()):
-        return COLA_COLUMNS
+    form = GLUE_TASKS[task]
+    if task == "cola" and len(cells) == len(_COLA_COLUMNS) and cells[1] in (form.labels or ()):
+        return _COLA_COLUMNS
     if missing := [name for name in form.texts if name not in cells]:
         raise ValueError(
             f"{where}: expected the columns of GLUE's {task}, among them {missing[0]!r}, but got {cells!r:.200}. Is "

@@ -7,10 +7,10 @@ from ..conll import ColumnDocument, read_columns
 from ..records import Mention, Record
 from .names import trim_name
 
-PROPER = ("NNP", "NNPS")  # tags of proper nouns
-JOINING = frozenset("of for the and & 's ’s -".split())  # what may stand between the words of a name
-HEAD_COLUMN, TAG_COLUMN = 6, 4  # of CoNLL-U
-PERSON = "person"
+_PROPER = ("NNP", "NNPS")  # tags of proper nouns
+_JOINING = frozenset("of for the and & 's ’s -".split())  # what may stand between the words of a name
+_HEAD_COLUMN, _TAG_COLUMN = 6, 4  # of CoNLL-U
+_PERSON = "person"
 
 
 def read_gum_names(path: str | Path) -> Iterator[Record]:
@@ -22,14 +22,14 @@ def read_gum_names(path: str | Path) -> Iterator[Record]:
     name of the file, and from the second document on its number.
     """
     words = read_columns(path, format="gum")
-    tags = read_columns(path, format="gum", word_column=TAG_COLUMN)
-    heads = read_columns(path, format="gum", word_column=HEAD_COLUMN)
+    tags = read_columns(path, format="gum", word_column=_TAG_COLUMN)
+    heads = read_columns(path, format="gum", word_column=_HEAD_COLUMN)
     for number, (document, tagged, headed) in enumerate(zip(words, tags, heads, strict=True)):
         heads_W = _heads(document, headed.words)
         found = {
             (*place, label)
             for start, end, label in document.layers[0]
-            if (place := _name(document.words, tagged.words, heads_W, start, end, person=label == PERSON))
+            if (place := _name(document.words, tagged.words, heads_W, start, end, person=label == _PERSON))
         }
         yield Record(
             f"{path}, document {number}",
@@ -55,7 +55,7 @@ def _name(
 ) -> tuple[int, int] | None:
     """Where the name in the mention [start, end) is; None where there is none."""
     head = next((i for i in range(start, end) if not start <= heads[i] < end), None)
-    if head is None or tags[head] not in PROPER:
+    if head is None or tags[head] not in _PROPER:
         return None
     first, last = head, head
     while (before := _next(words, tags, first, start - 1, -1, person=person)) is not None:
@@ -68,11 +68,11 @@ def _name(
 def _next(words: Sequence[str], tags: Sequence[str], place: int, limit: int, step: int, *, person: bool) -> int | None:
     """The nearest proper noun that belongs to the name at `place`, before `limit`; at most two other words between."""
     for other in range(place + step, limit, step):
-        if tags[other] in PROPER:
+        if tags[other] in _PROPER:
             return other
         if tags[other] == "CD" and other == place + 1 and not person:
             return other
-        joins = words[other] == "-" if person else words[other].lower() in JOINING
+        joins = words[other] == "-" if person else words[other].lower() in _JOINING
         if not joins or abs(other - place) > 2:
             return None
     return None

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..json_files import read_json_lines, take, take_strings
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 from .linking import title_of
 
-MARKED = re.compile(r"\s*\[START_ENT\]\s*(.*?)\s*\[END_ENT\]\s*", re.DOTALL)
+_MARKED = re.compile(r"\s*\[START_ENT\]\s*(.*?)\s*\[END_ENT\]\s*", re.DOTALL)
 
 
 def read_kilt(path: str | Path) -> Iterator[Record]:
@@ -19,7 +19,7 @@ def read_kilt(path: str | Path) -> Iterator[Record]:
     """
     for where, item in read_json_lines(path):
         marked = take(where, item, "input", str)
-        found = list(MARKED.finditer(marked))
+        found = list(_MARKED.finditer(marked))
         if len(found) != 1 or not found[0][1]:
             raise ValueError(
                 f"{where}: expected one mention between [START_ENT] and [END_ENT] in 'input', but there are "
@@ -31,7 +31,7 @@ def read_kilt(path: str | Path) -> Iterator[Record]:
         outputs = take(where, item, "output", list) if "output" in item else []
         answers = [output["answer"] for output in outputs if isinstance(output, dict) and output.get("answer")]
         place = (start, start + len(name))
-        mention = Mention(*place, ENTITY, kb_id=title_of(answers[0] if answers else ""))
+        mention = Mention(*place, ENTITY_LABEL, kb_id=title_of(answers[0] if answers else ""))
         candidates = None
         if "candidates" in item:
             titles = sorted({title_of(title) for title in take_strings(where, item, "candidates")})

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from ...stores.plain_text import not_utf8, read_text
 from ..records import Mention, Record, check_choice
 
-COLUMNS = 10  # fold, document, first and last character of passage, subject and object, property, passage
-ROW = re.compile(r"<tr><td.*?</tr>", re.DOTALL)
-CELL = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
-TAG = re.compile(r"</?(?:p|a|span)\b[^>]*>")
-LINK = re.compile(r'<span id="(subject|object)"><a href="[^"]*/(Q\d+)"')
-NO_FACT = "-"  # in place of the characters, where a passage was read for a property and states no fact of it
+_COLUMNS = 10  # fold, document, first and last character of passage, subject and object, property, passage
+_ROW = re.compile(r"<tr><td.*?</tr>", re.DOTALL)
+_CELL = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
+_TAG = re.compile(r"</?(?:p|a|span)\b[^>]*>")
+_LINK = re.compile(r'<span id="(subject|object)"><a href="[^"]*/(Q\d+)"')
+_NO_FACT = "-"  # in place of the characters, where a passage was read for a property and states no fact of it
 
 PROPERTIES = {  # labels of subject and object
     "CEO": ("ORG", "PER"),
@@ -111,11 +111,11 @@ def _passage(rows: list[KnowledgeRow], *, keep: bool) -> Record:
 def read_knowledge_rows(path: Path) -> Iterator[KnowledgeRow]:
     """All that the page says, facts of pronouns too, for those who score by it."""
     found = 0
-    for found, match in enumerate(ROW.finditer(_read_page(path)), 1):
+    for found, match in enumerate(_ROW.finditer(_read_page(path)), 1):
         where = f"{path}, row {found}"
-        cells = CELL.findall(match[0])
-        if len(cells) != COLUMNS:
-            raise ValueError(f"{where}: expected {COLUMNS} cells, but there are {len(cells)}.")
+        cells = _CELL.findall(match[0])
+        if len(cells) != _COLUMNS:
+            raise ValueError(f"{where}: expected {_COLUMNS} cells, but there are {len(cells)}.")
         yield _read_row(where, cells)
     if not found:
         raise ValueError(f"{path}: expected the page of KnowledgeNet with a table of facts, but it has no row.")
@@ -125,19 +125,19 @@ def _read_row(where: str, cells: list[str]) -> KnowledgeRow:
     fold, document, *places, name, passage = cells
     try:
         number, start, end = int(fold), int(places[0]), int(places[1])
-        ends = None if places[2] == NO_FACT else [int(x) - start for x in places[2:]]
+        ends = None if places[2] == _NO_FACT else [int(x) - start for x in places[2:]]
     except ValueError:
         raise ValueError(f"{where}: expected places as numbers, but got {[fold, *places]}.") from None
     if name not in PROPERTIES:
         raise ValueError(f"{where}: expected one of the properties {sorted(PROPERTIES)}, but got {name!r}.")
-    text = TAG.sub("", passage).removeprefix(" ")
+    text = _TAG.sub("", passage).removeprefix(" ")
     if ends is None:
         return KnowledgeRow(where, number, document, (start, end), text, name, None, {})
     a, b, c, d = ends
     if not (0 <= a < b <= len(text) and 0 <= c < d <= len(text)):
         raise ValueError(f"{where}: subject or object, [{a}, {b}) and [{c}, {d}), is not in its passage {text!r:.80}.")
     return KnowledgeRow(
-        where, number, document, (start, end), text, name, ((a, b), (c, d)), dict(LINK.findall(passage))
+        where, number, document, (start, end), text, name, ((a, b), (c, d)), dict(_LINK.findall(passage))
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..json_files import read_json_list, take, take_strings
 from ..records import Mention, Place, Record
 
-DIRECTIONS = {"right": (False,), "left": (True,), "bi": (False, True)}  # whether a relation leads from tail to head
+_DIRECTIONS = {"right": (False,), "left": (True,), "bi": (False, True)}  # whether a relation leads from tail to head
 
 
 def read_label_studio(path: str | Path) -> Iterator[Record]:
@@ -88,5 +88,5 @@ def _relations(where: str, region: dict[str, Any], numbers: dict[Any, int]) -> I
         raise ValueError(f"{where}: a relation leads to the region {missing[0]!r}, but no mention has this id.")
     head, tail = (numbers[one] for one in ends)
     for label in region.get("labels") or ["related"]:
-        for is_back in DIRECTIONS.get(region.get("direction", "right"), (False,)):
+        for is_back in _DIRECTIONS.get(region.get("direction", "right"), (False,)):
             yield (tail, head, label) if is_back else (head, tail, label)

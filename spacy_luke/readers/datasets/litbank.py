@@ -8,9 +8,9 @@ from ..lines import decode_line
 from ..records import Mention, Record, check_choice
 from .names import trim_name
 
-KINDS = ("all", "names")
-PROPER, PERSON = "PROP", "PER"
-COLUMNS = 9
+_KINDS = ("all", "names")
+_PROPER, _PERSON = "PROP", "PER"
+_COLUMNS = 9
 
 
 def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
@@ -21,7 +21,7 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
     without articles and titles of persons. Mentions may be nested. The title is the name of the file. Raises
     ValueError for lines that are none, and places outside the text.
     """
-    check_choice("kinds", kinds, KINDS)
+    check_choice("kinds", kinds, _KINDS)
     path = Path(path)
     text = path.with_suffix(".txt")
     if not text.exists():
@@ -38,8 +38,8 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
             cells = decode_line(path, number, line).split("\t")
             if cells[0] != "MENTION":
                 continue
-            if len(cells) != COLUMNS:
-                raise ValueError(f"{path}, line {number}: expected {COLUMNS} columns, but got {len(cells)}.")
+            if len(cells) != _COLUMNS:
+                raise ValueError(f"{path}, line {number}: expected {_COLUMNS} columns, but got {len(cells)}.")
             if not all(cell.isdecimal() for cell in cells[2:6]):
                 raise ValueError(
                     f"{path}, line {number}: expected numbers of sentences and words, but got {cells[2:6]}."
@@ -52,7 +52,7 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
                 raise ValueError(f"{path}, line {number}: the mention {cells[6]!r} is not inside its sentence.")
             if kinds == "all":
                 mentions[start, end, cells[7]] = None
-            elif cells[8] == PROPER and (place := trim_name(words, start, end, person=cells[7] == PERSON)):
+            elif cells[8] == _PROPER and (place := trim_name(words, start, end, person=cells[7] == _PERSON)):
                 mentions[(*place, cells[7])] = None
     starts = [start for start, after in zip(starts, edges[1:]) if start < after]
     yield Record(

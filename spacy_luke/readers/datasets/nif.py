@@ -7,13 +7,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ...annotations import NIL
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 from .linking import find_near, title_of
 from .turtle import Resources, read_turtle
 
-SAME = "sameAs"  # of OWL
-WIKIDATA = re.compile(r"https?://(?:www\.)?wikidata\.org/(?:entity|wiki)/(Q\d+)")
-WIKIPEDIA = re.compile(r"https?://(?:\w+\.wikipedia\.org/wiki|(?:\w+\.)?dbpedia\.org/resource)/(.+)")
+_SAME = "sameAs"  # of OWL
+_WIKIDATA = re.compile(r"https?://(?:www\.)?wikidata\.org/(?:entity|wiki)/(Q\d+)")
+_WIKIPEDIA = re.compile(r"https?://(?:\w+\.wikipedia\.org/wiki|(?:\w+\.)?dbpedia\.org/resource)/(.+)")
 
 
 def read_nif(path: str | Path) -> Iterator[Record]:
@@ -60,7 +60,7 @@ def read_nif(path: str | Path) -> Iterator[Record]:
         entity = _entity_of(found.get("taIdentRef", []), resources)
         if entity is None:
             notes.setdefault(context, Counter())["ids of no item or page, read as NIL"] += 1
-        phrases.setdefault(context, []).append(Mention(start, end, ENTITY, kb_id=entity or NIL))
+        phrases.setdefault(context, []).append(Mention(start, end, ENTITY_LABEL, kb_id=entity or NIL))
     if not texts:
         raise ValueError(f"{path}: expected contexts with nif:isString, but there are none.")
     for uri in sorted(texts):
@@ -81,11 +81,11 @@ def _entity_of(addresses: list[str], resources: Resources) -> str | None:
     """NIL for no address; None for addresses of something else than Wikidata, Wikipedia or DBpedia. One that is said to
     be the same as such an address (owl:sameAs) means that."""
     for address in addresses:
-        same = [other for key, others in resources.get(address, {}).items() if _local(key) == SAME for other in others]
+        same = [other for key, others in resources.get(address, {}).items() if _local(key) == _SAME for other in others]
         for uri in (address, *same):
-            if match := WIKIDATA.fullmatch(uri):
+            if match := _WIKIDATA.fullmatch(uri):
                 return match[1]
-            if match := WIKIPEDIA.fullmatch(uri):
+            if match := _WIKIPEDIA.fullmatch(uri):
                 return title_of(unquote(match[1]))
     return None if any(addresses) else NIL
 

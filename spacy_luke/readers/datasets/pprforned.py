@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from .linking import title_of
 
-WIKIPEDIA = "/wiki/"
+_WIKIPEDIA = "/wiki/"
 
 
 class ListedMention(NamedTuple):
@@ -84,7 +84,7 @@ def _field(where: str, fields: dict[str, str], name: str) -> str:
 
 
 def _title(url: str) -> str:
-    return title_of("" if url == "NIL" else unquote(url.partition(WIKIPEDIA)[2] or url))
+    return title_of("" if url == "NIL" else unquote(url.partition(_WIKIPEDIA)[2] or url))
 
 
 def _priors(counts: dict[str, int]) -> list[tuple[str, float]]:

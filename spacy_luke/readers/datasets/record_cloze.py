@@ -7,7 +7,7 @@ from typing import Any
 from ...annotations import Query
 from ...stores.plain_text import parse_json
 from ..json_files import read_json, read_json_lines, take
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 from .places import unique
 
 
@@ -32,7 +32,9 @@ def read_record(path: str | Path) -> Iterator[Record]:
                 found = [_record_place(f"{at}, answer {k}", text, answer) for k, answer in enumerate(answers)]
                 query["answers"] = unique(found)
             queries.append(query)
-        yield Record(where, text=text, mentions=[Mention(start, end, ENTITY) for start, end in places], queries=queries)
+        yield Record(
+            where, text=text, mentions=[Mention(start, end, ENTITY_LABEL) for start, end in places], queries=queries
+        )
 
 
 def _record_passages(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

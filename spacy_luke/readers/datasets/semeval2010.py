@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..lines import decode_line
-from ..records import ENTITY, TEXTS, Mention, Place, Record, check_choice
+from ..records import ENTITY_LABEL, TEXTS, Mention, Place, Record, check_choice
 from .pairs import pair_record
 
-MARKS = ("<e1>", "</e1>", "<e2>", "</e2>")
-ANY_MARK = re.compile("|".join(MARKS))
-OPENING_BEFORE_BLANK = re.compile(r"(^|\s)?(<e[12]>)\s+")
-CLOSING_AFTER_BLANK = re.compile(r"\s+(</e[12]>)(\s|$)?")
+_MARKS = ("<e1>", "</e1>", "<e2>", "</e2>")
+_ANY_MARK = re.compile("|".join(_MARKS))
+_OPENING_BEFORE_BLANK = re.compile(r"(^|\s)?(<e[12]>)\s+")
+_CLOSING_AFTER_BLANK = re.compile(r"\s+(</e[12]>)(\s|$)?")
 
 
 def read_semeval2010(path: str | Path) -> Iterator[Record]:
@@ -78,19 +78,19 @@ def _read_block(path: Path, number: int, block: list[str]) -> tuple[str, str, st
 
 def _read_marks(where: str, sentence: str) -> tuple[str, list[Mention]]:
     """The sentence without its marks, and the mentions e1 and e2. A blank just inside a mark belongs outside."""
-    sentence = OPENING_BEFORE_BLANK.sub(lambda m: (" " if m[1] is None else m[1]) + m[2], sentence)
-    sentence = CLOSING_AFTER_BLANK.sub(lambda m: m[1] + (" " if m[2] is None else m[2]), sentence)
+    sentence = _OPENING_BEFORE_BLANK.sub(lambda m: (" " if m[1] is None else m[1]) + m[2], sentence)
+    sentence = _CLOSING_AFTER_BLANK.sub(lambda m: m[1] + (" " if m[2] is None else m[2]), sentence)
     text, places, end = "", {}, 0
-    for mark in ANY_MARK.finditer(sentence):
+    for mark in _ANY_MARK.finditer(sentence):
         text += sentence[end : mark.start()]
         end = mark.end()
         if mark[0] in places:
             raise ValueError(f"{where}: expected {mark[0]} once, but it stands there again: {sentence!r:.200}.")
         places[mark[0]] = len(text)
     text += sentence[end:]
-    if missing := [mark for mark in MARKS if mark not in places]:
+    if missing := [mark for mark in _MARKS if mark not in places]:
         raise ValueError(
-            f"{where}: expected the marks {', '.join(MARKS)}, but {missing[0]} is missing: {sentence!r:.200}."
+            f"{where}: expected the marks {', '.join(_MARKS)}, but {missing[0]} is missing: {sentence!r:.200}."
         )
     spans: list[Place] = [(places["<e1>"], places["</e1>"]), (places["<e2>"], places["</e2>"])]
-    return text, [Mention(start, end, ENTITY) for start, end in spans]
+    return text, [Mention(start, end, ENTITY_LABEL) for start, end in spans]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..json_files import read_json_list, take, take_strings
-from ..records import ENTITY, Mention, Record, blanks_between
+from ..records import ENTITY_LABEL, Mention, Record, blanks_between
 from .pairs import pair_record
 
 
@@ -18,7 +18,7 @@ def read_tacred(path: str | Path, *, text: str = "file") -> Iterator[Record]:
             Mention(
                 take(where, item, f"{role}_start", int),
                 take(where, item, f"{role}_end", int) + 1,
-                take(where, item, f"{role}_type", str) or ENTITY,
+                take(where, item, f"{role}_type", str) or ENTITY_LABEL,
             )
             for role in ("subj", "obj")
         ]

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from ...stores.plain_text import read_text
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r'\s+|#[^\n]*|<(?P<uri>[^<>"{}|^`\s]*)>'
     r"""|(?P<string>\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
     r"(?:\^\^(?:<[^<>\s]*>|[\w.-]*:[\w.-]*\w)|@[A-Za-z]+(?:-[A-Za-z0-9]+)*)?"
@@ -17,10 +17,10 @@ TOKEN = re.compile(
     r"|(?P<word>@?[A-Za-z]+|[+-]?(?:\d*\.)?\d+(?:[eE][+-]?\d+)?)|(?P<mark>[;,.])",
     re.DOTALL,
 )
-ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
-SHORT = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
-TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-KNOWN = {  # prefixes that files use without saying them
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
+_SHORT = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
+_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_KNOWN = {  # prefixes that files use without saying them
     "nif": "http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#",
     "itsrdf": "http://www.w3.org/2005/11/its/rdf#",
     "owl": "http://www.w3.org/2002/07/owl#",
@@ -43,7 +43,7 @@ def read_turtle(path: Path) -> Resources:
     none of it."""
     text = read_text(path)
     resources: Resources = {}
-    names = _Names(dict(KNOWN))
+    names = _Names(dict(_KNOWN))
     statement: list[Token] = []
     for token in _tokens(path, text):
         if token[:2] != ("mark", "."):
@@ -85,10 +85,10 @@ class _Names:
             if prefix not in self._prefixes:
                 raise ValueError(f"{where}: expected a prefix that is declared, but got {token.value!r}.")
             return self._prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
-        return TYPE if token[:2] == ("word", "a") else token.value
+        return _TYPE if token[:2] == ("word", "a") else token.value
 
     def _address(self, uri: str) -> str:
-        uri = ESCAPE.sub(_unescape, uri) if "\\" in uri else uri
+        uri = _ESCAPE.sub(_unescape, uri) if "\\" in uri else uri
         return urljoin(self._base, uri) if self._base else uri
 
 
@@ -119,7 +119,7 @@ def _add(resources: Resources, statement: list[Token], names: _Names, where: str
 def _tokens(path: Path, text: str) -> Iterator[Token]:
     place = 0
     while place < len(text):
-        match = TOKEN.match(text, place)
+        match = _TOKEN.match(text, place)
         if match is None or match.end() == place:
             line = text.count("\n", 0, place) + 1
             raise ValueError(f"{path}, line {line}: expected Turtle, but got {text[place : place + 60]!r}.")
@@ -127,11 +127,11 @@ def _tokens(path: Path, text: str) -> Iterator[Token]:
             kind, value = match.lastgroup, match[match.lastgroup]
             if kind == "string":
                 width = 3 if value[:3] in ('"""', "'''") else 1
-                value = ESCAPE.sub(_unescape, value[width:-width])
+                value = _ESCAPE.sub(_unescape, value[width:-width])
             yield Token(kind, value, place)
         place = match.end()
 
 
 def _unescape(match: "re.Match[str]") -> str:
     code = match[1]
-    return chr(int(code[1:], 16)) if code[0] in "uU" and len(code) > 1 else SHORT.get(code, code)
+    return chr(int(code[1:], 16)) if code[0] in "uU" and len(code) > 1 else _SHORT.get(code, code)

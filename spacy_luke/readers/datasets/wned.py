@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...stores.plain_text import not_utf8
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 from .linking import REACH, find_near, title_of
 
 
@@ -80,7 +80,7 @@ def read_wned(path: str | Path) -> Iterator[Record]:
         for mention in document.mentions:
             start, end = _find(document, text, mention)
             moved += start != mention.offset
-            mentions.append(Mention(start, end, ENTITY, kb_id=mention.entity))
+            mentions.append(Mention(start, end, ENTITY_LABEL, kb_id=mention.entity))
         notes = {"mentions found beside their offset": moved} if moved else {}
         yield Record(document.where, text=text, mentions=mentions, links=True, notes=notes)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..json_files import read_json_lines, take, take_strings
-from ..records import ENTITY, Mention, Record
+from ..records import ENTITY_LABEL, Mention, Record
 from .linking import title_of
 from .places import read_place
 
@@ -20,7 +20,7 @@ def read_zelda(path: str | Path) -> Iterator[Record]:
                 f"{where}: expected a title for each of the {len(places)} mentions, but there are {len(titles)}."
             )
         mentions = [
-            Mention(start, end, ENTITY, kb_id=title_of(title))
+            Mention(start, end, ENTITY_LABEL, kb_id=title_of(title))
             for i, (place, title) in enumerate(zip(places, titles))
             for start, end in [read_place(f"{where}, mention {i}", place)]
         ]

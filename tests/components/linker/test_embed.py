@@ -26,7 +26,7 @@ def kb(tmp_path):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 3)
+    monkeypatch.setattr(module, "ENTITIES_AT_ONCE", 3)
     return TextEncoder(without_table(make_checkpoint()))
 
 
@@ -86,12 +86,12 @@ def test_it_goes_on_after_a_stop(kb, encoder, tmp_path, monkeypatch):
 
 @pytest.mark.slow  # starts two processes that import torch
 def test_processes_do_the_same(kb, tmp_path):
-    rows = [{"id": f"E{i}", "names": [f"N{i}"], "title": f"Title {i}"} for i in range(module.BLOCK + 5)]
+    rows = [{"id": f"E{i}", "names": [f"N{i}"], "title": f"Title {i}"} for i in range(module.ENTITIES_AT_ONCE + 5)]
     kb = build_kb([write(tmp_path / "many.jsonl", rows)], tmp_path / "many").kb
     encoder = TextEncoder(without_table(make_checkpoint()))
     one = vectors_of(embed_entities(kb, encoder)[0])
     found, made = embed_entities(kb, encoder, again=True, engine=Engine(workers=2))
-    assert made == module.BLOCK + 5
+    assert made == module.ENTITIES_AT_ONCE + 5
     for name, vector in vectors_of(found).items():
         assert vector == pytest.approx(one[name], abs=1e-5)
     assert hidden(tmp_path) == []

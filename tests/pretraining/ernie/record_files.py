@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from spacy_luke.pretraining.ernie.instances import Instance
-from spacy_luke.pretraining.ernie.records import MAGIC, PARTS
+from spacy_luke.pretraining.ernie.records import INDEX_MAGIC, INSTANCE_PARTS
 from spacy_luke.stores.atomic import write_atomically
 
 
@@ -48,7 +48,7 @@ class RecordWriter:
         if error is not None:
             return
         n = len(self.sizes)
-        header = MAGIC + struct.pack("<5Q", 1, 4, 4, n, n)
+        header = INDEX_MAGIC + struct.pack("<5Q", 1, 4, 4, n, n)
         offsets = np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
         with write_atomically(self.path.with_name(self.path.name + ".idx")) as temporary:
             numbers = np.concatenate([np.arange(n + 1), offsets, self.sizes])
@@ -60,7 +60,7 @@ def to_record(instance: Instance, size: int) -> np.ndarray:
     n = len(instance.pieces_N)
     if n > size:
         raise ValueError(f"{instance.name} has {n} pieces, but a record is to have places for {size}.")
-    record = np.zeros((PARTS, size), dtype=np.int64)
+    record = np.zeros((INSTANCE_PARTS, size), dtype=np.int64)
     record[3:5] = -1
     record[:5, :n] = [
         instance.pieces_N,

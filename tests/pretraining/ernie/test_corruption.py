@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from spacy_luke.pretraining.ernie.corruption import KINDS, collate, corrupt
+from spacy_luke.pretraining.ernie.corruption import CORRUPTIONS, collate, corrupt
 from spacy_luke.pretraining.ernie.instances import Instance
 from spacy_luke.pretraining.ernie.records import from_record
 
@@ -68,16 +68,19 @@ def test_rates():
     candidates = [-1, *range(50)]
     after, kinds = corrupt(entities, candidates, rng=random.Random(0), replaced=0.05, removed=0.15)
     n = len(entities)
-    for kind, share in zip(KINDS, (0.8, 0.05, 0.15)):
-        assert kinds.count(KINDS.index(kind)) / n == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / n))
-    drawn = [b for b, kind in zip(after, kinds) if KINDS[kind] == "replaced"]
+    for kind, share in zip(CORRUPTIONS, (0.8, 0.05, 0.15)):
+        assert kinds.count(CORRUPTIONS.index(kind)) / n == pytest.approx(
+            share, abs=5 * np.sqrt(share * (1 - share) / n)
+        )
+    drawn = [b for b, kind in zip(after, kinds) if CORRUPTIONS[kind] == "replaced"]
     counts = np.bincount(drawn, minlength=50)  # any of the candidates but none, the same one too
     assert counts.min() > 0.7 * len(drawn) / 50
     assert len(counts) == 50
     assert all(
-        (a == b) == (KINDS[kind] == "kept") or KINDS[kind] == "replaced" for a, b, kind in zip(entities, after, kinds)
+        (a == b) == (CORRUPTIONS[kind] == "kept") or CORRUPTIONS[kind] == "replaced"
+        for a, b, kind in zip(entities, after, kinds)
     )
-    assert all((b == -1) == (KINDS[kind] == "removed") for b, kind in zip(after, kinds))
+    assert all((b == -1) == (CORRUPTIONS[kind] == "removed") for b, kind in zip(after, kinds))
 
 
 def make_instance(entities):
@@ -101,12 +104,12 @@ def test_candidates_and_labels(make_vectors, entities, seed):
     assert (batch.gold_A > 0).all()
     before = torch.from_numpy(vectors.gather([flat[i] for i in linked]))
     assert torch.equal(batch.candidates_CH[batch.gold_A], before)
-    stays = batch.kinds_A != KINDS.index("removed")
+    stays = batch.kinds_A != CORRUPTIONS.index("removed")
     assert sum(batch.knowledge.counts) == int(stays.sum()) == len(batch.knowledge.at_E)
     starts = np.cumsum([0, *batch.windows.lengths])
     window_E = np.repeat(np.arange(len(entities)), batch.knowledge.counts)
     assert (starts[window_E] + batch.knowledge.at_E.numpy()).tolist() == batch.linked_A[stays].tolist()
-    kept = batch.kinds_A == KINDS.index("kept")
+    kept = batch.kinds_A == CORRUPTIONS.index("kept")
     assert torch.equal(batch.knowledge.vectors_EH[kept[stays]], before[kept])
 
 

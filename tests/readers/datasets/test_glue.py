@@ -5,7 +5,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_luke.annotations import register_extensions
-from spacy_luke.readers.datasets.glue import TASKS
+from spacy_luke.readers.datasets.glue import GLUE_TASKS
 from spacy_luke.readers.datasets.table import dataset_docs
 
 NLP = spacy.blank("en")
@@ -59,7 +59,7 @@ def read(tmp_path):
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", GLUE_TASKS)
 def test_tasks(read, task, newline):
     content, texts, labels = FILES[task]
     docs = read(content.replace("\n", newline), task)
@@ -69,7 +69,7 @@ def test_tasks(read, task, newline):
     if task == "stsb":
         assert docs[0].cats == {"similar": pytest.approx(0.76), "dissimilar": pytest.approx(0.24)}
     else:
-        assert set(docs[0].cats) == set(TASKS[task].labels.values())
+        assert set(docs[0].cats) == set(GLUE_TASKS[task].labels.values())
     content, text = TESTS[task]
     (doc,) = read(content, task)
     assert (doc.text, doc.cats) == (text, {})
