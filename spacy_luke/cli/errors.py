@@ -4,6 +4,7 @@ do; and how it warns.
 `--traceback`, which every command has, shows where it came from.
 """
 
+import errno
 import sqlite3
 import sys
 import traceback as tracebacks
@@ -24,9 +25,12 @@ from wasabi.printer import Printer
 
 _HELP = "Show the whole traceback of an error"
 _LONGEST = 4000  # characters of a message: some libraries print a whole config
+_FULL = {  # advice by the numbers of the system's errors
+    errno.EFBIG: "Is the disk full, or the size of files limited?",
+    errno.ENOSPC: "Free some room on the disk, or give another folder.",
+    errno.EDQUOT: "Free some room of your quota, or give another folder.",
+}
 _ADVICE = {  # by the codes of spaCy's errors
-    "[Errno 27]": "Is the disk full, or the size of files limited?",
-    "[Errno 28]": "Free some room on the disk, or give another folder.",
     "[E048]": "Give the code of a language, such as en or de, or xx for any.",
     "[E050]": "Give the folder of a pipeline, such as training/mine/model-best, or the name of an installed one.",
     "[E053]": "Give the folder of a pipeline, such as training/mine/model-best.",
@@ -52,7 +56,8 @@ def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[
             if traceback:
                 tracebacks.print_exception(error, file=sys.stdout)
             usage = hasattr(error, "format_message")  # an option of the command line that is none
-            msg.fail(getattr(error, "failed", failed), explain(error), spaced=True)
+            text = explain(error, output=kwargs.get("output"))
+            msg.fail(getattr(error, "failed", failed), text, spaced=True)
             sys.exit(2 if usage else 1)
 
     own = signature(function)
@@ -84,14 +89,17 @@ def failing_as(first_line: str) -> Iterator[None]:
         raise
 
 
-def explain(error: BaseException) -> str:
-    """What a user is told of an exception."""
+def explain(error: BaseException, *, output: object = None) -> str:
+    """What a user is told of an exception. output: where results go, for a full disk that does not say which."""
     if hasattr(error, "format_message"):
         text = error.format_message()
     elif isinstance(error, ConfigValidationError):
         text = _wrong_settings(error)
     elif isinstance(error, UnicodeDecodeError):
         text = f"A file is not in UTF-8: {error}. Convert it, such as with iconv -f latin1 -t utf8 OLD > NEW."
+    elif isinstance(error, OSError) and error.errno in _FULL:
+        place = error.filename if error.filename is not None else output
+        text = f"{'' if place is None else f'{place}: '}{error.strerror}. {_FULL[error.errno]}"
     elif isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror} ({type(error).__name__})"
     elif isinstance(error, sqlite3.OperationalError):  # no OSError, whatever the system said

@@ -272,3 +272,10 @@ def test_what_a_full_disk_makes_of_others(error):
     told = explain(error)
     assert "disk" in told
     assert "report it" not in told
+
+
+def test_a_full_disk_is_named():
+    told = "out/kb: No space. Free some room on the disk, or give another folder."
+    assert explain(OSError(errno.ENOSPC, "No space"), output=Path("out/kb")) == told
+    named = OSError(errno.ENOSPC, "No space", "tmp/run-1")
+    assert explain(named, output="out/kb").startswith("tmp/run-1: No space. Free")
