@@ -60,7 +60,7 @@ class AdamW(Optimizer):
 
     def step_schedules(self) -> None:
         self.schedule_steps += 1
-        super().step_schedules()
+        super().step_schedules()  # type: ignore[no-untyped-call]
 
     def __call__(
         self, key: tuple[int, str], weights: FloatsXd, gradient: FloatsXd, *, lr_scale: float = 1.0
@@ -75,7 +75,8 @@ class AdamW(Optimizer):
         """Thinc's step, whose rate has the correction of biases in it; here it may be taken out again."""
         if not self.bias_correction:
             lr_scale *= (1 - self.b1**nr_upd) / (1 - self.b2**nr_upd) ** 0.5
-        moved: tuple[FloatsXd, FloatsXd] = super()._adam(ops, weights, gradient, lr_scale, key, nr_upd)
+        moved: tuple[FloatsXd, FloatsXd]
+        moved = super()._adam(ops, weights, gradient, lr_scale, key, nr_upd)  # type: ignore[no-untyped-call]
         return moved
 
     def step(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> None:

@@ -44,7 +44,7 @@ def make_paragraph_sentencizer(
     )
 
 
-class ParagraphSentencizer(Sentencizer):
+class ParagraphSentencizer(Sentencizer):  # type: ignore[misc]  # spaCy's has no types
     """Ends sentences at blank lines, before the lines of a list, after headings and other lines that end early (see
     `line_starts`), and as spaCy's sentencizer does at full stops. White space belongs to the sentence before it.
 

@@ -44,7 +44,7 @@ _FIXED = (
 )  # of a model's settings, where it has them
 
 
-class StoredComponent(Configured, TrainablePipe):
+class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy's has no types
     """A component whose model is made of shims, one of them an encoder's. Settings are in `self.cfg`, and are those of
     the pipeline's config: the file has what training has fixed, and what was changed on the component itself.
 

@@ -247,7 +247,7 @@ def _reorder(x: Tensor, order_P: Tensor, inverse_N: Tensor) -> Tensor:
     gather."""
     if len(inverse_N) != len(order_P):
         return x[order_P]
-    moved_P: Tensor = _Reorder.apply(x, order_P, inverse_N)
+    moved_P: Tensor = _Reorder.apply(x, order_P, inverse_N)  # type: ignore[no-untyped-call]
     return moved_P
 
 

@@ -47,7 +47,11 @@ def open_matrix(path: Path, *, names: int, size: int | None) -> Matrix:
     if kind == ".json":
         return _open_lines(path, size, lambda progress: _json_lines(path, progress), b",")
     if kind in (".npy", ".safetensors", ".bin"):
-        opened = {".npy": _open_npy, ".safetensors": _open_safetensors, ".bin": lambda path: _open_bare(path, names)}
+        opened: dict[str, Callable[[Path], Any]] = {
+            ".npy": _open_npy,
+            ".safetensors": _open_safetensors,
+            ".bin": lambda path: _open_bare(path, names),
+        }
         return matrix_of(opened[kind](path), size=size, source=str(path))
     return _open_lines(path, size, lambda progress: _text_lines(path, progress), b"\t")
 

@@ -54,7 +54,7 @@ def make_empty_entity_kb() -> Callable[[Vocab, int], KnowledgeBase]:
     return make_empty
 
 
-class LinkedCandidate(Candidate):
+class LinkedCandidate(Candidate):  # type: ignore[misc]  # spaCy's has no types
     """spaCy's candidate. Reading the vector of an entity that has none raises ValueError, since a vector of zeros would
     make spaCy's scores NaN."""
 
@@ -66,7 +66,7 @@ class LinkedCandidate(Candidate):
         return vector
 
 
-class LinkedKB(KnowledgeBase):
+class LinkedKB(KnowledgeBase):  # type: ignore[misc]  # spaCy's has no types
     """Candidates, priors and vectors from an `EntityKB`, memory-mapped; nothing can be added.
 
     entity_vector_length is that of the vectors, and 1 where there are none. A pickle holds the path of the folder.

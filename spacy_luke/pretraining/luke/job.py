@@ -25,7 +25,7 @@ from ...text.tokenizer import PieceTokenizer
 from ...vectors.build import build_vectors
 from ...vectors.store import EntityVectors
 from ..logger import LOSSES, open_logger
-from ..loop import FREE_OF_LOOP, pretrain
+from ..loop import FREE_OF_LOOP, ReportStep, pretrain
 from ..measures import average
 from ..registry import make_parts
 from ..saving import STATE_FOLDER, has_state, load_tensors, saved_steps
@@ -235,7 +235,8 @@ def _run_stage(job: _Job, stage: Stage, model: LukePretraining, folder: Path, *,
     """One stage, from the first of the data on."""
     settings, processes = job.settings, job.processes
     processes.seed(settings.seed)
-    show, finish = None, lambda: None
+    show: ReportStep | None = None
+    finish: Callable[[], None] | None = None
     if job.logger is not None and processes.is_main:
         losses = [x for x, used in zip(LOSSES, settings.tasks.values(), strict=True) if used]
         show, finish = open_logger(job.logger, job.config, losses=losses, settings=stage.loop)
@@ -255,7 +256,8 @@ def _run_stage(job: _Job, stage: Stage, model: LukePretraining, folder: Path, *,
             progress=job.progress,
         )
     finally:
-        finish()
+        if finish is not None:
+            finish()
 
 
 def _write(job: _Job, folder: Path, model_folder: Path) -> LukeCheckpoint:
