@@ -2,8 +2,8 @@
 # make train                 the demonstration of training: a pipeline of one's own, scored; minutes
 # make test                  style, types and the quick tests, in two processes (WORKERS=8 for more)
 # make style types           ruff and its format; mypy, which takes a minute the first time and seconds after
-# make docs                  the map of the package, the settings and the commands in docs/, drawn anew from the code
-# make site                  docs/ as a site in output/site, checked strictly; its environment .venv-docs is built once
+# make tables                the map of the package, the settings and the commands in docs/, drawn anew from the code
+# make docs                  docs/ as a site in output/site, checked strictly; its environment .venv-docs is built once
 # make browser               the tests of pages in Chromium; playwright and axe-core are fetched once
 # make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
@@ -65,7 +65,7 @@ What to try next:
 endef
 export NEXT EXPECT NEXT_TRAIN
 
-.PHONY: run train test style types docs site test-slow browser harness test-matrix lock clean
+.PHONY: run train test style types tables docs test-slow browser harness test-matrix lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.pipeline
@@ -91,7 +91,7 @@ style: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-docs: $(VENV)/.dev
+tables: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture
 	$(BIN)/python -m tests.setting_tables
 	$(BIN)/python -m tests.command_tables
@@ -99,9 +99,10 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m tests.schema_tables
 	$(BIN)/python benchmarks/charts.py
 
-site: export NO_MKDOCS_2_WARNING = 1
-site: .venv-docs/.done
-	.venv-docs/bin/mkdocs build --quiet --strict
+# Not --quiet: with it --strict counts no warnings.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: .venv-docs/.done
+	.venv-docs/bin/mkdocs build --strict
 	@echo "Open $(SITE)/index.html in a browser"
 
 test-slow: $(VENV)/.dev

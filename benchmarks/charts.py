@@ -58,12 +58,12 @@ def draw_bars(title: str, groups: Mapping[str, Sequence[tuple[str, str, float]]]
         for system, label, value in bars:
             length = 260 * (math.log(value) / math.log(most) if log else value / most)
             kind = "ours" if system in OURS else "theirs"
-            parts.append(text(210, y + 14, label, anchor="end", small=True))
-            parts.append(f'<rect class="{kind}" x="218" y="{y}" width="{length:.0f}" height="18" rx="2"/>')
-            parts.append(text(224 + length, y + 14, f"{value:,.0f}" if log else f"{value:.1f}", small=True))
+            parts.append(text(236, y + 14, label, anchor="end", small=True))
+            parts.append(f'<rect class="{kind}" x="244" y="{y}" width="{length:.0f}" height="18" rx="2"/>')
+            parts.append(text(250 + length, y + 14, f"{value:,.0f}" if log else f"{value:.1f}", small=True))
             y += 24
         y += 8
-    return svg(title, 540, y, parts)
+    return svg(title, 566, y, parts)
 
 
 def draw_speed() -> str:

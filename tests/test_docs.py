@@ -194,7 +194,7 @@ def test_the_whole_api_is_in_the_reference():
 @pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.name)
 def test_reference_is_drawn_anew(path):
     """Settings, their defaults and what they mean, and commands stand in the code alone."""
-    assert DRAWN[path]() == path.read_text(encoding="utf8"), "it is old: run make docs"
+    assert DRAWN[path]() == path.read_text(encoding="utf8"), "it is old: run make tables"
 
 
 @pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""What `make site` does to links and docstrings, without MkDocs: that the site is whole, its own build says."""
+"""What `make docs` does to links and docstrings, without MkDocs: that the site is whole, its own build says."""
 
 import json
 import runpy

@@ -1,4 +1,4 @@
-"""What `make site` does beside MkDocs: pages of files that lie elsewhere in the repository, links, and a check that the
+"""What `make docs` does beside MkDocs: pages of files that lie elsewhere in the repository, links, and a check that the
 site takes nothing from the network.
 
 Links are written as they hold in the repository: `../CONTRIBUTING.md`, `../benchmarks/README.md`. Here they become
@@ -24,6 +24,12 @@ MADE = {
     **{f"benchmarks/results/{x.name}": f"results/{x.name}" for x in sorted(ROOT.glob("benchmarks/results/*.md"))},
 }
 ORIGINS = {page: origin for origin, page in MADE.items()}
+# Pages that show what a notebook prints.
+SHOWN = {
+    "questions": "tasks/questions.md",
+    "cloze": "tasks/cloze.md",
+    "ernie": "tasks/ernie.md",
+}
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 OUTSIDE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(?:https?:)?//[^>]*>""")
 FORM = "<!-- the form of init-config -->"
@@ -51,7 +57,10 @@ def as_page(text: str, origin: str) -> str:
     cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]]
     title, *parts = [x if kind == "markdown" else f"```python\n{x}\n```" for kind, x in cells]
     heading, _, rest = title.partition("\n")
-    return "\n\n".join([heading, f"*The notebook `{origin}` of the repository.*", rest.strip(), *parts]) + "\n"
+    where = f"*The notebook `{origin}` of the repository.*"
+    if page := SHOWN.get(Path(origin).stem):
+        where += f" *What it prints is shown [here](../docs/{page}#on-real-data).*"
+    return "\n\n".join([heading, where, rest.strip(), *parts]) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

@@ -116,6 +116,25 @@ function emptyShape() {
   return shape;
 }
 
+// What is wrong with what was filled in, in a sentence; "" where nothing is.
+function faultOf(wanted, shape) {
+  if (!wanted.tasks.length) return "Choose a task.";
+  if (wanted.tasks.includes("links") && wanted.tasks.length > 1) {
+    return "links is trained by itself: it is given the mentions.";
+  }
+  const labels = Object.fromEntries([...GENERAL, ...Object.values(ASKED).flat()].map(([name, label]) => [name, label]));
+  const numbers = Object.keys(shape).filter((x) => typeof shape[x] === "number");
+  const wrong = numbers.find((x) => !Number.isInteger(shape[x]) || shape[x] < 0);
+  if (wrong) return `"${labels[wrong]}" must be a whole number, 0 or more.`;
+  if (!shape.documents || !shape.words) return "How many documents and words are there?";
+  if (shape.words < shape.documents) return "There are more documents than words in all: is that so?";
+  if (!/^[a-z]{2,3}$/.test(wanted.lang)) return "The language is a code such as en or de, or xx for any.";
+  return "";
+}
+
+const LENGTH = "Training: {steps} steps, {epochs} times through the data, {read} words in all. On your machine"
+  + " python -m spacy luke init-config times some steps and says how long that takes.";
+
 function wire(root, rules) {
   const make = (tag, properties, ...children) => {
     const element = Object.assign(document.createElement(tag), properties);
@@ -159,9 +178,9 @@ function wire(root, rules) {
     for (const name of ["encoder", "machine", "lang", "train", "dev"]) wanted[name] = inputs[name].value;
     wanted.kb = tasks.includes("links") ? inputs.kb.value : "";
     wanted.vectors = inputs.vectors.checked;
-    const fault = !tasks.length ? "Choose a task." : !(shape.documents > 0 && shape.words > 0) ? "How many documents?"
-      : tasks.includes("links") && tasks.length > 1 ? "links is trained by itself: it is given the mentions." : "";
-    said.textContent = fault;
+    const fault = faultOf(wanted, shape);
+    const facts = fault ? {} : factsOf(rules, wanted, shape);
+    said.textContent = fault || fill(LENGTH, { ...facts, read: facts.epochs * facts.words }, true);
     shown.textContent = fault ? "" : draft(rules, wanted, shape);
   };
   form.oninput = update;
@@ -169,5 +188,5 @@ function wire(root, rules) {
   update();
 }
 
-if (typeof module !== "undefined") module.exports = { draft, factsOf };
+if (typeof module !== "undefined") module.exports = { draft, factsOf, faultOf };
 else wire(document.getElementById("quickstart"), RULES);

@@ -47,7 +47,7 @@ def evaluate_cli(
     ),
     against: str | None = typer.Option(None, help="Report: folder or name of a second pipeline, to be compared"),
     log: Path | None = typer.Option(
-        None, exists=True, dir_okay=False, help="Report: log of the training (output_file of [training.logger])"
+        None, exists=True, dir_okay=False, help="Report: log of the training (output_file of \\[training.logger])"
     ),
     pictures: Path | None = typer.Option(None, help="Report: folder for its charts as SVG and PNG"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),

@@ -7,7 +7,7 @@
 
 From the line of a setting come the attribute `pipe.none_bias`, its place in `pipe.cfg` and so in files, the parameter
 of the factory with the type that spaCy validates, the default of the config, and the row of the table in
-docs/reference/components.md (`make docs`). What is no number, string or list, but made by a registered function, is a
+docs/reference/components.md (`make tables`). What is no number, string or list, but made by a registered function, is a
 `Function`.
 """
 

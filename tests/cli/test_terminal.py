@@ -8,6 +8,7 @@ import sys
 import pytest
 import spacy
 import typer.main
+from rich.text import Text
 from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 from wasabi import msg
@@ -46,6 +47,8 @@ def test_help(name):
     command = typer.main.get_command(cli.app).commands[name]
     assert len(command.help) > 20
     assert [p.name for p in command.params if p.name != "help" and not getattr(p, "help", None)] == []
+    told = [p.help for p in command.params if getattr(p, "help", None)]
+    assert [x for x in told if Text.from_markup(x).plain != x.replace("\\[", "[")] == []  # nothing is taken for markup
     text = "".join(run(name, "--help").split())  # lines may end inside a word with a hyphen
     assert text.endswith("".join(f"Example: {EXAMPLES[name]}".split()))
 

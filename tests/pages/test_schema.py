@@ -83,7 +83,7 @@ def test_the_schema_is_in_the_reference():
         schema_tables.GRAPH_PAGE: schema_tables.draw_graph_page,
     }
     for path, draw in drawn.items():
-        assert path.read_text(encoding="utf8") == draw(), f"{path.name} is old: run make docs"
+        assert path.read_text(encoding="utf8") == draw(), f"{path.name} is old: run make tables"
 
 
 def test_every_field_says_what_it_is():

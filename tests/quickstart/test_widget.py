@@ -59,3 +59,32 @@ def test_the_form_writes_what_the_command_writes():
     for (wanted, shape), text in zip(CASES, found, strict=True):
         assert text == draft(wanted, shape), (wanted, shape)
     assert len(set(found)) > 500
+
+
+FAULTS = """
+const { faultOf } = require(process.argv[1]);
+const cases = JSON.parse(require("fs").readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify(cases.map(([wanted, shape]) => faultOf(wanted, shape))));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node, which runs the form's script")
+def test_the_form_says_what_is_wrong():
+    good = {"tasks": ["ner"], "lang": "en"}, {"documents": 5, "words": 100, "mentions": 9}
+    cases = [
+        (good, ""),
+        (({**good[0], "tasks": []}, good[1]), "task"),
+        (({**good[0], "tasks": ["ner", "links"]}, good[1]), "by itself"),
+        ((good[0], {**good[1], "mentions": -5}), '"entities" must be a whole number'),
+        ((good[0], {**good[1], "words": 0.5}), '"words in all" must be'),
+        ((good[0], {**good[1], "documents": 0}), "How many documents"),
+        ((good[0], {**good[1], "documents": 5000}), "more documents than words"),
+        (({**good[0], "lang": "zz$$"}, good[1]), "language"),
+    ]
+    command = ["node", "-e", FAULTS, str(ROOT / "docs/_site/quickstart.js")]
+    given = json.dumps([case for case, _ in cases])
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found[0] == ""
+    for text, (_, part) in zip(found[1:], cases[1:], strict=True):
+        assert part in text
