@@ -281,3 +281,12 @@ def test_print_has_everything(open_page):
     page = open_page("long")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert shown_marks(page).count() == 10_000
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_edges_of_a_small_graph_say_their_relation(open_page, width):
+    page = open_page(width=width, height=800)
+    page.locator("#tab-graph").click()
+    labels = page.locator("#graph .edge-label")
+    assert labels.count() == 3
+    assert all(label.is_visible() for label in labels.all())

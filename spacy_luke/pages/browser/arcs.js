@@ -1,11 +1,10 @@
 // Relations as arcs over their sentences. A sentence is wrapped by the browser as any text; an arc between two lines goes
 // to the end of the one and comes in at the beginning of the other, so that every drawing is as wide as there is room.
 
-import { draw, make, oneLine } from "./elements.js";
+import { LABEL_SIZE, draw, make, oneLine, widthOf } from "./elements.js";
 
 const NEAR = 4; // words around a mention that are kept of a long sentence
 const LEVEL = 19; // pixels from one arc to the next above it
-const CHARACTER = 6.4; // pixels of one in the label of an arc
 const TEXT = 32; // pixels above the base line of a line that text and the tips of arcs take
 const STEP = 24; // drawings
 
@@ -116,7 +115,7 @@ function lay(relations, where, width) {
   }
   for (const part of parts) {
     const told = shortened(part.relation, width);
-    const room = told.length * CHARACTER + 10;
+    const room = widthOf(told, LABEL_SIZE) + 10;
     const text = part.label || Math.abs(part.from - part.to) > room + 20 ? told : "";
     part.text = text;
     part.low = Math.min(part.from, part.to);
@@ -136,8 +135,10 @@ function lay(relations, where, width) {
 
 /** The label of an arc, which is cut where the whole drawing has no room for it. */
 function shortened({ label, score }, width) {
-  const most = Math.max(8, Math.floor((width - 20) / CHARACTER) - 5);
-  return `${label.length > most ? `${label.slice(0, most - 1)}…` : label} ${score.toFixed(2)}`;
+  const told = (letters) => `${letters < label.length ? `${label.slice(0, letters - 1)}…` : label} ${score.toFixed(2)}`;
+  let letters = label.length;
+  while (letters > 8 && widthOf(told(letters), LABEL_SIZE) > width - 20) letters--;
+  return told(letters);
 }
 
 /** Ends of arcs at one mention stand beside each other. */

@@ -72,3 +72,16 @@ export function growingTable(caption, header, rows, step) {
   const head = make("thead", {}, make("tr", {}, header));
   return [make("table", {}, make("caption", { class: "hidden" }, caption), head, body), more];
 }
+
+export const LABEL_SIZE = 11.5; // pixels of a relation's label, as in page.css
+const pens = new Map();
+
+/** Pixels that a line of text takes in the page's font, which is the reader's, in a size. */
+export function widthOf(text, size) {
+  if (!pens.has(size)) {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+    pens.set(size, pen);
+  }
+  return pens.get(size).measureText(text).width;
+}

@@ -1,11 +1,12 @@
 // The graph of the document: its entities, and the relations that hold between them.
 
-import { counted, draw, make, number, oneLine } from "./elements.js";
+import { LABEL_SIZE, counted, draw, make, number, oneLine, widthOf } from "./elements.js";
 import { layOut } from "./layout.js";
 
 const MOST = 120; // nodes in a picture
-const CHARACTER = 7.4;
+const NAME_SIZE = 13; // pixels of names, as in page.css
 const LONGEST = 26; // characters of a name
+const FEW = 25; // edges of a picture where each label is seen
 const ZOOM = 1.3;
 
 export class GraphView {
@@ -31,8 +32,9 @@ export class GraphView {
     const kept = nodes.slice(0, MOST);
     const at = new Map(kept.map((node, i) => [node.entity, i]));
     const drawn = edges.filter((x) => at.has(x.head) && at.has(x.tail));
-    this.size = layOut(kept, drawn.map((x) => this.#wish(x, at.get(x.head), at.get(x.tail), kept)), this.width);
-    const lines = drawn.map((edge) => this.#edge(edge, kept[at.get(edge.head)], kept[at.get(edge.tail)]));
+    const crowded = drawn.length > FEW;
+    this.size = layOut(kept, drawn.map((x) => this.#wish(x, at.get(x.head), at.get(x.tail), kept, crowded)), this.width);
+    const lines = drawn.map((edge) => this.#edge(edge, kept[at.get(edge.head)], kept[at.get(edge.tail)], crowded));
     const boxes = kept.map((node) => this.#node(node));
     this.layers = { lines, boxes };
     this.svg = draw("svg", { role: "group", "aria-label": "Graph of the entities and their relations" }, ...lines.map((x) => x.shape), ...boxes);
@@ -50,9 +52,10 @@ export class GraphView {
     this.#drag(this.root.lastElementChild);
   }
 
-  /** An edge with the room that its label needs between the names. */
-  #wish(edge, a, b, nodes) {
-    return [a, b, 34 + (nodes[a].width + nodes[b].width) / 3 + labelOf(edge).length * 5];
+  /** An edge with the room that its label needs between the names: all of it where there are few, less in a crowd. */
+  #wish(edge, a, b, nodes, crowded) {
+    const [widths, label] = [nodes[a].width + nodes[b].width, widthOf(labelOf(edge), LABEL_SIZE)];
+    return [a, b, 34 + (crowded ? widths / 3 + 0.8 * label : widths / 2 + label)];
   }
 
   #zoom(by) {
@@ -115,7 +118,7 @@ export class GraphView {
     return node;
   }
 
-  #edge(edge, a, b) {
+  #edge(edge, a, b, crowded) {
     const start = border(a, b);
     const end = border(b, a);
     const [dx, dy] = [end.x - start.x, end.y - start.y];
@@ -126,7 +129,8 @@ export class GraphView {
     const tip = (side) => `${end.x - 8 * Math.cos(angle + side)},${end.y - 8 * Math.sin(angle + side)}`;
     const best = edge.labels[0];
     const label = labelOf(edge);
-    const long = length < label.length * (Math.abs(dx) > Math.abs(dy) ? 6.2 : 2);
+    const room = widthOf(label, LABEL_SIZE) * (Math.abs(dx) > Math.abs(dy) ? 1 : 0.3); // of the edge's length
+    const long = length < (crowded ? room : room / 2);
     const shape = draw(
       "g",
       { class: edge.right === false ? "edge wrong" : "edge" },
@@ -186,7 +190,7 @@ function nodesOf(edges) {
       if (!nodes.has(entity)) {
         const name = oneLine(entity.name);
         const text = name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
-        nodes.set(entity, { entity, text, edges: [], width: text.length * CHARACTER + 22, height: 28 });
+        nodes.set(entity, { entity, text, edges: [], width: widthOf(text, NAME_SIZE) + 22, height: 28 });
       }
       nodes.get(entity).edges.push(edge);
     }

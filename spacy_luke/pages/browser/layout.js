@@ -2,6 +2,7 @@
 // rows. Nothing is drawn by lot: one graph has one picture.
 
 const GAP = 28; // pixels between components, and least between nodes
+const UPRIGHT = 0.6; // of a way that goes down: names are wide and low
 
 /** Places nodes (with width and height) in a frame as wide as `room`: sets x and y, their middles. Returns {width,
  * height} of all. edges: [a, b, wish], numbers of nodes and how far from each other their middles shall be. */
@@ -15,6 +16,7 @@ export function layOut(nodes, edges, room) {
   const frames = components(near).map((members) => {
     const distances = members.map((x) => distancesFrom(x, near));
     stress(nodes, members, distances);
+    turn(nodes, members, room);
     part(nodes, members);
     return frame(nodes, members);
   });
@@ -82,6 +84,14 @@ function stress(nodes, members, distances) {
     });
   }
   for (const x of members) nodes[x].y *= 0.72; // names are wide and low
+}
+
+/** What is wider than the room, and wider than high, stands upright. */
+function turn(nodes, members, room) {
+  const span = (axis) => Math.max(...members.map((x) => nodes[x][axis])) - Math.min(...members.map((x) => nodes[x][axis]));
+  const widest = Math.max(...members.map((x) => nodes[x].width));
+  if (span("x") + widest + 2 * GAP <= room || span("x") <= span("y")) return;
+  for (const x of members) [nodes[x].x, nodes[x].y] = [nodes[x].y, nodes[x].x * UPRIGHT];
 }
 
 /** Push boxes that lie on each other apart, along the way that is shorter. */

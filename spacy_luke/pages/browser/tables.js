@@ -113,6 +113,6 @@ function inContext(place, { text, sentences }) {
 }
 
 function nothing(all, name) {
-  const why = all.length ? `No ${name} are as you filter: there are ${number(all.length)}.` : `There are no ${name}.`;
+  const why = all.length ? `No ${name} are as you filter.` : `There are no ${name}.`;
   return [make("p", { class: "soft" }, why)];
 }
