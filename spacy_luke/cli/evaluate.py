@@ -58,6 +58,7 @@ def evaluate_cli(
     asked = {"--against": against, "--log": log, "--pictures": pictures}
     if useless := [name for name, value in asked.items() if value is not None and html is None]:
         raise ValueError(f"{useless[0]} is of the report: give --html REPORT.html too.")
+    training = None if log is None else read_log(log)
     use_gpu(gpu_id)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
     scope = read_entity_scope(labels, annotates)
@@ -86,7 +87,7 @@ def evaluate_cli(
             second = spacy.load(against)
             evaluations.append(evaluate(second, data, given=given, component=component, entities=scope, progress=True))
             names.append(against)
-        report = make_report(names, str(data), evaluations, training=None if log is None else read_log(log))
+        report = make_report(names, str(data), evaluations, training=training)
         save_page(draw_page(report), html)
         msg.good(f"Open {html} in a browser to see the report")
         if pictures is not None:

@@ -3,6 +3,7 @@
 A chart is as wide as 440 units and readable on a phone; its <title> says what it shows to those who do not see it.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from html import escape
@@ -149,15 +150,14 @@ def standalone(svg: str, *, colours: dict[str, str] = LIGHT) -> str:
 
 def _grid(low: float, high: float, y_top: float, x: str, y: str) -> list[str]:
     parts = []
-    for n in range(6):
-        share = n / 5
-        row = _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
-        column = _LEFT + share * (WIDTH - _LEFT - _RIGHT)
-        parts += [_rule(_LEFT, row, WIDTH - _RIGHT, row), _rule(column, _TOP, column, _HEIGHT - _BOTTOM)]
-        parts.append(_text(_LEFT - 6, row + 4, _number(share * y_top), anchor="end", soft=True))
-        parts.append(
-            _text(column, _HEIGHT - _BOTTOM + 15, _number(low + share * (high - low)), anchor="middle", soft=True)
-        )
+    for value in ticks(0.0, y_top):
+        row = _HEIGHT - _BOTTOM - value / y_top * (_HEIGHT - _TOP - _BOTTOM)
+        parts.append(_rule(_LEFT, row, WIDTH - _RIGHT, row))
+        parts.append(_text(_LEFT - 6, row + 4, _number(value), anchor="end", soft=True))
+    for value in ticks(low, high):
+        column = _LEFT + (value - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+        parts.append(_rule(column, _TOP, column, _HEIGHT - _BOTTOM))
+        parts.append(_text(column, _HEIGHT - _BOTTOM + 15, _number(value), anchor="middle", soft=True))
     parts.append(_text((_LEFT + WIDTH - _RIGHT) / 2, _HEIGHT - 8, x, anchor="middle"))
     middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     parts.append(
@@ -167,8 +167,16 @@ def _grid(low: float, high: float, y_top: float, x: str, y: str) -> list[str]:
     return parts
 
 
+def ticks(low: float, high: float) -> list[float]:
+    """Three to seven round values from low to high: multiples of 1, 2, 2.5 or 5 times a power of ten."""
+    power = 10 ** math.floor(math.log10((high - low) / 6))
+    step = next(x * power for x in (1, 2, 2.5, 5, 10, 20) if (high - low) / (x * power) <= 6)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(n * step, 12) for n in range(first, last + 1)]
+
+
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 20 else f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 20 else f"{value:.6g}"
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float) -> str:

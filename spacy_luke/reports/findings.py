@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from ..scorers.items import Places, ScoredItem
 
 _NOTHING = ""  # the label of what is not there
+_LEAST_FOUND = 5
 _POINTS = 50  # of a curve
 _MOST_LABELS = 12  # of a confusion
 _MOST_EXAMPLES = 15
@@ -78,13 +79,14 @@ def confusion_of(items: Sequence[ScoredItem]) -> Confusion:
 
 def curve_of(items: Sequence[ScoredItem]) -> list[Point]:
     """Precision and recall of what is found with a score of at least a threshold, from the lowest score that is shown
-    to the highest; none where nothing has a score."""
+    to the highest that some have, up to five of many; none where nothing has a score."""
     scored = sorted(((x.score, x.gold) for x in items if x.found and x.score is not None), reverse=True)
     total = sum(item.gold for item in items)
     if not scored or not total:
         return []
     right_N = np.cumsum([is_right for _, is_right in scored])
-    last = [i for i in range(len(scored)) if i + 1 == len(scored) or scored[i + 1][0] < scored[i][0]]
+    least = max(1, min(_LEAST_FOUND, len(scored) // 20))  # of fewer, precision says nothing
+    last = [i for i in range(least - 1, len(scored)) if i + 1 == len(scored) or scored[i + 1][0] < scored[i][0]]
     chosen = [last[round(i)] for i in np.linspace(0, len(last) - 1, min(_POINTS, len(last)))]
     return [Point(scored[i][0], float(right_N[i]) / (i + 1), float(right_N[i]) / total) for i in reversed(chosen)]
 

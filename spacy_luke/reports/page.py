@@ -237,13 +237,14 @@ def _examples(examples: Sequence[ShownExample]) -> str:
         rows.append(f'<tr><td class="text">{text}</td>{said}<td>{score}</td></tr>')
     head = "".join(f'<th scope="col">{x}</th>' for x in ("in the text", "found", "gold", "score"))
     caption = "<caption>What is wrong, the surest first, and what is missed</caption>"
-    return f'<h3>Errors</h3><div class="wide"><table>{caption}<tr>{head}</tr>{"".join(rows)}</table></div>'
+    return f'<h3>Errors</h3><div class="wide" tabindex="0"><table>{caption}<tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{escape(x)}</th>' for x in header)
     body = "".join(f"<tr>{''.join(f'<td>{escape(x)}</td>' for x in row)}</tr>" for row in rows)
-    return f'<div class="wide"><table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table></div>'
+    table = f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"
+    return f'<div class="wide" tabindex="0">{table}</div>'
 
 
 def _f1(precision: float, recall: float) -> float:
