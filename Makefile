@@ -5,6 +5,7 @@
 # make tables                the map of the package, the settings and the commands in docs/, drawn anew from the code
 # make docs                  docs/ as a site in output/site, checked strictly; its environment .venv-docs is built once
 # make browser               the tests of pages in Chromium; playwright and axe-core are fetched once
+# make recipes               the recipes of the docs, with the packages that they are for, in .venv-recipes
 # make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
@@ -30,6 +31,7 @@ DEV := pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf m
 	prometheus-client rdflib resvg-py starlette uvicorn "transformers>=5"
 DOCS := mkdocs-material "mkdocstrings[python]" ruff
 SITE := output/site
+RECIPES := "presidio-analyzer>=2.2" "langchain-core>=1" "llama-index-core>=0.14"
 # The tests of a file stay in one process; each process computes with one thread. Files go to the processes in the order
 # of their names, so that small ones come last: by their number of tests, few long ones would.
 WORKERS ?= 2
@@ -65,7 +67,7 @@ What to try next:
 endef
 export NEXT EXPECT NEXT_TRAIN
 
-.PHONY: run train test style types tables docs test-slow browser harness test-matrix lock clean
+.PHONY: run train test style types tables docs test-slow browser recipes harness test-matrix lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.pipeline
@@ -113,6 +115,10 @@ browser: $(VENV)/.dev
 	test -f output/browser/node_modules/axe-core/axe.min.js || npm install --prefix output/browser axe-core@4
 	$(BIN)/python $(PYTEST) -m slow tests/pages
 
+# The recipes of the docs, with the packages that they are for.
+recipes: .venv-recipes/.done
+	.venv-recipes/bin/python $(PYTEST) tests/test_recipes.py
+
 harness: $(VENV)/.dev
 	$(BIN)/python -m tests.harness $(HARNESS)
 
@@ -134,6 +140,13 @@ $(VENV)/.pipeline: $(VENV)/.run $(WHEEL)
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	$(BIN)/python -m pip install --use-pep517 -r requirements-dev.lock
+	touch $@
+
+.venv-recipes/.done: requirements.lock requirements-dev.lock pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --use-pep517 -r requirements-dev.lock
+	$(@D)/bin/python -m pip install $(RECIPES)
+	$(@D)/bin/python -m pip install --no-deps --no-build-isolation -e .
 	touch $@
 
 # One environment for each world that the package must live in.

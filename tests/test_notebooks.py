@@ -110,6 +110,13 @@ def test_entities(repository):
 
 
 @pytest.mark.slow
+def test_types(repository):
+    names = run_notebook(NOTEBOOKS["types"], more=SHORT)
+    assert set(names["nlp"].get_pipe("luke_typer").labels) == {*names["COARSE"], *names["COARSE"].values()}
+    assert json.loads(Path("metrics/types.json").read_text(encoding="utf8"))["types_micro_f"] is not None
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:'luke_relation'. .* gold relations of the training data:UserWarning")
 def test_relations(repository):
     names = run_notebook(NOTEBOOKS["relations"], more=SHORT)

@@ -26,6 +26,7 @@ MADE = {
 ORIGINS = {page: origin for origin, page in MADE.items()}
 # Pages that show what a notebook prints.
 SHOWN = {
+    "types": "tasks/typing.md",
     "questions": "tasks/questions.md",
     "cloze": "tasks/cloze.md",
     "ernie": "tasks/ernie.md",
@@ -39,7 +40,9 @@ def on_config(config: Any) -> None:
     """The results' pages are in the navigation without being named in mkdocs.yml."""
     (section,) = (x["Results"] for x in config.nav if isinstance(x, dict) and "Results" in x)
     origins = [origin for origin in MADE if origin.startswith("benchmarks/results/")]
-    titles = {x: (ROOT / x).read_text(encoding="utf8").partition("\n")[0].removeprefix("# ") for x in origins}
+    titles = {
+        x: (ROOT / x).read_text(encoding="utf8").partition("\n")[0].removeprefix("# ").replace("`", "") for x in origins
+    }
     for origin, title in titles.items():
         part = Path(origin).stem.partition("_")[2]
         alone = list(titles.values()).count(title) == 1

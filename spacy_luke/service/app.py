@@ -1,6 +1,7 @@
 """The service as an ASGI application (Starlette), and how it is run (uvicorn). Both are of the extra `serve`."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
@@ -121,8 +122,7 @@ def run_app(
     app: "Starlette", *, host: str, port: int, grace: float, listening: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT); requests that came before are answered, for `grace`
-    seconds at most. listening: called as soon as requests arrive. SystemExit, after a message, where the port is taken
-    or not to be had."""
+    seconds at most. listening: called as soon as requests arrive. OSError where the port is taken or not to be had."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -131,7 +131,24 @@ def run_app(
             listening()
 
     settings = uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=int(grace))
-    Server(settings).run()
+    with bind(host, port) as place:
+        Server(settings).run(sockets=[place])
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at the address; OSError, which says what to do, where there can be none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        place = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise OSError(f"{host} is no address of this machine: {error.strerror}. Give --host 127.0.0.1.") from None
+    try:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind(address)
+    except OSError as error:
+        place.close()
+        raise OSError(f"{host}, port {port}: {error.strerror}. Give another --port, or end what is there.") from None
+    return place
 
 
 def _nothing(annotator: Annotator) -> AnnotatedText:

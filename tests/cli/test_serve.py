@@ -55,6 +55,19 @@ def test_the_extra_is_named(pipeline, monkeypatch):
     assert 'pip install "spacy-luke[serve]"' in text
 
 
+def test_a_taken_port_is_told(pipeline):
+    pytest.importorskip("uvicorn", reason="needs the extra serve")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result, text = run(pipeline, "--port", port)
+    assert result.exit_code == 1
+    assert f"127.0.0.1, port {port}: " in text
+    assert "Give another --port" in text
+    result, text = run(pipeline, "--host", "no.such.host.invalid")
+    assert result.exit_code == 1
+    assert "no.such.host.invalid is no address of this machine" in text
+
+
 @pytest.mark.slow
 def test_a_process_that_is_asked_to_end_answers_first(pipeline):
     pytest.importorskip("uvicorn", reason="needs the extra serve")
