@@ -11,7 +11,7 @@ from pathlib import Path
 
 import spacy
 
-from spacy_luke.cli.errors import use_gpu
+from spacy_luke.pipelines.loading import use_gpu
 from spacy_luke.readers.datasets.glue import GLUE_TASKS, MOST_STARS
 from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.readers.given import copy_given

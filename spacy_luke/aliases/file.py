@@ -145,3 +145,13 @@ def _check_version(begin: bytes, source: str, *, vouched: bool) -> None:
 
 def _aligned(place: int) -> int:
     return -(-place // ALIGNMENT) * ALIGNMENT
+
+
+def check_store_output(output: Path) -> None:
+    """Raises ValueError where something else would be replaced by a store."""
+    if output.is_dir():
+        raise ValueError(f"{output} is a folder; expected the name of a file.")
+    if output.is_file():
+        with output.open("rb") as file:
+            if file.read(len(STORE_MAGIC)).split(b" ")[0] != STORE_MAGIC.split(b" ")[0]:
+                raise ValueError(f"{output} would be replaced, but it is no store of names. Choose another name.")

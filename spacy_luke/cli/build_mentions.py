@@ -8,7 +8,7 @@ from wasabi import msg
 
 from ..aliases.build import build_store
 from ..aliases.counts import Limits
-from ..aliases.file import STORE_MAGIC
+from ..aliases.file import check_store_output
 
 
 def build_mentions_cli(
@@ -29,7 +29,7 @@ def build_mentions_cli(
     """
     start = perf_counter()
     limits = Limits(min_count, min_link_probability, max_candidates, max_words)
-    _check_replaceable(output)
+    check_store_output(output)
     built = build_store(sources, case=case, limits=limits, titles=titles, progress=True)
     output.parent.mkdir(parents=True, exist_ok=True)
     built.store.save(output)
@@ -40,12 +40,3 @@ def build_mentions_cli(
     msg.table([*read, *held], aligns=("l", "r"))
     for line in built.left_out.lines():
         msg.text(f"Left out: {line}")
-
-
-def _check_replaceable(output: Path) -> None:
-    if output.is_dir():
-        raise ValueError(f"{output} is a folder; expected the name of a file.")
-    if output.is_file():
-        with output.open("rb") as file:
-            if file.read(len(STORE_MAGIC)).split(b" ")[0] != STORE_MAGIC.split(b" ")[0]:
-                raise ValueError(f"{output} would be replaced, but it is no store of names. Choose another name.")

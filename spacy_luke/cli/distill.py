@@ -6,9 +6,10 @@ import typer
 from wasabi import msg
 
 from ..pipelines.distillation import distill
+from ..pipelines.loading import use_gpu
 from ..pipelines.teaching import Lesson
-from .configs import check_config_names, read_config
-from .errors import use_gpu
+from ..training.configs import check_config_names, read_config
+from .configs import read_overrides
 
 
 def distill_cli(
@@ -33,7 +34,7 @@ def distill_cli(
     Components with the same names in both learn. Overrides as in `spacy train`; fewer layers:
     --initialize.components.luke_encoder.weights.layers 3.
     """
-    config = read_config(config_path, ctx, code=code, interpolate=False)
+    config = read_config(config_path, read_overrides(ctx), code=code, interpolate=False)
     check_config_names(config)
     use_gpu(gpu_id)
     msg.info(f"The teacher {teacher} reads {texts}")

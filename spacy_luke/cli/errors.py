@@ -19,7 +19,6 @@ from typing import Any
 
 import typer
 from confection import ConfigValidationError
-from spacy.cli._util import setup_gpu
 from wasabi import msg
 from wasabi.printer import Printer
 
@@ -130,15 +129,3 @@ def _wrong_settings(error: ConfigValidationError) -> str:
 
     title = f"{error.title}:" if error.title and not error.title.startswith("Config ") else None
     return "\n".join([*filter(None, (title, error.desc)), *wrong_settings(error)])
-
-
-def use_gpu(gpu_id: int) -> None:
-    """Let spaCy work on this GPU; -1: on the CPU. As spaCy's `setup_gpu`, with an error that says what to install."""
-    try:
-        setup_gpu(gpu_id)
-    except ValueError as error:
-        raise ValueError(
-            f'--gpu-id {gpu_id}: {error}. On a GPU spaCy needs CuPy (pip install "spacy-luke[cuda12x]", or cuda13x, as '
-            f"your driver "
-            "is), and a torch that finds the GPU; on the CPU leave out --gpu-id."
-        ) from error

@@ -10,14 +10,14 @@ from wasabi import msg
 from ..pages.style import save_page
 from ..pipelines.evaluation import evaluate
 from ..pipelines.gold import Given
+from ..pipelines.loading import load_pipeline, use_gpu
 from ..pipelines.score_tables import reliability_rows
 from ..reports.logs import read_log
 from ..reports.page import draw_page, pictures_of
 from ..reports.pictures import save_pictures
 from ..reports.report import make_report
 from ..stores.atomic import write_atomically
-from .configs import load_pipeline, read_overrides
-from .errors import use_gpu
+from .configs import read_overrides
 from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES, read_entity_scope
 from .terminal import show_heading, show_table
 

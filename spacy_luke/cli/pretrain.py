@@ -7,7 +7,8 @@ import typer
 from wasabi import msg
 
 from ..pretraining.luke.job import pretrain_luke
-from .configs import read_config
+from ..training.configs import read_config
+from .configs import read_overrides
 
 
 def pretrain_cli(
@@ -22,7 +23,7 @@ def pretrain_cli(
 
     Several processes: torchrun --nproc-per-node 8 -m spacy luke pretrain ... Overrides as in `spacy train`.
     """
-    config = read_config(config_path, ctx, code=code)
+    config = read_config(config_path, read_overrides(ctx), code=code)
     trained = pretrain_luke(config, output, resume=resume, gpu_id=gpu_id)
     if trained is not None:
         for line in trained.report:

@@ -7,7 +7,8 @@ from wasabi import msg
 
 from ..pretraining.ernie.instances import report_counts
 from ..pretraining.ernie.job import pretrain_ernie
-from .configs import read_config
+from ..training.configs import read_config
+from .configs import read_overrides
 
 
 def pretrain_ernie_cli(
@@ -22,7 +23,7 @@ def pretrain_ernie_cli(
 
     Several processes: torchrun --nproc-per-node 8 -m spacy luke pretrain-ernie ... Overrides as in `spacy train`.
     """
-    config = read_config(config_path, ctx, code=code)
+    config = read_config(config_path, read_overrides(ctx), code=code)
     checkpoint, source = pretrain_ernie(config, output, resume=resume, gpu_id=gpu_id, tell=msg.text)
     if checkpoint is not None:
         for line in report_counts(source.counts):

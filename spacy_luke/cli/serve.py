@@ -5,9 +5,9 @@ import typer
 from wasabi import msg
 
 from ..pipelines.annotation import Annotator
+from ..pipelines.loading import use_gpu
 from ..service.app import make_app, run_app
 from ..service.forms import RequestLimits
-from .errors import use_gpu
 
 
 def serve_cli(

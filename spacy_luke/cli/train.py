@@ -8,10 +8,11 @@ from wasabi import msg
 
 from ..distributed.processes import join_processes
 from ..pipelines.gold import check_docs
+from ..pipelines.loading import use_gpu
+from ..training.configs import check_config_names, read_config
 from ..training.loop import train
 from ..training.resume import check_output
-from .configs import check_config_names, read_config
-from .errors import use_gpu
+from .configs import read_overrides
 
 _DOC_READERS = ("spacy.Corpus.v1", "spacy-luke.GoldCorpus.v1")
 
@@ -29,7 +30,7 @@ def train_cli(
 
     Several processes, each with a share of every batch: torchrun --nproc-per-node 8 -m spacy luke train ...
     """
-    config = read_config(config_path, ctx, code=code, interpolate=False)
+    config = read_config(config_path, read_overrides(ctx), code=code, interpolate=False)
     check_config_names(config)
     for name, corpus in config.interpolate()["corpora"].items():
         if isinstance(corpus, dict) and corpus.get("@readers") in _DOC_READERS and corpus.get("path"):

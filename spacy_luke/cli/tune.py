@@ -6,8 +6,8 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from ..pipelines.loading import use_gpu
 from ..pipelines.tuning import LEAST, tune_pipeline
-from .errors import use_gpu
 from .given import GOLD_SENTENCES
 
 
