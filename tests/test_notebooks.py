@@ -17,6 +17,8 @@ SHORT = {
     "-m spacy luke init-config": "--no-timing",
     "-m spacy luke train ": "--training.max_steps 6 --training.eval_frequency 3",
     "-m spacy luke train-kge": "--epochs 1",
+    "-m spacy luke pretrain ": "--stages.new.max_steps 2 --stages.all.max_steps 2 "
+    "--stages.new.optimizer.warmup_steps 1 --stages.all.optimizer.warmup_steps 1",
 }
 DATA = {  # what notebooks download, where ../shared/data has it
     "questions/squad_part.json": "squad_subset/routerlens_squad_dev.json",
@@ -24,6 +26,7 @@ DATA = {  # what notebooks download, where ../shared/data has it
     "ready/redocred/dev_revised.json": "redocred/dev_revised.json",
     "starter_kb/fewrel/val_wiki.json": "fewrel/val_wiki.json",
     "starter_kb/codex/train.txt": "codex/triples/codex-m/train.txt",
+    "starter_kb/enwiki.xml.bz2": "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
 }
 
 
@@ -123,6 +126,15 @@ def test_relations(repository):
     found = {(x.head.text, x.label, x.tail.text) for x in names["doc"]._.luke_relations}
     assert ("Marie Curie", "place of birth", "Warsaw") in found
     assert names["labels"]["P17"] > 50  # country
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("downloaded")
+def test_wikipedia(repository):
+    (repository / "configs").symlink_to(ROOT / "configs")
+    names = run_notebook(NOTEBOOKS["wikipedia"], more=SHORT)
+    assert {span.kb_id_ for span in names["group"]} >= {"Aristotle", "Plato", "Athens"}
+    assert Path("training/wikipedia/model/model.safetensors").is_file()
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ SHOWN = {
     "questions": "tasks/questions.md",
     "cloze": "tasks/cloze.md",
     "ernie": "tasks/ernie.md",
+    "wikipedia": "tasks/pretraining.md",
 }
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 OUTSIDE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(?:https?:)?//[^>]*>""")
