@@ -124,7 +124,7 @@ def _score_candidates(model: LinkerModel, batch: LinkBatch, is_train: bool) -> t
         with encoder.gradients():
             states_ED = _entity_states(encoder, batch, inputs, model.attrs["attention"])
         vectors_CV, bias_C = inputs.vectors_UV[inputs.place_C], inputs.bias_U[inputs.place_C]
-        states_SD = states_ED[inputs.scored_S]
+        states_SD = states_ED.index_select(0, inputs.scored_S)
         scores_C: Tensor = head(states_SD, inputs.owner_C, vectors_CV, bias_C, inputs.features_CF)
         return scores_C
 

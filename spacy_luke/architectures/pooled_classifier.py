@@ -54,7 +54,7 @@ def _run_marks(encoder: EncoderShim[ErnieEncoder], head: PooledHead, batch: Enti
     with encoder.gradients():
         states_ND = encoder.kind.word_states(encoder, _windows(batch))
         rows_UK = to_device(torch.from_numpy(batch.marks_UK), encoder.device)
-        states_UX = states_ND[rows_UK].flatten(1)
+        states_UX = states_ND.index_select(0, rows_UK.flatten()).unflatten(0, rows_UK.shape).flatten(1)
     logits_UL: Tensor = head(states_UX)
     return logits_UL.float()
 

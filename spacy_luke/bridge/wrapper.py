@@ -20,6 +20,7 @@ from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 
 from ..model.transfer import to_device
+from .freed_memory import keep_freed_memory
 from .optimizer import AdamW
 
 VERSION = 1
@@ -121,6 +122,8 @@ class TorchShim(Shim, Generic[Module]):
     def running(self, *, is_train: bool) -> Iterator[Module]:
         """The module in train or eval mode; always left in eval mode, which predictions of other threads rely on."""
         module = self.module
+        if is_train:
+            keep_freed_memory(self.device)
         if module.training != is_train:
             module.train(is_train)
         try:

@@ -52,8 +52,8 @@ def attend_heads(
             scores_BHSL = (q_BHSK * scale) @ k_BHLK.transpose(-1, -2)
             if added is not None:
                 scores_BHSL = scores_BHSL + added.to(scores_BHSL.dtype)
-            if mask is not None:
-                scores_BHSL = scores_BHSL.masked_fill(~mask, float("-inf"))
+            if mask is not None:  # added, which costs half of filling, and nothing in the gradient
+                scores_BHSL = scores_BHSL + scores_BHSL.new_zeros(()).masked_fill(~mask, float("-inf"))
             return dropout(scores_BHSL.softmax(-1), rate, rate > 0) @ v_BHLK
     if width != narrow and q_BHSK.device.type == "cpu":  # the fused CPU kernel wants one width
         v_BHLK = F.pad(v_BHLK, (0, width - narrow))
@@ -79,24 +79,24 @@ def attend_with_own(
     if not rows.parts:
         return q_EHK.flatten(1)
     keys, values = ([x.transpose(1, 2) for x in word_rows(x, rows)] for x in words)
-    queries = [x.transpose(1, 2) for x in split_rows(q_EHK[rows.rows_P], rows.shapes)]
+    queries = [x.transpose(1, 2) for x in split_rows(q_EHK.index_select(0, rows.rows_P), rows.shapes)]
     groups = [group for group, _ in rows.parts]
     added = [None if more is None else more(i, q, k) for i, (q, k) in enumerate(zip(queries, keys, strict=True))]
     if cpu.has_log_sums(q_EHK) and all(group.real_BL is None for group in groups):
         parts = [cpu.attend_fused(*heads) for heads in zip(queries, keys, values, added, strict=True)]
-        to_words_EHK = torch.cat([out_BHSK.transpose(1, 2).flatten(0, 1) for out_BHSK, _ in parts])[rows.place_E]
-        sums_EH = torch.cat([sums_BHS.transpose(1, 2).flatten(0, 1) for _, sums_BHS in parts])[rows.place_E]
+        to_words_PHK, sums_PH = (torch.cat([x.transpose(1, 2).flatten(0, 1) for x in xs]) for xs in zip(*parts))
+        to_words_EHK, sums_EH = (x.index_select(0, rows.place_E) for x in (to_words_PHK, sums_PH))
         own_EHG = own_EHG.to(torch.promote_types(own_EHG.dtype, torch.float32))
         own_EHK = (own_EHG.softmax(-1).to(own_v_EHGK.dtype)[..., None] * own_v_EHGK).sum(-2)
         return cpu.join((to_words_EHK, sums_EH), (own_EHK, own_EHG.logsumexp(-1))).flatten(1)
-    own = (split_rows(x[rows.rows_P], rows.shapes) for x in (own_EHG, own_v_EHGK))
+    own = (split_rows(x.index_select(0, rows.rows_P), rows.shapes) for x in (own_EHG, own_v_EHGK))
     results = []
     for group, extra, q_BHSK, k_BHLK, v_BHLK, scores, own_values in zip(
         groups, added, queries, keys, values, *own, strict=True
     ):
         own_BHSG, own_BHSGK = scores.transpose(1, 2), own_values.transpose(1, 2)
         results.append(_rows(_with_own(q_BHSK, k_BHLK, v_BHLK, own_BHSG, own_BHSGK, group, rate=rate, added=extra)))
-    return torch.cat(results)[rows.place_E]
+    return torch.cat(results).index_select(0, rows.place_E)
 
 
 def _with_own(

@@ -233,7 +233,7 @@ class Aggregator(Layer):
         hidden_NF = multiply_with(self.up, words_ND, self.up.bias + self.entity_up.bias)
         hidden_NF.index_add_(0, rows_M, multiply_with(self.entity_up, entities_MH, None))
         hidden_NF = activate(hidden_NF, self.activation)
-        words, entities = self.down(hidden_NF), self.entity_down(hidden_NF[rows_M])
+        words, entities = self.down(hidden_NF), self.entity_down(hidden_NF.index_select(0, rows_M))
         if self.fusion == "paper":
             return activate(words, self.activation), activate(entities, self.activation)
         words_ND = self.output_norm(words_ND + self.dropout(words))
@@ -288,7 +288,7 @@ class ErnieEncoder(Encoder):
         places = self.find_places(plan.positions_N)
         for layer in self.layers:
             words_ND, entities_MH = run_layer(layer, words_ND, entities_MH, packing, slots, places)
-        return words_ND, entities_MH[slots.place_E]
+        return words_ND, entities_MH.index_select(0, slots.place_E)
 
     def _plan(self, windows: Windows, knowledge: Knowledge) -> tuple[Plan, Slots]:
         plan, slots, device = windows.plan, knowledge.slots, windows.pieces_N.device
@@ -322,7 +322,7 @@ class ErnieEncoder(Encoder):
 
     def pool_rows(self, words_ND: Tensor, first_B: Tensor) -> Tensor:
         """The same, where the rows of the [CLS] are given."""
-        return torch.tanh(self.pooler(words_ND[first_B]))
+        return torch.tanh(self.pooler(words_ND.index_select(0, first_B)))
 
 
 def without_knowledge(windows: Windows, *, entity_size: int) -> Knowledge:

@@ -74,7 +74,7 @@ class PretrainingHeads(nn.Module):
         RETURNS: logits of pieces (K, V), next sentence (B, 2) and candidates (K, C).
         """
         return (
-            self.lm_head(words_ND[masked_K], table_VD),
+            self.lm_head(words_ND.index_select(0, masked_K), table_VD),
             self.nsp_head(pooled_BD),
-            self.entity_head(words_ND[linked_K], candidates_CH),
+            self.entity_head(words_ND.index_select(0, linked_K), candidates_CH),
         )

@@ -147,7 +147,7 @@ class QuantizedEmbedding(nn.Module):
 
     def forward(self, rows_N: Tensor) -> Tensor:
         """RETURNS: (N, D), float32."""
-        return self.weight[rows_N].to(torch.float32).mul_(self.scale[rows_N])
+        return self.weight.index_select(0, rows_N).to(torch.float32).mul_(self.scale.index_select(0, rows_N))
 
 
 def multiply_with(linear: nn.Module, x_NK: Tensor, bias_M: Tensor | None) -> Tensor:

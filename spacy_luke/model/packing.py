@@ -226,7 +226,7 @@ def word_rows(x_NHK: Tensor, rows: EntityRows) -> list[Tensor]:
     gradient of a slice is as large as all rows; else one gather for all."""
     groups = [group for group, _ in rows.parts]
     if rows.words_P is not None:
-        return split_rows(x_NHK[rows.words_P], [group.shape for group in groups])
+        return split_rows(x_NHK.index_select(0, rows.words_P), [group.shape for group in groups])
     edges = [0]
     for group in groups:
         assert group.start is not None
@@ -246,7 +246,7 @@ def _reorder(x: Tensor, order_P: Tensor, inverse_N: Tensor) -> Tensor:
     """x[order_P]. inverse_N: where each row of x is found in it; where nothing but rows moves, the gradient is a
     gather."""
     if len(inverse_N) != len(order_P):
-        return x[order_P]
+        return x.index_select(0, order_P)
     moved_P: Tensor = _Reorder.apply(x, order_P, inverse_N)  # type: ignore[no-untyped-call]
     return moved_P
 

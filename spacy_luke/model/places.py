@@ -95,7 +95,9 @@ class PassPlaces(Generic[R]):
         return group_rows(kinds_N, packing)
 
     def _to_words(self, rows: EntityRows) -> list[R]:
-        parts = (split_rows(x[rows.rows_P], rows.shapes) for x in (self.entities.first, self.entities.last))
+        parts = (
+            split_rows(x.index_select(0, rows.rows_P), rows.shapes) for x in (self.entities.first, self.entities.last)
+        )
         spots = [Spots(*ends) for ends in zip(*parts, strict=True)]
         groups = (group for group, _ in rows.parts)
         return [self.relate(x, self._row(group.longest)) for x, group in zip(spots, groups, strict=True)]

@@ -35,7 +35,7 @@ class SpanHead(nn.Module):
 
     def forward(self, words_ND: Tensor, first_E: Tensor, last_E: Tensor, entities_ED: Tensor) -> Tensor:
         """words_ND: packed word states; first_E, last_E: rows of them, both inclusive. RETURNS: logits (E, L)."""
-        states = [] if self.features == "entity" else [words_ND[first_E], words_ND[last_E]]
+        states = [] if self.features == "entity" else [words_ND.index_select(0, x_E) for x_E in (first_E, last_E)]
         if self.features != "words":
             states.append(entities_ED)
         logits_EL: Tensor = self.classifier(self.dropout(torch.cat(states, -1)))
@@ -71,9 +71,9 @@ class EntityHead(nn.Module):
         states = []
         for unit_U in units_UK.unbind(1):
             if words_ND is not None and self.features != "entity":
-                states += [words_ND[first_E[unit_U]], words_ND[last_E[unit_U]]]
+                states += [words_ND.index_select(0, x_E[unit_U]) for x_E in (first_E, last_E)]
             if entities_ED is not None and self.features != "words":
-                states.append(entities_ED[unit_U])
+                states.append(entities_ED.index_select(0, unit_U))
         logits_UL: Tensor = self.classifier(self.dropout(torch.cat(states, -1)))
         return logits_UL
 

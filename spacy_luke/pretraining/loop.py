@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..bridge.freed_memory import keep_freed_memory
 from ..bridge.identity import Identity
 from ..distributed.processes import Processes
 from ..model.precision import PRECISIONS, choose_precision, passes_in
@@ -104,6 +105,7 @@ def pretrain(
     instead of the console. counts: of the stream's source, where it counts. Raises ValueError, naming the batch, for a
     loss or gradient that is not finite, of a GPU when it is read next; the last saved state then stays.
     """
+    keep_freed_memory(next(model.parameters()).device)
     freeze(model, optimizer)
     wrapped = processes.wrap(model)
     stepper = make_stepper(model, optimizer)

@@ -90,10 +90,10 @@ class LukePretraining(nn.Module):
         sums: dict[str, Tensor] = {}
         measured: Measures = {}
         if self.tasks["words"]:
-            logits_KV = self.lm_head(words_ND[batch.masked_K], self.encoder.words.piece.weight)
+            logits_KV = self.lm_head(words_ND.index_select(0, batch.masked_K), self.encoder.words.piece.weight)
             sums["words"] = _measure("mlm", logits_KV, batch.pieces_K, measured)
         if self.tasks["entities"]:
-            logits_AR, gold_A = self._entity_logits(entities_ED[batch.asked_A], table_RE, batch)
+            logits_AR, gold_A = self._entity_logits(entities_ED.index_select(0, batch.asked_A), table_RE, batch)
             sums["entities"] = _measure("entity", logits_AR, gold_A, measured)
         if self.page_head is not None:
             guessed_BE = self.page_head(words_ND[to_device(first_rows(batch.windows.lengths), self.device)]).float()
@@ -121,7 +121,8 @@ def _measure(name: str, logits_KC: Tensor, gold_K: Tensor, measured: Measures) -
     """The summed loss; it and the hits are noted."""
     total, _ = summed_cross_entropy(logits_KC, gold_K)
     count = _number(len(gold_K), total)
-    hits = (logits_KC.detach().argmax(-1) == gold_K).sum().float()
+    # .max and not .argmax, which is five times as slow in bfloat16 on a CPU; of equal logits both take the first.
+    hits = (logits_KC.detach().max(-1).indices == gold_K).sum().float()
     measured[name], measured[f"{name}_acc"] = (total.detach(), count), (hits, count)
     return total
 
