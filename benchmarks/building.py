@@ -1,0 +1,234 @@
+"""How the commands that read dumps grow: hours, memory and disk by the size of what they read.
+
+    python benchmarks/building.py                  # 10, 100, 1,000 MB: results/building.json and .md; an hour
+    python benchmarks/building.py --sizes 10       # a minute
+
+Wikipedia: the pages of an English dump's beginning (wiki_gensim), again and again, each time with other titles, also in
+links: entities and names grow as the text does, which is more than they do in a dump. Wikidata: items of the slice
+(wikidata_slice) in the form of its dump, with labels in 40 languages and 20 statements, 13 KB each, as the mean of the
+dump. One worker; seconds are of the processor; memory is that of the largest process, disk the most that the command
+had at once.
+"""
+
+import bz2
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from machine import describe_machine
+from measuring import MINILM, data_parser, write_report
+
+SAMPLE = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+ITEMS = "wikidata_slice/wikidata-slice.tsv"
+LANGUAGES = [f"{a}{b}" for a in "abcd" for b in "acegikmoqs"]  # codes of two letters
+LINK = re.compile(r"\[\[([^\[\]|#:]+)(\|[^\[\]]*)?\]\]")
+# What is read, by the name of the whole: MB unpacked, of dumps of 2026.
+WHOLE = {"English Wikipedia": 100_000, "Wikidata": 1_700_000, "100 Wikipedias": 330_000}
+
+OF_WIKIPEDIA = ("build-corpus", "build-entity-vocab", "build-shards")
+COMMANDS = {
+    "English Wikipedia": (*OF_WIKIPEDIA, "build-kb, Wikipedia"),
+    "Wikidata": ("build-kb, Wikidata",),
+    "100 Wikipedias": OF_WIKIPEDIA,
+}
+
+
+def main() -> None:
+    parser = data_parser(__doc__)
+    parser.add_argument("--sizes", default="10,100,1000", help="MB of a source, unpacked")
+    options = parser.parse_args()
+    rows = []
+    for size in map(int, options.sizes.split(",")):
+        with tempfile.TemporaryDirectory() as folder:
+            for row in run_all(options.data, Path(folder), size):
+                print(json.dumps(row), flush=True)
+                rows.append(row)
+    result = {"rows": rows, **describe_machine()}
+    write_report("building", result, make_table(result))
+
+
+def run_all(data: Path, folder: Path, size: int) -> Iterator[dict[str, Any]]:
+    dump, items = folder / "enwiki-made-pages-articles.xml", folder / "wikidata.json"
+    write_dump(data / SAMPLE, dump, size)
+    write_items(data / ITEMS, items, size)
+    text, entities, work = folder / "text", folder / "entities", folder / "work"
+    shards = ["--encoder", MINILM, "--entity-vocab", entities]
+    for name, source, arguments, output in (
+        ("build-corpus", dump, ["build-corpus", dump, text, "--workers", "1"], text),
+        ("build-entity-vocab", dump, ["build-entity-vocab", text, entities, "--workers", "1"], entities),
+        ("build-shards", dump, ["build-shards", text, work / "shards", *shards, "--workers", "1"], work),
+        ("build-kb, Wikipedia", dump, ["build-kb", dump, work / "kb", "--unknown", "add"], work),
+        ("build-kb, Wikidata", items, ["build-kb", items, work / "items"], work),
+    ):
+        megabytes = source.stat().st_size / 1e6
+        seconds, memory, disk = run(["-m", "spacy", "luke", *map(str, arguments)], output)
+        yield {
+            "command": name,
+            "size": size,
+            "read_mb": round(megabytes, 1),
+            "seconds": round(seconds, 1),
+            "memory_mb": round(memory, 1),
+            "disk_mb": round(disk, 1),
+        }
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def run(arguments: list[str], output: Path) -> tuple[float, float, float]:
+    """Processor's seconds, MB of the largest process, and the most MB that output (and what is beside it) had."""
+    done, most = threading.Event(), [0]
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            most[0] = max(most[0], _size_of(output))
+
+    said = output.parent / "said.txt"
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with said.open("wb") as file:
+        process = subprocess.Popen([sys.executable, *arguments], stdout=file, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(process.pid, 0)
+    done.set()
+    watcher.join()
+    if status:
+        raise SystemExit(f"{' '.join(arguments)}\n{said.read_text(encoding='utf8')}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, max(most[0], _size_of(output)) / 1e6
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes of a folder and of what a command writes beside it until it is done."""
+    sizes = 0
+    for path in [*folder.parent.glob(f"*{folder.name}*"), *folder.parent.glob(f".*{folder.name}*")]:
+        for file in path.rglob("*") if path.is_dir() else ():
+            try:
+                sizes += file.stat().st_size if file.is_file() else 0
+            except FileNotFoundError:
+                continue
+    return sizes
+
+
+def write_dump(sample: Path, path: Path, size: int) -> None:
+    """`size` MB of the sample's pages."""
+    text = bz2.decompress(sample.read_bytes()).decode("utf8")
+    head, rest = text[: text.index("<page>")], text[text.index("<page>") : text.rindex("</page>") + len("</page>")]
+    with path.open("w", encoding="utf8") as file:
+        file.write(head)
+        copy = 0
+        while file.tell() < size * 1_000_000:
+            mark = f" {copy}" if copy else ""
+            made = LINK.sub(lambda x: f"[[{x[1]}{mark}{x[2] or '|' + x[1]}]]", rest)  # noqa: B023
+            file.write(re.sub(r"<title>([^<]*)</title>", rf"<title>\1{mark}</title>", made) + "\n")
+            copy += 1
+        file.write("</mediawiki>\n")
+
+
+def write_items(table: Path, path: Path, size: int) -> None:
+    """`size` MB of items in the form of Wikidata's dump."""
+    with table.open(encoding="utf8", newline="") as file:
+        rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if len(row) >= 4]
+    written, number = 0, 0
+    with path.open("w", encoding="utf8") as file:
+        file.write("[\n")
+        while written < size * 1_000_000:
+            row, number = rows[number % len(rows)], number + 1
+            line = json.dumps(make_item(number, row[3], row[4:5]), ensure_ascii=False)
+            file.write(("" if number == 1 else ",\n") + line)
+            written += len(line.encode()) + 2
+        file.write("\n]\n")
+
+
+def make_item(number: int, name: str, aliases: list[str]) -> dict[str, Any]:
+    own = f"{name} {number}"
+    texts = {code: {"language": code, "value": f"{own} ({code})"} for code in LANGUAGES}
+    also = [{"language": "en", "value": f"{x} {number}"} for x in "|".join(aliases).split("|") if x]
+    value = {"value": {"entity-type": "item", "numeric-id": 5, "id": "Q5"}, "type": "wikibase-entityid"}
+    claims = {
+        f"P{31 + i}": [
+            {
+                "mainsnak": {"snaktype": "value", "property": f"P{31 + i}", "datavalue": value, "datatype": "item"},
+                "type": "statement",
+                "id": f"Q{number}$0F2A7C52-6C67-4F42-A1D6-{i:012d}",
+                "rank": "normal",
+                "references": [{"hash": f"{i:040x}", "snaks": {}, "snaks-order": []}],
+            }
+        ]
+        for i in range(20)
+    }
+    return {
+        "type": "item",
+        "id": f"Q{number}",
+        "labels": {"en": {"language": "en", "value": own}, **texts},
+        "descriptions": {"en": {"language": "en", "value": f"what is called {name}"}, **texts},
+        "aliases": {"en": also},
+        "claims": claims,
+        "sitelinks": {"enwiki": {"site": "enwiki", "title": own, "badges": []}},
+    }
+
+
+def make_table(result: dict[str, Any]) -> str:
+    """Markdown: what was measured, and what it means for whole dumps."""
+    rows = result["rows"]
+    sizes = sorted({row["size"] for row in rows})
+    lines = [
+        "# Building from dumps, by size",
+        "",
+        "Written by `python benchmarks/building.py`; its head says what is read. One worker; seconds of the processor, "
+        "memory of the",
+        "largest process, disk as the most that the command had at once; the last columns: MB read in a second, and by "
+        "how much memory",
+        "grows with ten times as much to read.",
+        "",
+        "| command | MB read | s | memory, MB | disk, MB | MB/s | memory, times |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    before: dict[str, float] = {}
+    for name in dict.fromkeys(row["command"] for row in rows):
+        for row in (x for x in rows if x["command"] == name):
+            times = f"{row['memory_mb'] / before[name]:.2f}" if name in before else ""
+            before[name] = row["memory_mb"]
+            cells = [name, f"{row['read_mb']:,.0f}", f"{row['seconds']:,.1f}", f"{row['memory_mb']:,.0f}"]
+            cells += [f"{row['disk_mb']:,.0f}", f"{row['read_mb'] / row['seconds']:.1f}", times]
+            lines.append("| " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "## Whole dumps, by these rates",
+        "",
+        f"At the rate, disk and growth of memory from {sizes[0]:,} to {sizes[-1]:,} MB; MB unpacked: "
+        + ", ".join(f"{name} {size:,}" for name, size in WHOLE.items())
+        + ".",
+        "Hours are of one core: divide by the workers.",
+        "",
+        "| | command | hours of a core | memory, GB | disk, GB |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for whole, names in COMMANDS.items():
+        for name in names:
+            hours, memory, disk = extrapolate([row for row in rows if row["command"] == name], WHOLE[whole])
+            lines.append(f"| {whole} | {name} | {hours:,.1f} | {memory:,.1f} | {disk:,.0f} |")
+    versions = result["versions"]
+    machine = f"{result['chip']}, Python {versions['python']}, spacy-luke {versions['spacy-luke']}"
+    return "\n".join([*lines, "", f"Machine: {machine}.", ""])
+
+
+def extrapolate(rows: list[dict[str, Any]], megabytes: float) -> tuple[float, float, float]:
+    """Hours, GB of memory and GB of disk for so much: the largest size's rate and disk, and memory that grows by the
+    MB between the last two sizes."""
+    last = rows[-1]
+    slope = 0.0
+    if len(rows) > 1:
+        slope = (last["memory_mb"] - rows[-2]["memory_mb"]) / (last["read_mb"] - rows[-2]["read_mb"])
+    factor = megabytes / last["read_mb"]
+    memory = last["memory_mb"] + max(0.0, slope) * (megabytes - last["read_mb"])
+    return last["seconds"] * factor / 3600, memory / 1e3, last["disk_mb"] * factor / 1e3
+
+
+if __name__ == "__main__":
+    main()
