@@ -10,22 +10,23 @@ dump. One worker; seconds are of the processor; memory is that of the largest pr
 had at once.
 """
 
+import argparse
 import bz2
 import csv
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
-from measuring import MINILM, data_parser, write_report
+from measuring import MINILM, RESULTS, data_parser, write_report
 
 SAMPLE = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 ITEMS = "wikidata_slice/wikidata-slice.tsv"
@@ -37,7 +38,7 @@ WHOLE = {"English Wikipedia": 100_000, "Wikidata": 1_700_000, "100 Wikipedias": 
 OF_WIKIPEDIA = ("build-corpus", "build-entity-vocab", "build-shards")
 COMMANDS = {
     "English Wikipedia": (*OF_WIKIPEDIA, "build-kb, Wikipedia"),
-    "Wikidata": ("build-kb, Wikidata",),
+    "Wikidata": ("build-kb, Wikidata", "embed-entities, MiniLM"),
     "100 Wikipedias": OF_WIKIPEDIA,
 }
 
@@ -45,30 +46,37 @@ COMMANDS = {
 def main() -> None:
     parser = data_parser(__doc__)
     parser.add_argument("--sizes", default="10,100,1000", help="MB of a source, unpacked")
+    parser.add_argument("--source", choices=("Wikipedia", "Wikidata"), help="default: both; the other's results stay")
     options = parser.parse_args()
     rows = []
     for size in map(int, options.sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:
-            for row in run_all(options.data, Path(folder), size):
+            for row in run_all(options, Path(folder), size):
                 print(json.dumps(row), flush=True)
                 rows.append(row)
+    if options.source:
+        known = json.loads((RESULTS / "building.json").read_text(encoding="utf8"))["rows"]
+        rows = [*(row for row in known if row["command"] not in {x["command"] for x in rows}), *rows]
     result = {"rows": rows, **describe_machine()}
     write_report("building", result, make_table(result))
 
 
-def run_all(data: Path, folder: Path, size: int) -> Iterator[dict[str, Any]]:
+def run_all(options: argparse.Namespace, folder: Path, size: int) -> Iterator[dict[str, Any]]:
     dump, items = folder / "enwiki-made-pages-articles.xml", folder / "wikidata.json"
-    write_dump(data / SAMPLE, dump, size)
-    write_items(data / ITEMS, items, size)
-    text, entities, work = folder / "text", folder / "entities", folder / "work"
+    write_dump(options.data / SAMPLE, dump, size)
+    write_items(options.data / ITEMS, items, size)
+    text, entities, kb, items_kb = (folder / name for name in ("text", "entities", "kb", "items"))
     shards = ["--encoder", MINILM, "--entity-vocab", entities]
     for name, source, arguments, output in (
         ("build-corpus", dump, ["build-corpus", dump, text, "--workers", "1"], text),
         ("build-entity-vocab", dump, ["build-entity-vocab", text, entities, "--workers", "1"], entities),
-        ("build-shards", dump, ["build-shards", text, work / "shards", *shards, "--workers", "1"], work),
-        ("build-kb, Wikipedia", dump, ["build-kb", dump, work / "kb", "--unknown", "add"], work),
-        ("build-kb, Wikidata", items, ["build-kb", items, work / "items"], work),
+        ("build-shards", dump, ["build-shards", text, folder / "shards", *shards, "--workers", "1"], folder / "shards"),
+        ("build-kb, Wikipedia", dump, ["build-kb", dump, kb, "--unknown", "add"], kb),
+        ("build-kb, Wikidata", items, ["build-kb", items, items_kb], items_kb),
+        ("embed-entities, MiniLM", items, ["embed-entities", items_kb, "--weights", MINILM], items_kb),
     ):
+        if options.source and source != {"Wikipedia": dump, "Wikidata": items}[options.source]:
+            continue
         megabytes = source.stat().st_size / 1e6
         seconds, memory, disk = run(["-m", "spacy", "luke", *map(str, arguments)], output)
         yield {
@@ -79,7 +87,6 @@ def run_all(data: Path, folder: Path, size: int) -> Iterator[dict[str, Any]]:
             "memory_mb": round(memory, 1),
             "disk_mb": round(disk, 1),
         }
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def run(arguments: list[str], output: Path) -> tuple[float, float, float]:
@@ -105,14 +112,13 @@ def run(arguments: list[str], output: Path) -> tuple[float, float, float]:
 
 def _size_of(folder: Path) -> int:
     """Bytes of a folder and of what a command writes beside it until it is done."""
-    sizes = 0
-    for path in [*folder.parent.glob(f"*{folder.name}*"), *folder.parent.glob(f".*{folder.name}*")]:
-        for file in path.rglob("*") if path.is_dir() else ():
-            try:
-                sizes += file.stat().st_size if file.is_file() else 0
-            except FileNotFoundError:
-                continue
-    return sizes
+    size = 0
+    for path in {*folder.parent.glob(f"*{folder.name}*"), *folder.parent.glob(f".*{folder.name}*")}:
+        for place, _, names in os.walk(path):  # which skips what has gone meanwhile
+            for name in names:
+                with suppress(FileNotFoundError):
+                    size += (Path(place) / name).stat().st_size
+    return size
 
 
 def write_dump(sample: Path, path: Path, size: int) -> None:

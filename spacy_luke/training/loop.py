@@ -164,9 +164,10 @@ def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
     T = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     optimizer = T["optimizer"]
     if not isinstance(optimizer, AdamW):
+        named = config["training"]["optimizer"].get("@optimizers", type(optimizer).__name__)
         raise ValueError(
             'Exact resume needs @optimizers = "spacy-luke.AdamW.v1" in [training.optimizer], whose state can be saved; '
-            f"the config has {type(optimizer).__name__}. Use `spacy train` for other optimizers."
+            f'the config has "{named}". Use `spacy train` for other optimizers.'
         )
 
     check_components(nlp, T["frozen_components"], processes)
