@@ -1,7 +1,7 @@
 """`spacy luke apply` beside `nlp.pipe`, by workers, and over very many short documents with kills.
 
     python benchmarks/apply.py rate PIPELINE                      # a worker beside nlp.pipe, CPU seconds, same texts
-    python benchmarks/apply.py workers PIPELINE                   # two workers beside one: seconds of the clock
+    python benchmarks/apply.py workers PIPELINE                   # two workers beside one and beside two runs
     python benchmarks/apply.py many PIPELINE --documents 1000000  # a kill at every tenth part; goes on after a stop
     python benchmarks/apply.py table                              # results/apply.md of results/apply.json
 
@@ -144,24 +144,33 @@ def time_worker(options: argparse.Namespace, annotator: Annotator, path: Path) -
 
 
 def measure_workers(options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of the clock from when all workers have loaded to the end, of one and of two, in turns."""
+    """Seconds of the clock from when all workers have loaded to the end, of one, of two, and of two runs that know
+    nothing of each other, with a worker each: what this machine can do. In turns."""
     path = options.folder / "workers.jsonl"
     write_lines(path, islice(cycle(read_texts()), options.words // 200))
-    rates: dict[int, list[float]] = {1: [], 2: []}
+    rates: dict[str, list[float]] = {"one": [], "two": [], "apart": []}
     loads = []
     for _ in range(options.rounds):
-        for workers, found in rates.items():
-            out = options.folder / f"workers-{workers}"
-            shutil.rmtree(out, ignore_errors=True)
-            limits = ["--part-words", str(max(1, options.words // 40)), "--threads", "1"]
-            command = [*COMMAND, options.pipeline, str(path), str(out), "--workers", str(workers), *limits]
-            subprocess.run([*command, "--engine", options.engine], check=True, stdout=subprocess.DEVNULL)
-            found.append(rate_of(out))
+        for what, found in rates.items():
+            outs = [options.folder / f"workers-{what}-{i}" for i in range(2 if what == "apart" else 1)]
+            engine = "processes" if what == "apart" else options.engine
+            limits = ["--part-words", str(max(1, options.words // 40)), "--threads", "1", "--engine", engine]
+            runs = []
+            for out in outs:
+                shutil.rmtree(out, ignore_errors=True)
+                command = [*COMMAND, options.pipeline, str(path), str(out), *limits]
+                command += ["--workers", "2" if what == "two" else "1"]
+                runs.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            if any(run.wait() for run in runs):
+                raise SystemExit(f"{what}: a run failed")
+            found.append(sum(map(rate_of, outs)))
             loads.append(round(os.getloadavg()[0], 1))
-            print(workers, found, loads, flush=True)
-    one, two = (median(x) for x in rates.values())
-    same = folder_digest(options.folder / "workers-1") == folder_digest(options.folder / "workers-2")
-    return {"one": one, "two": two, "ratio": two / one, "same": same, "loads": loads, "engine": options.engine}
+            print(what, found, loads, flush=True)
+    one, two, apart = (median(x) for x in rates.values())
+    digests = {folder_digest(options.folder / f"workers-{what}-0") for what in ("one", "two")}
+    same = len(digests) == 1
+    rates_of = {"one": one, "two": two, "apart": apart}
+    return {**rates_of, "ratio": two / one, "same": same, "loads": loads, "engine": options.engine}
 
 
 COMMAND = [sys.executable, "-m", "spacy", "luke", "apply"]
@@ -279,11 +288,14 @@ def make_table(results: dict[str, Any]) -> str:
                 lines.append(f"| {x['texts']} | {row} |")
             lines += ["", "Words a second of CPU time, in one process, in turns."]
         if "two" in result:
-            lines += ["| one worker | two workers | ratio | same bytes |", "|---:|---:|---:|---|"]
-            same = "yes" if result["same"] else "no"
+            apart = result.get("apart")
             lines += [
-                f"| {result['one']:,.0f} words/s | {result['two']:,.0f} words/s | {result['ratio']:.2f} | {same} |"
+                "| one worker | two workers | ratio | two runs at once | two workers, of these | same bytes |",
+                "|---:|---:|---:|---:|---:|---|",
             ]
+            cells = [f"{result['one']:,.0f} words/s", f"{result['two']:,.0f} words/s", f"{result['ratio']:.2f}"]
+            cells += [f"{apart:,.0f} words/s", f"{result['two'] / apart:.2f}"] if apart else ["", ""]
+            lines += ["| " + " | ".join([*cells, "yes" if result["same"] else "no"]) + " |"]
             lines += ["", f"Seconds of the clock; load of the machine meanwhile: {result['loads']}."]
         if "memory" in result:
             lines += ["| documents | parts | kills | all ids once, in order | same bytes |", "|---:|---:|---:|---|---|"]
