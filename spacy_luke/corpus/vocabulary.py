@@ -8,20 +8,29 @@ and rows have no gaps where entities are left out.
 
 import io
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..entity_vocab import SPECIAL, EntityVocab, entity_name
 from ..stores.atomic import write_folder_atomically
 from ..stores.opening import open_source
 from ..stores.parallel import Engine
+from ..stores.sorting import SortedSums
 from ..stores.work_folder import WorkFolder
-from ..wikipedia.interwiki import Groups, Name, read_interwiki
+from ..wikipedia.interwiki import Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_linked_part
+from .numbered_names import NumberedNames, group_names, key_of, name_of
 
 _FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
+_SPECIAL_TITLES = "titles of special entities"
 
 
 class EntityRow(NamedTuple):
@@ -68,43 +77,147 @@ def build_entity_vocab(
     """
     multilingual = len(corpora) > 1 or bool(interwiki) if multilingual is None else multilingual
     languages = _check_corpora(corpora, multilingual, min_languages)
-    counts: Counter[str] = Counter()
-    found: Counter[Name] = Counter()
-    pages: set[Name] = set()
-    for i, (corpus, language) in enumerate(zip(corpora, languages)):
-        counted: Iterator[tuple[dict[str, int], list[str]]]
+    with ExitStack() as stack:
         if work is None:
-            counted = engine.run(count_part, corpus.parts, progress=progress, task=f"links of {corpus.path.name}")
+            folder = Path(stack.enter_context(TemporaryDirectory()))
         else:
-            counted = work.run(_count_kept, corpus.parts, name=f"corpus-{i}-part", engine=engine, progress=progress)
-        for links, titles in counted:
-            found.update({(language, title): count for title, count in links.items()})
-            pages.update((language, title) for title in titles if pages_only)
-    counts.update({"links": found.total(), "titles": len(found)})
-    for title in [name for name in found if name[1] in SPECIAL or not name[1].strip()]:
-        counts["links to titles of special entities, left out"] += found.pop(title)
-    groups = _join(corpora if multilingual else (), interwiki, set(languages), progress)
-    rows = _merge(found, groups, pages if pages_only else None, counts)
-    first = _white_list(white_list, rows, multilingual, counts)
-    kept = [row for row in first if row is not None]
-    taken = {row.names[0] for row in kept}
-    for row in sorted(rows, key=lambda row: (-row.links, row.names)) if not white_list_only else ():
-        if row.names[0] in taken:
-            continue
-        if row.links < min_count:
-            counts["entities below min_count, left out"] += 1
-        elif len({language for language, _ in row.names}) < min_languages:
-            counts["entities of too few languages, left out"] += 1
-        elif len(kept) + 3 >= size:
-            counts["entities beyond size, left out"] += 1
-        else:
-            kept.append(row)
+            folder = work.path / "names"
+            shutil.rmtree(folder, ignore_errors=True)  # of a build that was killed
+            folder.mkdir()
+        found, pages = SortedSums(folder / "links"), SortedSums(folder / "pages")
+        counts: Counter[str] = Counter()
+        for i, (corpus, language) in enumerate(zip(corpora, languages)):
+            counted: Iterator[tuple[dict[str, int], list[str]]]
+            if work is None:
+                counted = engine.run(count_part, corpus.parts, progress=progress, task=f"links of {corpus.path.name}")
+            else:
+                counted = work.run(_count_kept, corpus.parts, name=f"corpus-{i}-part", engine=engine, progress=progress)
+            _add_counted(counted, language, found, pages if pages_only else None, counts)
+        names = NumberedNames(found, folder / "names")
+        counts["titles"] = len(names) + counts.pop(_SPECIAL_TITLES, 0)
+        has_page_N = names.among(pages) if pages_only else np.ones(len(names), bool)
+        groups = _groups(corpora if multilingual else (), interwiki, set(languages), progress)
+        entity_N = group_names(names, groups, folder / "interwiki")
+        entities = _Entities(names, entity_N, has_page_N, counts)
+        first = entities.listed(white_list, multilingual)
+        rest = entities.best(size - 3 - len(first), first, min_count, min_languages) if not white_list_only else []
+        kept = entities.rows([*first, *rest])
     if not kept:
         raise ValueError(f"Expected entities for the vocabulary, but none is left: {dict(counts)}.")
     counts.update({"entities": len(kept), "links to them": sum(row.links for row in kept)})
     rows = [EntityRow(0, [("", name)]) for name in SPECIAL[:3]] + kept
-    names = [(entity_name(title, language or None), i) for i, row in enumerate(rows) for language, title in row.names]
-    return BuiltVocab(EntityVocab(names, counts=[row.links for row in rows]), rows, dict(counts))
+    labelled = [
+        (entity_name(title, language or None), i) for i, row in enumerate(rows) for language, title in row.names
+    ]
+    return BuiltVocab(EntityVocab(labelled, counts=[row.links for row in rows]), rows, dict(counts))
+
+
+def _add_counted(
+    counted: Iterable[tuple[dict[str, int], list[str]]],
+    language: str,
+    found: SortedSums,
+    pages: SortedSums | None,
+    counts: Counter[str],
+) -> None:
+    """What parts of a corpus have, and links to titles of special entities, which are left out."""
+    specials: set[str] = set()
+    for links, titles in counted:
+        for title, count in links.items():
+            counts["links"] += count
+            if title in SPECIAL or not title.strip():
+                counts["links to titles of special entities, left out"] += count
+                specials.add(title)
+            else:
+                found.add(key_of((language, title)), count)
+        for title in titles if pages is not None else ():
+            pages.add(key_of((language, title)), 1)  # type: ignore[union-attr]
+    counts[_SPECIAL_TITLES] += len(specials)
+
+
+class _Entities:
+    """Entities by the lowest number of their names, of which the most linked one stands for them.
+
+    entity_N: of each name; kept_N: names that may be in the vocabulary.
+    """
+
+    def __init__(
+        self,
+        names: NumberedNames,
+        entity_N: NDArray[np.int64],
+        kept_N: NDArray[np.bool_],
+        counts: Counter[str],
+    ) -> None:
+        self.names, self.entity_N, self.kept_N, self.counts = names, entity_N, kept_N, counts
+        size = len(names)
+        self.links_N = np.bincount(entity_N, weights=names.links_N * kept_N, minlength=size).astype(np.int64)
+        self.names_N = np.bincount(entity_N[kept_N], minlength=size)
+        if left_out := size - int(kept_N.sum()):
+            counts["titles without a page, left out"] = left_out
+        if self.names_N.any():
+            counts["titles joined with others over interwiki links"] += int((self.names_N[self.names_N > 0] - 1).sum())
+
+    def listed(self, titles: Iterable[str], multilingual: bool) -> list[int]:
+        """Entities of a white list, each once."""
+        wanted = dict.fromkeys(titles)
+        if not wanted:
+            return []
+        numbers: dict[str, int] = {}
+        for i, key in enumerate(self.names):
+            language, title = name_of(key)
+            name = entity_name(title, language if multilingual else None)
+            if name in wanted and self.kept_N[i]:
+                numbers[name] = i
+        self.counts["titles of the white list without a link"] += len(wanted) - len(numbers)
+        return list(dict.fromkeys(int(self.entity_N[numbers[title]]) for title in wanted if title in numbers))
+
+    def best(self, most: int, taken: list[int], min_count: int, min_languages: int) -> list[int]:
+        """The most linked entities, at most so many, without those that are taken."""
+        able = self.names_N > 0
+        able[taken] = False
+        often = self.links_N >= min_count
+        self._count("entities below min_count, left out", able & ~often)
+        able &= often
+        if min_languages > 1:
+            in_languages = self._languages() >= min_languages
+            self._count("entities of too few languages, left out", able & ~in_languages)
+            able &= in_languages
+        able_A, most = np.flatnonzero(able), max(0, most)
+        if len(able_A) > most:
+            self.counts["entities beyond size, left out"] = len(able_A) - most
+            least = np.partition(self.links_N[able_A], len(able_A) - most)[len(able_A) - most] if most else np.inf
+            able_A = able_A[self.links_N[able_A] >= least]
+        order = np.lexsort((self._heads(able_A), -self.links_N[able_A]))
+        return [int(x) for x in able_A[order[:most]]]
+
+    def _count(self, what: str, left_out: NDArray[np.bool_]) -> None:
+        if left_out.any():
+            self.counts[what] = int(left_out.sum())
+
+    def _languages(self) -> NDArray[np.int64]:
+        """In how many languages each has names."""
+        n = max(1, len(self.names.languages))
+        pairs = np.unique(self.entity_N[self.kept_N] * n + self.names.language_N[self.kept_N])
+        return np.bincount(pairs // n, minlength=len(self.names))
+
+    def _names_of(self, entities: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of the names of entities, one entity after the other, their most linked names first."""
+        wanted = np.zeros(len(self.names), bool)
+        wanted[entities] = True
+        own = np.flatnonzero(wanted[self.entity_N] & self.kept_N)
+        return own[np.lexsort((own, -self.names.links_N[own], self.entity_N[own]))]
+
+    def _heads(self, entities: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The most linked name of each; entities: ascending."""
+        own = self._names_of(entities)
+        return own[np.unique(self.entity_N[own], return_index=True)[1]]
+
+    def rows(self, entities: list[int]) -> list[EntityRow]:
+        own = self._names_of(np.array(entities, np.int64))
+        names: dict[int, list[Name]] = {}
+        texts = self.names.take(own)
+        for number in own:
+            names.setdefault(int(self.entity_N[number]), []).append(texts[int(number)])
+        return [EntityRow(int(self.links_N[x]), names[x]) for x in entities]
 
 
 def count_part(path: Path) -> tuple[dict[str, int], list[str]]:
@@ -179,50 +292,10 @@ def _check_corpora(corpora: Sequence[LinkedCorpus], multilingual: bool, min_lang
     return languages
 
 
-def _join(
+def _groups(
     corpora: Sequence[LinkedCorpus], interwiki: Sequence[str | Path], languages: set[str], progress: bool
-) -> Groups:
-    """Pages of the languages that there are; other languages would take much memory."""
-    groups = Groups()
+) -> Iterator[list[Name]]:
+    """Pages of the languages that there are, which are one entity."""
     for path in [*(corpus.interwiki for corpus in corpora), *interwiki]:
         for names in read_interwiki(Path(path), progress=progress) if path is not None else ():
-            groups.join([name for name in names if name[0] in languages])
-    return groups
-
-
-def _merge(found: Counter[Name], groups: Groups, pages: set[Name] | None, counts: Counter[str]) -> list[EntityRow]:
-    """Names of one entity together, the most linked one first. pages: names that may be in the vocabulary."""
-    merged: dict[Name, list[Name]] = {}
-    for name in sorted(found):
-        if pages is not None and name not in pages:
-            counts["titles without a page, left out"] += 1
-        else:
-            merged.setdefault(groups.find(name), []).append(name)
-    rows = []
-    for names in merged.values():
-        names.sort(key=lambda name: (-found[name], name))
-        counts["titles joined with others over interwiki links"] += len(names) - 1
-        rows.append(EntityRow(sum(found[name] for name in names), names))
-    return rows
-
-
-def _white_list(
-    titles: Iterable[str], rows: list[EntityRow], multilingual: bool, counts: Counter[str]
-) -> list[EntityRow | None]:
-    """The rows of a white list, each once, None where none has the title."""
-    wanted = list(dict.fromkeys(titles))
-    if not wanted:
-        return []
-    by_key = {
-        entity_name(title, language if multilingual else None): row for row in rows for language, title in row.names
-    }
-    listed: list[EntityRow | None] = []
-    seen: set[Name] = set()
-    for title in wanted:
-        row = by_key.get(title)
-        counts["titles of the white list without a link"] += row is None
-        if row is None or row.names[0] not in seen:
-            listed.append(row)
-        if row is not None:
-            seen.add(row.names[0])
-    return listed
+            yield [name for name in names if name[0] in languages]

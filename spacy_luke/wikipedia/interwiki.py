@@ -84,25 +84,3 @@ def _sitelinks(path: Path, number: int, item: dict[str, Any]) -> list[Name]:
         return [(wiki.removesuffix("wiki").replace("_", "-"), links[wiki]["title"]) for wiki in wikis]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}, line {number}: expected an item of Wikidata, but {error!r}.") from error
-
-
-class Groups:
-    """Names that are one entity because a chain of links joins them (a union-find)."""
-
-    def __init__(self) -> None:
-        self._parents: dict[Name, Name] = {}
-
-    def join(self, names: list[Name]) -> None:
-        roots = sorted({self.find(name) for name in names})
-        for root in roots[1:]:
-            self._parents[root] = roots[0]
-
-    def find(self, name: Name) -> Name:
-        """One name of the entity, the same for all of its names."""
-        path = []
-        while (parent := self._parents.get(name, name)) != name:
-            path.append(name)
-            name = parent
-        for passed in path:
-            self._parents[passed] = name
-        return name
