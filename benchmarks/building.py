@@ -46,7 +46,9 @@ COMMANDS = {
 def main() -> None:
     parser = data_parser(__doc__)
     parser.add_argument("--sizes", default="10,100,1000", help="MB of a source, unpacked")
-    parser.add_argument("--commands", help="with commas, and those whose output they read; others' results stay")
+    parser.add_argument(
+        "--commands", help="with | between them, and those whose output they read; others' results stay"
+    )
     options = parser.parse_args()
     rows = []
     for size in map(int, options.sizes.split(",")):
@@ -78,7 +80,7 @@ def run_all(options: argparse.Namespace, folder: Path, size: int) -> Iterator[di
         ("build-kb, Wikidata", items, ["build-kb", items, items_kb], items_kb),
         ("embed-entities, MiniLM", items, ["embed-entities", items_kb, "--weights", MINILM], items_kb),
     ):
-        if options.commands and name not in options.commands.split(","):
+        if options.commands and name not in options.commands.split("|"):
             continue
         if not source.exists():
             write_dump(options.data / SAMPLE, dump, size) if source == dump else write_items(

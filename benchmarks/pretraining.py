@@ -23,6 +23,7 @@ from products import Products, Shapes
 
 from spacy_luke.bridge.freed_memory import keep_freed_memory
 from spacy_luke.corpus.shards import Example
+from spacy_luke.model.compiled import compile_layers
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.fresh import initialize
 from spacy_luke.model.transfer import to_device
@@ -110,7 +111,7 @@ def main() -> None:
     options.results.mkdir(parents=True, exist_ok=True)
     path = options.results / "pretraining.json"
     known = json.loads(path.read_text(encoding="utf8")) if path.exists() else {}
-    known[f"{options.size} {options.device} {options.precision}"] = result
+    known[f"{options.size} {options.device} {options.precision}{' compiled' if options.compile else ''}"] = result
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf8")
     path.with_suffix(".md").write_text(make_table(known), encoding="utf8")
     print(path.with_suffix(".md").read_text(encoding="utf8"))
@@ -127,6 +128,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=30_522, help="pieces")
     parser.add_argument("--entities", type=int, default=17_000, help="rows of the entity table")
     parser.add_argument("--dropout", type=float, default=0.0, help="of all layers")
+    parser.add_argument("--compile", action="store_true", help="layers, by torch.compile")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
@@ -182,6 +184,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     model = LukePretraining(config)
     initialize(model, std=config.initializer_range)  # probabilities as of a model: of larger logits they are denormal
     model.to(device).train()
+    if options.compile:
+        compile_layers(model, device)
     stepper = make_stepper(model, OptimizerSettings(bias_correction=True, grad_clip=0.0))
     windows, n = make_windows(options), options.windows
     numbers = [[Drawn(i, 0, i) for i in range(a, a + n)] for a in range(0, n * options.repeats, n)]
@@ -267,7 +271,14 @@ def make_table(results: dict[str, Any]) -> str:
     for x in results.values():
         s = x["settings"]
         shares = [f"{100 * x[k]:.0f} %" if x[k] else "" for k in ("share_of_products", "model_flop_utilisation")]
-        cells = [s["size"], x["device"], s["precision"], str(s["windows"]), str(s["pieces"]), f"{s['entities']:,}"]
+        cells = [
+            s["size"],
+            x["device"],
+            s["precision"] + (", compiled" if s.get("compile") else ""),
+            str(s["windows"]),
+            str(s["pieces"]),
+            f"{s['entities']:,}",
+        ]
         cells += [f"{x['tokens_per_second']:,.0f}", f"{x['flops_per_second'] / 1e12:.3f}", *shares, str(x["threads"])]
         lines.append("| " + " | ".join(cells) + " |")
     chips = sorted({f"{x['chip']}, torch {x['versions']['torch']}" for x in results.values()})

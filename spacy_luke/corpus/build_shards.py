@@ -55,16 +55,19 @@ def build_shards(
             with write_atomically(work.path / f"{name}.txt") as temporary:
                 temporary.write_bytes(text.encode("utf8"))
         tasks = [(corpus.language, str(part), sentences, settings) for corpus in corpora for part in corpus.parts]
+        of_parts = [number for number, corpus in enumerate(corpora) for _ in corpus.parts]
         counts: Counter[str] = Counter()
+        examples = [0] * len(corpora)
         limits = {name: getattr(settings, name) for name in _LIMITS}
         with ShardWriter(output, tokenizer=tokenizer, vocab=vocab, limits=limits) as writer:
             results = work.run(make_shard_part, tasks, name="block", engine=engine, progress=progress)
             for number, result in enumerate(results):
                 counts.update(result["counts"])
+                examples[of_parts[number]] += result["counts"]["examples"]
                 with np.load(work.path / f"block-{number:05d}.npz", allow_pickle=False) as block:
                     writer.write(dict(block), result["pages"])
             info = {name: plan[name] for name in ("corpora", "sentences", "settings")}
-            writer.finish(counts=dict(sorted(counts.items())), info=info)
+            writer.finish(counts=dict(sorted(counts.items())), info={**info, "examples_of_corpora": examples})
     return Shards.open(output)
 
 

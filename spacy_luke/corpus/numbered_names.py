@@ -7,6 +7,7 @@ linked most, is computed of the numbers, which stand in the order of the names.
 N names, G groups of names that interwiki links join, E links of names to groups.
 """
 
+import re
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import tee
@@ -18,24 +19,21 @@ from numpy.typing import NDArray
 from ..stores.sorting import SortedLines, SortedSums
 from ..wikipedia.interwiki import Name
 
-_ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"))
+# Signs up to this one are written as it and another, so that a title has no tab and no line feed, and names as lines
+# stand in the order of names: the tab after a language, or a title, is below all other signs.
+_MARK = "\x0b"
+_LOW, _MARKED = re.compile(f"[\x00-{_MARK}]"), re.compile(f"{_MARK}(.)")
 
 
-def key_of(name: Name) -> str:
-    """A name as one line, without its end; titles have tabs and line feeds escaped."""
+def name_to_line(name: Name) -> str:
+    """A name as one line, without its end."""
     language, title = name
-    for sign, escaped in _ESCAPES:
-        title = title.replace(sign, escaped)
-    return f"{language}\t{title}"
+    return f"{language}\t{_LOW.sub(lambda sign: f'{_MARK}{chr(32 + ord(sign[0]))}', title)}"
 
 
-def name_of(key: str) -> Name:
+def line_to_name(key: str) -> Name:
     language, _, title = key.partition("\t")
-    if "\\" in title:
-        signs = {escaped[1]: sign for sign, escaped in _ESCAPES}
-        parts = iter(title)
-        title = "".join(signs[next(parts)] if sign == "\\" else sign for sign in parts)
-    return language, title
+    return language, _MARKED.sub(lambda sign: chr(ord(sign[1]) - 32), title)
 
 
 class NumberedNames:
@@ -71,7 +69,7 @@ class NumberedNames:
         own = enumerate(self)
         number, mine = next(own, (0, None))
         for key in keys:
-            while mine is not None and f"{mine}\t" < f"{key}\t":
+            while mine is not None and mine < key:
                 number, mine = next(own, (0, None))
             yield number if mine == key else None
 
@@ -87,7 +85,7 @@ class NumberedNames:
         """The names of some numbers."""
         wanted = np.zeros(len(self), bool)
         wanted[numbers] = True
-        return {i: name_of(key) for i, key in enumerate(self) if wanted[i]}
+        return {i: line_to_name(key) for i, key in enumerate(self) if wanted[i]}
 
 
 def group_names(names: NumberedNames, groups: Iterable[list[Name]], folder: Path) -> NDArray[np.int64]:
@@ -97,7 +95,7 @@ def group_names(names: NumberedNames, groups: Iterable[list[Name]], folder: Path
     for group in groups:
         if len(group) > 1:
             for name in group:
-                lines.add(f"{key_of(name)}\t{n_groups}\n")
+                lines.add(f"{name_to_line(name)}\t{n_groups}\n")
             n_groups += 1
     if not n_groups:
         return np.arange(len(names))

@@ -149,9 +149,23 @@ class Shards(StoreFolder):
     def __iter__(self) -> Iterator[Example]:
         return (self[i] for i in range(len(self)))
 
+    def pieces_of(self, i: int) -> int:
+        """How many pieces an example has, without special ones."""
+        return int(self._piece_starts[i + 1] - self._piece_starts[i])
+
     def example_pages(self) -> np.ndarray:
         """The page of each example: int32 (N,), mapped into memory."""
         return self._pages
+
+    def example_languages(self) -> list[tuple[str, int]]:
+        """The language of each corpus and how many examples it has, in their order. ValueError where the shards do not
+        say so, as those of versions before 0.3.0."""
+        info = self.manifest.get("info", {})
+        languages, sizes = [x for x, _ in info.get("corpora", [])], info.get("examples_of_corpora")
+        known = isinstance(sizes, list) and len(sizes) == len(languages) and all(map(is_count, sizes))
+        if not known or sum(sizes) != len(self):
+            raise ValueError(f"The shards in {self.path} do not say which examples are of which language. {_BUILD}")
+        return list(zip(languages, sizes, strict=True))
 
     def title(self, page: int) -> str:
         """The title of a page, by the number in its examples."""

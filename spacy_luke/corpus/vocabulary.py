@@ -27,7 +27,7 @@ from ..stores.sorting import SortedSums
 from ..stores.work_folder import WorkFolder
 from ..wikipedia.interwiki import Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_linked_part
-from .numbered_names import NumberedNames, group_names, key_of, name_of
+from .numbered_names import NumberedNames, group_names, line_to_name, name_to_line
 
 _FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
 _SPECIAL_TITLES = "titles of special entities"
@@ -128,9 +128,9 @@ def _add_counted(
                 counts["links to titles of special entities, left out"] += count
                 specials.add(title)
             else:
-                found.add(key_of((language, title)), count)
+                found.add(name_to_line((language, title)), count)
         for title in titles if pages is not None else ():
-            pages.add(key_of((language, title)), 1)  # type: ignore[union-attr]
+            pages.add(name_to_line((language, title)), 1)  # type: ignore[union-attr]
     counts[_SPECIAL_TITLES] += len(specials)
 
 
@@ -163,7 +163,7 @@ class _Entities:
             return []
         numbers: dict[str, int] = {}
         for i, key in enumerate(self.names):
-            language, title = name_of(key)
+            language, title = line_to_name(key)
             name = entity_name(title, language if multilingual else None)
             if name in wanted and self.kept_N[i]:
                 numbers[name] = i

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from ..bridge.freed_memory import keep_freed_memory
 from ..bridge.identity import Identity
 from ..distributed.processes import Processes
+from ..model.compiled import compile_layers
 from ..model.precision import PRECISIONS, choose_precision, passes_in
 from ..model.recompute import recomputing
 from ..model.transfer import to_device
@@ -54,7 +55,7 @@ class LoopSettings:
     log_every, save_every, eval_every: steps between reports, saved states and evaluations, 0 for none (of evaluations;
     the state is saved at the end in any case). ahead: batches that are made ahead of the steps, in a process of their
     own, 0: none. recompute: activation checkpointing. keep: how many of the last states stay in FOLDER/states, 0: the
-    last one alone."""
+    last one alone. compile: layers are compiled by torch, see `compile_layers`."""
 
     max_steps: int
     accumulate: int = 1
@@ -65,6 +66,7 @@ class LoopSettings:
     ahead: int = 2
     recompute: bool = False
     keep: int = 0
+    compile: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -107,6 +109,10 @@ def pretrain(
     """
     keep_freed_memory(next(model.parameters()).device)
     freeze(model, optimizer)
+    if settings.compile:
+        if processes.is_sharded:
+            raise ValueError('compile = true needs parallel = "ddp": of parts of a model nothing is compiled.')
+        compile_layers(model, device_of(model))
     wrapped = processes.wrap(model)
     stepper = make_stepper(model, optimizer)
     state = _start(model, stepper, folder, settings, identity, processes, resume=resume)

@@ -58,26 +58,59 @@ class InstanceSource(Protocol[InstanceT_co]):
         """Endless: each instance from a position on, with the position after it."""
 
 
+@dataclass(frozen=True)
+class BatchSize:
+    """instances: of a batch; pieces: in place of these, the most of a batch, by `pieces_of` an instance; one that has
+    more is a batch of its own."""
+
+    instances: int
+    pieces: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, number in (("batch_size", self.instances), ("batch_pieces", self.pieces)):
+            if number is not None and number < 1:
+                raise ValueError(f"training.{name} must be a whole number from 1, but it is {number}.")
+
+
 def batch_instances(
-    source: InstanceSource[InstanceT], position: Position, *, size: int, rank: int = 0, world_size: int = 1
+    source: InstanceSource[InstanceT],
+    position: Position,
+    *,
+    size: BatchSize,
+    pieces_of: Callable[[InstanceT], int],
+    rank: int = 0,
+    world_size: int = 1,
 ) -> Iterator[tuple[list[InstanceT], Position]]:
-    """Batches of `size` instances for one of `world_size` processes, each with the position after it.
+    """Batches of such a size for one of `world_size` processes, each with the position after it.
 
     The processes take turns in batches of consecutive instances, which go over the end of an epoch: no instance is
-    lost, and no batch is smaller. So the batches of a step are the same ones, and have the same numbers, whether
+    lost, and no batch is smaller for it. So the batches of a step are the same ones, and have the same numbers, whether
     processes share them or one makes them one after another. Position is of the stream, the same for all processes; its
     `batches` is world_size more than before, and the process's own one is the number `batches - world_size + rank + 1`.
     """
-    if size < 1 or not 0 <= rank < world_size:
-        raise ValueError(
-            f"Expected a batch of 1 instance or more and a rank below the number of processes, but got {size}, rank "
-            f"{rank} of {world_size}."
-        )
-    batches = position.batches
-    held: list[InstanceT] = []
-    for instance, after in source.instances(position):
-        held.append(instance)
-        if len(held) == size * world_size:
+    if not 0 <= rank < world_size:
+        raise ValueError(f"Expected a rank below the number of processes, but got {rank} of {world_size}.")
+    batches, held = position.batches, list[list[InstanceT]]()
+    for batch, after in _cut(source.instances(position), size, pieces_of):
+        held.append(batch)
+        if len(held) == world_size:
             batches += world_size
-            yield held[rank * size : (rank + 1) * size], replace(after, batches=batches)
+            yield held[rank], replace(after, batches=batches)
             held = []
+
+
+def _cut(
+    drawn: Iterator[tuple[InstanceT, Position]], size: BatchSize, pieces_of: Callable[[InstanceT], int]
+) -> Iterator[tuple[list[InstanceT], Position]]:
+    """One batch after the other, with the position after its last instance."""
+    batch, pieces, end = list[InstanceT](), 0, Position()
+    for instance, after in drawn:
+        own = pieces_of(instance) if size.pieces is not None else 0
+        if batch and size.pieces is not None and pieces + own > size.pieces:
+            yield batch, end
+            batch, pieces = [], 0
+        batch.append(instance)
+        pieces, end = pieces + own, after
+        if size.pieces is None and len(batch) == size.instances:
+            yield batch, end
+            batch = []

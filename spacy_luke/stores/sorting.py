@@ -65,7 +65,7 @@ class SortedSums:
 
     def __iter__(self) -> Iterator[tuple[str, float]]:
         if not self._runs:
-            yield from sorted(self._sums.items(), key=lambda item: f"{item[0]}\t")  # as lines stand in files
+            yield from sorted(self._sums.items())
             return
         last, total = "", 0.0
         for line in heapq.merge(sorted(_lines_of(self._sums)), *map(_read_run, self._runs)):

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.corpus import vocabulary
-from spacy_luke.corpus.numbered_names import NumberedNames, group_names, key_of, name_of
+from spacy_luke.corpus.numbered_names import NumberedNames, group_names, line_to_name, name_to_line
 from spacy_luke.entity_vocab import SPECIAL, entity_name
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.stores.sorting import SortedSums
 
-TITLES = [*"ABCDE", "a\tb", "a\\", "a\\tb", "a\x01", "[MASK]", " ", "a\nb", "Ä"]
+TITLES = [*"ABCDE", "a\tb", "a\\", "a\\tb", "a\x01", "a\x0b", "a\x0c", "[MASK]", " ", "a\nb", "Ä"]
 LANGUAGES = ["de", "de-at", "en"]
 
 titles = st.sampled_from(TITLES)
@@ -112,10 +112,15 @@ def test_rows_are_those_of_a_plain_computation(counted, groups, settings, pages_
 
 @given(names)
 def test_names_are_lines_and_back(name):
-    key = key_of(name)
+    key = name_to_line(name)
     assert key.count("\t") == 1
     assert "\n" not in key
-    assert name_of(key) == name
+    assert line_to_name(key) == name
+
+
+@given(names, names)
+def test_lines_are_in_the_order_of_names(one, other):
+    assert (name_to_line(one) < name_to_line(other)) == (one < other)
 
 
 def test_a_title_costs_some_bytes(tmp_path):
@@ -124,7 +129,7 @@ def test_a_title_costs_some_bytes(tmp_path):
     try:
         sums = SortedSums(tmp_path / "sums", most=10_000)
         for i in range(200_000):
-            sums.add(key_of(("en", f"{i * 7919 % 200_000:040d}")), 1 + i % 5)
+            sums.add(name_to_line(("en", f"{i * 7919 % 200_000:040d}")), 1 + i % 5)
         found = NumberedNames(sums, tmp_path / "names")
         pairs = ([("en", f"{i:040d}"), ("en", f"{i + 1:040d}")] for i in range(0, 20_000, 2))
         groups = group_names(found, pairs, tmp_path / "groups")

@@ -15,9 +15,10 @@ from spacy_luke.corpus.shards import (
     tokenizer_fingerprint,
 )
 from spacy_luke.entity_vocab import EntityVocab
+from spacy_luke.pretraining.luke.windows import make_shard_reader
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.text.tokenizer import PieceTokenizer
-from tests.corpus.written import write_shards
+from tests.corpus.written import write_corpus, write_shards
 from tests.sealing import reseal
 from tests.tiny import make_wordpiece, tokenizer_json
 
@@ -178,6 +179,24 @@ def test_shards_of_the_sample(make_shards, linked, vocab):
     linked_titles = [title for paragraph in linked.paragraphs() for _, _, title in paragraph.links]
     assert [titles[row] for x in found for row in x.entities] == linked_titles
     assert found.manifest["info"]["settings"]["max_pieces"] == 64
+
+
+def test_languages_of_examples(linked, make_shards, tmp_path):
+    """Of corpora one after the other, and drawn by them: the rare one as often as the other, where that is wanted."""
+    paragraphs = [x._replace(page=f"{x.page} (de)") for x in linked.paragraphs() if x.page == "Vellmouth"]
+    german = write_corpus(lambda counts: paragraphs, tmp_path / "de", language="de")
+    found = make_shards(corpora=[linked, german])
+    (_, n), (language, m) = known = found.example_languages()
+    assert known == [(linked.language, n), ("de", m)]
+    assert {found.title(x.page) for x in list(found)[n:]} == {"Vellmouth (de)"}
+    assert n + m == len(found)
+    assert n > m > 0
+    alike, own = (make_shard_reader(str(found.path), smoothing=x)().quotas for x in (0, 1))
+    assert {tuple(x.numbers) for x in alike} == {tuple(range(n)), tuple(range(n, n + m))}
+    assert sorted(x.wanted for x in alike) == [(n + m) // 2, -(-(n + m) // 2)]
+    assert sorted(x.wanted for x in own) == [m, n]
+    train = make_shard_reader(str(found.path), "train", 2, smoothing=0)()
+    assert sum(x.wanted for x in train.quotas) == len(train.examples)
 
 
 def test_the_same_bytes_every_time_from_one_process_and_two(make_shards):

@@ -269,6 +269,15 @@ def test_the_last_states_are_kept(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters()))
 
 
+def test_layers_are_compiled_where_it_is_wanted(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr("spacy_luke.pretraining.loop.compile_layers", lambda *args: compiled.append(args))
+    train(tmp_path / "plain")
+    assert not compiled
+    model = train(tmp_path / "compiled", replace(SETTINGS, compile=True))
+    assert compiled == [(model, torch.device("cpu"))]
+
+
 def test_float16(tmp_path):
     """With scaled losses it learns as in float32, but for rounding, and resumes to the same bits."""
     expected, half = train(tmp_path / "float32"), train(tmp_path / "half", replace(SETTINGS, precision="float16"))

@@ -17,7 +17,7 @@ from torch import Tensor
 from ...model.ernie import Knowledge
 from ...model.luke import Windows
 from ...vectors.store import EntityVectors
-from ..stream import Position, Stream, batch_instances
+from ..stream import BatchSize, Position, Stream, batch_instances
 from .instances import Instance
 from .sources import ErnieSource
 
@@ -139,7 +139,7 @@ def ernie_stream(
     source: ErnieSource[Any],
     vectors: EntityVectors,
     task: dict[str, Any],
-    size: int,
+    size: BatchSize,
     seed: int,
     *,
     rank: int = 0,
@@ -148,7 +148,14 @@ def ernie_stream(
     """Batches from a position on; the corruption is a function of the seed and the batch's number."""
 
     def stream(position: Position) -> Iterator[tuple[ErnieBatch, Position]]:
-        batches = batch_instances(source, position, size=size, rank=rank, world_size=world_size)
+        batches = batch_instances(
+            source,
+            position,
+            size=size,
+            pieces_of=lambda drawn: len(source.read(drawn).pieces_N),
+            rank=rank,
+            world_size=world_size,
+        )
         for drawn, after in batches:
             number = after.batches - world_size + rank + 1
             rng = random.Random(f"{seed}-0-{number}")

@@ -20,6 +20,7 @@ from ..measures import average
 from ..optimizer import OptimizerSettings
 from ..registry import make_parts
 from ..sections import check_count, check_sections, check_settings, make_settings
+from ..stream import BatchSize
 from .corruption import ernie_stream, held_out_batches
 from .sources import ErnieSource
 from .task import load_pretraining, to_checkpoint
@@ -52,7 +53,7 @@ def pretrain_ernie(
     seed, training = config["system"]["seed"], {"parallel": "ddp", **config["training"]}
     optimizer = make_settings(OptimizerSettings, training.pop("optimizer"), "training.optimizer")
     batch_size, n_evaluated = training.pop("batch_size"), training.pop("eval_batches")
-    parallel = training.pop("parallel")
+    parallel, size = training.pop("parallel"), BatchSize(batch_size, training.pop("batch_pieces", None))
     settings = make_settings(LoopSettings, training, "training")
     # the last layer's states of entities are read by no loss
     with join_processes(parallel, gpu=gpu_id >= 0, some_unused=True) as processes:
@@ -74,7 +75,7 @@ def pretrain_ernie(
             evaluate = partial(average, batches=held_out, processes=processes)
         pretrain(
             model,
-            ernie_stream(source, vectors, task, batch_size, seed, rank=processes.rank, world_size=processes.size),
+            ernie_stream(source, vectors, task, size, seed, rank=processes.rank, world_size=processes.size),
             output,
             settings=settings,
             optimizer=optimizer,
@@ -100,10 +101,15 @@ def _check(config: dict[str, Any]) -> None:
     check_settings(config["task"], "task", ["replaced", "removed", "candidates", "dea_transform", "dea"])
     loop = [field.name for field in fields(LoopSettings)]
     check_settings(
-        config["training"], "training", ["optimizer", "batch_size", "eval_batches", "max_steps"], [*loop, "parallel"]
+        config["training"],
+        "training",
+        ["optimizer", "batch_size", "eval_batches", "max_steps"],
+        [*loop, "parallel", "batch_pieces"],
     )
     for name in ("batch_size", "eval_batches"):
         check_count(config["training"][name], f"training.{name}")
+    if (pieces := config["training"].get("batch_pieces")) is not None:
+        check_count(pieces, "training.batch_pieces")
 
 
 def _identify(

@@ -171,16 +171,17 @@ def _identify(
     config: dict[str, Any], settings: Settings, processes: Processes, started: LukeCheckpoint, shards: Shards
 ) -> Identity:
     """Data count by their content, and processes, batches and their accumulation by the windows of a step: all of a
-    step's windows, and their order, are the same however they are divided."""
-    size = settings.batch_size * processes.size
-    windows = {name: size * stage.loop.accumulate for name, stage in settings.stages.items()}
+    step's windows, and their order, are the same however they are divided. Of batches by pieces, which are made alike
+    for any processes, the batches of a step count."""
+    size = (settings.batch_size if settings.size.pieces is None else 1) * processes.size
+    of_steps = {name: size * stage.loop.accumulate for name, stage in settings.stages.items()}
     content = sha256(json.dumps(shards.manifest["files"], sort_keys=True).encode()).hexdigest()
     return identify(
         {
             **{name: section for name, section in config.items() if name != "paths"},
             "data": content,
             "encoder": {k: str(x) for k, x in asdict(started.config).items()},
-            "windows of a step": windows,
+            f"{'windows' if settings.size.pieces is None else 'batches'} of a step": of_steps,
             "optimizer state": "of FSDP" if processes.is_sharded else "whole",
             "processes": processes.size,
         },
@@ -240,11 +241,11 @@ def _run_stage(job: _Job, stage: Stage, model: LukePretraining, folder: Path, *,
     if job.logger is not None and processes.is_main:
         losses = [x for x, used in zip(LOSSES, settings.tasks.values(), strict=True) if used]
         show, finish = open_logger(job.logger, job.config, losses=losses, settings=stage.loop)
-    source = ShardSource(job.train.examples, seed=stage.seed)
+    source = ShardSource(job.train.examples, seed=stage.seed, quotas=job.train.quotas)
     try:
         pretrain(
             model,
-            luke_stream(source, job.windows, settings.batch_size, rank=processes.rank, world_size=processes.size),
+            luke_stream(source, job.windows, settings.size, rank=processes.rank, world_size=processes.size),
             folder,
             settings=stage.loop,
             optimizer=stage.optimizer,

@@ -7,14 +7,16 @@ from typing import Any
 from ..loop import LoopSettings
 from ..optimizer import OptimizerSettings
 from ..sections import check_count, check_sections, check_settings, check_switch, make_settings
+from ..stream import BatchSize
 from .masking import MaskingSettings
 from .negatives import SamplingSettings
 from .task import idle_patterns
 
 _SECTIONS = ("paths", "system", "model", "corpora", "task", "training", "stages")
 _LOOP = ("precision", "log_every", "save_every", "eval_every")
-_MORE = ("ahead", "recompute", "keep")  # of the loop, which need not be there
+_MORE = ("ahead", "recompute", "keep", "compile")  # of the loop, which need not be there
 _SHARED = ("batch_size", "eval_batches", "parallel", "stages", "logger")
+_BATCH_PIECES = "batch_pieces"
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Settings:
-    """batch_size: windows of a batch; eval_batches: held-out batches; parallel: see `Processes`; tasks: which of
-    "words", "entities" and "pages" are learned; sampling: None: the softmax is over all entities; vectors: a store's
-    folder, "titles", or None: what the rows of the entity table begin as; entity_aware: of the written checkpoint;
-    dropout: during pretraining, None: the checkpoint's; stages: by name, in their order."""
+    """size: of a batch; batch_size: windows of a held-out batch; eval_batches: held-out batches; parallel: see
+    `Processes`; tasks: which of "words", "entities" and "pages" are learned; sampling: None: the softmax is over all
+    entities; vectors: a store's folder, "titles", or None: what the rows of the entity table begin as; entity_aware: of
+    the written checkpoint; dropout: during pretraining, None: the checkpoint's; stages: by name, in their order."""
 
     seed: int
+    size: BatchSize
     batch_size: int
     eval_batches: int
     parallel: str
@@ -63,6 +66,7 @@ def read_settings(config: dict[str, Any]) -> Settings:
     sampled = sampling is not None and tasks["entities"]
     return Settings(
         seed=config["system"]["seed"],
+        size=BatchSize(training["batch_size"], training.get(_BATCH_PIECES)),
         batch_size=training["batch_size"],
         eval_batches=training["eval_batches"],
         parallel=training["parallel"],
@@ -80,9 +84,11 @@ def _check(config: dict[str, Any]) -> None:
     check_settings(config["system"], "system", ["seed"])
     check_count(config["system"]["seed"], "system.seed", least=0)
     check_settings(config["corpora"], "corpora", ["train", "dev"])
-    check_settings(config["training"], "training", [*_LOOP, *_SHARED], _MORE)
+    check_settings(config["training"], "training", [*_LOOP, *_SHARED], [*_MORE, _BATCH_PIECES])
     for name in ("batch_size", "eval_batches"):
         check_count(config["training"][name], f"training.{name}")
+    if (pieces := config["training"].get(_BATCH_PIECES)) is not None:
+        check_count(pieces, f"training.{_BATCH_PIECES}")
     masking = [field.name for field in fields(MaskingSettings)]
     check_settings(config["task"], "task", ["sampling", "vectors", "pages", "entity_aware", "dropout"], masking)
     for name in ("pages", "entity_aware"):

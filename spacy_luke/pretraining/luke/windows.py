@@ -10,12 +10,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...corpus.shards import Example, Shards
 from ...model.luke import Mentions, Windows
 from ...text.tokenizer import PieceTokenizer
-from ..stream import Position, Stream, batch_instances
+from ..stream import BatchSize, Position, Stream, batch_instances
 from .masking import MaskingSettings, Vocabularies, mask_entities, mask_words
 from .negatives import EntitySampler
 
@@ -29,6 +30,8 @@ class Examples(Protocol):
 
     def __getitem__(self, i: int) -> Example: ...
 
+    def pieces_of(self, i: int) -> int: ...
+
 
 class Drawn(NamedTuple):
     """An example of an epoch: its number, the epoch, and its place in the epoch's order, which is what masking draws
@@ -39,22 +42,40 @@ class Drawn(NamedTuple):
     place: int
 
 
-class ShardSource:
-    """All examples once an epoch, each time in another order. seed: of the orders."""
+class LanguageQuota(NamedTuple):
+    """The numbers of a language's examples, and how many of them an epoch has."""
 
-    def __init__(self, examples: Examples, *, seed: int):
+    numbers: NDArray[np.int64]
+    wanted: int
+
+
+class ShardSource:
+    """All examples once an epoch, each time in another order; or, of examples in several languages, as many with rarer
+    languages more often. seed: of the orders; quotas: see `ShardPart`."""
+
+    def __init__(self, examples: Examples, *, seed: int, quotas: Sequence[LanguageQuota] = ()):
         if not len(examples):
             raise ValueError("The shards have no examples: expected at least one.")
-        self.examples, self.seed = examples, seed
+        self.examples, self.seed, self.quotas = examples, seed, quotas
         self.counts: Counter[str] = Counter()
 
     def instances(self, position: Position) -> Iterator[tuple[Drawn, Position]]:
         while True:
-            order = np.random.default_rng([self.seed, position.epoch]).permutation(len(self.examples))
+            order = self._order(np.random.default_rng([self.seed, position.epoch]))
             for place in range(position.used, len(order)):
                 drawn = Drawn(int(order[place]), position.epoch, place)
                 yield drawn, replace(position, used=place + 1)
             position = replace(position, epoch=position.epoch + 1, used=0)
+
+    def _order(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Of an epoch. Of a language all examples as often as its quota holds them, and as many others as are left."""
+        if not self.quotas:
+            return rng.permutation(len(self.examples))
+        drawn = []
+        for numbers, wanted in self.quotas:
+            times, rest = divmod(wanted, len(numbers))
+            drawn += [*[numbers] * times, rng.permutation(numbers)[:rest]]
+        return rng.permutation(np.concatenate(drawn))
 
 
 @dataclass(frozen=True)
@@ -161,6 +182,10 @@ class LukeWindows:
             name=name or f"examples {', '.join(str(x.number) for x in drawn)}",
         )
 
+    def pieces_of(self, drawn: Drawn) -> int:
+        """How many a window has, [CLS] and [SEP] among them."""
+        return self.examples.pieces_of(drawn.number) + 2
+
     def _mask(self, drawn: Drawn) -> MaskedWindow:
         example = self.examples[drawn.number]
         if len(example.pieces) + 2 > self.max_window:
@@ -189,11 +214,16 @@ def _joined(arrays: Sequence[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.concatenate(arrays))
 
 
-def luke_stream(source: ShardSource, windows: LukeWindows, size: int, *, rank: int = 0, world_size: int = 1) -> Stream:
-    """Batches of `size` windows for one of `world_size` processes, from a position on."""
+def luke_stream(
+    source: ShardSource, windows: LukeWindows, size: BatchSize, *, rank: int = 0, world_size: int = 1
+) -> Stream:
+    """Batches of windows for one of `world_size` processes, from a position on."""
 
     def stream(position: Position) -> Iterator[tuple[LukeBatch, Position]]:
-        for drawn, after in batch_instances(source, position, size=size, rank=rank, world_size=world_size):
+        batches = batch_instances(
+            source, position, size=size, pieces_of=windows.pieces_of, rank=rank, world_size=world_size
+        )
+        for drawn, after in batches:
             numbers = ", ".join(str(x.number) for x in drawn[:8]) + (", ..." if len(drawn) > 8 else "")
             yield windows.collate(drawn, name=f"{after.batches} (epoch {after.epoch}, examples {numbers})"), after
 
@@ -218,17 +248,34 @@ class Pages:
     def __getitem__(self, i: int) -> Example:
         return self.shards[int(self.numbers[i])]
 
+    def pieces_of(self, i: int) -> int:
+        """How many an example has."""
+        return self.shards.pieces_of(int(self.numbers[i]))
+
 
 @dataclass(frozen=True)
 class ShardPart:
-    """shards: as they are; examples: those of them that belong to the part."""
+    """shards: as they are; examples: those of them that belong to the part; quotas: of each language, none: all
+    examples once an epoch."""
 
     shards: Shards
     examples: Examples
+    quotas: Sequence[LanguageQuota] = ()
+
+
+def smooth_languages(languages_N: NDArray[np.int64], smoothing: float) -> list[LanguageQuota]:
+    """As many examples as there are, of each language n ** smoothing of the sum of these, n being its own; the largest
+    remainders are rounded up. languages_N: number of each example's language."""
+    numbers = [np.flatnonzero(languages_N == x) for x in np.unique(languages_N)]
+    shares = np.array([len(x) for x in numbers], np.float64) ** smoothing
+    exact = shares / shares.sum() * len(languages_N)
+    wanted = np.floor(exact).astype(np.int64)
+    wanted[np.argsort(wanted - exact, kind="stable")[: len(languages_N) - wanted.sum()]] += 1
+    return [LanguageQuota(x, int(n)) for x, n in zip(numbers, wanted, strict=True)]
 
 
 def make_shard_reader(
-    path: str, part: str = "all", held_out: int | None = None, verify: bool = True
+    path: str, part: str = "all", held_out: int | None = None, verify: bool = True, smoothing: float | None = None
 ) -> Callable[[], ShardPart]:
     """`spacy-luke.Shards.v1`: examples that `spacy luke build-shards` has made.
 
@@ -236,7 +283,11 @@ def make_shard_reader(
     part: "all", or "train" and "dev", where each page whose number is a multiple of `held_out` is of the second.
     held_out: one page of so many is held out, from 2; None where all are read.
     verify: compare the digests of all files, also of those that are remembered to be right.
+    smoothing: of shards of several languages, how often each is drawn: with n of all examples, as n ** smoothing (0.7
+        in mLUKE and XLM-R), 0 being all alike; None: each example once an epoch.
     """
+    if smoothing is not None and not 0 <= smoothing <= 1:
+        raise ValueError(f"Expected smoothing from 0 to 1, or null, but got {smoothing}.")
     if part not in _PARTS or (part == "all") != (held_out is None) or (held_out is not None and held_out < 2):
         raise ValueError(
             f'Expected part = "all" and held_out = null, or one of {_PARTS[1:]} and held_out from 2, but got {part!r} '
@@ -246,13 +297,21 @@ def make_shard_reader(
     def read() -> ShardPart:
         shards = Shards.open(path, verify=verify, progress=True)
         if held_out is None:
-            return ShardPart(shards, shards)
+            return ShardPart(shards, shards, quotas(shards, np.arange(len(shards))))
         examples = Pages(shards, (shards.example_pages() % held_out == 0) == (part == "dev"))
         if not len(examples):
             raise ValueError(
                 f"The shards in {path} have {shards.manifest['pages']} pages, of which none is in the part {part!r}: "
                 "change held_out, or take all."
             )
-        return ShardPart(shards, examples)
+        return ShardPart(shards, examples, quotas(shards, examples.numbers))
+
+    def quotas(shards: Shards, numbers: NDArray[np.int64]) -> Sequence[LanguageQuota]:
+        if smoothing is None:
+            return ()
+        known = shards.example_languages()
+        names = sorted({language for language, _ in known})
+        languages_N = np.repeat([names.index(language) for language, _ in known], [n for _, n in known])
+        return smooth_languages(languages_N[numbers], smoothing)
 
     return read

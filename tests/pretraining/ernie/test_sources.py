@@ -13,7 +13,7 @@ from spacy_luke.pretraining.ernie.sources import (
     make_record_source,
     read_entity_numbers,
 )
-from spacy_luke.pretraining.stream import Position, batch_instances
+from spacy_luke.pretraining.stream import BatchSize, Position, batch_instances
 from tests.pretraining.ernie.published import SEED
 from tests.pretraining.ernie.record_files import RecordWriter, to_record
 from tests.tiny import make_wordpiece
@@ -94,10 +94,18 @@ def shown(source, batch):
     return [show(source.read(x)) for x in batch]
 
 
-def test_processes_take_turns_in_the_batches(make_source):
+def batches_of(source, position=Position(), *, size, pieces=None, **share):
+    def count(drawn):
+        return len(source.read(drawn).pieces_N)
+
+    return batch_instances(source, position, size=BatchSize(size, pieces), pieces_of=count, **share)
+
+
+@pytest.mark.parametrize("pieces", [None, 200])
+def test_processes_take_turns_in_the_batches(make_source, pieces):
     source = make_source()
-    one = batch_instances(source, Position(), size=3)
-    parts = [batch_instances(make_source(), Position(), size=3, rank=rank, world_size=2) for rank in (0, 1)]
+    one = batches_of(source, size=3, pieces=pieces)
+    parts = [batches_of(make_source(), size=3, pieces=pieces, rank=rank, world_size=2) for rank in (0, 1)]
     for _ in range(12):
         both = [next(part) for part in parts]
         alone = [next(one) for _ in range(2)]
@@ -107,20 +115,27 @@ def test_processes_take_turns_in_the_batches(make_source):
 
 def test_batches_go_over_the_end_of_an_epoch(bound, record_file):
     source = make_record_source(str(record_file))(**bound)
-    stream = batch_instances(source, Position(), size=5)
+    stream = batches_of(source, size=5)
     batches = [next(stream) for _ in range(3)]
     assert [len(batch) for batch, _ in batches] == [5, 5, 5]
     assert [after.epoch for _, after in batches] == [0, 0, 1]
     assert [after.batches for _, after in batches] == [1, 2, 3]
-    again = next(batch_instances(source, batches[1][1], size=5))
+    again = next(batches_of(source, batches[1][1], size=5))
     assert shown(source, again[0]) == shown(source, batches[2][0])
     assert again[1] == batches[2][1]
 
 
-@pytest.mark.parametrize("wrong", [{"size": 0}, {"size": 2, "rank": 2, "world_size": 2}, {"size": 2, "rank": -1}])
-def test_impossible_shares(make_source, wrong):
-    with pytest.raises(ValueError, match="a batch of 1 instance or more"):
-        next(batch_instances(make_source(), Position(), **wrong))
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"size": 0}, "batch_size must be a whole number from 1"),
+        ({"size": 2, "rank": 2, "world_size": 2}, "a rank below the number of processes"),
+        ({"size": 2, "rank": -1}, "a rank below the number of processes"),
+    ],
+)
+def test_impossible_shares(make_source, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        next(batches_of(make_source(), **wrong))
 
 
 def test_memory_is_a_block(bound):

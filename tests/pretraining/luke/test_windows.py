@@ -13,8 +13,9 @@ from spacy_luke.pretraining.luke.windows import (
     held_out_windows,
     luke_stream,
     make_shard_reader,
+    smooth_languages,
 )
-from spacy_luke.pretraining.stream import Position
+from spacy_luke.pretraining.stream import BatchSize, Position
 from tests.pretraining.luke.shards import FIRST, TOKENIZER, make_shards, make_vocab, make_windows
 from tests.sealing import reseal
 
@@ -57,13 +58,13 @@ def test_taken_up_at_any_place(shards, at):
 def test_masks_depend_on_nothing_but_the_place(shards):
     """However the windows are divided among batches and processes."""
     windows, source = make_windows(shards), ShardSource(shards, seed=0)
-    single = [b for b, _ in islice(luke_stream(source, windows, 1)(Position()), 12)]
-    whole = next(luke_stream(source, windows, 12)(Position()))[0]
+    single = [b for b, _ in islice(luke_stream(source, windows, BatchSize(1))(Position()), 12)]
+    whole = next(luke_stream(source, windows, BatchSize(12))(Position()))[0]
     pieces = torch.cat([b.windows.pieces_N for b in single])
     assert torch.equal(pieces, whole.windows.pieces_N)
     assert torch.equal(torch.cat([b.gold_A for b in single]), whole.gold_A)
     for rank in (0, 1):
-        part = next(luke_stream(source, windows, 6, rank=rank, world_size=2)(Position()))[0]
+        part = next(luke_stream(source, windows, BatchSize(6), rank=rank, world_size=2)(Position()))[0]
         assert torch.equal(
             part.windows.pieces_N, torch.cat([b.windows.pieces_N for b in single[6 * rank : 6 * rank + 6]])
         )
@@ -133,6 +134,63 @@ def test_held_out_windows_stay(shards):
     assert len(held_out_windows(shards, windows, 50, 9)) == 2
 
 
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_batches_by_pieces(shards, world_size):
+    """As many windows as fit, in the epoch's order; the same batches for any processes, and taken up anywhere."""
+    windows, source, most = make_windows(shards), ShardSource(shards, seed=0), 150
+
+    def stream(rank, position=Position()):
+        return luke_stream(source, windows, BatchSize(4, pieces=most), rank=rank, world_size=world_size)(position)
+
+    lengths = [windows.pieces_of(drawn) for drawn, _ in islice(source.instances(Position()), 60)]
+    plain, held = [], []
+    for length in lengths:
+        if held and sum(held) + length > most:
+            plain.append(held)
+            held = []
+        held.append(length)
+    ranks = [list(islice(stream(rank), 12 // world_size)) for rank in range(world_size)]
+    taken = [batch for batches in zip(*ranks) for batch in batches]
+    assert [list(batch.windows.lengths) for batch, _ in taken] == plain[:12]
+    assert max(sum(x) for x in plain) <= most
+    assert len({len(x) for x in plain}) > 1
+    for (_, position), (after, _) in zip(ranks[-1], ranks[-1][1:]):
+        assert same(next(stream(world_size - 1, position))[0], after)
+    assert [x for _, x in ranks[0]] == [x for _, x in ranks[-1]]
+
+
+def test_a_window_with_more_pieces_is_a_batch(shards):
+    windows, source = make_windows(shards), ShardSource(shards, seed=0)
+    batches = luke_stream(source, windows, BatchSize(4, pieces=1))(Position())
+    assert [len(batch.windows.lengths) for batch, _ in islice(batches, 8)] == [1] * 8
+    with pytest.raises(ValueError, match=r"training\.batch_pieces must be a whole number from 1, but it is 0"):
+        BatchSize(4, pieces=0)
+
+
+def test_rare_languages_are_drawn_more_often():
+    """8, 4 and 1 examples: 13 as 1 : 1 : 1 are 5, 4, 4; none of a language is left out before it has come as often."""
+    languages = np.array([0] * 8 + [1] * 4 + [2])
+    wanted = {s: [x.wanted for x in smooth_languages(languages, s)] for s in (0.0, 0.5, 1.0)}
+    assert wanted == {0.0: [5, 4, 4], 0.5: [6, 5, 2], 1.0: [8, 4, 1]}
+    source = ShardSource(languages, seed=3, quotas=smooth_languages(languages, 0.0))
+    drawn = [x for x, _ in islice(source.instances(Position()), 26)]
+    epochs = [[x.number for x in drawn[:13]], [x.number for x in drawn[13:]]]
+    for epoch in epochs:
+        assert len({x for x in epoch if x < 8}) == sum(x < 8 for x in epoch) == 5
+        assert sorted(x for x in epoch if 8 <= x < 12) == [8, 9, 10, 11]
+        assert epoch.count(12) == 4
+    assert epochs[0] != epochs[1]
+    position = next(islice(source.instances(Position()), 6, 7))[1]
+    assert [x for x, _ in islice(source.instances(position), 10)] == drawn[7:17]
+
+
+def test_smoothing_needs_languages(shards):
+    with pytest.raises(ValueError, match="do not say which examples are of which language"):
+        make_shard_reader(str(shards.path), smoothing=0.7)()
+    with pytest.raises(ValueError, match="Expected smoothing from 0 to 1, or null, but got 2"):
+        make_shard_reader(str(shards.path), smoothing=2)
+
+
 def test_parts_of_pages(shards):
     parts = {name: make_shard_reader(str(shards.path), name, 4)() for name in ("train", "dev")}
     pages = {name: {part.examples[i].page for i in range(len(part.examples))} for name, part in parts.items()}
@@ -169,6 +227,8 @@ def test_a_flipped_byte_is_seen_before_training(shards, tmp_path):
 
 
 def test_names_of_batches(shards):
-    first, second = names_of(islice(luke_stream(ShardSource(shards, seed=0), make_windows(shards), 2)(Position()), 2))
+    first, second = names_of(
+        islice(luke_stream(ShardSource(shards, seed=0), make_windows(shards), BatchSize(2))(Position()), 2)
+    )
     assert first.startswith("1 (epoch 0, examples ")
     assert second.startswith("2 (epoch 0, examples ")
