@@ -16,6 +16,7 @@ import csv
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -32,9 +33,14 @@ SAMPLE = "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-sho
 ITEMS = "wikidata_slice/wikidata-slice.tsv"
 LANGUAGES = [f"{a}{b}" for a in "abcd" for b in "acegikmoqs"]  # codes of two letters
 LINK = re.compile(r"\[\[([^\[\]|#:]+)(\|[^\[\]]*)?\]\]")
-# What is read, by the name of the whole: MB unpacked, of dumps of 2026.
-WHOLE = {"English Wikipedia": 100_000, "Wikidata": 1_700_000, "100 Wikipedias": 330_000}
-
+TITLES = (1_000_000, 4_000_000, 16_000_000)  # of vocabularies whose memory is looked at
+# What whole dumps of 2026 have: MB unpacked, and things that memory grows with: titles that are linked, or items.
+WHOLE = {
+    "English Wikipedia": (100_000, 15_000_000),
+    "Wikidata": (1_700_000, 118_000_000),
+    "100 Wikipedias": (330_000, 100_000_000),
+}
+THINGS = {"Wikipedia": 1_100, "Wikidata": 76}  # of an MB of what is made here
 OF_WIKIPEDIA = ("build-corpus", "build-entity-vocab", "build-shards")
 COMMANDS = {
     "English Wikipedia": (*OF_WIKIPEDIA, "build-kb, Wikipedia"),
@@ -50,6 +56,9 @@ def main() -> None:
         "--commands", help="with | between them, and those whose output they read; others' results stay"
     )
     options = parser.parse_args()
+    if options.titles:
+        print(memory_of_titles(options.titles))
+        return
     rows = []
     for size in map(int, options.sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:
@@ -59,8 +68,29 @@ def main() -> None:
     if options.commands:
         known = json.loads((RESULTS / "building.json").read_text(encoding="utf8"))["rows"]
         rows = [*(row for row in known if row["command"] not in {x["command"] for x in rows}), *rows]
-    result = {"rows": rows, **describe_machine()}
+    titles = {n: float(_python(__file__, "--titles", str(n))) for n in TITLES}
+    result = {"rows": rows, "titles": titles, **describe_machine()}
     write_report("building", result, make_table(result))
+
+
+def memory_of_titles(n: int) -> float:
+    """MB of a process that makes a vocabulary of so many titles, which are counted already."""
+    from types import SimpleNamespace
+
+    from spacy_luke.corpus import vocabulary
+    from spacy_luke.stores.parallel import Engine
+
+    def count(part: int) -> tuple[dict[str, int], list[str]]:
+        return {f"Some title of an entity {part * 1000 + i}": 1 + i % 7 for i in range(1000)}, []
+
+    vocabulary.count_part = count  # type: ignore[assignment]
+    corpus: Any = SimpleNamespace(path=Path("made"), parts=range(n // 1000), language="en", interwiki=None)
+    vocabulary.build_entity_vocab([corpus], size=50_000, engine=Engine(workers=1))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def _python(*arguments: str) -> str:
+    return subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def run_all(options: argparse.Namespace, folder: Path, size: int) -> Iterator[dict[str, Any]]:
@@ -191,7 +221,6 @@ def make_item(number: int, name: str, aliases: list[str]) -> dict[str, Any]:
 def make_table(result: dict[str, Any]) -> str:
     """Markdown: what was measured, and what it means for whole dumps."""
     rows = result["rows"]
-    sizes = sorted({row["size"] for row in rows})
     lines = [
         "# Building from dumps, by size",
         "",
@@ -212,37 +241,50 @@ def make_table(result: dict[str, Any]) -> str:
             cells = [name, f"{row['read_mb']:,.0f}", f"{row['seconds']:,.1f}", f"{row['memory_mb']:,.0f}"]
             cells += [f"{row['disk_mb']:,.0f}", f"{row['read_mb'] / row['seconds']:.1f}", times]
             lines.append("| " + " | ".join(cells) + " |")
+    titles = {int(n): mb for n, mb in result["titles"].items()}
+    (few, less), (many, more) = list(titles.items())[-2:]
+    each = (more - less) * 1e6 / (many - few)
     lines += [
+        "",
+        "## A vocabulary of ever more titles",
+        "",
+        f"Of 50,000 rows, whose titles are counted already; {each:.0f} bytes a title.",
+        "",
+        "| titles | memory, MB |",
+        "|---:|---:|",
+        *(f"| {n:,} | {mb:,.0f} |" for n, mb in titles.items()),
         "",
         "## Whole dumps, by these rates",
         "",
-        f"At the rate, disk and growth of memory from {sizes[0]:,} to {sizes[-1]:,} MB; MB unpacked: "
-        + ", ".join(f"{name} {size:,}" for name, size in WHOLE.items())
-        + ".",
-        "Hours are of one core: divide by the workers.",
+        "Hours of one core and disk by the largest size that was read; memory by how it grew with titles or items. "
+        "Taken for whole dumps:",
+        "; ".join(f"{name}: {mb:,} MB unpacked, {n:,} titles or items" for name, (mb, n) in WHOLE.items()) + ".",
         "",
         "| | command | hours of a core | memory, GB | disk, GB |",
         "|---|---|---:|---:|---:|",
     ]
     for whole, names in COMMANDS.items():
         for name in names:
-            hours, memory, disk = extrapolate([row for row in rows if row["command"] == name], WHOLE[whole])
+            own = [row for row in rows if row["command"] == name]
+            per_title = each if name == "build-entity-vocab" else None
+            hours, memory, disk = extrapolate(own, *WHOLE[whole], THINGS.get(whole, THINGS["Wikipedia"]), per_title)
             lines.append(f"| {whole} | {name} | {hours:,.1f} | {memory:,.1f} | {disk:,.0f} |")
     versions = result["versions"]
     machine = f"{result['chip']}, Python {versions['python']}, spacy-luke {versions['spacy-luke']}"
     return "\n".join([*lines, "", f"Machine: {machine}.", ""])
 
 
-def extrapolate(rows: list[dict[str, Any]], megabytes: float) -> tuple[float, float, float]:
-    """Hours, GB of memory and GB of disk for so much: the largest size's rate and disk, and memory that grows by the
-    MB between the last two sizes."""
-    last = rows[-1]
-    slope = 0.0
-    if len(rows) > 1:
-        slope = (last["memory_mb"] - rows[-2]["memory_mb"]) / (last["read_mb"] - rows[-2]["read_mb"])
-    factor = megabytes / last["read_mb"]
-    memory = last["memory_mb"] + max(0.0, slope) * (megabytes - last["read_mb"])
-    return last["seconds"] * factor / 3600, memory / 1e3, last["disk_mb"] * factor / 1e3
+def extrapolate(
+    rows: list[dict[str, Any]], megabytes: int, things: int, of_a_megabyte: int, each: float | None
+) -> tuple[float, float, float]:
+    """Hours, GB of memory and GB of disk for so much, with so many titles or items. each: bytes of memory a thing,
+    None: as memory grew between the last two sizes."""
+    before, last = rows[-2:]
+    if each is None:
+        grown = (last["memory_mb"] - before["memory_mb"]) * 1e6
+        each = max(0.0, grown / ((last["read_mb"] - before["read_mb"]) * of_a_megabyte))
+    factor, more = megabytes / last["read_mb"], things - last["read_mb"] * of_a_megabyte
+    return last["seconds"] * factor / 3600, last["memory_mb"] / 1e3 + each * more / 1e9, last["disk_mb"] * factor / 1e3
 
 
 if __name__ == "__main__":

@@ -149,8 +149,11 @@ class _Entities:
     ) -> None:
         self.names, self.entity_N, self.kept_N, self.counts = names, entity_N, kept_N, counts
         size = len(names)
-        self.links_N = np.bincount(entity_N, weights=names.links_N * kept_N, minlength=size).astype(np.int64)
-        self.names_N = np.bincount(entity_N[kept_N], minlength=size)
+        self.links_N, self.names_N = np.zeros(size, np.int64), np.zeros(size, np.int32)
+        np.add.at(self.links_N, entity_N, names.links_N)
+        np.add.at(self.names_N, entity_N, kept_N)
+        if not kept_N.all():
+            np.subtract.at(self.links_N, entity_N[~kept_N], names.links_N[~kept_N])
         if left_out := size - int(kept_N.sum()):
             counts["titles without a page, left out"] = left_out
         if self.names_N.any():
@@ -181,11 +184,13 @@ class _Entities:
             in_languages = self._languages() >= min_languages
             self._count("entities of too few languages, left out", able & ~in_languages)
             able &= in_languages
-        able_A, most = np.flatnonzero(able), max(0, most)
-        if len(able_A) > most:
-            self.counts["entities beyond size, left out"] = len(able_A) - most
-            least = np.partition(self.links_N[able_A], len(able_A) - most)[len(able_A) - most] if most else np.inf
-            able_A = able_A[self.links_N[able_A] >= least]
+        most, beyond = max(0, most), int(able.sum()) - max(0, most)
+        if beyond > 0:
+            self.counts["entities beyond size, left out"] = beyond
+            links = self.links_N[able]
+            links.partition(min(beyond, len(links) - 1))
+            able &= self.links_N >= links[min(beyond, len(links) - 1)]
+        able_A = np.flatnonzero(able)
         order = np.lexsort((self._heads(able_A), -self.links_N[able_A]))
         return [int(x) for x in able_A[order[:most]]]
 

@@ -204,13 +204,17 @@ def train_one_of_two(config, output):
     return checkpoint is not None, source.counts["instances"]
 
 
-@pytest.mark.parametrize("parallel", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
-def test_two_processes_are_one(folder, tmp_path, parallel):
-    """A batch in each of two is two batches of one. They are stopped, and one goes on."""
+@pytest.mark.parametrize(
+    ("parallel", "pieces"), [("ddp", None), ("ddp", 100), pytest.param("fsdp", None, marks=pytest.mark.slow)]
+)
+def test_two_processes_are_one(folder, tmp_path, parallel, pieces):
+    """A batch in each of two is two batches of one. They are stopped, and one goes on. pieces: batches have as many
+    instances as fit."""
     started = make_fresh_ernie(12)
     write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), tmp_path / "tiny")
     changes = {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3, "training.eval_every": 4}
     changes |= {"training.max_steps": 6, "training.save_every": 2, "training.optimizer.learn_rate": 0.001}
+    changes |= {} if pieces is None else {"training.batch_pieces": pieces}
     pretrain_ernie(read_config(folder, **changes), tmp_path / "one", progress=False)
 
     both = {"training.accumulate": 1, "training.max_steps": 4, "training.parallel": parallel}
