@@ -51,6 +51,7 @@ COMMANDS = {
 
 def main() -> None:
     parser = data_parser(__doc__)
+    parser.add_argument("--titles", type=int, help="print the memory of a vocabulary of so many titles, and end")
     parser.add_argument("--sizes", default="10,100,1000", help="MB of a source, unpacked")
     parser.add_argument(
         "--commands", help="with | between them, and those whose output they read; others' results stay"

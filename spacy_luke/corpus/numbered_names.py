@@ -1,7 +1,7 @@
 """Names of entities by number, so that of very many of them only numbers are in memory.
 
 The names of a hundred languages' links are some hundred million: as texts in a dictionary they take a kilobyte each, as
-numbers some 40 bytes. The names themselves are sorted in files; which of them are one entity, and which entities are
+numbers some 50 bytes. The names themselves are sorted in files; which of them are one entity, and which entities are
 linked most, is computed of the numbers, which stand in the order of the names.
 
 N names, G groups of names that interwiki links join, E links of names to groups.
