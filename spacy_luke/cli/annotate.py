@@ -46,8 +46,8 @@ def annotate_cli(
     _print_tables(found, judged, rows)
     if judged is not None:
         typer.echo(f"\nBy what is true of it ({key}):")
-        for name, verdict in judged.verdict():
-            typer.echo(f"  {name:<9}  {verdict}")
+        for kind, verdict in judged.verdict():
+            typer.echo(f"  {kind:<9}  {verdict}")
     if output is not None:
         page = render_page(found, title=name, judged=judged, pipeline=pipeline_name(nlp))
         save_page(page, output)

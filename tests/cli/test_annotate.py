@@ -90,6 +90,7 @@ def test_a_key_says_what_is_right(everything, tmp_path):
     assert result.exit_code == 0, result.output
     (verdict,) = re.findall(r"entities (\d+ of \d+ that are shown are right \(\d+%\); \d of the 1 in the text)", text)
     form, data = read_page(page)
+    assert "<h1>text.txt</h1>" in page.read_text(encoding="utf8")
     assert data["verdict"][0] == ["entities", f"{verdict} were found"]
     assert len(data["right"]["mentions"]) == len(form["entities"])
     (tmp_path / "other.txt").write_text("Nobody", encoding="utf8")
