@@ -6,6 +6,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from .docbin import look_up_codecs_once
+
 CorpusReader = Callable[[Language], Iterator[Example]]  # what configs call a corpus
 Lengths = Callable[[Iterable[Doc]], Iterator[Doc]]  # gold documents, joined and cut (see `lengths`)
 Augmenter = Callable[[Language, Example], Iterator[Example]]  # of spaCy's registry `augmenters`
@@ -27,6 +29,7 @@ def make_examples(
 ) -> Iterator[Example]:
     """given: what the pipeline gets of a gold Doc; lengths: what joins and cuts the gold Docs first; augmenter: what
     changes the Examples then."""
+    look_up_codecs_once()
     for gold in docs if lengths is None else lengths(docs):
         example = Example(given(gold), gold)
         if augmenter is None:

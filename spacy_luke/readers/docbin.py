@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+import srsly
 from spacy.tokens import Doc, DocBin
 
 from ..stores.atomic import write_atomically, write_folder_atomically
@@ -66,3 +67,13 @@ def _check_replaceable(path: Path) -> None:
             raise ValueError(
                 f"{path} would be replaced, but it holds other files too: {others[:5]}. Remove them first."
             )
+
+
+def look_up_codecs_once() -> None:
+    """For each Doc that is read, srsly asks all installed packages whether they have a codec for msgpack, which is half
+    of the time of reading a DocBin. From here on it knows those that there are now."""
+    for codecs in (srsly.msgpack_encoders, srsly.msgpack_decoders):
+        if codecs.entry_points:
+            for name, codec in codecs.get_entry_points().items():
+                codecs.register(name, func=codec)
+            codecs.entry_points = False

@@ -1,10 +1,12 @@
+import catalogue
 import pytest
 import spacy
+import srsly
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus
 
 from spacy_luke.annotations import get_all_rows, get_rows
-from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.docbin import look_up_codecs_once, write_docbin
 from spacy_luke.readers.gold_corpus import make_gold_corpus
 
 
@@ -122,3 +124,19 @@ def test_what_a_task_takes_is_given_and_no_gold_besides(nlp, tmp_path):
         "luke_questions": [{"id": "0", "question": "Who?"}],
         "luke_queries": [{"id": "0", "query": "@placeholder?", "candidates": [[0, 4]]}],
     }
+
+
+def test_codecs_of_other_packages_are_looked_up_once(monkeypatch):
+    looked_up = []
+
+    def registry(name):
+        codecs = catalogue.create("tests", name, entry_points=True)
+        monkeypatch.setattr(codecs, "get_entry_points", lambda: looked_up.append(name) or {"theirs": len})
+        monkeypatch.setattr(srsly, name, codecs)
+        return codecs
+
+    found = [registry("msgpack_encoders"), registry("msgpack_decoders")]
+    for _ in range(3):
+        look_up_codecs_once()
+        assert [codecs.get_all() for codecs in found] == [{"theirs": len}] * 2
+    assert looked_up == ["msgpack_encoders", "msgpack_decoders"]

@@ -21,7 +21,7 @@ _OTHERS = """
 def is_people(name: str) -> bool:
     """Whether an English name is that of a people, as adjective or noun, singular or plural."""
     known = peoples()
-    return name in known or (name.endswith("s") and name[:-1] in known and name not in _countries())
+    return name in known or (name.endswith("s") and name[:-1] in known and name not in country_names())
 
 
 def with_origin(what: str, origin: str) -> str:
@@ -37,8 +37,8 @@ def peoples() -> frozenset[str]:
 
 
 @cache
-def _countries() -> frozenset[str]:
-    """Laos and the Philippines are no plurals of peoples."""
+def country_names() -> frozenset[str]:
+    """English names of countries: "Laos" and "Philippines" are no plurals of peoples."""
     return frozenset(fields[2] for fields in _rows())
 
 
