@@ -3,8 +3,9 @@ calibrates the scores of all.
 
     python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --precision 0.8 --types 0.85 [--without luke_relation]
 
-CORPUS has tune.spacy and redocred.dev.spacy. The threshold of proposals that development data allow is lowered to
---proposals where it is higher: what they do not show, such as dates in brackets, would be missed.
+CORPUS has tune.spacy, calibrate.spacy and redocred.dev.spacy. The threshold of proposals that development data allow is
+lowered to --proposals where it is higher: what they do not show, such as dates in brackets, would be missed. The scores
+of entities are calibrated on calibrate.spacy, texts least like the others: fitted to all, they are too sure elsewhere.
 Types and relations are left out where no threshold gives their precision, or where --without says so; meta.json, and
 then the card, say why.
 """
@@ -14,10 +15,13 @@ from pathlib import Path
 
 import spacy
 
+from spacy_luke.annotations import ENTITIES, get_scope
+from spacy_luke.components.calibration import HIGHEST_TEMPERATURE, fit_calibration
 from spacy_luke.components.ner import LukeNER
 from spacy_luke.pipelines.card import leave_out
+from spacy_luke.pipelines.gold import Given, read_gold
 from spacy_luke.pipelines.saving import save
-from spacy_luke.pipelines.tuning import Tuned, tune_pipeline
+from spacy_luke.pipelines.tuning import Tuned, prepare_examples, tune_pipeline
 
 TYPES, RELATIONS = "luke_typer", "luke_relation"
 
@@ -25,7 +29,7 @@ TYPES, RELATIONS = "luke_typer", "luke_relation"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pipeline", help="as trained, its encoder in the format in which it is shipped")
-    parser.add_argument("corpus", type=Path, help="folder of tune.spacy and redocred.dev.spacy")
+    parser.add_argument("corpus", type=Path, help="folder of tune.spacy, calibrate.spacy and redocred.dev.spacy")
     parser.add_argument("output", type=Path, help="folder of the new pipeline")
     parser.add_argument("--precision", type=float, default=0.8, help="of the relations that are shown")
     parser.add_argument("--types", type=float, default=0.85, help="precision of the types that are shown")
@@ -38,6 +42,7 @@ def main() -> None:
     data = options.corpus / "tune.spacy"
     told(tune_pipeline(options.pipeline, data, component="luke_ner", gold_sentences=True, output=options.output))
     lower_proposals(options.output, options.proposals)
+    calibrate_entities(options.output, options.corpus / "calibrate.spacy")
     data = options.corpus / "redocred.dev.spacy"
     for name, precision in ((TYPES, options.types), (RELATIONS, options.precision)):
         why = "left out by the settings of the workflow." if name in wanted else ""
@@ -61,6 +66,29 @@ def lower_proposals(folder: Path, most: float) -> None:
         ner.settle(nlp, proposal_threshold=most)
         save(nlp, folder)
         print(f"luke_ner: proposal_threshold = {most}", flush=True)
+
+
+def calibrate_entities(folder: Path, data: Path) -> None:
+    """Fit what is shown with the labels that the gold documents annotate, on top of the calibration that there is."""
+    nlp = spacy.load(folder)
+    ner = nlp.get_pipe("luke_ner")
+    assert isinstance(ner, LukeNER)
+    golds = read_gold(nlp, data, Given(sentences=True))
+    examples = prepare_examples(nlp, ner, golds, gold_mentions=False)
+    scores, right = [], []
+    for doc, gold in zip(ner.pipe(x.predicted for x in examples), (x.reference for x in examples), strict=True):
+        known = {(x.start, x.end, x.label) for x in ner.gold_spans(gold)}
+        scope = get_scope(gold, ENTITIES)
+        for span in doc.ents:
+            if scope.is_annotated(span.label_):
+                scores.append(span._.luke_score)
+                right.append((span.start, span.end, span.label) in known)
+    temperature, shift = fit_calibration(scores, right)
+    ner.settle(
+        nlp, temperature=min(ner.temperature * temperature, HIGHEST_TEMPERATURE), shift=ner.shift / temperature + shift
+    )
+    save(nlp, folder)
+    print(f"luke_ner: temperature = {ner.temperature:.4f}, shift = {ner.shift:.4f}, by {len(scores):,} entities")
 
 
 def told(tuned: Tuned) -> None:

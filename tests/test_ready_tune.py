@@ -3,19 +3,26 @@
 The tuning itself is tests/cli/test_tune.py's.
 """
 
+import random
 import runpy
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import spacy
+from spacy.tokens import Span
 
+from spacy_luke.annotations import ENTITIES, Scope, set_scopes
+from spacy_luke.components.calibration import fit_calibration
 from spacy_luke.pipelines.card import LEFT_OUT
 from spacy_luke.pipelines.saving import save
 from spacy_luke.pipelines.tuning import Tuned
+from spacy_luke.readers.docbin import write_docbin
 from tests.pipelines import make_pipeline
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[1] / "scripts/ready_tune.py"), run_name="loaded")
+NAMES = "Ada Bo Cy Didi Eva Flo Gil Hal".split()
 RATES = "too few of them are right."
 
 
@@ -46,6 +53,9 @@ def run(trained, tmp_path, monkeypatch, capsys):
             return Tuned(component, "none_bias", 0.5, 0.0, {"f": 0.75})
 
         monkeypatch.setitem(SCRIPT["main"].__globals__, "tune_pipeline", tune)
+        monkeypatch.setitem(
+            SCRIPT["main"].__globals__, "calibrate_entities", lambda *paths: asked.append(paths[1].name)
+        )
         monkeypatch.setattr(sys, "argv", ["ready_tune.py", str(trained), "corpus", str(tmp_path / "out"), *options])
         SCRIPT["main"]()
         return asked, capsys.readouterr().out, spacy.load(tmp_path / "out")
@@ -57,6 +67,7 @@ def test_what_is_tuned(run, trained, tmp_path):
     asked, said, nlp = run("--precision", "0.9", "--types", "0.7")
     assert asked == [
         (str(trained), "tune.spacy", "luke_ner", {"gold_sentences": True}),
+        "calibrate.spacy",
         (str(tmp_path / "out"), "redocred.dev.spacy", "luke_typer", {"precision": 0.7}),
         (str(tmp_path / "out"), "redocred.dev.spacy", "luke_relation", {"precision": 0.9}),
     ]
@@ -77,7 +88,7 @@ def test_proposals_are_lowered_not_raised(run, trained, most, kept):
 @pytest.mark.parametrize("name", ["luke_typer", "luke_relation"])
 def test_what_is_not_good_enough(run, name):
     asked, said, nlp = run(fails=name)
-    assert len(asked) == 3
+    assert len(asked) == 4
     assert {"luke_typer", "luke_relation"} - {*nlp.component_names} == {name}
     assert nlp.meta[LEFT_OUT][name].endswith(RATES)
     assert f"{name} is left out" in said
@@ -85,7 +96,7 @@ def test_what_is_not_good_enough(run, name):
 
 def test_relations_that_are_not_wanted(run):
     asked, _, nlp = run("--without", "luke_relation,luke_linker")
-    assert [component for _, _, component, _ in asked] == ["luke_ner", "luke_typer"]
+    assert [component for _, _, component, _ in (asked[0], *asked[2:])] == ["luke_ner", "luke_typer"]
     assert "luke_relation" not in nlp.component_names
     assert "settings of the workflow" in nlp.meta[LEFT_OUT]["luke_relation"]
 
@@ -95,3 +106,32 @@ def test_what_cannot_be_left_out(run):
         SystemExit, match=r"--without takes luke_typer, luke_relation and luke_linker, but got \['luke_ner'\]"
     ):
         run("--without", "luke_ner")
+
+
+def test_scores_fit_the_texts_that_they_are_calibrated_on(trained, tmp_path):
+    nlp = spacy.load(trained)
+    nlp.get_pipe("luke_ner").settle(nlp, none_bias=-5.0, proposal_threshold=0.0, temperature=2.0, shift=-0.5)
+    save(nlp, tmp_path / "out")
+    texts = [
+        f"{name} met {other} in {place} ." for name in NAMES for other in NAMES for place in ("Bonn", "Rome", "Oslo")
+    ]
+    docs = [nlp.make_doc(text) for text in texts]
+    found = list(nlp.pipe(doc.copy() for doc in docs))
+    draw = random.Random(0)
+    label = Counter(x.label_ for doc in found for x in doc.ents).most_common()[0][0]
+    for doc, seen in zip(docs, found, strict=True):  # a label that is not annotated is neither right nor wrong
+        kept = [x for x in seen.ents if x.label_ == label and draw.random() < x._.luke_score**2]
+        doc.set_ents([Span(doc, x.start, x.end, label=x.label) for x in kept])
+        set_scopes(doc, {ENTITIES: Scope(annotates=frozenset({label}))})
+    judged = sum(x.label_ == label for doc in found for x in doc.ents)
+    assert 20 < judged <= sum(len(doc.ents) for doc in found)
+    write_docbin(docs, tmp_path / "calibrate.spacy")
+    SCRIPT["calibrate_entities"](tmp_path / "out", tmp_path / "calibrate.spacy")
+    after = list(spacy.load(tmp_path / "out").pipe(nlp.make_doc(text) for text in texts))
+    pairs = [
+        (x._.luke_score, (x.start, x.end) in {(y.start, y.end) for y in gold.ents})
+        for doc, gold in zip(after, docs, strict=True)
+        for x in doc.ents
+        if x.label_ == label
+    ]
+    assert fit_calibration(*zip(*pairs, strict=True)) == pytest.approx((1.0, 0.0), abs=1e-3)
