@@ -12,6 +12,7 @@ from .catalogue import Catalogue, Known
 COUNTRIES = Path(__file__).with_name("countries.tsv")
 _COUNTRY = 300.0  # the prominence of a country
 _PERSON = 200.0  # of a person that all know
+_REGION = 100.0  # of a state, a province, a continent
 _SURNAME = 0.5  # how much "Clinton" means Bill Clinton, beside what else it may mean
 _ADJECTIVE = 0.3  # how much "French" means France, beside what else it may mean
 
@@ -75,8 +76,8 @@ def add_cities(path: Path, catalogue: Catalogue, countries: dict[str, Known]) ->
 
 
 def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], countries: dict[str, Known]) -> None:
-    """Large cities with their ids and other names, and persons, from a table of this project. A city that GeoNames
-    lacks is left out."""
+    """Large cities with their ids and other names, regions, and persons, from a table of this project. A city that
+    GeoNames lacks is left out."""
     for line, fields in read_table_lines(path, columns=6):
         if line == 1:
             continue  # the names of the columns
@@ -92,16 +93,20 @@ def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], cou
             catalogue.set_item(known, wikidata)
             known.title = title
             catalogue.add_title(known, title)
+        elif kind == "region":
+            known = catalogue.add(Known(wikidata, title, "place", wikidata, prominence=_REGION))
+            known.description = f"{name} in {country.title}" if country else name
+            known.types = [name]
         else:
             known = catalogue.add(Known(wikidata, title, kind, wikidata, prominence=_PERSON))
             known.origin = country.title if country else ""
         known.url = "en"
         known.add_name(title)
         for other in filter(None, others.split("|")):
-            known.add_name(other, 1.0 if kind == "place" else _SURNAME)
-            if kind == "place":
+            known.add_name(other, 1.0 if known.kind == "place" else _SURNAME)
+            if known.kind == "place":
                 catalogue.add_title(known, other)
-        catalogue.read["well-known cities and persons"] += 1
+        catalogue.read["well-known places and persons"] += 1
 
 
 def read_table_lines(path: Path, *, columns: int) -> Iterator[tuple[int, list[str]]]:

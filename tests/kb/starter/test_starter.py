@@ -103,6 +103,23 @@ def test_well_known_cities_and_persons_have_their_ids(sources, tmp_path):
     assert kb.candidates("Merkel") == [("Q567", 1.0)]
 
 
+def test_regions_are_meant_rather_than_towns_of_their_name(sources, tmp_path):
+    (sources / "cities15000.tsv").write_text(CITIES + "Florida\tFlorida\t21.5\t-78.2\tCU\t63007\n")
+    kb = build_starter_kb(sources, tmp_path / "kb").built.kb
+    (state, prior), (town, rest) = kb.candidates("Florida")
+    assert (state, town) == ("Q812", "geo:21.5,-78.2")
+    assert prior > 0.9
+    assert prior + rest == pytest.approx(1)
+    florida = kb.record(kb.row("Q812"))
+    assert (florida.title, florida.types, florida.description) == (
+        "Florida",
+        ("place", "state"),
+        "state in United States",
+    )
+    assert kb.candidates("Fla.") == [("Q812", 1.0)]
+    assert kb.record(kb.row("Q15")).description == "continent"
+
+
 def test_links_that_were_seen_count_beside_prominence():
     catalogue = Catalogue()
     known = catalogue.add(Known("Q1", "Mercury", prominence=30.0))
