@@ -22,7 +22,8 @@ from ..checkpoint.contents import Checkpoint
 from ..encoders.nodes import ENCODER
 from ..encoders.seen import record_windows
 from ..encoders.sharing import Share
-from .extents import forget_limits
+from .factories import Setting
+from .window_limits import forget_limits
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
 _PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
@@ -34,8 +35,13 @@ T = TypeVar("T", bound=np.generic)
 class LukeComponent(EncoderComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
+    batch_size: Setting[int] = Setting(
+        4096, "pieces, and entity tokens or spans, encoded at once; memory, not results, depends on it", least=1
+    )
+
     noun = "LUKE component"  # what messages call it
     model: Model[Any, Any]
+    head_layer = "classifier"  # the last one
     divisor = 0.0  # of the gradients since the last step
     _steps = 0  # that it has made since it was built or loaded
 
@@ -79,10 +85,10 @@ class LukeComponent(EncoderComponent):
                 )
         head.fill(state)
 
-    def with_classifier(self, checkpoint: AnyCheckpoint) -> AnyCheckpoint:
-        """Add the head's classifier to a checkpoint that is to be exported."""
-        for name, x in self.head.module.classifier.state_dict().items():
-            checkpoint.tensors[f"head.classifier.{name}"] = x.detach().cpu()
+    def with_head(self, checkpoint: AnyCheckpoint) -> AnyCheckpoint:
+        """Add the last layer of the head to a checkpoint that is to be exported."""
+        for name, x in getattr(self.head.module, self.head_layer).state_dict().items():
+            checkpoint.tensors[f"head.{self.head_layer}.{name}"] = x.detach().cpu()
         return checkpoint
 
     def check_exportable(self, features: str = "entity") -> None:

@@ -23,7 +23,7 @@ from spacy.util import registry
 from thinc.api import Model
 
 from ..text.spelling import nearest
-from . import misspelt as misspelt  # so that errors about settings say what may be meant
+from . import setting_errors as setting_errors  # so that errors about settings say what may be meant
 
 T = TypeVar("T")
 P = TypeVar("P")

@@ -19,14 +19,13 @@ from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.allowed import ANY, AllowedClasses
 from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
 from ..batch.decode import greedy_flat
-from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
+from ..batch.windows import Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
 from ..bridge.wrapper import send_arrays
 from ..checkpoint.contents import Checkpoint
 from ..model.partial_losses import span_loss
 from .base import need_gold
 from .calibration import Calibrated
-from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .labelled import LabelledComponent
 from .mentions import blocked_words, write_entities
@@ -45,6 +44,7 @@ from .spans.gold import (
 )
 from .taught import read_taught
 from .thresholds import check_positives
+from .window_limits import ContextSettings
 
 NER_MODEL = model_block("spacy-luke.SpanClassifier.v1")
 _SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
@@ -52,14 +52,9 @@ _NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the orig
 _WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
-class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
+class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     """Finds entities by classifying spans of words."""
 
-    context: Setting[str] = Setting(
-        "document",
-        '`"document"`: as much of the document as fits around a sentence; `"sentence"`: nothing',
-        choices=CONTEXTS,
-    )
     max_span_pieces: Setting[int | None] = Setting(16, "longest entity in subword pieces; `null`: no limit", least=1)
     max_span_words: Setting[int | None] = Setting(None, "longest entity in words; `null`: no limit", least=1)
     suggester: Function[Suggester | None] = Function(
@@ -91,9 +86,6 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
         False,
         "whether entities that earlier components set in `doc.ents` give way; otherwise those that overlap them are "
         "left out. Blocked words are in no entity either way, as in spaCy's own",
-    )
-    batch_size: Setting[int] = Setting(
-        4096, "pieces and spans encoded at once; memory, not results, depends on it", least=1
     )
     scorer: Function[Scorer | None] = Function(
         {"@scorers": "spacy-luke.ner_scorer.v1"}, "exact span and label, as conlleval and seqeval count"

@@ -24,7 +24,7 @@ from ..encoders.nodes import ENCODER, EncoderModel, encoder_node, encoder_of, is
 from ..stores.atomic import write_atomically
 from ..stores.digests import digest_bytes
 from ..vectors.store import EntityVectors
-from .attached import check_encoder, check_owner
+from .encoder_checks import check_encoder, check_owner
 from .factories import Configured, settings_of
 from .settings import changed_settings, check_fixed, pack_about, take_settings, unpack_about
 

@@ -122,15 +122,13 @@ def _of_units(proc: UnitClassifier, docs: Sequence[Doc]) -> list[Taught]:
     asked: list[Units] = [proc.asked(doc) for doc in docs]
     rows: list[list[tuple[int, np.ndarray]]] = [[] for _ in docs]
     lost: list[list[int]] = [[] for _ in docs]
-    for batch, logits_UL in UnitClassifier.scored(proc, docs, asked, lost):
-        probability_UL = distributions(logits_UL, several=proc.multi_label)
-        for owner, number, row in zip(batch.owner_U().tolist(), batch.number_U().tolist(), probability_UL):
-            rows[owner].append((number, row))
+    for some in UnitClassifier.scored(proc, docs, asked, lost):
+        rows[some.owner] += zip(some.number_U.tolist(), distributions(some.logits_UL, several=proc.multi_label))
     labels = tuple(label or "" for label in proc.classes)
     taught = []
-    for doc, units, some in zip(docs, asked, rows):
-        places = [_characters(doc, units.places(number)) for number, _ in some]
-        taught.append(_taught(proc.name, labels, places, np.array([row for _, row in some])))
+    for doc, units, known in zip(docs, asked, rows):
+        places = [_characters(doc, units.places(number)) for number, _ in known]
+        taught.append(_taught(proc.name, labels, places, np.array([row for _, row in known])))
     return taught
 
 

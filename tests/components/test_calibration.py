@@ -13,8 +13,8 @@ from spacy_luke.components.calibration import (
     fit_calibration,
     log_odds,
 )
-from spacy_luke.components.relation import joint_logits
 from spacy_luke.components.spans.found import FoundSpans, judged_spans
+from spacy_luke.components.units.sides import joint_logits
 from spacy_luke.scorers.reliability import measure_reliability
 from tests.pipelines import annotate, make_pipeline
 

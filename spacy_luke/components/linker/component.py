@@ -25,10 +25,10 @@ from ...model.linking import MATCH, PRIOR
 from ...model.losses import candidate_cross_entropy
 from ...model.transfer import to_device
 from ..calibration import Calibrated
-from ..extents import checked_window
 from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, best_nil_bias, check_positives
+from ..window_limits import checked_window
 from .candidates import Found, find_candidates
 from .checkpoint_table import table_vectors, with_table
 from .decisions import LinkTask, decide

@@ -7,6 +7,7 @@ components that share it read the same windows.
 
 import warnings
 
+from ..batch.windows import CONTEXTS
 from ..encoders.kind import EncoderShim
 from ..encoders.seen import STEP, seen_windows
 from ..model.luke import Encoder
@@ -93,6 +94,16 @@ class WindowSettings(Configured):
         "least context in pieces, at most a quarter of a window, where a document (`one_way`) or a sentence is longer "
         "than a window",
         least=1,
+    )
+
+
+class ContextSettings(WindowSettings):
+    """Those of components that are asked about places in a text."""
+
+    context: Setting[str] = Setting(
+        "document",
+        '`"document"`: as much of the document as fits around what is asked about; `"sentence"`: its sentences alone',
+        choices=CONTEXTS,
     )
 
 
