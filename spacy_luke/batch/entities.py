@@ -4,14 +4,13 @@ N packed pieces of a batch, B windows, E entity tokens, U units: a unit is one t
 tokens (a mention's one, a pair's two, a placeholder's and a candidate's).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .allowed import AllowedClasses
-from .batches import batch_items
 from .packed import Packed, pack
 
 
@@ -75,6 +74,8 @@ class EntityBatch(Packed[EntityItem]):
         """Owner of each unit."""
         return np.repeat([item.owner for item in self.items], [len(item.units_UK) for item in self.items])
 
+    owners = owner_U  # of its scores
+
     def window_U(self) -> np.ndarray:
         """Window of each unit."""
         return np.repeat(np.arange(len(self.items)), [len(item.units_UK) for item in self.items])
@@ -107,8 +108,3 @@ def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
         allowed_SL=None if items[0].allowed is None else items[0].allowed.table(),
         marks_UK=np.concatenate(marks) if marks else None,
     )
-
-
-def batch_entities(items: Iterable[EntityItem], *, size: int) -> Iterator[EntityBatch]:
-    """Batches of about `size` pieces and entity tokens; see `batch_items`."""
-    return batch_items(items, size=size, make=make_entity_batch)

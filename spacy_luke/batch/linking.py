@@ -65,8 +65,8 @@ class LinkVectors:
 
 @dataclass(frozen=True)
 class LinkBatch(Packed[LinkItem]):
-    """scored_S: the entity tokens, counted in the batch, that have candidates to be scored; owner_C counts these. words:
-    word states of a former pass over the same windows, where words do not see entities."""
+    """scored_S: the entity tokens, counted in the batch, that have candidates to be scored; owner_C counts these.
+    words: word states of a former pass over the same windows, where words do not see entities."""
 
     entities_E: np.ndarray
     scored_S: np.ndarray

@@ -7,12 +7,11 @@ where there are types.
 N packed pieces of a batch, B windows, P pieces of a passage, E entity tokens, L pieces of a window.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from .batches import batch_items
 from .packed import Packed, pack
 
 
@@ -101,6 +100,10 @@ class PassageBatch(Packed[PassageItem]):
     types_E: np.ndarray | None
     gold_B2: np.ndarray | None
 
+    def owners(self) -> np.ndarray:
+        """Owner of each piece's scores."""
+        return np.repeat([item.owner for item in self.items], self.lengths)
+
 
 def make_passage_batch(items: Sequence[PassageItem]) -> PassageBatch:
     typed = [(item.types, item.types[item.first_E]) for item in items if item.types is not None]
@@ -111,11 +114,6 @@ def make_passage_batch(items: Sequence[PassageItem]) -> PassageBatch:
         types_E=types_E,
         gold_B2=np.array([item.gold for item in items]) if items[0].gold is not None else None,
     )
-
-
-def batch_passages(items: Iterable[PassageItem], *, size: int) -> Iterator[PassageBatch]:
-    """Batches of about `size` pieces and entity tokens; see `batch_items`."""
-    return batch_items(items, size=size, make=make_passage_batch)
 
 
 def best_spans(

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
 from ..annotations import QUERIES, Answer, Query, get_queries
 from ..architectures.entity_classifier import create_entity_head
-from ..batch.entities import EntityBatch, EntityItem, batch_entities
+from ..batch.entities import EntityBatch, EntityItem, make_entity_batch
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
@@ -28,7 +27,7 @@ Filler = tuple[int, int, float]  # characters [start, end) of a candidate, and i
 CLOZE_MODEL = model_block("spacy-luke.EntityClassifier.v1", attention="full", features="entity")  # the paper's
 
 
-class LukeCloze(AskedComponent[Query, list[Filler], EntityItem, EntityBatch]):
+class LukeCloze(AskedComponent[Query, list[Filler]]):
     """Ranks the candidates for the gap, @placeholder, of each query of a Doc, `doc._.luke_queries`, in
     `doc._.luke_fillers`, the best first, with their probabilities.
 
@@ -56,6 +55,7 @@ class LukeCloze(AskedComponent[Query, list[Filler], EntityItem, EntityBatch]):
     answers = 'with "answers" as characters'
     task = "cloze"
     prepare = (add_cloze_pieces,)
+    make_batch = staticmethod(make_entity_batch)
 
     def input(self) -> ClozeInput:
         config, tokenizer = self.encoder.module.config, self.tokenizer
@@ -104,8 +104,8 @@ class LukeCloze(AskedComponent[Query, list[Filler], EntityItem, EntityBatch]):
         """For each query its candidates, the best first."""
         places = [self.candidates_of(doc, query) for doc, query in asked]
         logits = [np.full(len(x), -np.inf) for x in places]
-        items = self._items(asked, places)
-        for batch, scores_U1 in self.scored([doc for doc, _ in asked], items) if any(places) else ():
+        items, docs = self._items(asked, places), [doc for doc, _ in asked]
+        for batch, scores_U1 in self.scored_batches(items, docs) if any(places) else ():
             for i, c, (score,) in zip(batch.owner_U().tolist(), batch.number_U().tolist(), scores_U1.tolist()):
                 logits[i][c] = max(logits[i][c], score)
         return [_best_first(some, scores) for some, scores in zip(places, logits)]
@@ -127,12 +127,6 @@ class LukeCloze(AskedComponent[Query, list[Filler], EntityItem, EntityBatch]):
             )
 
     # ---- training
-
-    def batched(self, items: Iterable[EntityItem]) -> Iterator[EntityBatch]:
-        return batch_entities(items, size=self.batch_size)
-
-    def owners(self, batch: EntityBatch) -> NDArray[np.int64]:
-        return batch.owner_U()
 
     def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[EntityItem]:
         doc = example.predicted

@@ -17,7 +17,7 @@ from torch import Tensor
 from ..annotations import get_gold_entities
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.allowed import ANY, AllowedClasses
-from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
+from ..batch.batches import SpanBatch, SpanItem, make_batch, split_spans
 from ..batch.decode import greedy_flat
 from ..batch.windows import Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
@@ -98,6 +98,7 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     task = "span_classification"
     head_features = "all"
     counts_windows = True
+    make_batch = staticmethod(make_batch)
     _warned_of_sentences = False
 
     def __init__(self, *args: Any, **settings: Any):
@@ -181,18 +182,25 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[FoundSpans]:
-        return self._predict(list(docs), self.none_bias, self.proposal_threshold)
-
-    def _predict(self, docs: Sequence[Doc], none_bias: float, chance: float = 0.0) -> list[FoundSpans]:
+    def predict(
+        self, docs: Iterable[Doc], *, none_bias: float | None = None, chance: float | None = None
+    ) -> list[FoundSpans]:
+        """none_bias, chance: others than the settings `none_bias` and `proposal_threshold`."""
+        docs, bias = list(docs), self.none_bias if none_bias is None else none_bias
         found: list[list[NDArray[np.float64]]] = [[] for _ in docs]
-        items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
-        with self.predicting():
-            for batch in batch_items(items, size=self.batch_size, make=lambda x: make_batch(x, chance=chance)):
-                scores = on_host(batch, self.model.predict(batch), docs, name=self.name)
-                for owner, rows in read_spans(batch, scores, none_bias=none_bias):
-                    found[owner].append(rows)
+        for batch, scores in self.scored(docs, chance=self.proposal_threshold if chance is None else chance):
+            for owner, rows in read_spans(batch, scores, none_bias=bias):
+                found[owner].append(rows)
         return [FoundSpans.joined(parts) for parts in found]
+
+    def scored(self, docs: Sequence[Doc], *, chance: float) -> Iterator[tuple[SpanBatch, SpanScores]]:
+        """Batches of the candidate spans of all Docs, and their scores on the host; see `on_host`. chance: least
+        probability of a proposal."""
+        items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
+        return self.scored_batches(items, docs, chance=chance)
+
+    def on_host(self, batch: SpanBatch, outputs: SpanScores, docs: Sequence[Doc]) -> SpanScores:
+        return on_host(batch, outputs, docs, name=self.name)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
         key = self.spans_key
@@ -228,7 +236,7 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
             if gold is not None
             for item in self.items(i, example.predicted, gold)
         )
-        return batch_items(items, size=self.batch_size, make=make_batch)
+        return self.batched(items)
 
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[Tensor, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed; marginal
@@ -307,7 +315,8 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
         known = [(x, gold) for x in examples if (gold := self.gold(x)) is not None]
         total = sum(count_scored(gold, self.gold_spans(x.reference)) for x, gold in known)  # also what cannot be found
         check_positives(total, least, name=self.name, what="gold entities")
-        found, golds = self._predict([x.predicted for x, _ in known], -BIAS_LIMIT), [gold for _, gold in known]
+        golds = [gold for _, gold in known]
+        found = self.predict((x.predicted for x, _ in known), none_bias=-BIAS_LIMIT, chance=0.0)
         flat = self.spans_key is None or self.set_ents
         best = best_settings(found, golds, self.labels, total=total, flat=flat)
         self.settle(nlp, **{name: value for name, value in best.items() if name in self.cfg})

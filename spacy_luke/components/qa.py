@@ -2,11 +2,10 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from ..annotations import LINKS, QUESTIONS, Answer, Question, get_questions, set_rows
 from ..architectures.extractive_qa import create_answer_head
-from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
+from ..batch.passages import PassageBatch, PassageItem, best_spans, make_passage_batch
 from ..checkpoint.contents import Checkpoint
 from ..entity_vocab import EntityVocab
 from ..model.losses import gold_answers, start_end_cross_entropy
@@ -41,7 +40,7 @@ _SCORES = {"qa_f": 1.0, "qa_em": 0.0} | dict.fromkeys(("qa_has_answer_f", "qa_ha
 _THRESHOLDS = 50  # that `tune` compares
 
 
-class LukeQA(AskedComponent[Question, FoundAnswers, PassageItem, PassageBatch]):
+class LukeQA(AskedComponent[Question, FoundAnswers]):
     """Answers the questions of a Doc, `doc._.luke_questions`, by spans of it, in `doc._.luke_answers`.
 
     The scores of answers are probabilities among those that are given ("no answer" too, where it is allowed), by the
@@ -92,6 +91,7 @@ class LukeQA(AskedComponent[Question, FoundAnswers, PassageItem, PassageBatch]):
     answers = 'with "answers" as characters ([] where there is no answer)'
     task = "question_answering"
     head_layer = "qa_outputs"
+    make_batch = staticmethod(make_passage_batch)
     _vocabulary: tuple[str, EntityVocab, dict[int, int] | None] | None = None
 
     @property
@@ -175,8 +175,9 @@ class LukeQA(AskedComponent[Question, FoundAnswers, PassageItem, PassageBatch]):
         places: list[list[Places]] = [[] for _ in asked]
         nulls = np.full(len(asked), np.inf)
         reads: dict[int, ReadDoc] = {}
-        for batch, logits_N2 in self.scored([doc for doc, _ in asked], self._items(asked, reads)) if asked else ():
-            for item, logits_L2 in zip(batch.items, np.split(logits_N2, np.cumsum(batch.lengths)[:-1])):
+        items, docs = self._items(asked, reads), [doc for doc, _ in asked]
+        for batch, logits_N2 in self.scored_batches(items, docs) if asked else ():
+            for item, logits_L2 in zip(batch.items, np.split(logits_N2.numpy(), np.cumsum(batch.lengths)[:-1])):
                 read = reads[id(asked[item.owner][0])]
                 places[item.owner].append(self._window_places(read, item, logits_L2))
                 nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
@@ -184,9 +185,6 @@ class LukeQA(AskedComponent[Question, FoundAnswers, PassageItem, PassageBatch]):
             FoundAnswers(different(doc.text, some, self.n_best), float(null))
             for (doc, _), some, null in zip(asked, places, nulls)
         ]
-
-    def owners(self, batch: PassageBatch) -> NDArray[np.int64]:
-        return np.repeat([item.owner for item in batch.items], batch.lengths)
 
     def ranked(self, found: FoundAnswers) -> list[list[Any]]:
         return ranked(found, most=self.n_best, threshold=self.no_answer_threshold)
@@ -207,9 +205,6 @@ class LukeQA(AskedComponent[Question, FoundAnswers, PassageItem, PassageBatch]):
         return Places(*read.characters(first_S, last_S), score_S).best()
 
     # ---- training
-
-    def batched(self, items: Iterable[PassageItem]) -> Iterator[PassageBatch]:
-        return batch_passages(items, size=self.batch_size)
 
     def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[PassageItem]:
         """Those with gold "no answer" too."""

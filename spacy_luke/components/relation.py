@@ -172,12 +172,14 @@ class LukeRelation(ThresholdClassifier):
     # ---- predictions
 
     def scored(self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]) -> Iterator[ScoredUnits]:
+        scored = super().scored(docs, asked, lost)
+        if not (self.between or self.mention_scores):
+            return scored
         about = partial(
             Sides, getter=self.getter, classes=self.classes, between=self.between, scores=self.mention_scores
         )
         sides = list(map(about, docs, asked))
-        for some in super().scored(docs, asked, lost):
-            yield some._replace(logits_UL=sides[some.owner].tell(some.number_U, some.logits_UL))
+        return (some._replace(logits_UL=sides[some.owner].tell(some.number_U, some.logits_UL)) for some in scored)
 
     def read(self, scored: ScoredUnits) -> NDArray[np.float64]:
         """A row (number of the pair, class, probability) for each relation found."""

@@ -4,27 +4,21 @@ import warnings
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 
 from ...annotations import Answer, ScoredSpan, has_rows, set_found
-from ...bridge.finite import check_scores
 from ...checkpoint.contents import Checkpoint
 from ..base import LukeComponent
 
 Asked = TypeVar("Asked")  # a question, a query
 Found = TypeVar("Found")  # what is found for one
-Item = TypeVar("Item")  # a window
-Batch = TypeVar("Batch")
 
 
-class AskedComponent(LukeComponent, Generic[Asked, Found, Item, Batch]):
+class AskedComponent(LukeComponent, Generic[Asked, Found]):
     """rows: the annotation that has what is asked, such as "luke_questions". asks, many: what messages call one of
     them, and several. task: of a checkpoint whose head it can take. answers: the gold ones, for messages."""
 
@@ -47,16 +41,8 @@ class AskedComponent(LukeComponent, Generic[Asked, Found, Item, Batch]):
         """Characters [start, end) and probability of each answer, the best first; empty ones for "no answer"."""
 
     @abstractmethod
-    def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[Item]:
+    def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[Any]:
         """Windows of what the reference asks that has gold answers. report: counts what is there, and what is lost."""
-
-    @abstractmethod
-    def batched(self, items: Iterable[Item]) -> Iterator[Batch]:
-        """Windows packed for the model, about `batch_size` of cost together."""
-
-    @abstractmethod
-    def owners(self, batch: Batch) -> NDArray[np.int64]:
-        """Of each score of a batch, what it is a score for."""
 
     @abstractmethod
     def create_head(self, report: Counter[str] | None = None, *, seed: int = 0) -> None:
@@ -93,17 +79,9 @@ class AskedComponent(LukeComponent, Generic[Asked, Found, Item, Batch]):
             if has_rows(doc, self.rows):
                 set_found(doc, self.rows, [self.ranked(x) for x in found])
 
-    def scored(self, docs: Sequence[Doc], items: Iterable[Item]) -> Iterator[tuple[Batch, NDArray[np.float32]]]:
-        """Batches, and their scores on the host. docs: that of each owner, for messages."""
-        with self.predicting():
-            for batch in self.batched(items):
-                scores = self.model.predict(batch).cpu().numpy()
-                check_scores(scores, partial(self.owners, batch), docs, name=self.name)
-                yield batch, scores
-
     # ---- training
 
-    def batches(self, examples: list[Example]) -> Iterator[Batch]:
+    def batches(self, examples: list[Example]) -> Iterator[Any]:
         return self.batched(item for i, x in enumerate(examples) for item in self.gold_items(i, x, Counter()))
 
     def check_text(self, example: Example) -> None:

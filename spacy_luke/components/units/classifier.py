@@ -19,14 +19,12 @@ from torch import Tensor
 from ...annotations import get_scope
 from ...architectures.entity_classifier import create_entity_head
 from ...batch.allowed import ANY, AllowedClasses
-from ...batch.entities import EntityBatch, EntityItem, batch_entities
-from ...bridge.finite import check_scores
+from ...batch.entities import EntityBatch, EntityItem, make_entity_batch
 from ...bridge.wrapper import to_tensor
 from ...checkpoint.contents import Checkpoint
 from ...model.losses import cross_entropy, multi_label_cross_entropy
 from ...model.partial_losses import marginal_cross_entropy, marginal_multi_label
 from ...model.taught_losses import taught_cross_entropy
-from ...model.transfer import to_host
 from ..base import need_gold
 from ..factories import Function
 from ..labelled import LabelledComponent
@@ -61,6 +59,7 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
         "registry",
     )
     counts_windows = True
+    make_batch = staticmethod(make_entity_batch)
     label_noun: ClassVar[str]
     unit_noun: ClassVar[str]
     mention_noun: ClassVar[str]
@@ -192,19 +191,16 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
         """The logits of the units of all Docs, batch by batch. lost: gets of each Doc the units that cannot be
         encoded."""
         task = self.input()
-        with self.predicting():
-            items = (
-                item
-                for i, (doc, units) in enumerate(zip(docs, asked))
-                for item in self.items(doc, units, owner=i, task=task, lost=lost[i])
-            )
-            for batch in batch_entities(items, size=self.batch_size):
-                (logits_UL,) = to_host([self.model.predict(batch)])
-                check_scores(logits_UL, batch.owner_U, docs, name=self.name)
-                owner_U, number_U = batch.owner_U(), batch.number_U()
-                for owner in np.unique(owner_U).tolist():
-                    own = np.flatnonzero(owner_U == owner)
-                    yield ScoredUnits(owner, number_U[own], logits_UL[own])
+        items = (
+            item
+            for i, (doc, units) in enumerate(zip(docs, asked))
+            for item in self.items(doc, units, owner=i, task=task, lost=lost[i])
+        )
+        for batch, logits_UL in self.scored_batches(items, docs):
+            owner_U, number_U = batch.owner_U(), batch.number_U()
+            for owner in np.unique(owner_U).tolist():
+                own = np.flatnonzero(owner_U == owner)
+                yield ScoredUnits(owner, number_U[own], logits_UL[own])
 
     # ---- training
 
@@ -264,7 +260,7 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
             if not get_scope(example.reference, self.scope_task).is_full:  # what teaches nothing is not encoded
                 asked, gold = asked.only(is_known(gold).tolist()), gold[is_known(gold)]
             items += self.items(example.predicted, asked, owner=i, task=task, gold=gold)
-        return chain(*(batch_entities(some, size=self.batch_size) for some in (items, taught)))
+        return chain(*(self.batched(some) for some in (items, taught)))
 
     def survey(self, get_examples: Callable[[], Iterable[Example]]) -> UnitSurvey:
         found, task = UnitSurvey(), self.input(learning=True)
