@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .allowed import ANY, AllowedClasses, is_surely
-from .packed import Packed, pack
+from .packed import Packed, join_items
 from .windows import Spans
 
 
@@ -73,7 +73,7 @@ def make_batch(items: Sequence[SpanItem], *, chance: float = 0.0) -> SpanBatch:
     has_gold, allowed = items[0].gold_E is not None, items[0].allowed
     assert all(item.allowed is allowed for item in items), "numbers of several tables"
     return SpanBatch(
-        **pack(items),
+        **join_items(items),
         **spans,
         counts=[item.last - item.first for item in items],
         budget_B=np.array([item.budget for item in items], dtype=np.int64),

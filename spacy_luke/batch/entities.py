@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .allowed import AllowedClasses
-from .packed import Packed, pack
+from .packed import Packed, join_items
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
     groups = {item.group for item in items}
     assert len(groups) == 1, groups
     assert all(item.allowed is items[0].allowed for item in items), "numbers of several tables"
-    packed = pack(items, "rows_E", "first_E", "last_E", of="rows_E")
+    packed = join_items(items, "rows_E", "first_E", "last_E", of="rows_E")
     starts = np.cumsum(packed["counts"]) - np.array(packed["counts"])
     marks, begin = [], 0
     for item in items:

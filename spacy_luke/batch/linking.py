@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .packed import Packed, pack
+from .packed import Packed, join_items
 from .windows import Document, plan_windows, with_context
 
 WINDOW_SPLITS = ("cores", "simple", "per_mention")
@@ -85,7 +85,7 @@ class LinkBatch(Packed[LinkItem]):
 
 
 def make_link_batch(items: Sequence[LinkItem], vectors: LinkVectors, *, words: Any | None = None) -> LinkBatch:
-    packed = pack(items, "first_E", "last_E", "entities_E", "rows_C", "features_CF", of="first_E")
+    packed = join_items(items, "first_E", "last_E", "entities_E", "rows_C", "features_CF", of="first_E")
     starts = np.cumsum(packed["counts"]) - np.array(packed["counts"])
     owner_C = np.concatenate([item.owner_C + start for item, start in zip(items, starts)])
     scored_S, place_C = np.unique(owner_C, return_inverse=True)

@@ -52,7 +52,7 @@ class Packed(Generic[Item]):
         return rows_E
 
 
-def pack(items: Sequence[Window], *names: str, of: str = "") -> dict[str, Any]:
+def join_items(items: Sequence[Window], *names: str, of: str = "") -> dict[str, Any]:
     """The fields of a batch that are its items' arrays, one behind another: the pieces, and those that are named.
 
     of: the array that has an element for each entity token; "": the caller knows how many there are.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .packed import Packed, pack
+from .packed import Packed, join_items
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def make_passage_batch(items: Sequence[PassageItem]) -> PassageBatch:
     typed = [(item.types, item.types[item.first_E]) for item in items if item.types is not None]
     types_N, types_E = map(np.concatenate, zip(*typed, strict=True)) if typed else (None, None)
     return PassageBatch(
-        **pack(items, "rows_E", "first_E", "last_E", of="rows_E"),
+        **join_items(items, "rows_E", "first_E", "last_E", of="rows_E"),
         types_N=types_N,
         types_E=types_E,
         gold_B2=np.array([item.gold for item in items]) if items[0].gold is not None else None,

@@ -111,9 +111,6 @@ class LukeTyper(ThresholdClassifier):
 
     # ---- predictions
 
-    def read(self, scored: ScoredUnits) -> ScoredUnits:
-        return scored
-
     def join(self, asked: Units, parts: list[ScoredUnits]) -> tuple[list[WordRange], Scores]:
         """The mentions as words [start, end), and their logits (M, L), NaN where one cannot be encoded."""
         return asked.mentions, self.table(asked, parts, absent=np.nan)

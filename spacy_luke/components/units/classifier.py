@@ -166,9 +166,9 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
 
     # ---- prediction
 
-    @abstractmethod
     def read(self, scored: ScoredUnits) -> Any:
-        """What is kept of the logits of some units of a Doc."""
+        """What is kept of the logits of some units of a Doc: all, or what is found by them."""
+        return scored
 
     @abstractmethod
     def join(self, asked: Units, parts: list[Any]) -> Any:
