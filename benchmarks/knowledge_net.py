@@ -23,6 +23,7 @@ import spacy
 from machine import describe_machine
 from measuring import data_parser, write_report
 from spacy.scorer import PRFScore
+from stated_facts import METHODS, Method, Place, ScoredPassage, StatedFact, count_facts
 
 from spacy_luke.facts.build import build_facts
 from spacy_luke.facts.settings import FactSettings
@@ -32,7 +33,6 @@ from spacy_luke.pages.schema import as_form
 from spacy_luke.pipelines.annotation import Annotator
 from spacy_luke.readers.datasets.knowledge_net import PRONOUNS, KnowledgeRow, read_knowledge_rows
 from spacy_luke.readers.splits import part_of_title
-from spacy_luke.scorers.stated_facts import METHODS, Method, Place, ScoredPassage, StatedFact, count_facts
 
 FILE = "knowledge_net/human_readable-v10-notest.zip"
 DATES = ("DATE_FOUNDED", "DATE_OF_BIRTH", "DATE_OF_DEATH")  # which have no ids

@@ -173,7 +173,8 @@ def give_candidates(docs: Sequence[Any], kb: Any) -> None:
 
 
 def link(nlp: Any, linker: Any, docs: Sequence[Any], system: str) -> dict[str, Any]:
-    from spacy_luke.scorers.baselines import link_by_prior
+    from baselines import link_by_prior
+
     from spacy_luke.scorers.linking import score_links
 
     examples = [example_of(nlp, doc) for doc in docs]

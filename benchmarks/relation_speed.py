@@ -193,7 +193,6 @@ def make_products(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> C
     two entity tokens of a window of hundreds of pieces are left out)."""
     import torch
 
-    from spacy_luke.batch.entities import batch_entities
     from spacy_luke.components.units.inputs import unit_items
 
     items = []
@@ -202,7 +201,7 @@ def make_products(relation: Any, docs: Sequence[Any], pairs: Sequence[Any]) -> C
         asked = relation.asked(doc)
         items += unit_items(relation.input(), doc, asked.mentions, asked.units_UK, owner=0)
         del doc.user_data["luke_pairs"]
-    batches = [list(batch.lengths) for batch in batch_entities(items, size=relation.cfg["batch_size"])]
+    batches = [list(batch.lengths) for batch in relation.batched(items)]
     config = relation.encoder.module.config
     d, f, heads = config.hidden_size, config.intermediate_size, config.num_heads
     square, up, down = torch.randn(d, d), torch.randn(d, f), torch.randn(f, d)

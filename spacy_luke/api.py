@@ -76,7 +76,7 @@ from .pipelines.tuning import Tuned, tune_pipeline
 from .pretraining.ernie.job import pretrain_ernie
 from .pretraining.luke.job import pretrain_luke
 from .pretraining.luke.probe import Probe
-from .readers.datasets.table import read_dataset
+from .readers.datasets.table import dataset_docs, read_dataset
 from .readers.docbin import write_docbin
 from .readers.records import make_doc
 from .stores.parallel import Engine
@@ -152,6 +152,7 @@ __all__ = [
     "change_kb",
     "compact_kb",
     "convert",
+    "dataset_docs",
     "dequantize",
     "dequantize_pipeline",
     "distill",

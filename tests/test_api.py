@@ -76,6 +76,7 @@ build_vectors
 change_kb
 compact_kb
 convert
+dataset_docs
 dequantize
 dequantize_pipeline
 embed_entities

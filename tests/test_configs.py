@@ -27,7 +27,7 @@ from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.checkpoint.ernie import write_ernie
 from spacy_luke.kb.build import build_kb
 from spacy_luke.readers.docbin import write_docbin
-from spacy_luke.readers.jsonl import JsonlCorpus
+from spacy_luke.readers.jsonl import jsonl_docs
 from spacy_luke.training.steps import plan_training
 from spacy_luke.vectors.build import build_vectors
 from tests.tiny import make_checkpoint, make_ernie
@@ -137,8 +137,8 @@ def folder(tmp_path_factory):
     paired = make_gold(nlp)
     set_pairs(paired, [(paired.ents[head], paired.ents[tail]) for head, tail in ((0, 1), (1, 0), (2, 3))])
     write_docbin([paired] * 3, folder / "pairs.spacy")
-    sample = JsonlCorpus(ROOT / "assets/sample/dev.jsonl", overlaps="outermost")
-    write_docbin(list(sample.docs(nlp))[:3], folder / "sample.spacy")
+    sample = jsonl_docs(nlp, ROOT / "assets/sample/dev.jsonl", overlaps="outermost")
+    write_docbin(list(sample)[:3], folder / "sample.spacy")
     write_ernie(make_ernie(max_positions=300), folder / "tiny_ernie")
     build_vectors(
         np.random.default_rng(0).normal(size=(2, 12)).astype("float32"), folder / "vectors", names=["Japan", "Q9"]

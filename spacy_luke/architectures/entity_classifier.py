@@ -5,7 +5,6 @@ N packed pieces, E entity tokens, U units (what is classified), K entity tokens 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from ..model.luke import LukeEncoder, Mentions, Windows, make_windows
 from ..model.packing import Packing, entity_rows
 from ..model.span_heads import FEATURES, EntityHead
 from ..model.transfer import to_device
-from .run_head import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
+from .run_head import check_attention, create_head, make_head, read_mentions, run_head
 
 EntityModel = Model[EntityBatch, Tensor]
 
@@ -48,7 +47,7 @@ def build_entity_classifier(
     if features not in FEATURES:
         raise ValueError(f"features must be one of {sorted(FEATURES)}, but it is {features!r}.")
     attrs = {"attention": attention, "features": features, "bias": bias}
-    return make_head(_classify_entities, _build_entity_head, encoder, attrs)
+    return make_head(_classify_entities, EntityHead, encoder, attrs)
 
 
 def create_entity_head(
@@ -61,11 +60,6 @@ def create_entity_head(
     if prior_L is not None and head.classifier.bias is not None:
         with torch.no_grad():
             head.classifier.bias.copy_(torch.from_numpy(prior_L))
-
-
-def _build_entity_head(settings: dict[str, Any]) -> EntityHead:
-    settings = dict(settings)
-    return EntityHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
 
 
 @dataclass(frozen=True)
@@ -89,8 +83,7 @@ def _classify_entities(model: EntityModel, batch: EntityBatch, is_train: bool) -
         logits_UL: Tensor = head(words_ND, inputs.first_E, inputs.last_E, entities_ED, inputs.units_UK)
         return logits_UL.float()
 
-    logits_UL = run_head(model, batch, is_train, run)
-    return logits_UL, backprop_into(logits_UL)
+    return run_head(model, batch, is_train, run)
 
 
 def _read(batch: EntityBatch, attention: str, features: str, *, device: torch.device) -> _Inputs:

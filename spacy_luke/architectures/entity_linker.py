@@ -17,11 +17,11 @@ from ..batch.linking import MASKED, LinkBatch
 from ..bridge.wrapper import shim_of
 from ..encoders.kind import EncoderShim
 from ..encoders.luke_kind import encode_sent, encode_words
-from ..encoders.nodes import EncoderModel, number_format
+from ..encoders.nodes import EncoderModel, encoder_of, number_format
 from ..model.linking import MATCH, PRIOR, CandidateHead, FeatureHead
 from ..model.luke import LukeEncoder, Mentions, Windows, WordStates, make_windows
 from ..model.transfer import to_device
-from .run_head import backprop_into, check_attention, create_head, encoder_under, make_head, read_mentions, run_head
+from .run_head import check_attention, create_head, make_head, read_mentions, run_head
 
 LinkerModel = Model[LinkBatch, Tensor]
 
@@ -68,7 +68,7 @@ def _make_linker(encoder: EncoderModel, *, attention: str, **attrs: bool) -> Lin
 
 def create_candidate_head(model: LinkerModel, *, seed: int = 0) -> CandidateHead | FeatureHead:
     """Fresh head parameters for an encoder that has its sizes."""
-    config, attrs = encoder_under(model).module.config, model.attrs
+    config, attrs = encoder_of(model.layers[0]).module.config, model.attrs
     parts = {"features": len(PRIOR) * attrs["prior"], "match": len(MATCH) * attrs["match"], "nil": attrs["nil"]}
     states = (
         {"entity_size": config.entity_size, "norm_eps": config.norm_eps} if attrs["context"] else {"context": False}
@@ -90,13 +90,13 @@ def encode_link_words(model: LinkerModel, batch: LinkBatch) -> WordStates | None
     """The word states of a batch's windows, for all steps over them; None where words see entities."""
     if model.attrs["attention"] != "one_way":
         return None
-    shim = encoder_under(model)
+    shim = encoder_of(model.layers[0])
     with shim.running(is_train=False), number_format(model.layers[0], is_train=False):
         return encode_words(shim, batch.pieces_N, batch.lengths)
 
 
-def _build_head(settings: dict[str, Any]) -> CandidateHead | FeatureHead:
-    if settings.get("context", True):
+def _build_head(*, context: bool = True, **settings: Any) -> CandidateHead | FeatureHead:
+    if context:
         return CandidateHead(**settings)
     return FeatureHead(**{name: settings[name] for name in ("features", "match", "nil")})
 
@@ -128,8 +128,7 @@ def _score_candidates(model: LinkerModel, batch: LinkBatch, is_train: bool) -> t
         scores_C: Tensor = head(states_SD, inputs.owner_C, vectors_CV, bias_C, inputs.features_CF)
         return scores_C
 
-    scores_C = run_head(model, batch, is_train, run)
-    return scores_C, backprop_into(scores_C)
+    return run_head(model, batch, is_train, run)
 
 
 def _read(shim: EncoderShim[LukeEncoder], batch: LinkBatch, attention: str) -> _Inputs:

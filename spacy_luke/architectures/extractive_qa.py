@@ -4,7 +4,6 @@ N packed pieces.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from spacy.util import registry
 from thinc.api import Model
@@ -17,7 +16,7 @@ from ..encoders.nodes import EncoderModel
 from ..model.answers import AnswerHead
 from ..model.luke import LukeEncoder, make_windows
 from ..model.transfer import to_device
-from .run_head import backprop_into, check_attention, create_head, make_head, read_mentions, run_head
+from .run_head import check_attention, create_head, make_head, read_mentions, run_head
 
 QAModel = Model[PassageBatch, Tensor]
 
@@ -30,16 +29,12 @@ def build_extractive_qa(encoder: EncoderModel, attention: str = "full") -> QAMod
     see entities, which then change nothing and are not encoded.
     """
     check_attention(attention)
-    return make_head(_score_pieces, _build_answer_head, encoder, {"attention": attention})
+    return make_head(_score_pieces, AnswerHead, encoder, {"attention": attention})
 
 
 def create_answer_head(model: QAModel, *, seed: int = 0) -> None:
     """Fresh head parameters for an encoder that has its sizes."""
     create_head(model, seed=seed)
-
-
-def _build_answer_head(settings: dict[str, Any]) -> AnswerHead:
-    return AnswerHead(settings["hidden_size"])
 
 
 def _score_pieces(model: QAModel, batch: PassageBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
@@ -49,8 +44,7 @@ def _score_pieces(model: QAModel, batch: PassageBatch, is_train: bool) -> tuple[
         logits_N2: Tensor = head(words_ND)
         return logits_N2.float()
 
-    logits_N2 = run_head(model, batch, is_train, run)
-    return logits_N2, backprop_into(logits_N2)
+    return run_head(model, batch, is_train, run)
 
 
 def _encode(shim: EncoderShim[LukeEncoder], batch: PassageBatch, attention: str) -> Tensor:

@@ -19,7 +19,7 @@ from ..model.ernie import ErnieEncoder
 from ..model.ernie_heads import PooledHead
 from ..model.luke import first_rows
 from ..model.transfer import to_device
-from .run_head import POOLED, backprop_into, make_head, run_head
+from .run_head import POOLED, make_head, run_head
 
 PooledModel = Model[EntityBatch, Tensor]
 
@@ -39,14 +39,12 @@ def build_pooled_classifier(encoder: EncoderModel, bias: bool = True, features: 
     return make_head(_classify_windows, _build_pooled_head, encoder, attrs)
 
 
-def _build_pooled_head(settings: dict[str, Any]) -> PooledHead:
-    states = settings["states"] if settings.get("features") == "marks" else 1
-    return PooledHead(settings["hidden_size"], settings["n_labels"], bias=settings["bias"], states=states)
+def _build_pooled_head(*, features: str = "pooled", states: int = 1, **settings: Any) -> PooledHead:
+    return PooledHead(**settings, states=states if features == "marks" else 1)
 
 
 def _classify_windows(model: PooledModel, batch: EntityBatch, is_train: bool) -> tuple[Tensor, Callable[..., None]]:
-    logits_UL = run_head(model, batch, is_train, _run_marks if model.attrs["features"] == "marks" else _run)
-    return logits_UL, backprop_into(logits_UL)
+    return run_head(model, batch, is_train, _run_marks if model.attrs["features"] == "marks" else _run)
 
 
 def _run_marks(encoder: EncoderShim[ErnieEncoder], head: PooledHead, batch: EntityBatch) -> Tensor:

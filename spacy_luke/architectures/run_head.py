@@ -4,6 +4,7 @@ A model's node has the encoder's node as its one layer, and the head's module in
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,23 +36,24 @@ def check_attention(attention: str) -> None:
 
 def make_head(
     forward: Forward[Batch, Out],
-    build: Callable[[dict[str, Any]], nn.Module],
+    build: Callable[..., nn.Module],
     encoder: EncoderModel,
     attrs: dict[str, Any],
 ) -> Model[Batch, Out]:
     """A model's node. build: makes the head's module, of the settings that `create_head` gives it."""
-    return Model("head", forward, layers=[encoder], attrs=attrs, shims=[TorchShim(build)], init=init_with_example)
+    shim = TorchShim(partial(_build, build))
+    return Model("head", forward, layers=[encoder], attrs=attrs, shims=[shim], init=init_with_example)
 
 
-def encoder_under(model: Model[Any, Any]) -> EncoderShim[Any]:
-    return encoder_of(model.layers[0])
+def _build(build: Callable[..., nn.Module], settings: dict[str, Any]) -> nn.Module:
+    return build(**settings)
 
 
 def create_head(model: Model[Any, Any], *, seed: int, **settings: Any) -> Any:
     """Fresh parameters of the head, for an encoder that has its sizes. settings: of the head, beside its hidden_size.
     RETURNS: the module that the model's `build` makes. Raises ValueError for an encoder that lacks what the head
     reads."""
-    encoder, shim = encoder_under(model), shim_of(model)
+    encoder, shim = encoder_of(model.layers[0]), shim_of(model)
     config, pooled = encoder.module.config, model.attrs.get("features") in POOLED
     if not (encoder.kind.has_pooler if pooled else encoder.kind.has_entity_tokens):
         raise ValueError(
@@ -65,17 +67,26 @@ def create_head(model: Model[Any, Any], *, seed: int, **settings: Any) -> Any:
 
 def run_head(
     model: Model[Batch, Any], batch: Batch, is_train: bool, run: Callable[[EncoderShim[Any], Any, Batch], Out]
-) -> Out:
+) -> tuple[Out, Callable[..., None]]:
     """What `run` makes of the encoder, the head's module and the batch: both are in train or eval mode meanwhile, with
-    the number format of the encoder. `run` puts its passes of the encoder into `encoder.gradients()`."""
+    the number format of the encoder. `run` puts its passes of the encoder into `encoder.gradients()`. RETURNS: a
+    Tensor, or what says which it has (`outputs`); and the callback of a model, which takes a gradient for each of them,
+    None where there is none."""
     refuse_docs(batch)
-    encoder, head = encoder_under(model), shim_of(model)
+    encoder, head = encoder_of(model.layers[0]), shim_of(model)
     with (
         encoder.running(is_train=is_train and encoder.learning),
         head.running(is_train=is_train) as module,
         number_format(model.layers[0], is_train=is_train),
     ):
-        return run(encoder, module, batch)
+        found = run(encoder, module, batch)
+    outputs = (found,) if isinstance(found, Tensor) else found.outputs  # type: ignore[attr-defined]
+
+    def backprop(*gradients: Tensor | None) -> None:
+        pairs = [(x, d) for x, d in zip(outputs, gradients, strict=True) if x is not None]
+        torch.autograd.backward([x for x, _ in pairs], [d for _, d in pairs])
+
+    return found, backprop
 
 
 def read_mentions(
@@ -96,13 +107,3 @@ def read_mentions(
         None if types_E is None else torch.from_numpy(types_E),
         None if vectors_EV is None else torch.from_numpy(vectors_EV),
     )
-
-
-def backprop_into(*outputs: Tensor | None) -> Callable[..., None]:
-    """The callback of a model: it takes a gradient for each output, None where there is none."""
-
-    def backprop(*gradients: Tensor | None) -> None:
-        pairs = [(x, d) for x, d in zip(outputs, gradients, strict=True) if x is not None]
-        torch.autograd.backward([x for x, _ in pairs], [d for _, d in pairs])
-
-    return backprop

@@ -6,7 +6,6 @@ N packed pieces, E spans, K spans that were kept, L labels.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from ..model.luke import LukeEncoder, Mentions, Windows, make_windows
 from ..model.packing import Packing, entity_rows
 from ..model.span_heads import FEATURES, LENGTHS, Choice, SpanHead, choose_best, plan_choice
 from ..model.transfer import to_device
-from .run_head import backprop_into, check_attention, create_head, make_head, run_head
+from .run_head import check_attention, create_head, make_head, run_head
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,10 @@ class SpanScores:
     kept_K: Tensor
     logits_KL: Tensor
     proposals_E: Tensor | None
+
+    @property
+    def outputs(self) -> tuple[Tensor, Tensor | None]:
+        return self.logits_KL, self.proposals_E
 
 
 NERModel = Model[SpanBatch, SpanScores]
@@ -76,7 +79,7 @@ def build_span_classifier(
         "proposer_size": proposer_size if proposes else 0,
         "spans_per_pass": spans_per_pass if attention == "full" and features != "words" else None,
     }
-    return make_head(_classify_spans, _build_span_head, encoder, attrs)
+    return make_head(_classify_spans, SpanHead, encoder, attrs)
 
 
 def create_span_head(
@@ -97,15 +100,9 @@ def create_span_head(
                 head.proposer.score.bias.fill_(proposed)
 
 
-def _build_span_head(settings: dict[str, Any]) -> SpanHead:
-    settings = dict(settings)
-    return SpanHead(settings.pop("hidden_size"), settings.pop("n_labels"), **settings)
-
-
 def _classify_spans(model: NERModel, batch: SpanBatch, is_train: bool) -> tuple[SpanScores, Callable[..., None]]:
     seen = model.attrs["attention"] == "full" and model.attrs["features"] != "words"  # words see the spans
-    scores = run_head(model, batch, is_train, _run_full if seen else _run_one_way)
-    return scores, backprop_into(scores.logits_KL, scores.proposals_E)
+    return run_head(model, batch, is_train, _run_full if seen else _run_one_way)
 
 
 @dataclass(frozen=True)

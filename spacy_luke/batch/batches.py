@@ -6,12 +6,13 @@ N packed pieces of a batch, B windows, E spans.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .allowed import ANY, AllowedClasses, is_surely
+from .packed import Packed, join_items
 from .windows import Spans
 
 
@@ -38,26 +39,16 @@ class SpanItem:
 
 
 @dataclass(frozen=True)
-class SpanBatch:
-    """Packed windows and their spans. All arrays are made from lengths, never from a padding value."""
+class SpanBatch(Packed[SpanItem]):
+    """Windows and their spans."""
 
-    pieces_N: np.ndarray
-    lengths: Sequence[int]
-    counts: Sequence[int]  # spans of each window
-    first_E: np.ndarray  # first and last piece in the window, inclusive, [CLS] is 0
-    last_E: np.ndarray
     start_E: np.ndarray  # words of the span in its document, the end exclusive
     end_E: np.ndarray
     budget_B: np.ndarray  # spans a window may keep
     gold_E: np.ndarray | None
-    items: Sequence[SpanItem]
     allowed_SL: NDArray[np.bool_] | None = None  # the classes that a span may have whose gold_E is -2 - s
     chance: float = 0.0  # least probability of a proposed span that is kept; in predictions alone
     taught_EL: NDArray[np.float32] | None = None  # of the items; rows of -1 where nothing is said
-
-    def __post_init__(self) -> None:
-        assert len(self.pieces_N) == sum(self.lengths), (len(self.pieces_N), sum(self.lengths))
-        assert len(self.first_E) == sum(self.counts), (len(self.first_E), sum(self.counts))
 
     def gold_mentions_E(self) -> NDArray[np.bool_]:
         """Which spans are mentions by gold, or more probably than not by what is taught, of whatever label."""
@@ -73,37 +64,20 @@ class SpanBatch:
         known_E: NDArray[np.bool_] = self.gold_E != ANY
         return known_E if self.taught_EL is None else known_E | (self.taught_EL[:, 0] >= 0)
 
-    def window_E(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
-    def owner_E(self) -> np.ndarray:
-        """Document of each span, as the caller numbers them."""
-        return np.repeat([item.owner for item in self.items], self.counts)
-
-    def rows(self, positions_E: np.ndarray) -> np.ndarray:
-        """Packed rows of positions counted in the spans' windows."""
-        starts_B = np.cumsum(self.lengths) - np.array(self.lengths)
-        rows_E: np.ndarray = np.repeat(starts_B, self.counts) + positions_E
-        return rows_E
-
 
 def make_batch(items: Sequence[SpanItem], *, chance: float = 0.0) -> SpanBatch:
-    def joined(name: str) -> np.ndarray:
-        return np.concatenate([getattr(item.spans, name)[item.first : item.last] for item in items])
-
+    spans: dict[str, Any] = {
+        name: np.concatenate([getattr(item.spans, name)[item.first : item.last] for item in items])
+        for name in ("first_E", "last_E", "start_E", "end_E")
+    }
     has_gold, allowed = items[0].gold_E is not None, items[0].allowed
     assert all(item.allowed is allowed for item in items), "numbers of several tables"
     return SpanBatch(
-        pieces_N=np.concatenate([item.pieces for item in items]),
-        lengths=[len(item.pieces) for item in items],
+        **join_items(items),
+        **spans,
         counts=[item.last - item.first for item in items],
-        first_E=joined("first_E"),
-        last_E=joined("last_E"),
-        start_E=joined("start_E"),
-        end_E=joined("end_E"),
         budget_B=np.array([item.budget for item in items], dtype=np.int64),
         gold_E=np.concatenate([item.gold_E for item in items]) if has_gold else None,
-        items=tuple(items),
         allowed_SL=None if allowed is None else allowed.table(),
         chance=chance,
         taught_EL=_taught(items),

@@ -4,14 +4,14 @@ N packed pieces of a batch, B windows, E entity tokens, U units: a unit is one t
 tokens (a mention's one, a pair's two, a placeholder's and a candidate's).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .allowed import AllowedClasses
-from .batches import batch_items
+from .packed import Packed, join_items
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,14 @@ class EntityItem:
 
 
 @dataclass(frozen=True)
-class EntityBatch:
-    """Packed items; units_UK counts the entity tokens of the whole batch, marks_UK its pieces."""
+class EntityBatch(Packed[EntityItem]):
+    """units_UK counts the entity tokens of the whole batch, marks_UK its pieces."""
 
-    pieces_N: np.ndarray
     types_N: np.ndarray | None
-    lengths: Sequence[int]
-    counts: Sequence[int]
     rows_E: np.ndarray
-    first_E: np.ndarray
-    last_E: np.ndarray
     units_UK: np.ndarray
     group: int
     gold: np.ndarray | None
-    items: Sequence[EntityItem]
     allowed_SL: NDArray[np.bool_] | None = None  # the classes that a unit may have whose gold is -2 - s
     marks_UK: np.ndarray | None = None
 
@@ -80,6 +74,8 @@ class EntityBatch:
         """Owner of each unit."""
         return np.repeat([item.owner for item in self.items], [len(item.units_UK) for item in self.items])
 
+    owners = owner_U  # of its scores
+
     def window_U(self) -> np.ndarray:
         """Window of each unit."""
         return np.repeat(np.arange(len(self.items)), [len(item.units_UK) for item in self.items])
@@ -88,19 +84,13 @@ class EntityBatch:
         """The caller's number of each unit."""
         return np.concatenate([np.arange(len(x.units_UK)) if x.number_U is None else x.number_U for x in self.items])
 
-    def rows(self, positions_E: np.ndarray) -> np.ndarray:
-        """Packed rows of positions counted in the entity tokens' windows."""
-        starts_B = np.cumsum(self.lengths) - np.array(self.lengths)
-        rows_E: np.ndarray = np.repeat(starts_B, self.counts) + positions_E
-        return rows_E
-
 
 def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
     groups = {item.group for item in items}
     assert len(groups) == 1, groups
     assert all(item.allowed is items[0].allowed for item in items), "numbers of several tables"
-    counts = [len(item.rows_E) for item in items]
-    starts = np.cumsum(counts) - np.array(counts)
+    packed = join_items(items, "rows_E", "first_E", "last_E", of="rows_E")
+    starts = np.cumsum(packed["counts"]) - np.array(packed["counts"])
     marks, begin = [], 0
     for item in items:
         if item.marks_UK is not None:
@@ -110,22 +100,11 @@ def make_entity_batch(items: Sequence[EntityItem]) -> EntityBatch:
     if any(item.types is not None for item in items):
         types = np.concatenate([np.zeros_like(x.pieces) if x.types is None else x.types for x in items])
     return EntityBatch(
-        pieces_N=np.concatenate([item.pieces for item in items]),
+        **packed,
         types_N=types,
-        lengths=[len(item.pieces) for item in items],
-        counts=counts,
-        rows_E=np.concatenate([item.rows_E for item in items]),
-        first_E=np.concatenate([item.first_E for item in items]),
-        last_E=np.concatenate([item.last_E for item in items]),
         units_UK=np.concatenate([item.units_UK + start for item, start in zip(items, starts)]),
         group=items[0].group,
         gold=np.concatenate([item.gold for item in items]) if items[0].gold is not None else None,
-        items=tuple(items),
         allowed_SL=None if items[0].allowed is None else items[0].allowed.table(),
         marks_UK=np.concatenate(marks) if marks else None,
     )
-
-
-def batch_entities(items: Iterable[EntityItem], *, size: int) -> Iterator[EntityBatch]:
-    """Batches of about `size` pieces and entity tokens; see `batch_items`."""
-    return batch_items(items, size=size, make=make_entity_batch)

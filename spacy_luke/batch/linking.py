@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .packed import Packed, join_items
 from .windows import Document, plan_windows, with_context
 
 WINDOW_SPLITS = ("cores", "simple", "per_mention")
@@ -63,15 +64,10 @@ class LinkVectors:
 
 
 @dataclass(frozen=True)
-class LinkBatch:
-    """Packed items. scored_S: the entity tokens, counted in the batch, that have candidates to be scored; owner_C
-    counts these. words: word states of a former pass over the same windows, where words do not see entities."""
+class LinkBatch(Packed[LinkItem]):
+    """scored_S: the entity tokens, counted in the batch, that have candidates to be scored; owner_C counts these.
+    words: word states of a former pass over the same windows, where words do not see entities."""
 
-    pieces_N: np.ndarray
-    lengths: Sequence[int]
-    counts: Sequence[int]
-    first_E: np.ndarray
-    last_E: np.ndarray
     entities_E: np.ndarray
     scored_S: np.ndarray
     owner_C: np.ndarray
@@ -79,7 +75,6 @@ class LinkBatch:
     features_CF: np.ndarray
     gold_S: np.ndarray | None
     vectors: LinkVectors
-    items: Sequence[LinkItem]
     words: Any | None = None
 
     def gold_C(self) -> np.ndarray:
@@ -90,24 +85,16 @@ class LinkBatch:
 
 
 def make_link_batch(items: Sequence[LinkItem], vectors: LinkVectors, *, words: Any | None = None) -> LinkBatch:
-    counts = [len(item.first_E) for item in items]
-    starts = np.cumsum(counts) - np.array(counts)
+    packed = join_items(items, "first_E", "last_E", "entities_E", "rows_C", "features_CF", of="first_E")
+    starts = np.cumsum(packed["counts"]) - np.array(packed["counts"])
     owner_C = np.concatenate([item.owner_C + start for item, start in zip(items, starts)])
     scored_S, place_C = np.unique(owner_C, return_inverse=True)
     return LinkBatch(
-        pieces_N=np.concatenate([item.pieces for item in items]),
-        lengths=[len(item.pieces) for item in items],
-        counts=counts,
-        first_E=np.concatenate([item.first_E for item in items]),
-        last_E=np.concatenate([item.last_E for item in items]),
-        entities_E=np.concatenate([item.entities_E for item in items]),
+        **packed,
         scored_S=scored_S,
         owner_C=place_C.reshape(-1),
-        rows_C=np.concatenate([item.rows_C for item in items]),
-        features_CF=np.concatenate([item.features_CF for item in items]),
         gold_S=None if items[0].gold_S is None else np.concatenate([item.gold_S for item in items]),
         vectors=vectors,
-        items=tuple(items),
         words=words,
     )
 

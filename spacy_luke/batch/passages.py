@@ -7,12 +7,12 @@ where there are types.
 N packed pieces of a batch, B windows, P pieces of a passage, E entity tokens, L pieces of a window.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from .batches import batch_items
+from .packed import Packed, join_items
 
 
 @dataclass(frozen=True)
@@ -92,41 +92,28 @@ class PassageItem:
 
 
 @dataclass(frozen=True)
-class PassageBatch:
-    """Packed items."""
+class PassageBatch(Packed[PassageItem]):
+    """Windows of questions."""
 
-    pieces_N: np.ndarray
     types_N: np.ndarray | None
-    lengths: Sequence[int]
-    counts: Sequence[int]
     rows_E: np.ndarray
-    first_E: np.ndarray
-    last_E: np.ndarray
     types_E: np.ndarray | None
     gold_B2: np.ndarray | None
-    items: Sequence[PassageItem]
+
+    def owners(self) -> np.ndarray:
+        """Owner of each piece's scores."""
+        return np.repeat([item.owner for item in self.items], self.lengths)
 
 
 def make_passage_batch(items: Sequence[PassageItem]) -> PassageBatch:
     typed = [(item.types, item.types[item.first_E]) for item in items if item.types is not None]
     types_N, types_E = map(np.concatenate, zip(*typed, strict=True)) if typed else (None, None)
     return PassageBatch(
-        pieces_N=np.concatenate([item.pieces for item in items]),
+        **join_items(items, "rows_E", "first_E", "last_E", of="rows_E"),
         types_N=types_N,
-        lengths=[len(item.pieces) for item in items],
-        counts=[len(item.rows_E) for item in items],
-        rows_E=np.concatenate([item.rows_E for item in items]),
-        first_E=np.concatenate([item.first_E for item in items]),
-        last_E=np.concatenate([item.last_E for item in items]),
         types_E=types_E,
         gold_B2=np.array([item.gold for item in items]) if items[0].gold is not None else None,
-        items=tuple(items),
     )
-
-
-def batch_passages(items: Iterable[PassageItem], *, size: int) -> Iterator[PassageBatch]:
-    """Batches of about `size` pieces and entity tokens; see `batch_items`."""
-    return batch_items(items, size=size, make=make_passage_batch)
 
 
 def best_spans(

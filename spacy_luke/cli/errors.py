@@ -125,7 +125,7 @@ def _place(error: BaseException) -> str:
 
 
 def _wrong_settings(error: ConfigValidationError) -> str:
-    from ..components.misspelt import wrong_settings  # what components need takes a second to import
+    from ..components.setting_errors import wrong_settings  # what components need takes a second to import
 
     title = f"{error.title}:" if error.title and not error.title.startswith("Config ") else None
     return "\n".join([*filter(None, (title, error.desc)), *wrong_settings(error)])

@@ -3,26 +3,31 @@
 import contextlib
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer
 from torch import Tensor
 
-from ..bridge.finite import check_loss
+from ..batch.batches import batch_items
+from ..bridge.finite import check_loss, check_scores
 from ..bridge.optimizer import AdamW
 from ..bridge.wrapper import TorchShim, shim_of, shims_of
 from ..checkpoint.contents import Checkpoint
 from ..encoders.nodes import ENCODER
 from ..encoders.seen import record_windows
 from ..encoders.sharing import Share
-from .extents import forget_limits
+from ..model.transfer import to_host
+from .factories import Setting
+from .window_limits import forget_limits
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
 _PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
@@ -34,8 +39,14 @@ T = TypeVar("T", bound=np.generic)
 class LukeComponent(EncoderComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
+    batch_size: Setting[int] = Setting(
+        4096, "pieces, and entity tokens or spans, encoded at once; memory, not results, depends on it", least=1
+    )
+
     noun = "LUKE component"  # what messages call it
     model: Model[Any, Any]
+    head_layer = "classifier"  # the last one
+    make_batch: Callable[..., Any]  # packs windows
     divisor = 0.0  # of the gradients since the last step
     _steps = 0  # that it has made since it was built or loaded
 
@@ -79,10 +90,10 @@ class LukeComponent(EncoderComponent):
                 )
         head.fill(state)
 
-    def with_classifier(self, checkpoint: AnyCheckpoint) -> AnyCheckpoint:
-        """Add the head's classifier to a checkpoint that is to be exported."""
-        for name, x in self.head.module.classifier.state_dict().items():
-            checkpoint.tensors[f"head.classifier.{name}"] = x.detach().cpu()
+    def with_head(self, checkpoint: AnyCheckpoint) -> AnyCheckpoint:
+        """Add the last layer of the head to a checkpoint that is to be exported."""
+        for name, x in getattr(self.head.module, self.head_layer).state_dict().items():
+            checkpoint.tensors[f"head.{self.head_layer}.{name}"] = x.detach().cpu()
         return checkpoint
 
     def check_exportable(self, features: str = "entity") -> None:
@@ -93,6 +104,24 @@ class LukeComponent(EncoderComponent):
                 f"The head of '{self.name}' reads features = {found!r}, but that of other {self.encoder.kind.title} "
                 f"code reads {wanted!r}. Train with features = {wanted!r} to export it."
             )
+
+    # ---- windows
+
+    def batched(self, items: Iterable[Any], **settings: Any) -> Iterator[Any]:
+        """Windows packed for the model, about `batch_size` of cost together."""
+        return batch_items(items, size=self.batch_size, make=partial(self.make_batch, **settings))
+
+    def scored_batches(self, items: Iterable[Any], docs: Sequence[Doc], **settings: Any) -> Iterator[tuple[Any, Any]]:
+        """Batches, and what the model says of them, on the host. docs: those of the windows' owners, for messages."""
+        with self.predicting():
+            for batch in self.batched(items, **settings):
+                yield batch, self.on_host(batch, self.model.predict(batch), docs)
+
+    def on_host(self, batch: Any, outputs: Any, docs: Sequence[Doc]) -> Any:
+        """Raises ValueError where a score is no number."""
+        (scores,) = to_host([outputs])
+        check_scores(scores, batch.owners, docs, name=self.name)
+        return scores
 
     # ---- scores
 

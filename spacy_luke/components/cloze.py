@@ -2,19 +2,17 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
 from ..annotations import QUERIES, Answer, Query, get_queries
 from ..architectures.entity_classifier import create_entity_head
-from ..batch.entities import EntityBatch, EntityItem, batch_entities
-from ..bridge.finite import check_scores
+from ..batch.entities import EntityBatch, EntityItem, make_entity_batch
 from ..bridge.wrapper import to_tensor
 from ..checkpoint.contents import Checkpoint
 from ..checkpoint.special import CLOZE_PIECES, add_cloze_pieces
@@ -49,15 +47,15 @@ class LukeCloze(AskedComponent[Query, list[Filler]]):
     max_query_pieces: Setting[int | None] = Setting(
         None, "pieces of a query that are read, 90 in the original code; `null`: all, up to half a window", least=1
     )
-    batch_size: Setting[int] = Setting(
-        4096, "pieces and entity tokens encoded at once; memory, not results, depends on it", least=1
-    )
     scorer: Function[Scorer | None] = Function(
         {"@scorers": "spacy-luke.cloze_scorer.v1"}, "ReCoRD's exact match and F1"
     )
 
-    noun, rows, asks = "luke_cloze", QUERIES, "query"
+    noun, rows, asks, many = "luke_cloze", QUERIES, "query", "queries"
+    answers = 'with "answers" as characters'
+    task = "cloze"
     prepare = (add_cloze_pieces,)
+    make_batch = staticmethod(make_entity_batch)
 
     def input(self) -> ClozeInput:
         config, tokenizer = self.encoder.module.config, self.tokenizer
@@ -106,13 +104,10 @@ class LukeCloze(AskedComponent[Query, list[Filler]]):
         """For each query its candidates, the best first."""
         places = [self.candidates_of(doc, query) for doc, query in asked]
         logits = [np.full(len(x), -np.inf) for x in places]
-        if any(places):
-            with self.predicting():
-                for batch in batch_entities(self._items(asked, places), size=self.batch_size):
-                    scores_U = self.model.predict(batch)[:, 0].cpu().numpy()
-                    check_scores(scores_U, batch.owner_U, [doc for doc, _ in asked], name=self.name)
-                    for i, c, score in zip(batch.owner_U().tolist(), batch.number_U().tolist(), scores_U.tolist()):
-                        logits[i][c] = max(logits[i][c], score)
+        items, docs = self._items(asked, places), [doc for doc, _ in asked]
+        for batch, scores_U1 in self.scored_batches(items, docs) if any(places) else ():
+            for i, c, (score,) in zip(batch.owner_U().tolist(), batch.number_U().tolist(), scores_U1.tolist()):
+                logits[i][c] = max(logits[i][c], score)
         return [_best_first(some, scores) for some, scores in zip(places, logits)]
 
     def ranked(self, found: list[Filler]) -> list[list[Any]]:
@@ -132,10 +127,6 @@ class LukeCloze(AskedComponent[Query, list[Filler]]):
             )
 
     # ---- training
-
-    def batches(self, examples: list[Example]) -> Iterator[EntityBatch]:
-        items = (item for i, x in enumerate(examples) for item in self.gold_items(i, x, Counter()))
-        return batch_entities(items, size=self.batch_size)
 
     def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[EntityItem]:
         doc = example.predicted
@@ -163,50 +154,30 @@ class LukeCloze(AskedComponent[Query, list[Filler]]):
         loss, gradient_U = binary_cross_entropy(logits_U1[:, 0], to_tensor(need_gold(batch.gold), logits_U1.device))
         return loss, (gradient_U[:, None],)
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
-        seed: int = 0,
-    ) -> None:
-        """Load the checkpoint and make the head.
+    # ---- the head
 
-        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of
-        the head's fresh parameters.
-        """
-        checkpoint, report = self.survey(get_examples, weights)
-        queries, candidates, right, answers = (report.pop(x, 0) for x in ("queries", "candidates", "right", "answers"))
-        if not queries:
-            raise ValueError(
-                f"'{self.name}' found no queries with answers in the training data: expected doc._.luke_queries of "
-                'gold Docs, with "answers" as characters.'
-            )
-        if checkpoint is not None and checkpoint.task == "cloze" and self.model.attrs["features"] == "entity":
-            self.load_head(checkpoint)
-        else:
-            share = (right + 1) / (candidates + 2)
-            prior_L = np.array([np.log(share / (1 - share))])
-            create_entity_head(self.model, 1, states=2, seed=seed, prior_L=prior_L)
-        if report:
-            reasons = ", ".join(f"{n} {reason}" for reason, n in report.items())
-            warnings.warn(
-                f"'{self.name}': of {queries} queries with {candidates} candidates and {answers} answers in the "
-                f"training data, {reasons}; these cannot be found. Correct the data, or give the queries' candidates.",
-                stacklevel=2,
-            )
+    def create_head(self, report: Counter[str] | None = None, *, seed: int = 0) -> None:
+        share = 0.5 if report is None else (report["right"] + 1) / (report["candidates"] + 2)
+        prior_L = np.array([np.log(share / (1 - share))])
+        create_entity_head(self.model, 1, states=2, seed=seed, prior_L=prior_L)
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
-        """Take over a fine-tuned checkpoint's head."""
-        create_entity_head(self.model, 1, states=2)
+    def fill_head(self, checkpoint: Checkpoint) -> None:
         self.fill_classifier(checkpoint)
+
+    def takes_head(self, checkpoint: Checkpoint) -> bool:
+        return super().takes_head(checkpoint) and self.model.attrs["features"] == "entity"
+
+    def advice(self, report: Counter[str]) -> str:
+        queries, candidates, _, answers = (report.pop(x, 0) for x in ("queries", "candidates", "right", "answers"))
+        reasons = ", ".join(f"{n} {reason}" for reason, n in report.items())
+        return reasons and (
+            f"of {queries} queries with {candidates} candidates and {answers} answers in the training data, {reasons}; "
+            "these cannot be found. Correct the data, or give the queries' candidates"
+        )
 
     def to_checkpoint(self) -> Checkpoint:
         self.check_exportable()
-        checkpoint = self.with_classifier(super().to_checkpoint())
-        checkpoint.task = "cloze"
-        return checkpoint
+        return super().to_checkpoint()
 
 
 def _best_first(places: Sequence[Place], logits: np.ndarray) -> list[Filler]:

@@ -28,11 +28,11 @@ from ..encoders.nodes import ENCODER, is_shared, share_encoder
 from ..encoders.seen import record_windows
 from ..encoders.sharing import SharedEncoder
 from ..encoders.word_pass import WordPass
-from .attached import check_encoder
 from .base import LukeComponent
-from .extents import WindowSettings
+from .encoder_checks import check_encoder
 from .factories import Setting, register
 from .known_entities import KnownFinder
+from .window_limits import WindowSettings
 
 _MODEL = {"@architectures": "spacy-luke.LukeEncoder.v1"}
 _ENTITY_ROWS = ("special", "all")

@@ -3,6 +3,7 @@
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from .encoder import LukeEncoderOwner
@@ -17,6 +18,10 @@ _ENCODER = "spacy-luke.ErnieEncoder.v1"
 CLASSIFIER = model_block("spacy-luke.PooledClassifier.v1", encoder=_ENCODER)
 _MARKERS = ("#", "$")
 _ONE_WAY = ("overlap", "tokens")  # settings of one-way attention, which ERNIE has not
+
+
+def are_pieces(markers: Any, *, n: int) -> bool:
+    return len(markers) == n and all(isinstance(x, str) and x for x in markers)
 
 
 class ReadsKnowledge(EncoderComponent):
@@ -51,12 +56,11 @@ class ErnieTyper(ReadsKnowledge, LukeTyper):
     """As `LukeTyper`, with ERNIE's encoder and input. FIGER's rule is always_best."""
 
     markers: Setting[list[str]] = Setting(  # a symbol of BERT's vocabulary, as in the original
-        ["\u3002"], "the piece before and after the mention"
+        ["\u3002"],
+        "the piece before and after the mention",
+        valid=partial(are_pieces, n=1),
+        rule="a list of 1 piece, such as ['<ent>']",
     )
-
-    def __init__(self, *args: Any, **settings: Any):
-        super().__init__(*args, **settings)
-        check_markers(self.markers, 1)
 
     def marks(self) -> Sequence[str]:
         return self.markers
@@ -67,12 +71,14 @@ class ErnieRelation(ReadsKnowledge, LukeRelation):
 
     # The default is null, since a config doubles every "$" whenever spaCy writes it.
     markers: Setting[list[str] | None] = Setting(
-        None, "the pieces around head and tail; `null`: the original's, `#` and `$`"
+        None,
+        "the pieces around head and tail; `null`: the original's, `#` and `$`",
+        valid=partial(are_pieces, n=2),
+        rule="a list of 2 pieces, such as ['<ent>', '<ent2>'], or null",
     )
 
     def __init__(self, *args: Any, markers: list[str] | None = None, **settings: Any):
         super().__init__(*args, markers=list(_MARKERS) if markers is None else markers, **settings)
-        check_markers(self.marks(), 2)
 
     def marks(self) -> Sequence[str]:
         return self.markers or _MARKERS
@@ -109,10 +115,3 @@ make_ernie_encoder = register(
     model={"@architectures": _ENCODER},
     without=("entity_rows", "shared_pieces"),
 )
-
-
-def check_markers(markers: Sequence[str], n: int) -> None:
-    if len(markers) != n or not all(isinstance(x, str) and x for x in markers):
-        raise ValueError(
-            f"markers must be a list of {n} piece(s), such as {['<ent>', '<ent2>'][:n]}, but it is {markers!r}."
-        )

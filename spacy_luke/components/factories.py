@@ -23,7 +23,7 @@ from spacy.util import registry
 from thinc.api import Model
 
 from ..text.spelling import nearest
-from . import misspelt as misspelt  # so that errors about settings say what may be meant
+from . import setting_errors as setting_errors  # so that errors about settings say what may be meant
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -33,8 +33,8 @@ _LAST = ("batch_size", "scorer")  # in tables and signatures
 class Setting(Generic[T]):
     """A setting of a component whose values are JSON, in `pipe.cfg` and as an attribute.
 
-    about: what it means, a cell of Markdown; least, most: of numbers, both allowed; choices: of strings; rule: what
-    else messages say that it must be.
+    about: what it means, a cell of Markdown; least, most: of numbers, both allowed; choices: of strings; valid: what
+    else is asked of it; rule: what messages say that it must be, where that is not said by the others.
     """
 
     name: str
@@ -48,11 +48,12 @@ class Setting(Generic[T]):
         least: float | None = None,
         most: float | None = None,
         choices: Sequence[str] = (),
+        valid: Callable[[T], bool] | None = None,
         rule: str | None = None,
     ):
         self.default: Any = default
         self.about = about
-        self.least, self.most, self.choices, self._rule = least, most, choices, rule
+        self.least, self.most, self.choices, self.valid, self._rule = least, most, choices, valid, rule
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -88,7 +89,8 @@ class Setting(Generic[T]):
             return
         low = self.least is None or value >= self.least
         high = self.most is None or value <= self.most
-        if not (low and high and (not self.choices or value in self.choices)):
+        valid = self.valid is None or self.valid(value)
+        if not (low and high and valid and (not self.choices or value in self.choices)):
             raise ValueError(f"{self.name} must be {self.rule}, but it is {value!r}.")
 
     @property

@@ -172,6 +172,6 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
 
     def to_checkpoint(self) -> Checkpoint:
         self.check_exportable(self.head_features)
-        checkpoint = self.with_classifier(super().to_checkpoint())
+        checkpoint = self.with_head(super().to_checkpoint())
         checkpoint.labels, checkpoint.task = self.row_labels(), self.task
         return checkpoint

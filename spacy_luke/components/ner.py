@@ -17,16 +17,15 @@ from torch import Tensor
 from ..annotations import get_gold_entities
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.allowed import ANY, AllowedClasses
-from ..batch.batches import SpanBatch, SpanItem, batch_items, make_batch, split_spans
+from ..batch.batches import SpanBatch, SpanItem, make_batch, split_spans
 from ..batch.decode import greedy_flat
-from ..batch.windows import CONTEXTS, Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
+from ..batch.windows import Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
 from ..bridge.wrapper import send_arrays
 from ..checkpoint.contents import Checkpoint
 from ..model.partial_losses import span_loss
 from .base import need_gold
 from .calibration import Calibrated
-from .extents import WindowSettings
 from .factories import Function, Scorer, Setting, model_block, register
 from .labelled import LabelledComponent
 from .mentions import blocked_words, write_entities
@@ -45,6 +44,7 @@ from .spans.gold import (
 )
 from .taught import read_taught
 from .thresholds import check_positives
+from .window_limits import ContextSettings
 
 NER_MODEL = model_block("spacy-luke.SpanClassifier.v1")
 _SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
@@ -52,14 +52,9 @@ _NONE_LABEL = "NIL"  # of a span that is no entity: the first label, as the orig
 _WINDOWS_AT_ONCE = 64  # of one document, so that memory does not grow with its length
 
 
-class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
+class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     """Finds entities by classifying spans of words."""
 
-    context: Setting[str] = Setting(
-        "document",
-        '`"document"`: as much of the document as fits around a sentence; `"sentence"`: nothing',
-        choices=CONTEXTS,
-    )
     max_span_pieces: Setting[int | None] = Setting(16, "longest entity in subword pieces; `null`: no limit", least=1)
     max_span_words: Setting[int | None] = Setting(None, "longest entity in words; `null`: no limit", least=1)
     suggester: Function[Suggester | None] = Function(
@@ -92,9 +87,6 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
         "whether entities that earlier components set in `doc.ents` give way; otherwise those that overlap them are "
         "left out. Blocked words are in no entity either way, as in spaCy's own",
     )
-    batch_size: Setting[int] = Setting(
-        4096, "pieces and spans encoded at once; memory, not results, depends on it", least=1
-    )
     scorer: Function[Scorer | None] = Function(
         {"@scorers": "spacy-luke.ner_scorer.v1"}, "exact span and label, as conlleval and seqeval count"
     )
@@ -106,6 +98,7 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
     task = "span_classification"
     head_features = "all"
     counts_windows = True
+    make_batch = staticmethod(make_batch)
     _warned_of_sentences = False
 
     def __init__(self, *args: Any, **settings: Any):
@@ -189,18 +182,25 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
 
     # ---- prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[FoundSpans]:
-        return self._predict(list(docs), self.none_bias, self.proposal_threshold)
-
-    def _predict(self, docs: Sequence[Doc], none_bias: float, chance: float = 0.0) -> list[FoundSpans]:
+    def predict(
+        self, docs: Iterable[Doc], *, none_bias: float | None = None, chance: float | None = None
+    ) -> list[FoundSpans]:
+        """none_bias, chance: others than the settings `none_bias` and `proposal_threshold`."""
+        docs, bias = list(docs), self.none_bias if none_bias is None else none_bias
         found: list[list[NDArray[np.float64]]] = [[] for _ in docs]
-        items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
-        with self.predicting():
-            for batch in batch_items(items, size=self.batch_size, make=lambda x: make_batch(x, chance=chance)):
-                scores = on_host(batch, self.model.predict(batch), docs, name=self.name)
-                for owner, rows in read_spans(batch, scores, none_bias=none_bias):
-                    found[owner].append(rows)
+        for batch, scores in self.scored(docs, chance=self.proposal_threshold if chance is None else chance):
+            for owner, rows in read_spans(batch, scores, none_bias=bias):
+                found[owner].append(rows)
         return [FoundSpans.joined(parts) for parts in found]
+
+    def scored(self, docs: Sequence[Doc], *, chance: float) -> Iterator[tuple[SpanBatch, SpanScores]]:
+        """Batches of the candidate spans of all Docs, and their scores on the host; see `on_host`. chance: least
+        probability of a proposal."""
+        items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
+        return self.scored_batches(items, docs, chance=chance)
+
+    def on_host(self, batch: SpanBatch, outputs: SpanScores, docs: Sequence[Doc]) -> SpanScores:
+        return on_host(batch, outputs, docs, name=self.name)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
         key = self.spans_key
@@ -236,7 +236,7 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
             if gold is not None
             for item in self.items(i, example.predicted, gold)
         )
-        return batch_items(items, size=self.batch_size, make=make_batch)
+        return self.batched(items)
 
     def get_loss(self, batch: SpanBatch, scores: SpanScores) -> tuple[Tensor, tuple[Any, Any]]:
         """Cross-entropy of the encoded spans' labels, plus binary cross-entropy of the proposals, both summed; marginal
@@ -315,7 +315,8 @@ class LukeNER(Calibrated, WindowSettings, LabelledComponent[SpanSurvey]):
         known = [(x, gold) for x in examples if (gold := self.gold(x)) is not None]
         total = sum(count_scored(gold, self.gold_spans(x.reference)) for x, gold in known)  # also what cannot be found
         check_positives(total, least, name=self.name, what="gold entities")
-        found, golds = self._predict([x.predicted for x, _ in known], -BIAS_LIMIT), [gold for _, gold in known]
+        golds = [gold for _, gold in known]
+        found = self.predict((x.predicted for x, _ in known), none_bias=-BIAS_LIMIT, chance=0.0)
         flat = self.spans_key is None or self.set_ents
         best = best_settings(found, golds, self.labels, total=total, flat=flat)
         self.settle(nlp, **{name: value for name, value in best.items() if name in self.cfg})

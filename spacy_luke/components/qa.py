@@ -2,8 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from torch import Tensor
 
 from ..annotations import LINKS, QUESTIONS, Answer, Question, get_questions, set_rows
 from ..architectures.extractive_qa import create_answer_head
-from ..batch.passages import PassageBatch, PassageItem, batch_passages, best_spans
-from ..bridge.finite import check_scores
+from ..batch.passages import PassageBatch, PassageItem, best_spans, make_passage_batch
 from ..checkpoint.contents import Checkpoint
 from ..entity_vocab import EntityVocab
 from ..model.losses import gold_answers, start_end_cross_entropy
@@ -87,12 +85,13 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
         '"no answer" must be better than the best span by more than this, the original\'s 0.0 for SQuAD 2.0; `null`: '
         "there always is an answer. `spacy luke tune` finds the best on dev data",
     )
-    batch_size: Setting[int] = Setting(
-        4096, "pieces and entities encoded at once; memory, not results, depends on it", least=1
-    )
     scorer: Function[Scorer | None] = Function({"@scorers": "spacy-luke.qa_scorer.v1"}, "SQuAD's exact match and F1")
 
-    noun, rows, asks = "luke_qa", QUESTIONS, "question"
+    noun, rows, asks, many = "luke_qa", QUESTIONS, "question", "questions"
+    answers = 'with "answers" as characters ([] where there is no answer)'
+    task = "question_answering"
+    head_layer = "qa_outputs"
+    make_batch = staticmethod(make_passage_batch)
     _vocabulary: tuple[str, EntityVocab, dict[int, int] | None] | None = None
 
     @property
@@ -175,17 +174,13 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
     def find(self, asked: Sequence[tuple[Doc, Question]]) -> list[FoundAnswers]:
         places: list[list[Places]] = [[] for _ in asked]
         nulls = np.full(len(asked), np.inf)
-        if asked:
-            with self.predicting():
-                reads: dict[int, ReadDoc] = {}
-                for batch in batch_passages(self._items(asked, reads), size=self.batch_size):
-                    logits_N2 = self.model.predict(batch).cpu().numpy()
-                    owners = partial(np.repeat, [item.owner for item in batch.items], batch.lengths)
-                    check_scores(logits_N2, owners, [doc for doc, _ in asked], name=self.name)
-                    for item, logits_L2 in zip(batch.items, np.split(logits_N2, np.cumsum(batch.lengths)[:-1])):
-                        read = reads[id(asked[item.owner][0])]
-                        places[item.owner].append(self._window_places(read, item, logits_L2))
-                        nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
+        reads: dict[int, ReadDoc] = {}
+        items, docs = self._items(asked, reads), [doc for doc, _ in asked]
+        for batch, logits_N2 in self.scored_batches(items, docs) if asked else ():
+            for item, logits_L2 in zip(batch.items, np.split(logits_N2.numpy(), np.cumsum(batch.lengths)[:-1])):
+                read = reads[id(asked[item.owner][0])]
+                places[item.owner].append(self._window_places(read, item, logits_L2))
+                nulls[item.owner] = min(nulls[item.owner], logits_L2[0].sum(dtype=np.float64))
         return [
             FoundAnswers(different(doc.text, some, self.n_best), float(null))
             for (doc, _), some, null in zip(asked, places, nulls)
@@ -210,10 +205,6 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
         return Places(*read.characters(first_S, last_S), score_S).best()
 
     # ---- training
-
-    def batches(self, examples: list[Example]) -> Iterator[PassageBatch]:
-        items = (item for i, x in enumerate(examples) for item in self.gold_items(i, x, Counter()))
-        return batch_passages(items, size=self.batch_size)
 
     def gold_items(self, owner: int, example: Example, report: Counter[str]) -> Iterator[PassageItem]:
         """Those with gold "no answer" too."""
@@ -240,46 +231,19 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
         loss, gradient = start_end_cross_entropy(logits_N2, gold)
         return loss, (gradient,)
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
-        seed: int = 0,
-    ) -> None:
-        """Load the checkpoint and make the head.
+    # ---- the head
 
-        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1 with entities = "all"; null keeps what the
-        encoder has. seed: of the head's fresh parameters.
-        """
-        checkpoint, report = self.survey(get_examples, weights)
-        linked = report.pop("linked")
-        if not report["questions"]:
-            raise ValueError(
-                f"'{self.name}' found no questions with answers in the training data: expected doc._.luke_questions of "
-                'gold Docs, with "answers" as characters ([] where there is no answer).'
-            )
-        if checkpoint is not None and checkpoint.task == "question_answering":
-            self.load_head(checkpoint)
-        else:
-            create_answer_head(self.model, seed=seed)
-        linked = linked if self.attention == "full" else 0
-        if advice := advise(report, linked=linked, answers_all=self.no_answer_threshold is None):
-            warnings.warn(f"'{self.name}': {'. And: '.join(advice)}.", stacklevel=2)
+    def create_head(self, report: Counter[str] | None = None, *, seed: int = 0) -> None:
+        create_answer_head(self.model, seed=seed)
 
-    def load_head(self, checkpoint: Checkpoint) -> None:
-        """Take over a fine-tuned checkpoint's head."""
-        create_answer_head(self.model)
+    def fill_head(self, checkpoint: Checkpoint) -> None:
         names = ("qa_outputs.weight", "qa_outputs.bias")
         self.head.fill({name: checkpoint.tensors[f"head.{name}"] for name in names})
 
-    def to_checkpoint(self) -> Checkpoint:
-        checkpoint = super().to_checkpoint()
-        for name, x in self.head.module.state_dict().items():
-            checkpoint.tensors[f"head.{name}"] = x.detach().cpu()
-        checkpoint.task = "question_answering"
-        return checkpoint
+    def advice(self, report: Counter[str]) -> str:
+        linked = report.pop("linked")
+        linked = linked if self.attention == "full" else 0
+        return ". And: ".join(advise(report, linked=linked, answers_all=self.no_answer_threshold is None))
 
     def tune(self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0) -> dict[str, float]:
         """Set the no_answer_threshold that gives the best F1 on examples, dev data never trained on, some of whose

@@ -2,36 +2,29 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from torch import Tensor
 
-from ..annotations import RELATIONS_TASK, RelationRow, get_pair_rows, get_relation_rows, get_scope, set_relation_rows
-from ..batch.allowed import ANY
-from ..batch.entities import EntityBatch
-from ..bridge.wrapper import to_tensor
+from ..annotations import RELATIONS_TASK, get_pair_rows, get_relation_rows, get_scope, set_relation_rows
 from ..checkpoint.contents import Checkpoint
-from ..model.losses import cross_entropy, multi_label_cross_entropy
-from ..model.partial_losses import marginal_cross_entropy, marginal_multi_label
-from ..model.taught_losses import taught_cross_entropy
-from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
 from .units.asked import Gold, Units, UnitSurvey
-from .units.pairs import barred_classes, check_between, gold_relations, suggested_pairs, training_pairs
+from .units.classifier import ScoredUnits
+from .units.found import FoundRelations
+from .units.pairs import given_pairs, gold_relations, suggested_pairs, training_pairs
+from .units.sides import Sides, check_between
 from .units.tuning import Classes, Scores, ThresholdClassifier
 
 RELATION_MODEL = model_block("spacy-luke.EntityClassifier.v1")
 _TOKENS = ("pair", "mention")
-_NO_CHANCE = -1e4  # a logit: probability 0 in float32, but a finite number
 RELATION_SCORES = {
     "relations_f": 1.0,
     "relations_p": 0.0,
@@ -41,16 +34,6 @@ RELATION_SCORES = {
     "relations_accuracy": 0.0,
     "relations_per_type": None,
 }
-
-
-@dataclass(frozen=True)
-class FoundRelations:
-    """Relations of a Doc: pairs of mentions (R, 2), class and probability of each."""
-
-    asked: Units
-    pair_R2: NDArray[np.int64]
-    label_R: NDArray[np.int64]
-    probability_R: NDArray[np.float64]
 
 
 class LukeRelation(ThresholdClassifier):
@@ -67,13 +50,6 @@ class LukeRelation(ThresholdClassifier):
     multi_label: Setting[bool] = Setting(
         False,
         "whether a pair may have several relations, each above the `threshold`; then there is no class for none",
-    )
-    threshold: Setting[float] = Setting(
-        0.5,
-        "only with `multi_label`: least probability of a relation; `python -m spacy luke tune` finds the best one",
-        least=0,
-        most=1,
-        rule="a probability, from 0 to 1",
     )
     tokens: Setting[str] = Setting(
         "pair",
@@ -150,14 +126,7 @@ class LukeRelation(ThresholdClassifier):
         if (given := doc._.luke_pairs) is None:
             self._warn_of_one_sentence(doc)
             return suggested_pairs(doc, self.getter(doc), self.suggester, name=self.name)
-        pairs = [((head.start, head.end), (tail.start, tail.end)) for head, tail in given]
-        if same := [head for head, tail in pairs if head == tail]:
-            warnings.warn(
-                f"'{self.name}': {len(same)} of {len(pairs)} given pairs have no relation, as head and tail are the "
-                f"same words; the first is {doc[same[0][0] : same[0][1]].text[:60]!r}.",
-                stacklevel=3,
-            )
-        return Units.given(pairs)
+        return given_pairs(doc, given, name=self.name)
 
     def _warn_of_one_sentence(self, doc: Doc) -> None:
         if len(doc) and getattr(self.suggester, "same_sentence", False) and not doc.has_annotation("SENT_START"):
@@ -202,44 +171,19 @@ class LukeRelation(ThresholdClassifier):
 
     # ---- predictions
 
-    def scored(
-        self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]
-    ) -> Iterator[tuple[EntityBatch, Tensor]]:
-        chances = [self._chances(doc, units) for doc, units in zip(docs, asked)] if self.mention_scores else []
-        barred = [self._barred(doc, units) for doc, units in zip(docs, asked)] if self.between else []
-        for batch, logits_UL in super().scored(docs, asked, lost):
-            places = list(zip(batch.owner_U().tolist(), batch.number_U().tolist(), strict=True))
-            if chances:
-                logits_UL = joint_logits(logits_UL, torch.tensor([chances[i][number] for i, number in places]))
-            if barred:
-                barred_UL = np.stack([barred[i][number] for i, number in places])
-                logits_UL = logits_UL.masked_fill(torch.from_numpy(barred_UL), _NO_CHANCE)
-            yield batch, logits_UL
+    def scored(self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]) -> Iterator[ScoredUnits]:
+        scored = super().scored(docs, asked, lost)
+        if not (self.between or self.mention_scores):
+            return scored
+        about = partial(
+            Sides, getter=self.getter, classes=self.classes, between=self.between, scores=self.mention_scores
+        )
+        sides = list(map(about, docs, asked))
+        return (some._replace(logits_UL=sides[some.owner].tell(some.number_U, some.logits_UL)) for some in scored)
 
-    def _chances(self, doc: Doc, asked: Units) -> list[float]:
-        """Of each pair the probability that both mentions are right; 1 of mentions without a score."""
-        scores = {(span.start, span.end): span._.luke_score for span in self.getter(doc)}
-        known = [1.0 if (score := scores.get(mention)) is None else float(score) for mention in asked.mentions]
-        return [known[head] * known[tail] for head, tail in asked.units_UK.tolist()]
-
-    def _barred(self, doc: Doc, asked: Units) -> NDArray[np.bool_]:
-        labels = {(span.start, span.end): span.label_ for span in self.getter(doc)}
-        return barred_classes([labels.get(x, "") for x in asked.mentions], asked.units_UK, self.classes, self.between)
-
-    def predict(self, docs: Iterable[Doc]) -> list[FoundRelations]:
-        docs = list(docs)
-        asked = [self.asked(doc) for doc in docs]
-        rows: list[list[NDArray[np.float64]]] = [[] for _ in docs]
-        lost: list[list[int]] = [[] for _ in docs]
-        for batch, logits_UL in self.scored(docs, asked, lost):
-            found = self._read(batch, logits_UL)
-            for i in np.unique(found[:, 0]).astype(int).tolist():
-                rows[i].append(found[found[:, 0] == i, 1:])
-        self.warn_lost(docs, asked, lost)
-        return [self._found(units, parts) for units, parts in zip(asked, rows)]
-
-    def _read(self, batch: EntityBatch, logits_UL: Tensor) -> NDArray[np.float64]:
-        """A row (document, pair, class, probability) for each relation found."""
+    def read(self, scored: ScoredUnits) -> NDArray[np.float64]:
+        """A row (number of the pair, class, probability) for each relation found."""
+        logits_UL = scored.logits_UL
         if self.multi_label:
             probability_UL = self.calibrated_logits(logits_UL).sigmoid()
             unit, label = torch.nonzero(probability_UL > self.threshold, as_tuple=True)
@@ -252,47 +196,16 @@ class LukeRelation(ThresholdClassifier):
         probability = probability_UL[unit, label].numpy()
         if not self.multi_label:
             probability = self.calibrated(probability)
-        numbers = unit.numpy()
-        return np.stack([batch.owner_U()[numbers], batch.number_U()[numbers], label.numpy(), probability], 1)
+        return np.stack([scored.number_U[unit.numpy()], label.numpy(), probability], 1)
 
-    def _found(self, asked: Units, parts: list[NDArray[np.float64]]) -> FoundRelations:
-        table = np.concatenate(parts) if parts else np.empty((0, 3))
-        table = table[np.lexsort((table[:, 1], table[:, 0]))]
-        return FoundRelations(asked, asked.units_UK[table[:, 0].astype(np.int64)], table[:, 1].astype(int), table[:, 2])
+    def join(self, asked: Units, parts: list[NDArray[np.float64]]) -> FoundRelations:
+        return FoundRelations.joined(asked, parts)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundRelations]) -> None:
-        classes = self.classes
         for doc, found in zip(docs, predictions):
-            places = [(doc[a:b].start_char, doc[a:b].end_char) for a, b in found.asked.mentions]
-            rows = []
-            for (head, tail), label, probability in zip(
-                found.pair_R2.tolist(), found.label_R.tolist(), found.probability_R.tolist()
-            ):
-                (a, b), (c, d) = places[head], places[tail]
-                rows.append(RelationRow(a, b, c, d, classes[label], float(probability)))
-            set_relation_rows(doc, rows)
+            set_relation_rows(doc, found.rows(doc, self.classes))
 
-    # ---- training
-
-    def loss_weight(self, batch: EntityBatch) -> float:
-        gold = need_gold(batch.gold)
-        return float(len(gold) if gold.ndim == 2 else (gold != ANY).sum())
-
-    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-        """Cross-entropy as in the paper, or the binary one of several labels, summed over pairs."""
-        gold, allowed_SL = to_tensor(need_gold(batch.gold), logits_UL.device), batch.allowed_SL
-        if gold.dim() == 2 and not self.multi_label:
-            loss, gradient = taught_cross_entropy(logits_UL, gold)
-        elif allowed_SL is not None and not self.multi_label:
-            table_SL = to_tensor(allowed_SL, logits_UL.device)
-            loss, gradient = marginal_cross_entropy(logits_UL, gold, table_SL)
-        elif self.multi_label and batch.leaves_open:
-            loss, gradient = marginal_multi_label(logits_UL, gold, groups=batch.groups)
-        elif self.multi_label:
-            loss, gradient = multi_label_cross_entropy(logits_UL, gold)
-        else:
-            loss, gradient = cross_entropy(logits_UL, gold)
-        return loss, (gradient,)
+    # ---- labels
 
     def choose_labels(self, given: list[str] | None, seen: Any, *, where: str) -> None:
         if self.none is not None and self.none in (given or []):
@@ -337,12 +250,6 @@ class LukeRelation(ThresholdClassifier):
         probability_U, best_U = (x.numpy() for x in torch.from_numpy(logits_UL[known_U]).softmax(-1).max(-1))
         shown_U = best_U > 0 if self.has_none else np.ones(len(best_U), dtype=np.bool_)
         return probability_U[shown_U], (best_U == gold[known_U])[shown_U]
-
-
-def joint_logits(logits_UL: Tensor, chance_U: Tensor) -> Tensor:
-    """Log-odds of p times a chance, where the logits are log-odds of p; those with chance 1 stay as they are."""
-    log_UL = F.logsigmoid(logits_UL) + chance_U.log()[:, None]
-    return torch.where(chance_U[:, None] == 1, logits_UL, log_UL - torch.log1p(-log_UL.exp()))
 
 
 make_luke_relation = register(

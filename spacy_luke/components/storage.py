@@ -20,11 +20,11 @@ from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_di
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.files import check_finite, read_tensors
 from ..encoders.kind import EncoderShim
-from ..encoders.nodes import ENCODER, EncoderModel, encoder_node, encoder_of, is_shared
+from ..encoders.nodes import ENCODER, EncoderModel, encoder_of, is_shared
 from ..stores.atomic import write_atomically
 from ..stores.digests import digest_bytes
 from ..vectors.store import EntityVectors
-from .attached import check_encoder, check_owner
+from .encoder_checks import check_encoder, check_owner
 from .factories import Configured, settings_of
 from .settings import changed_settings, check_fixed, pack_about, take_settings, unpack_about
 
@@ -65,7 +65,8 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
 
     @property
     def encoder_node(self) -> EncoderModel:
-        return encoder_node(self.model)
+        node: EncoderModel = self.model if self.model.name == ENCODER else self.model.layers[0]  # a head stands on it
+        return node
 
     @property
     def encoder(self) -> EncoderShim[Any]:

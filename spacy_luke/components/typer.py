@@ -2,23 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
-from torch import Tensor
 
 from ..annotations import TYPES, TYPES_TASK, get_scope
-from ..batch.entities import EntityBatch
-from ..bridge.wrapper import to_tensor
-from ..model.losses import multi_label_cross_entropy
-from ..model.partial_losses import marginal_multi_label
-from .base import need_gold
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import SpanGroupGetter, WordRange, align_mention, rewrite_spans
 from .units.asked import Gold, Units, UnitSurvey
+from .units.classifier import ScoredUnits
 from .units.tuning import Scores, ThresholdClassifier
 
 TYPER_MODEL = model_block("spacy-luke.EntityClassifier.v1")
@@ -39,14 +33,6 @@ class LukeTyper(ThresholdClassifier):
     with the label "".
     """
 
-    threshold: Setting[float] = Setting(
-        0.5,
-        "least probability of a type; the paper's, a logit above 0, is 0.5. `python -m spacy luke tune` finds the best "
-        "one on dev data",
-        least=0,
-        most=1,
-        rule="a probability, from 0 to 1",
-    )
     always_best: Setting[bool] = Setting(
         False, "whether the most probable type is given even below the threshold, as in ERNIE's paper for FIGER"
     )
@@ -125,21 +111,11 @@ class LukeTyper(ThresholdClassifier):
 
     # ---- predictions
 
-    def predict(self, docs: Iterable[Doc]) -> list[tuple[list[WordRange], NDArray[np.float32]]]:
-        """For each Doc its mentions as words [start, end), and their logits (M, L), NaN where one cannot be encoded."""
-        docs = list(docs)
-        asked = [self.asked(doc) for doc in docs]
-        logits = [np.full((len(x), len(self.labels)), np.nan, dtype=np.float32) for x in asked]
-        lost: list[list[int]] = [[] for _ in docs]
-        for batch, logits_UL in self.scored(docs, asked, lost):
-            for i, number, row in zip(batch.owner_U().tolist(), batch.number_U().tolist(), logits_UL.numpy()):
-                logits[i][number] = row
-        self.warn_lost(docs, asked, lost)
-        return [(units.mentions, rows_ML) for units, rows_ML in zip(asked, logits)]
+    def join(self, asked: Units, parts: list[ScoredUnits]) -> tuple[list[WordRange], Scores]:
+        """The mentions as words [start, end), and their logits (M, L), NaN where one cannot be encoded."""
+        return asked.mentions, self.table(asked, parts, absent=np.nan)
 
-    def set_annotations(
-        self, docs: Iterable[Doc], predictions: Sequence[tuple[list[WordRange], NDArray[np.float32]]]
-    ) -> None:
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[tuple[list[WordRange], Scores]]) -> None:
         for doc, (mentions, logits) in zip(docs, predictions):
             with np.errstate(over="ignore"):
                 probabilities = 1 / (1 + np.exp(-self.calibrated_logits(logits.astype(np.float64))))
@@ -164,19 +140,9 @@ class LukeTyper(ThresholdClassifier):
             probability_UL[(logits_UL == best_U1) & (best_U1 > -np.inf)] = 1.0
         return probability_UL
 
-    # ---- training
-
-    def loss_weight(self, batch: EntityBatch) -> float:
-        """Mentions; the paper's mean is also over labels, which changes nothing for AdamW but the size of eps."""
-        return float(len(batch.units_UK))
-
-    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-        gold_UL = to_tensor(need_gold(batch.gold), logits_UL.device)
-        if batch.leaves_open:
-            loss, gradient = marginal_multi_label(logits_UL, gold_UL, groups=batch.groups, focus=self.focus)
-        else:
-            loss, gradient = multi_label_cross_entropy(logits_UL, gold_UL, focus=self.focus)
-        return loss, (gradient,)
+    @property
+    def label_focus(self) -> float:
+        return self.focus
 
 
 make_luke_typer = register(

@@ -17,9 +17,9 @@ from ..encoders.kind import Needs
 from ..encoders.nodes import number_format
 from ..text.cases import CasedTokenizer
 from ..text.tokenizer import PieceTokenizer
-from .attached import check_encoder
-from .extents import WindowedComponent
+from .encoder_checks import check_encoder
 from .known_entities import KnownEntities
+from .window_limits import WindowedComponent
 
 AnyCheckpoint = TypeVar("AnyCheckpoint", bound=Checkpoint)
 logger = logging.getLogger("spacy")

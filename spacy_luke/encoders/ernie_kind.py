@@ -12,15 +12,16 @@ import torch
 from spacy.util import registry
 from torch import Tensor
 
+from ..checkpoint.checkpoint import put_none_first
 from ..checkpoint.contents import ErnieCheckpoint
-from ..checkpoint.ernie import write_ernie
+from ..checkpoint.ernie import is_ernie, read_ernie, write_ernie
 from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge, place_slots
 from ..model.ernie_families import build_ernie
 from ..model.luke import make_windows
 from ..model.transfer import to_device
 from ..text.tokenizer import PieceTokenizer
 from ..vectors.store import EntityVectors
-from .kind import EncoderKind, EncoderShim, Needs, WindowBatch, check_tokenizer, encoder_tensors, fill_encoder
+from .kind import EncoderKind, EncoderShim, Needs, Reading, WindowBatch, check_tokenizer, encoder_tensors, fill_encoder
 from .nodes import EncoderModel, make_encoder
 
 
@@ -33,6 +34,7 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
     loader = "spacy-luke.ernie_checkpoint.v1"
     example = 'path = "assets/ernie/ernie_base"\nvectors = "vectors/wikidata"'
     pair_task = "pair_classification"
+    components = {"entity_classification": "ernie_typer", "pair_classification": "ernie_relation"}
     has_pooler = True
     reads_knowledge = True
 
@@ -67,6 +69,14 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
 
     def write(self, checkpoint: ErnieCheckpoint, folder: Path) -> None:
         write_ernie(checkpoint, folder)
+
+    def reads(self, source: Path) -> bool:
+        return is_ernie(source)
+
+    def read(self, source: Path, how: Reading) -> ErnieCheckpoint:
+        checkpoint = replace(read_ernie(source, labels=how.labels, layers=how.layers), vectors=how.vectors)
+        put_none_first(checkpoint, task="entity_pair_classification")
+        return checkpoint
 
     def word_states(self, shim: EncoderShim[ErnieEncoder], batch: WindowBatch) -> Tensor:
         device, size = shim.device, shim.module.config.entity_size

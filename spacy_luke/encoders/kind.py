@@ -8,7 +8,7 @@ least of each.
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -137,6 +137,19 @@ class Needs:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How a fine-tuned checkpoint is read. entities, labels, layers: see `read_checkpoint`. base, tokenizer: sources of
+    what it lacks. vectors: folder of entity vectors."""
+
+    entities: str = "all"
+    labels: Sequence[str] | None = None
+    base: str | None = None
+    tokenizer: str | None = None
+    vectors: Path | None = None
+    layers: int | None = None
+
+
+@dataclass(frozen=True)
 class WindowBatch:
     """Windows that are encoded at once, as NumPy's arrays. rows_E, at_E: of the known entities of all windows, the rows
     of their vectors and their pieces in the window, [CLS] is 0; counts: of each window. types_N: token types; zeros
@@ -156,6 +169,7 @@ class EncoderKind(ABC, Generic[E, C]):
     name: in files and of its checkpoints; title: for people. architecture, loader: registered names of the function
     that builds it, and of the one that reads its checkpoints; example: arguments of the latter, lines of a config, by
     which messages show how checkpoints are named. pair_task: what its checkpoints call the classification of pairs.
+    components: those that take the heads of its checkpoints, by the tasks that these are fine-tuned for.
     has_entity_tokens: whether entities are tokens of their own, of which some are special ([MASK]), so that heads can
     read their states. has_pooler: whether it makes one state of a window. reads_knowledge: whether it is given known
     entities of a text, by their vectors.
@@ -167,6 +181,7 @@ class EncoderKind(ABC, Generic[E, C]):
     loader: ClassVar[str]
     example: ClassVar[str] = 'path = "FOLDER"'
     pair_task: ClassVar[str]
+    components: ClassVar[Mapping[str, str]] = {}
     has_entity_tokens: ClassVar[bool] = False
     has_pooler: ClassVar[bool] = False
     reads_knowledge: ClassVar[bool] = False
@@ -189,6 +204,14 @@ class EncoderKind(ABC, Generic[E, C]):
     @abstractmethod
     def write(self, checkpoint: C, folder: Path) -> None:
         """As the family's own code reads it."""
+
+    def reads(self, source: Path) -> bool:
+        """Whether a folder or archive holds one of its checkpoints."""
+        return False
+
+    def read(self, source: Path, how: Reading) -> C:
+        """A fine-tuned checkpoint. Raises ValueError for what this family has no use for."""
+        raise ValueError(f"Nothing is known of how fine-tuned checkpoints are read whose encoder is {self}.")
 
     @abstractmethod
     def word_states(self, shim: EncoderShim[E], batch: WindowBatch) -> Tensor:

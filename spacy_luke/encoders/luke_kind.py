@@ -10,9 +10,11 @@ import torch
 from spacy.util import registry
 from torch import Tensor
 
+from ..checkpoint.checkpoint import read_checkpoint
 from ..checkpoint.contents import LukeCheckpoint
 from ..checkpoint.export import write_huggingface
 from ..checkpoint.names import ENTITY_TABLE
+from ..checkpoint.sources import find_source
 from ..checkpoint.special import without_table
 from ..entity_vocab import EntityVocab
 from ..model.families import build_encoder, config_from_dict
@@ -24,6 +26,7 @@ from .kind import (
     EncoderKind,
     EncoderShim,
     Needs,
+    Reading,
     WindowBatch,
     check_tokenizer,
     encoder_tensors,
@@ -45,6 +48,14 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
     loader = "spacy-luke.checkpoint.v1"
     example = 'path = "studio-ousia/luke-base"'
     pair_task = "entity_pair_classification"
+    components = {
+        "span_classification": "luke_ner",
+        "entity_classification": "luke_typer",
+        "entity_pair_classification": "luke_relation",
+        "question_answering": "luke_qa",
+        "cloze": "luke_cloze",
+        "entity_disambiguation": "luke_linker",
+    }
     has_entity_tokens = True
 
     def build(self, settings: dict[str, Any]) -> LukeEncoder:
@@ -110,6 +121,17 @@ class Luke(EncoderKind[LukeEncoder, LukeCheckpoint]):
 
     def write(self, checkpoint: LukeCheckpoint, folder: Path) -> None:
         write_huggingface(checkpoint, folder)
+
+    def reads(self, source: Path) -> bool:
+        return True  # or says what it has expected
+
+    def read(self, source: Path, how: Reading) -> LukeCheckpoint:
+        if how.vectors is not None:
+            raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
+        base, tokenizer = (None if x is None else find_source(x, weights=False) for x in (how.base, how.tokenizer))
+        return read_checkpoint(
+            source, entities=how.entities, labels=how.labels, base=base, tokenizer=tokenizer, layers=how.layers
+        )
 
     def word_states(self, shim: EncoderShim[LukeEncoder], batch: WindowBatch) -> Tensor:
         return encode_words(shim, batch.pieces_N, batch.lengths).states_ND

@@ -11,7 +11,7 @@ from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
 from thinc.util import xp2torch
 
-from ..bridge.wrapper import shim_of, to_floats2d
+from ..bridge.wrapper import to_floats2d
 from ..model.luke import Encoder, Windows
 from ..model.precision import choose_precision, passes_in
 from ..model.recompute import recomputing
@@ -65,13 +65,9 @@ def _node(shim: EncoderShim[Encoder], attrs: dict[str, Any]) -> EncoderModel:
     return Model(ENCODER, encode_windows, attrs=attrs, shims=[shim], init=init_with_example)
 
 
-def encoder_node(model: Model[Any, Any]) -> EncoderModel:
-    return next(node for node in model.walk() if node.name == ENCODER)
-
-
 def encoder_of(node: EncoderModel) -> EncoderShim[Any]:
     """The shim of an encoder's node. Which module it holds is known where its kind was asked."""
-    shim = shim_of(node)
+    (shim,) = node.shims
     assert isinstance(shim, EncoderShim)
     return shim
 

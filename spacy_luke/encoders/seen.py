@@ -1,4 +1,4 @@
-"""The lengths of windows that training has shown an encoder: kept with its weights, see components/extents.py."""
+"""The lengths of windows that training has shown an encoder: kept with its weights, see components/window_limits.py."""
 
 from collections.abc import Sequence
 

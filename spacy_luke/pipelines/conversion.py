@@ -2,16 +2,14 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
 
-from ..checkpoint.checkpoint import NONE_LABELS, put_none_first, read_checkpoint
+from ..checkpoint.checkpoint import NONE_LABELS
 from ..checkpoint.contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
-from ..checkpoint.ernie import is_ernie, read_ernie
 from ..checkpoint.sources import find_source
 from ..components.cloze import CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
@@ -20,6 +18,8 @@ from ..components.ner import NER_MODEL
 from ..components.qa import QA_MODEL
 from ..components.relation import RELATION_MODEL
 from ..components.typer import TYPER_MODEL
+from ..encoders.kind import Reading
+from ..encoders.kinds import kind_of, kind_that_reads
 from ..stores.plain_text import read_text
 from .saving import check_replaceable, save
 
@@ -93,35 +93,27 @@ _TYPES, _RELATES = (f"It {does} doc.ents: give it some, or put luke_ner before i
 
 
 class Target(NamedTuple):
-    """A component, its settings by checkpoint, and what it asks of a Doc."""
+    """Settings of the paper for a component, by checkpoint, and what the component asks of a Doc."""
 
-    component: str
     settings: Callable[[Any], dict[str, Any]]
     use: str
 
 
-# What each kind of fine-tuned checkpoint becomes, with the settings of the paper.
-_PAPER = {
-    "span_classification": Target("luke_ner", ner_settings, "It finds doc.ents."),
-    "entity_classification": Target("luke_typer", typer_settings, _TYPES),
-    "entity_pair_classification": Target("luke_relation", relation_settings, _RELATES),
-    "question_answering": Target("luke_qa", qa_settings, "It answers doc._.luke_questions."),
-    "cloze": Target(
-        "luke_cloze",
-        cloze_settings,
-        "It fills the gaps of doc._.luke_queries by doc.ents, or by their candidates.",
+_TARGETS = {
+    "luke_ner": Target(ner_settings, "It finds doc.ents."),
+    "luke_typer": Target(typer_settings, _TYPES),
+    "luke_relation": Target(relation_settings, _RELATES),
+    "luke_qa": Target(qa_settings, "It answers doc._.luke_questions."),
+    "luke_cloze": Target(
+        cloze_settings, "It fills the gaps of doc._.luke_queries by doc.ents, or by their candidates."
     ),
-    "entity_disambiguation": Target(
-        "luke_linker",
+    "luke_linker": Target(
         linker_settings,
         "It links doc.ents by their candidates in doc._.luke_candidates_given, or from the set_kb of the component.",
     ),
+    "ernie_typer": Target(ernie_typer_settings, _TYPES),
+    "ernie_relation": Target(ernie_relation_settings, _RELATES),
 }
-_ERNIE = {
-    "entity_classification": Target("ernie_typer", ernie_typer_settings, _TYPES),
-    "pair_classification": Target("ernie_relation", ernie_relation_settings, _RELATES),
-}
-_TARGETS = {"luke": _PAPER, "ernie": _ERNIE}  # by the checkpoint's kind
 
 
 def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict[str, Any] = {}) -> Language:  # noqa: B006
@@ -130,7 +122,7 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
     config: settings of the component that differ from the paper's. Raises ValueError for a checkpoint without a head
     that this package knows, or whose labels are not known.
     """
-    known = _TARGETS[checkpoint.kind]
+    known = kind_of(checkpoint).components
     if checkpoint.task not in known:
         raise ValueError(
             f"Expected a checkpoint fine-tuned for one of {sorted(known)}, but this one is for {checkpoint.task!r}. "
@@ -142,10 +134,10 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
             f"The checkpoint does not say what its {len(matrix)} labels are. Give them in the order of its training: "
             "--labels a,b,c or --labels FILE, one a line."
         )
-    name, settings, _ = known[checkpoint.task]
+    name = known[checkpoint.task]
     nlp = spacy.blank(language)
     nlp.add_pipe("sentencizer")
-    paper = settings(checkpoint)
+    paper = _TARGETS[name].settings(checkpoint)
     if "context" in config and "context" not in paper:
         raise ValueError(f"{name} reads whole documents, so there is no context to choose; leave it out.")
     component: Any = nlp.add_pipe(name, config={**paper, **config})
@@ -193,20 +185,8 @@ def convert(
     check_replaceable(output)
     found = find_source(source)
     names = None if labels is None else read_label_list(labels)
-    if is_ernie(found):
-        checkpoint: Checkpoint = replace(read_ernie(found, labels=names, layers=layers), vectors=vectors)
-        put_none_first(checkpoint, task="entity_pair_classification")
-    elif vectors is not None:
-        raise ValueError(f"--vectors are of ERNIE checkpoints, but {source} has no ernie_config.json.")
-    else:
-        checkpoint = read_checkpoint(
-            found,
-            entities=entities,
-            labels=names,
-            base=None if base is None else find_source(base, weights=False),
-            tokenizer=None if tokenizer is None else find_source(tokenizer, weights=False),
-            layers=layers,
-        )
+    kind = kind_that_reads(found)
+    checkpoint = kind.read(found, Reading(entities, names, base, tokenizer, vectors, layers))
     nlp = build_pipeline(checkpoint, language=language, config={} if context is None else {"context": context})
     save(nlp, output)
-    return Converted(nlp, checkpoint, _TARGETS[checkpoint.kind][checkpoint.task].use)
+    return Converted(nlp, checkpoint, _TARGETS[kind.components[checkpoint.task]].use)

@@ -10,10 +10,9 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
 from ..annotations import TYPES, Taught, set_taught
-from ..batch.batches import batch_items, make_batch
 from ..components.ner import LukeNER
 from ..components.relation import LukeRelation
-from ..components.spans.found import FoundSpans, on_host, read_spans
+from ..components.spans.found import FoundSpans, read_spans
 from ..components.typer import LukeTyper
 from ..components.units.asked import Units
 from ..components.units.classifier import UnitClassifier
@@ -96,18 +95,14 @@ def _of_spans(ner: LukeNER, docs: Sequence[Doc]) -> tuple[list[Taught], list[Fou
     """The distribution of each span that is encoded and may be a mention, and what is found."""
     rows: list[list[np.ndarray]] = [[] for _ in docs]
     found: list[list[np.ndarray]] = [[] for _ in docs]
-    items = (item for i, doc in enumerate(docs) for item in ner.items(i, doc))
-    with ner.predicting():
-        chance = ner.proposal_threshold
-        for batch in batch_items(items, size=ner.batch_size, make=lambda x: make_batch(x, chance=chance)):
-            scores = on_host(batch, ner.model.predict(batch), docs, name=ner.name)
-            for owner, some in read_spans(batch, scores, none_bias=ner.none_bias):
-                found[owner].append(some)
-            probability_KL, kept = distributions(scores.logits_KL), scores.kept_K.numpy()
-            table = np.concatenate([batch.start_E[kept, None], batch.end_E[kept, None], probability_KL], 1)
-            owner_K = batch.owner_E()[kept]
-            for owner in np.unique(owner_K).tolist():
-                rows[owner].append(table[(owner_K == owner) & (probability_KL[:, 0] <= 1 - _LEAST)])
+    for batch, scores in ner.scored(docs, chance=ner.proposal_threshold):
+        for owner, some in read_spans(batch, scores, none_bias=ner.none_bias):
+            found[owner].append(some)
+        probability_KL, kept = distributions(scores.logits_KL), scores.kept_K.numpy()
+        table = np.concatenate([batch.start_E[kept, None], batch.end_E[kept, None], probability_KL], 1)
+        owner_K = batch.owner_E()[kept]
+        for owner in np.unique(owner_K).tolist():
+            rows[owner].append(table[(owner_K == owner) & (probability_KL[:, 0] <= 1 - _LEAST)])
     labels = ("", *ner.labels)
     taught = []
     for doc, parts in zip(docs, rows):
@@ -122,15 +117,13 @@ def _of_units(proc: UnitClassifier, docs: Sequence[Doc]) -> list[Taught]:
     asked: list[Units] = [proc.asked(doc) for doc in docs]
     rows: list[list[tuple[int, np.ndarray]]] = [[] for _ in docs]
     lost: list[list[int]] = [[] for _ in docs]
-    for batch, logits_UL in UnitClassifier.scored(proc, docs, asked, lost):
-        probability_UL = distributions(logits_UL, several=proc.multi_label)
-        for owner, number, row in zip(batch.owner_U().tolist(), batch.number_U().tolist(), probability_UL):
-            rows[owner].append((number, row))
+    for some in UnitClassifier.scored(proc, docs, asked, lost):
+        rows[some.owner] += zip(some.number_U.tolist(), distributions(some.logits_UL, several=proc.multi_label))
     labels = tuple(label or "" for label in proc.classes)
     taught = []
-    for doc, units, some in zip(docs, asked, rows):
-        places = [_characters(doc, units.places(number)) for number, _ in some]
-        taught.append(_taught(proc.name, labels, places, np.array([row for _, row in some])))
+    for doc, units, known in zip(docs, asked, rows):
+        places = [_characters(doc, units.places(number)) for number, _ in known]
+        taught.append(_taught(proc.name, labels, places, np.array([row for _, row in known])))
     return taught
 
 

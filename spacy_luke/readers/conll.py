@@ -6,20 +6,16 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
 from .column_layouts import ColumnLayout, layout_of
-from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
+from .corpora import GoldDocs, corpus
 from .given import copy_words
 from .lines import decode_line
 from .schemes import TagError, WordMention, decode_brackets, decode_tags
@@ -65,6 +61,7 @@ def read_columns(path: str | Path, *, format: str = "columns", **settings: Any) 
 
 
 @registry.readers("spacy-luke.ColumnCorpus.v1")
+@corpus(noun="documents")
 def make_column_corpus(
     path: str | Path | None,
     format: str = "columns",
@@ -78,19 +75,13 @@ def make_column_corpus(
     id_column: int | None = None,
     misc_column: int | None = None,
     gold_sentences: bool = False,
-    limit: int | None = None,
-    lengths: Lengths | None = None,
-    augmenter: Augmenter | None = None,
-) -> CorpusReader:
+) -> GoldDocs:
     """A corpus for `spacy train` from a file with columns.
 
     path: the file.
     format: conll2003, wnut, genia, conllu, gum, or columns with settings of your own.
     spans_key: the mentions go to doc.spans[spans_key]; None: to doc.ents, which cannot hold nested ones.
     gold_sentences: whether the pipeline is given the file's sentence boundaries too, as in the papers.
-    limit: documents to read, from 1; None: all.
-    lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
-    augmenter: what changes Examples, such as spacy-luke.case.v1; None: they stay.
     word_column: the column of the words. Columns count from 0, negative ones from the end; None: as in the format.
     tag_columns: those of the tags; several are layers of nested mentions.
     scheme: of the tags: auto, IOB1, IOB2, BIOES or BILOU; those that are named demand valid sequences.
@@ -113,14 +104,10 @@ def make_column_corpus(
         id_column=id_column,
         misc_column=misc_column,
     )
-    return ColumnCorpus(
-        path,
-        layout=layout,
-        spans_key=spans_key,
-        gold_sentences=gold_sentences,
-        limit=limit,
-        lengths=lengths,
-        augmenter=augmenter,
+    check_nested(layout, spans_key)
+    return GoldDocs(
+        lambda nlp: column_docs(nlp.vocab, path, layout, spans_key=spans_key),
+        lambda gold, nlp: copy_words(gold, nlp.vocab, sentences=gold_sentences),
     )
 
 
@@ -141,33 +128,18 @@ def make_column_doc(vocab: Vocab, document: ColumnDocument, *, spans_key: str | 
     return doc
 
 
-@dataclass
-class ColumnCorpus:
-    """Examples of one column file, whole documents, for `spacy train`; see `make_column_corpus`."""
+def column_docs(vocab: Vocab, path: str | Path, layout: ColumnLayout, *, spans_key: str | None = None) -> Iterator[Doc]:
+    """Whole documents of a file. Raises ValueError for nested mentions that shall go to doc.ents."""
+    check_nested(layout, spans_key)
+    for document in _read_documents(Path(path), layout):
+        yield make_column_doc(vocab, document, spans_key=spans_key)
 
-    path: str | Path
-    _: KW_ONLY
-    layout: ColumnLayout
-    spans_key: str | None = None
-    gold_sentences: bool = False
-    limit: int | None = None
-    lengths: Lengths | None = None
-    augmenter: Augmenter | None = None
 
-    def __post_init__(self) -> None:
-        if self.layout.nested and self.spans_key is None:
-            raise ValueError(
-                "Nested mentions (several tag columns, or brackets) do not fit doc.ents: set spans_key, e.g. to 'sc'."
-            )
-        check_limit(self.limit, noun="documents")
-
-    def docs(self, vocab: Vocab) -> Iterator[Doc]:
-        for document in islice(_read_documents(Path(self.path), self.layout), self.limit):
-            yield make_column_doc(vocab, document, spans_key=self.spans_key)
-
-    def __call__(self, nlp: Language) -> Iterator[Example]:
-        given = partial(copy_words, vocab=nlp.vocab, sentences=self.gold_sentences)
-        return make_examples(self.docs(nlp.vocab), given, nlp, lengths=self.lengths, augmenter=self.augmenter)
+def check_nested(layout: ColumnLayout, spans_key: str | None) -> None:
+    if layout.nested and spans_key is None:
+        raise ValueError(
+            "Nested mentions (several tag columns, or brackets) do not fit doc.ents: set spans_key, e.g. to 'sc'."
+        )
 
 
 def _read_documents(path: Path, layout: ColumnLayout) -> Iterator[ColumnDocument]:

@@ -24,10 +24,10 @@ from ..annotations import (
     get_second,
 )
 from .column_layouts import COLUMN_LAYOUTS, ColumnLayout, layout_of
-from .conll import ColumnCorpus
+from .conll import column_docs
 from .datasets.table import DATASETS, read_dataset
 from .docbin import write_docbin
-from .jsonl import JsonlCorpus
+from .jsonl import jsonl_docs
 from .records import Record, make_doc
 from .splits import SHARES, choose_by_title, divide_records, write_pair_ids
 
@@ -121,10 +121,9 @@ def _read_docs(
         return
     for path in inputs:
         if format == "jsonl":
-            yield from JsonlCorpus(path, spans_key=spans_key, counts=counts, **settings).docs(nlp)
+            yield from jsonl_docs(nlp, path, spans_key=spans_key, counts=counts, **settings)
         else:
-            columns = ColumnCorpus(path, layout=layout_of(format, **settings), spans_key=spans_key)
-            yield from columns.docs(nlp.vocab)
+            yield from column_docs(nlp.vocab, path, layout_of(format, **settings), spans_key=spans_key)
 
 
 def _records(inputs: Sequence[Path], format: str, settings: dict[str, Any], counts: Counter[str]) -> Iterable[Record]:

@@ -1,12 +1,8 @@
 """What a pipeline may see of a gold Doc."""
 
-import inspect
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
-from typing import Any
+from dataclasses import dataclass
 
+from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
@@ -26,7 +22,6 @@ from ..annotations import (
     set_rows,
     set_second,
 )
-from .corpora import CorpusReader
 
 
 def copy_words(doc: Doc, vocab: Vocab, *, sentences: bool) -> Doc:
@@ -61,6 +56,9 @@ class GivenGold:
         if self.entities and self.links:
             raise ValueError("entities and links both give doc.ents, with and without their ids: set one of them.")
 
+    def give(self, doc: Doc, nlp: Language) -> Doc:
+        return self.copy(doc, nlp.vocab)
+
     def copy(self, doc: Doc, vocab: Vocab) -> Doc:
         """A Doc of the same words, with what is given. The mentions of types are doc.spans["luke_mentions"], each once;
         those that are linked are doc.ents, and doc.spans["luke_links"] where a data set has some that overlap."""
@@ -84,29 +82,6 @@ class GivenGold:
 def copy_given(doc: Doc, vocab: Vocab, **settings: bool) -> Doc:
     """A Doc of the same words, with what a component may see of a gold Doc. settings: those of `GivenGold`."""
     return GivenGold(**settings).copy(doc, vocab)
-
-
-def takes_given(make: Callable[..., CorpusReader]) -> Callable[..., CorpusReader]:
-    """A registered function whose parameter `given` is a `GivenGold`: configs write the settings of that in its place,
-    and its docstring tells them in the place of the line of `given`."""
-    signature = inspect.signature(make)
-    settings = [
-        inspect.Parameter(x.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=x.default, annotation=bool)
-        for x in fields(GivenGold)
-    ]
-    parameters = [p for own in signature.parameters.values() for p in (settings if own.name == "given" else [own])]
-    whole = signature.replace(parameters=parameters)
-
-    @wraps(make)
-    def make_corpus(*args: Any, **kwargs: Any) -> CorpusReader:
-        values = whole.bind(*args, **kwargs).arguments
-        given = GivenGold(**{x.name: values.pop(x.name) for x in settings if x.name in values})
-        return make(given=given, **values)
-
-    told = (inspect.getdoc(GivenGold) or "").split("\n\n")[1]
-    make_corpus.__doc__ = re.sub(r"(?m)^given: .*$", lambda _: told, inspect.getdoc(make) or "")
-    make_corpus.__signature__ = whole  # type: ignore[attr-defined]
-    return make_corpus
 
 
 def copy_asked(doc: Doc, given: Doc, *, questions: bool = True, knowledge: bool = True) -> None:

@@ -3,20 +3,19 @@
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Corpus, Example
+from spacy.training import Corpus
 from spacy.util import registry
 from spacy.vocab import Vocab
 
 from ..annotations import TASKS
-from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
-from .given import GivenGold, takes_given
+from .corpora import GoldDocs, check_limit, corpus
+from .given import GivenGold
 from .label_maps import UNCHANGED, LabelMap, check_label_names, labels_of_doc, map_doc, read_label_map
 
 _KEYS = ("path", "repeat", "limit", *TASKS)
@@ -24,15 +23,13 @@ _MOST_HELD = 1_000_000  # words in memory, of about a kB each
 
 
 @registry.readers("spacy-luke.JoinedCorpus.v1")
-@takes_given
+@corpus()
 def make_joined_corpus(
     sources: dict[str, dict[str, Any]],
     spans_key: str | None = None,
     seed: int = 0,
     given: GivenGold = GivenGold(),
-    lengths: Lengths | None = None,
-    augmenter: Augmenter | None = None,
-) -> CorpusReader:
+) -> GoldDocs:
     """A corpus for `spacy train` of several sources, each with labels of its own:
 
         [corpora.train]
@@ -68,28 +65,19 @@ def make_joined_corpus(
 
     A task that is left out stays as the Docs say themselves; `relations = false`: the source says nothing of it.
 
-    spans_key: the group that has the entities, in which they may overlap; those of doc.ents become it where a source
-    does not have it. seed: of the order, and of what `repeat` draws. lengths: what joins and cuts documents, such as
-    spacy-luke.mixed_lengths.v1, only those whose gold says the same. augmenter: what changes Examples then, such as
-    spacy-luke.case.v1.
+    What a source leaves open is said on each Doc, in `doc._.luke_scope`; `luke_ner`, `luke_typer`, `luke_relation` and
+    the scorers heed it. Only documents whose gold says the same are joined by `lengths`.
 
     sources: the blocks above, by name.
+    spans_key: the group that has the entities, in which they may overlap; those of doc.ents become it where a source
+    does not have it.
+    seed: of the order, and of what `repeat` draws.
     given: see `GivenGold`.
-
-    What a source leaves open is said on each Doc, in `doc._.luke_scope`; `luke_ner`, `luke_typer`, `luke_relation` and
-    the scorers heed it.
     """
     if not sources:
         raise ValueError("A joined corpus needs sources: [corpora.train.sources.NAME] with a path, at least one.")
     read = {name: _read_source(name, settings) for name, settings in sources.items()}
-    joined = JoinedDocs(read, spans_key=spans_key, seed=seed)
-
-    def read_corpus(nlp: Language) -> Iterator[Example]:
-        return make_examples(
-            joined(nlp), partial(given.copy, vocab=nlp.vocab), nlp, lengths=lengths, augmenter=augmenter
-        )
-
-    return read_corpus
+    return GoldDocs(JoinedDocs(read, spans_key=spans_key, seed=seed), given.give)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations import Query, Question
-from .corpora import Augmenter, CorpusReader, Lengths, check_limit, make_examples
+from .corpora import GoldDocs, corpus
 from .json_files import read_json_lines, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
@@ -50,17 +47,29 @@ def read_jsonl(
             counts["notes: documents left out, since their answer is reject or ignore"] += 1
 
 
+def jsonl_docs(
+    nlp: Language,
+    path: str | Path,
+    *,
+    spans_key: str | None = None,
+    spans_field: str | None = None,
+    counts: Counter[str] | None = None,
+    **settings: str,
+) -> Iterator[Doc]:
+    """Docs of a file; settings, counts: see `records.make_doc`."""
+    for record in read_jsonl(path, spans_field=spans_field, counts=counts):
+        yield make_doc(nlp, record, spans_key=spans_key, counts=counts, **settings)
+
+
 @registry.readers("spacy-luke.JsonlCorpus.v1")
+@corpus(noun="lines")
 def make_jsonl_corpus(
     path: str | Path | None,
     spans_key: str | None = None,
     spans_field: str | None = None,
     align: str = "strict",
     overlaps: str = "error",
-    limit: int | None = None,
-    lengths: Lengths | None = None,
-    augmenter: Augmenter | None = None,
-) -> CorpusReader:
+) -> GoldDocs:
     """A corpus for `spacy train` from JSON lines; a line is a Doc.
 
     path: the file.
@@ -69,60 +78,16 @@ def make_jsonl_corpus(
     align: "strict": a mention that does not begin and end with a word is an error; "expand": it grows to whole words;
         "split": the words are split there.
     overlaps: where mentions overlap and go to doc.ents, "error", or "outermost": the longest is kept, then the first.
-    limit: lines to read, from 1; None: all.
-    lengths: what joins and cuts documents, such as spacy-luke.mixed_lengths.v1; None: as they are.
-    augmenter: what changes Examples, such as spacy-luke.case.v1; None: they stay.
     """
     if path is None:
         raise ValueError("A JSONL corpus needs the path of its file, but it is None; set it, or give --paths.train.")
-    return JsonlCorpus(
-        path,
-        spans_key=spans_key,
-        spans_field=spans_field,
-        align=align,
-        overlaps=overlaps,
-        limit=limit,
-        lengths=lengths,
-        augmenter=augmenter,
+    check_choice("align", align, ALIGN)
+    check_choice("overlaps", overlaps, OVERLAPS)
+    own: dict[str, Any] = {"spans_key": spans_key, "spans_field": spans_field, "align": align, "overlaps": overlaps}
+    return GoldDocs(
+        lambda nlp: jsonl_docs(nlp, path, **own),
+        lambda gold, nlp: nlp.make_doc(gold.text),
     )
-
-
-@dataclass
-class JsonlCorpus:
-    """Examples of one JSONL file for `spacy train`; see `make_jsonl_corpus`. counts: see `records.make_doc`."""
-
-    path: str | Path
-    _: KW_ONLY
-    spans_key: str | None = None
-    spans_field: str | None = None
-    align: str = "strict"
-    overlaps: str = "error"
-    limit: int | None = None
-    lengths: Lengths | None = None
-    augmenter: Augmenter | None = None
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        check_choice("align", self.align, ALIGN)
-        check_choice("overlaps", self.overlaps, OVERLAPS)
-        check_limit(self.limit, noun="lines")
-
-    def docs(self, nlp: Language) -> Iterator[Doc]:
-        records = read_jsonl(self.path, spans_field=self.spans_field, counts=self.counts)
-        for record in islice(records, self.limit):
-            yield make_doc(
-                nlp,
-                record,
-                spans_key=self.spans_key,
-                align=self.align,
-                overlaps=self.overlaps,
-                counts=self.counts,
-            )
-
-    def __call__(self, nlp: Language) -> Iterator[Example]:
-        return make_examples(
-            self.docs(nlp), lambda gold: nlp.make_doc(gold.text), nlp, lengths=self.lengths, augmenter=self.augmenter
-        )
 
 
 def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Record:

@@ -5,11 +5,11 @@ import pytest
 from spacy_luke.architectures.entity_classifier import create_entity_head
 from spacy_luke.architectures.extractive_qa import build_extractive_qa, create_answer_head
 from spacy_luke.architectures.pooled_classifier import build_pooled_classifier
-from spacy_luke.architectures.run_head import encoder_under
 from spacy_luke.architectures.span_classifier import build_span_classifier, create_span_head
 from spacy_luke.encoders.ernie_kind import build_ernie_encoder
 from spacy_luke.encoders.kind import Needs
 from spacy_luke.encoders.luke_kind import build_luke_encoder
+from spacy_luke.encoders.nodes import encoder_of
 from tests.tiny import make_checkpoint, make_ernie
 
 
@@ -30,7 +30,7 @@ from tests.tiny import make_checkpoint, make_ernie
 )
 def test_a_head_says_what_its_encoder_lacks(build, create, encoder, weights, message):
     model = build(encoder())
-    shim = encoder_under(model)
+    shim = encoder_of(model.layers[0])
     shim.kind.load(shim, weights(), Needs(["[MASK]"]))
     with pytest.raises(ValueError, match=f"{message}, which its encoder does not give: it is {shim.kind.title}"):
         create(model)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.batch.entities import EntityItem, batch_entities, make_entity_batch
+from spacy_luke.batch.batches import batch_items
+from spacy_luke.batch.entities import EntityItem, make_entity_batch
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -64,7 +65,7 @@ def told_by(batch):
 @given(data=st.data(), size=st.sampled_from([1, 15, 40, 1000]), group=st.sampled_from([1, 2]))
 def test_batches_lose_nothing(gold, data, size, group):
     made = data.draw(items(gold=gold, group=group))
-    batches = list(batch_entities(iter(made), size=size))
+    batches = list(batch_items(iter(made), size=size, make=make_entity_batch))
     assert sorted(unit for batch in batches for unit in told_by(batch)) == sorted(
         told(item, u) for item in made for u in range(len(item.units_UK))
     )
@@ -92,4 +93,4 @@ def test_items_of_two_kinds_are_not_mixed():
 
 
 def test_nothing():
-    assert list(batch_entities([], size=10)) == []
+    assert list(batch_items([], size=10, make=make_entity_batch)) == []

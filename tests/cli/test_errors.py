@@ -19,7 +19,7 @@ from spacy_luke import cli
 from spacy_luke.checkpoint.checkpoint import write_huggingface
 from spacy_luke.cli.errors import explain
 from spacy_luke.readers.docbin import write_docbin
-from spacy_luke.readers.jsonl import JsonlCorpus
+from spacy_luke.readers.jsonl import jsonl_docs
 from tests.tiny import make_checkpoint
 
 ROOT = Path(__file__).parents[2]
@@ -41,8 +41,8 @@ CONFIGS = {
 def folder(tmp_path_factory):
     """What the commands below take: data, weights, and files that are not what they should be."""
     folder = tmp_path_factory.mktemp("errors")
-    sample = JsonlCorpus(ROOT / "assets/sample/dev.jsonl", overlaps="outermost")
-    write_docbin(list(sample.docs(spacy.blank("en")))[:3], folder / "data.spacy")
+    sample = jsonl_docs(spacy.blank("en"), ROOT / "assets/sample/dev.jsonl", overlaps="outermost")
+    write_docbin(list(sample)[:3], folder / "data.spacy")
     write_huggingface(make_checkpoint(max_positions=300), folder / "tiny")
     (folder / "latin1.txt").write_bytes("Malmö".encode("latin1"))
     (folder / "latin1.tsv").write_bytes("name\tentity\tcount\nMalmö\tQ1\t3\n".encode("latin1"))

@@ -58,19 +58,18 @@ def probabilities(relation, doc):
     cfg = dict(relation.cfg)
     relation.cfg.update(multi_label=False)
     rows = {}
-    read = relation._read
+    read = relation.read
 
-    def spy(batch, logits_UL):
+    def spy(scored):
         asked = relation.asked(doc)
-        for number, row in zip(batch.number_U().tolist(), logits_UL.softmax(-1).tolist()):
-            head, tail = asked.units_UK[number]
-            rows[asked.mentions[head], asked.mentions[tail]] = row
-        return read(batch, logits_UL)
+        for number, row in zip(scored.number_U.tolist(), scored.logits_UL.softmax(-1).tolist()):
+            rows[asked.places(number)] = row
+        return read(scored)
 
-    relation._read = spy
+    relation.read = spy
     try:
         relation.predict([doc])
     finally:
-        del relation._read
+        del relation.read
         relation.cfg.update(cfg)
     return rows

@@ -13,8 +13,8 @@ from spacy_luke.components.calibration import (
     fit_calibration,
     log_odds,
 )
-from spacy_luke.components.relation import joint_logits
 from spacy_luke.components.spans.found import FoundSpans, judged_spans
+from spacy_luke.components.units.sides import joint_logits
 from spacy_luke.scorers.reliability import measure_reliability
 from tests.pipelines import annotate, make_pipeline
 
@@ -75,9 +75,9 @@ def test_a_bias_that_is_read_later():
     nlp = make_pipeline("luke_ner")
     ner = nlp.get_pipe("luke_ner")
     docs = [nlp.get_pipe("sentencizer")(nlp.make_doc("Ada Lovelace lived in London in 1840."))]
-    low = ner._predict(docs, -6.0)
+    low = ner.predict(docs, none_bias=-6.0, chance=0.0)
     for bias in (-1.5, 0.0, 2.0, 7.0):
-        direct = ner._predict(docs, bias)
+        direct = ner.predict(docs, none_bias=bias, chance=0.0)
         for flat in (True, False):
             places, probabilities = low[0].shown(bias, before=-6.0, flat=flat)
             expected_places, expected = direct[0].shown(bias, before=bias, flat=flat)

@@ -10,7 +10,6 @@ from spacy.training import Example
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint import read_checkpoint
-from spacy_luke.encoders.nodes import encoder_node
 from spacy_luke.pipelines.conversion import convert
 from spacy_luke.pipelines.quantization import quantize
 from tests import pipelines
@@ -110,7 +109,7 @@ def test_saved_and_loaded(made, tmp_path):
 
 def test_bfloat16_is_near(made):
     nlp, _, _, expected = made
-    nodes = [encoder_node(x.model) for _, x in nlp.pipeline if hasattr(x, "own_shims")]
+    nodes = [x.encoder_node for _, x in nlp.pipeline if hasattr(x, "own_shims")]
     try:
         for node in nodes:
             node.attrs["predict_precision"] = "bfloat16"

@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_luke.bridge.documents import read_document
-from spacy_luke.readers.jsonl import JsonlCorpus
+from spacy_luke.readers.jsonl import make_jsonl_corpus
 from tests.components.recognised import found_in, make_examples, make_ner, make_noisy_ner
 from tests.tiny import SENTENCES, make_checkpoint, make_wordpiece
 
@@ -186,7 +186,7 @@ def test_overlapping_gold_for_flat_output(tmp_path):
     line = {"text": "Bank of Ghana", "spans": [[0, 13, "ORG"], [8, 13, "LOC"]]}
     (tmp_path / "data.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(ValueError, match=r"line 1: mentions .*'Bank of Ghana' and .*'Ghana' overlap.*set spans_key"):
-        ner.initialize(lambda: JsonlCorpus(tmp_path / "data.jsonl")(nlp), nlp=nlp, weights=make_checkpoint)
+        ner.initialize(lambda: make_jsonl_corpus(tmp_path / "data.jsonl")(nlp), nlp=nlp, weights=make_checkpoint)
 
 
 def test_two_labels_of_one_span():

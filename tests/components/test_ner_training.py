@@ -192,7 +192,7 @@ def test_tuned_bias():
 
     for parameter in ner.model.shims[0].module.classifier.parameters():
         parameter.data *= 20
-    margins = np.concatenate([x.margin_E for x in ner._predict([nlp.make_doc(text) for text in texts], -1000.0)])
+    margins = np.concatenate([x.margin_E for x in ner.predict(map(nlp.make_doc, texts), none_bias=-1000.0, chance=0.0)])
     ner.model.shims[0].module.classifier.bias.data[0] += float(np.median(margins))
     assert spans(-6.0) > spans(0.0) > spans(6.0)
     for wanted in (-1.0, 0.25):

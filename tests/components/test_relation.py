@@ -12,7 +12,6 @@ from spacy.training import Example
 from spacy.util import registry
 
 from spacy_luke.annotations import get_rows
-from spacy_luke.batch import entities
 from spacy_luke.bridge.optimizer import make_adamw
 from tests.components.pairs import LONG, MODES, PAIRS, SPANS, as_pair, make, marked, probabilities, same
 from tests.components.related import (
@@ -243,14 +242,15 @@ def test_nothing_to_relate(mode):
 def test_500_entities(mode, count, monkeypatch):
     """249,500 pairs of one Doc: each answered once, and the text encoded for thousands of them together."""
     batches = []
+    nlp, relation = make(mode, build=noisy, suggester=PAIRS, none=None)
+    batched = relation.batched
 
-    def batch_entities(*arguments, **settings):
-        for batch in entities.batch_entities(*arguments, **settings):
+    def seen(items):
+        for batch in batched(items):
             batches.append(batch)
             yield batch
 
-    monkeypatch.setattr("spacy_luke.components.units.classifier.batch_entities", batch_entities)
-    nlp, relation = make(mode, build=noisy, suggester=PAIRS, none=None)
+    monkeypatch.setattr(relation, "batched", seen)
     doc = Doc(nlp.vocab, words=["."] * 60)
     doc.spans[KEY] = [doc[a:b] for a in range(60) for b in range(a + 1, min(a + 10, 61))][:count]
     relation.getter = registry.misc.get("spacy-luke.span_group.v1")(KEY)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_luke.components.units.pairs import barred_classes
+from spacy_luke.components.units.sides import barred_classes
 from tests.components.related import docs_of, relations_of, trained
 from tests.pipelines import make_pipeline
 

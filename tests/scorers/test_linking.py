@@ -7,8 +7,8 @@ from spacy.training import Example
 from spacy.util import registry
 
 from spacy_luke.annotations import get_rows
-from spacy_luke.scorers.baselines import link_by_prior
 from spacy_luke.scorers.linking import KEYS, link_rows, make_linking_scorer, score_links
+from tests.benchmark_files import load
 
 VOCAB = spacy.blank("en").vocab
 WORDS = [f"w{i}" for i in range(8)]
@@ -173,7 +173,7 @@ def test_other_blanks_and_words():
 def test_link_by_prior():
     doc = doc_of({(0, 1): "", (2, 3): "", (4, 5): ""})
     doc.user_data["luke_candidates"] = [[0, 2, [["A", 0.3], ["B", 0.7]]], [6, 8, [["D", 0.5], ["C", 0.5]]]]
-    link_by_prior(doc)
+    load("baselines").link_by_prior(doc)
     assert [ent.kb_id_ for ent in doc.ents] == ["B", "C", "NIL"]
     assert get_rows(doc, "luke_linked")[0] == [0, 2, [["B", 0.7, 0.7], ["A", 0.3, 0.3]]]
     gold = doc_of({(0, 1): "B", (2, 3): "D", (4, 5): "E"})

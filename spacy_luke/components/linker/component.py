@@ -15,7 +15,6 @@ from torch import Tensor
 
 from ...annotations import NIL
 from ...architectures.entity_linker import LinkerModel, create_candidate_head, fill_candidate_head
-from ...batch.batches import batch_items
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
 from ...checkpoint.contents import LukeCheckpoint
@@ -25,10 +24,10 @@ from ...model.linking import MATCH, PRIOR
 from ...model.losses import candidate_cross_entropy
 from ...model.transfer import to_device
 from ..calibration import Calibrated
-from ..extents import checked_window
 from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
 from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, best_nil_bias, check_positives
+from ..window_limits import checked_window
 from .candidates import Found, find_candidates
 from .checkpoint_table import table_vectors, with_table
 from .decisions import LinkTask, decide
@@ -69,6 +68,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
     noun = "luke_linker"
     learned = ("type_agreement",)
     keeps_table = False  # whose rows are entities of a store
+    make_batch = staticmethod(make_link_batch)
 
     def __init__(self, vocab: Vocab, model: LinkerModel, name: str = "luke_linker", **settings: Any):
         super().__init__(vocab, model, name, **{"type_agreement": {}, **settings})
@@ -208,8 +208,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
             if links:
                 document = read_document(example.predicted, self.tokenizer) if self.context else None
                 items += training_items(self.input(), document, links, table, owner=i)
-        vectors = table.vectors()
-        return batch_items(items, size=self.batch_size, make=lambda some: make_link_batch(some, vectors))
+        return self.batched(items, vectors=table.vectors())
 
     def loss_weight(self, batch: LinkBatch) -> float:
         return float(len(batch.scored_S))
@@ -324,9 +323,6 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         with self.predicting():
             (linked,) = self._link([asked])
         return linked if self.nil else list(map(self._calibrated, linked))
-
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
 
 make_luke_linker = register(

@@ -2,9 +2,9 @@
 
 from ...annotations import CHOICES
 from ...batch.linking import WINDOW_SPLITS
-from ..extents import LEAST_WINDOW
 from ..factories import Configured, Function, Scorer, Setting
 from ..mentions import MentionGetter
+from ..window_limits import LEAST_WINDOW
 from .decisions import INFERENCE
 from .inputs import OTHER_MENTIONS
 
@@ -94,7 +94,6 @@ class LinkerSettings(Configured):
         choices=CHOICES,
     )
     threshold: Setting[float] = Setting(0.0, "least score; below it NIL", least=0, most=1)
-    batch_size: Setting[int] = Setting(4096, "pieces and entity tokens encoded at once", least=1)
     scorer: Function[Scorer | None] = Function(
         {"@scorers": "spacy-luke.linking_scorer.v1"},
         "in-KB accuracy, micro and macro; end to end; how often the gold entity is a candidate",

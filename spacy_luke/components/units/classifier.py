@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,33 @@ from torch import Tensor
 
 from ...annotations import get_scope
 from ...architectures.entity_classifier import create_entity_head
-from ...batch.allowed import AllowedClasses
-from ...batch.entities import EntityBatch, EntityItem, batch_entities
-from ...batch.windows import CONTEXTS
-from ...bridge.finite import check_scores
+from ...batch.allowed import ANY, AllowedClasses
+from ...batch.entities import EntityBatch, EntityItem, make_entity_batch
+from ...bridge.wrapper import to_tensor
 from ...checkpoint.contents import Checkpoint
-from ...model.transfer import to_host
-from ..extents import WindowSettings
-from ..factories import Function, Setting
+from ...model.losses import cross_entropy, multi_label_cross_entropy
+from ...model.partial_losses import marginal_cross_entropy, marginal_multi_label
+from ...model.taught_losses import taught_cross_entropy
+from ..base import need_gold
+from ..factories import Function
 from ..labelled import LabelledComponent
 from ..mentions import MentionGetter
 from ..taught import read_taught
+from ..window_limits import ContextSettings
 from .asked import Gold, Units, UnitSurvey
 from .gold_classes import class_numbers, class_table, is_known, unknown_labels
 from .inputs import Input, unit_items
 
 
-class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
+class ScoredUnits(NamedTuple):
+    """What a batch says of a Doc: the numbers of the Doc and of its units, and these units' logits, on the host."""
+
+    owner: int
+    number_U: NDArray[np.int64]
+    logits_UL: Tensor
+
+
+class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
     """Predicts, learns and counts. What a task says for itself: which units a Doc has (`asked`), what is gold of
     them (`read_gold`), how predictions are read and written, and its words.
 
@@ -48,16 +58,8 @@ class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
         "the mentions of a Doc: `doc.ents`; `spacy-luke.span_group.v1` with a `key`; or any function of the `misc` "
         "registry",
     )
-    context: Setting[str] = Setting(
-        "document",
-        '`"document"`: as much of the document as fits around what is asked about; `"sentence"`: its sentences',
-        choices=CONTEXTS,
-    )
-    batch_size: Setting[int] = Setting(
-        4096, "pieces and entity tokens encoded at once; memory, not results, depends on it", least=1
-    )
-
     counts_windows = True
+    make_batch = staticmethod(make_entity_batch)
     label_noun: ClassVar[str]
     unit_noun: ClassVar[str]
     mention_noun: ClassVar[str]
@@ -113,6 +115,11 @@ class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
         """The pieces around the mentions of a unit, in full attention."""
         return ("<ent>", "<ent2>")[: len(self.special_entities)]
 
+    @property
+    def label_focus(self) -> float:
+        """Of the loss of several labels, see `multi_label_cross_entropy`."""
+        return 0.0
+
     def weigh(self, labels: list[str]) -> int:
         """How many things there are to be found in a unit with these gold labels."""
         return len(labels)
@@ -159,29 +166,64 @@ class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
 
     # ---- prediction
 
-    def scored(
-        self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]
-    ) -> Iterator[tuple[EntityBatch, Tensor]]:
-        """Batches of the units of all Docs, and their logits (U, L), on the host. lost: gets of each Doc the units
-        that cannot be encoded."""
-        task = self.input()
-        with self.predicting():
-            items = (
-                item
-                for i, (doc, units) in enumerate(zip(docs, asked))
-                for item in self.items(doc, units, owner=i, task=task, lost=lost[i])
-            )
-            for batch in batch_entities(items, size=self.batch_size):
-                (logits_UL,) = to_host([self.model.predict(batch)])
-                check_scores(logits_UL, batch.owner_U, docs, name=self.name)
-                yield batch, logits_UL
+    def read(self, scored: ScoredUnits) -> Any:
+        """What is kept of the logits of some units of a Doc: all, or what is found by them."""
+        return scored
 
-    def warn_lost(self, docs: Sequence[Doc], asked: Sequence[Units], lost: Sequence[Sequence[int]]) -> None:
+    @abstractmethod
+    def join(self, asked: Units, parts: list[Any]) -> Any:
+        """The prediction for a Doc, of what `read` has kept."""
+
+    def predict(self, docs: Iterable[Doc]) -> list[Any]:
+        """For each Doc what `set_annotations` takes; see `join`."""
+        docs = list(docs)
+        asked = [self.asked(doc) for doc in docs]
+        parts: list[list[Any]] = [[] for _ in docs]
+        lost: list[list[int]] = [[] for _ in docs]
+        for some in self.scored(docs, asked, lost):
+            parts[some.owner].append(self.read(some))
         for doc, units, numbers in zip(docs, asked, lost):
             if numbers:
-                warnings.warn(f"'{self.name}': {self.lost_message(doc, units, numbers)}.", stacklevel=3)
+                warnings.warn(f"'{self.name}': {self.lost_message(doc, units, numbers)}.", stacklevel=2)
+        return [self.join(units, some) for units, some in zip(asked, parts)]
+
+    def scored(self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]) -> Iterator[ScoredUnits]:
+        """The logits of the units of all Docs, batch by batch. lost: gets of each Doc the units that cannot be
+        encoded."""
+        task = self.input()
+        items = (
+            item
+            for i, (doc, units) in enumerate(zip(docs, asked))
+            for item in self.items(doc, units, owner=i, task=task, lost=lost[i])
+        )
+        for batch, logits_UL in self.scored_batches(items, docs):
+            owner_U, number_U = batch.owner_U(), batch.number_U()
+            for owner in np.unique(owner_U).tolist():
+                own = np.flatnonzero(owner_U == owner)
+                yield ScoredUnits(owner, number_U[own], logits_UL[own])
 
     # ---- training
+
+    def loss_weight(self, batch: EntityBatch) -> float:
+        """Units of which something is known. The paper's mean of typing is also over labels, which changes nothing for
+        AdamW but the size of eps."""
+        gold = need_gold(batch.gold)
+        return float(len(gold) if gold.ndim == 2 else (gold != ANY).sum())
+
+    def get_loss(self, batch: EntityBatch, logits_UL: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
+        """Cross-entropy as in the paper, or the binary one of several labels, summed over units."""
+        gold = to_tensor(need_gold(batch.gold), logits_UL.device)
+        if self.multi_label and batch.leaves_open:
+            loss, gradient = marginal_multi_label(logits_UL, gold, groups=batch.groups, focus=self.label_focus)
+        elif self.multi_label:
+            loss, gradient = multi_label_cross_entropy(logits_UL, gold, focus=self.label_focus)
+        elif gold.dim() == 2:
+            loss, gradient = taught_cross_entropy(logits_UL, gold)
+        elif batch.allowed_SL is not None:
+            loss, gradient = marginal_cross_entropy(logits_UL, gold, to_tensor(batch.allowed_SL, logits_UL.device))
+        else:
+            loss, gradient = cross_entropy(logits_UL, gold)
+        return loss, (gradient,)
 
     def gold(self, example: Example, asked: Units | None = None) -> tuple[Units, np.ndarray, dict[str, int]]:
         """What is asked about the predicted Doc, in training where None is given; what the units are by gold, (U, L),
@@ -218,7 +260,7 @@ class UnitClassifier(WindowSettings, LabelledComponent[UnitSurvey]):
             if not get_scope(example.reference, self.scope_task).is_full:  # what teaches nothing is not encoded
                 asked, gold = asked.only(is_known(gold).tolist()), gold[is_known(gold)]
             items += self.items(example.predicted, asked, owner=i, task=task, gold=gold)
-        return chain(*(batch_entities(some, size=self.batch_size) for some in (items, taught)))
+        return chain(*(self.batched(some) for some in (items, taught)))
 
     def survey(self, get_examples: Callable[[], Iterable[Example]]) -> UnitSurvey:
         found, task = UnitSurvey(), self.input(learning=True)

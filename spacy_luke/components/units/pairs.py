@@ -1,16 +1,29 @@
 """The pairs of mentions that `luke_relation` is asked about, and what is gold of them."""
 
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ...annotations import get_pair_rows, get_relation_rows
 from ..mentions import MentionGetter, PairSuggester, WordRange, align_mention
 from .asked import Gold, Units
+
+
+def given_pairs(doc: Doc, given: Sequence[tuple[Span, Span]], *, name: str) -> Units:
+    """The pairs of `doc._.luke_pairs`; warns of those of a mention with itself, which are none. name: of the
+    component."""
+    pairs = [((head.start, head.end), (tail.start, tail.end)) for head, tail in given]
+    if same := [head for head, tail in pairs if head == tail]:
+        warnings.warn(
+            f"'{name}': {len(same)} of {len(pairs)} given pairs have no relation, as head and tail are the same words; "
+            f"the first is {doc[same[0][0] : same[0][1]].text[:60]!r}.",
+            stacklevel=4,
+        )
+    return Units.given(pairs)
 
 
 def suggested_pairs(doc: Doc, spans: Iterable[Span], suggester: PairSuggester, *, name: str) -> Units:
@@ -78,31 +91,3 @@ def _absence(head: WordRange, tail: WordRange, asked: Units, *, given: bool) -> 
     if head in asked.mentions and tail in asked.mentions:
         return "are not proposed by the suggester"
     return "have a head or tail that is no mention"
-
-
-def check_between(between: Mapping[str, Sequence[Sequence[str]]], *, name: str) -> None:
-    """ValueError where the setting `between` of a component has not two sides for each relation."""
-    for label, sides in between.items():
-        if len(sides) != 2:
-            raise ValueError(
-                f"between of '{name}' must have for each relation the labels of its heads and those of its tails, such "
-                f'as {{"date of birth": [["PER"], ["TIME"]]}}, but for {label!r} it has {sides!r:.80}.'
-            )
-
-
-def barred_classes(
-    labels: Sequence[str],
-    pairs_P2: NDArray[np.int64],
-    classes: Sequence[str | None],
-    between: Mapping[str, Sequence[Sequence[str]]],
-) -> NDArray[np.bool_]:
-    """(P, L): which classes a pair of mentions cannot have by the labels of the mentions ("": any).
-
-    between: for some classes the labels of heads and those of tails.
-    """
-    allowed_SML = np.ones((2, len(labels), len(classes)), dtype=np.bool_)
-    for place, name in enumerate(classes):
-        for side, known in enumerate(between.get(name, ()) if name is not None else ()):
-            allowed_SML[side, :, place] = [not label or label in known for label in labels]
-    barred_PL: NDArray[np.bool_] = ~(allowed_SML[0][pairs_P2[:, 0]] & allowed_SML[1][pairs_P2[:, 1]])
-    return barred_PL

@@ -3,7 +3,7 @@
 L labels, U units; see `units.asked`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -15,9 +15,10 @@ from spacy.training import Example
 from ...annotations import get_scope
 from ...batch.allowed import AllowedClasses
 from ..calibration import SHOWN_FROM, Calibrated
+from ..factories import Setting
 from ..thresholds import best_label_threshold, check_found, check_positives, precise_threshold
 from .asked import Gold, Units
-from .classifier import UnitClassifier
+from .classifier import ScoredUnits, UnitClassifier
 from .gold_classes import MAY_HOLD, is_sure
 
 Scores = NDArray[np.float32]  # of units and labels (U, L)
@@ -27,15 +28,28 @@ Classes = NDArray[np.float32] | NDArray[np.int64]  # gold ones, (U, L) or (U,); 
 class ThresholdClassifier(Calibrated, UnitClassifier):
     """A classifier that gives a unit each label whose calibrated probability is above `threshold`."""
 
+    threshold: Setting[float] = Setting(
+        0.5,
+        "least probability of a label that is given (of relations only with `multi_label`); the paper's for types, a "
+        "logit above 0, is 0.5. `python -m spacy luke tune` finds the best one on dev data",
+        least=0,
+        most=1,
+        rule="a probability, from 0 to 1",
+    )
+
     @property
     def has_threshold(self) -> bool:
         return True
 
     def logits(self, doc: Doc, asked: Units) -> Scores:
         """Of each unit and class (U, L), -inf of a unit that cannot be encoded."""
-        logits_UL = np.full((len(asked), len(self.classes)), -np.inf, dtype=np.float32)
-        for batch, rows_UL in self.scored([doc], [asked], [[]]):
-            logits_UL[batch.number_U()] = rows_UL.numpy()
+        return self.table(asked, self.scored([doc], [asked], [[]]), absent=-np.inf)
+
+    def table(self, asked: Units, parts: Iterable[ScoredUnits], *, absent: float) -> Scores:
+        """Logits of all units of a Doc (U, L). absent: those of a unit that cannot be encoded."""
+        logits_UL = np.full((len(asked), len(self.classes)), absent, dtype=np.float32)
+        for _, number_U, rows_UL in parts:
+            logits_UL[number_U] = rows_UL.numpy()
         return logits_UL
 
     def probabilities(self, logits_UL: Scores) -> Scores:

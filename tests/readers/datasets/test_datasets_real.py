@@ -9,7 +9,7 @@ import spacy
 
 from spacy_luke.annotations import get_rows, register_extensions
 from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
-from spacy_luke.readers.jsonl import JsonlCorpus
+from spacy_luke.readers.jsonl import jsonl_docs
 from spacy_luke.readers.splits import PARTS, choose_by_title
 
 NLP = spacy.blank("en")
@@ -180,7 +180,7 @@ def test_record(shared):
 def test_the_sample():
     """What stands in assets/sample comes out as Spans."""
     register_extensions()
-    docs = list(JsonlCorpus(SAMPLE, spans_key="sc").docs(NLP))
+    docs = list(jsonl_docs(NLP, SAMPLE, spans_key="sc"))
     lines = [json.loads(line) for line in SAMPLE.read_text(encoding="utf8").splitlines()]
     for doc, line in zip(docs, lines, strict=True):
         entities = line["entities"]

@@ -10,8 +10,8 @@ from spacy_luke.annotations import get_rows
 from spacy_luke.readers.datasets.table import dataset_docs, read_dataset
 from spacy_luke.readers.given import copy_given
 from spacy_luke.readers.json_files import read_json_lines
-from spacy_luke.scorers.baselines import link_by_prior
 from spacy_luke.scorers.linking import score_links
+from tests.benchmark_files import load
 
 NLP = spacy.blank("en")
 
@@ -102,7 +102,9 @@ def test_pprforned(shared):
             if (ent.start_char, ent.end_char) == (row[0], row[1])
         )
         assert first < 0.45 * n_listed  # by title; chance is 0.41, as many have one candidate
-        examples = [Example(link_by_prior(copy_given(doc, NLP.vocab, links=True)), doc) for doc in docs]
+        examples = [
+            Example(load("baselines").link_by_prior(copy_given(doc, NLP.vocab, links=True)), doc) for doc in docs
+        ]
         scores = score_links(examples)
         assert scores["links_candidate_recall"] == scores["links_mentions_f"] == 1.0
         assert scores["links_accuracy"] == scores["links_f"] == pytest.approx(accuracy, abs=5e-5)

@@ -1,6 +1,10 @@
 """Facts of passages, counted as KnowledgeNet's official script counts them."""
 
-from spacy_luke.scorers.stated_facts import METHODS, ScoredPassage, StatedFact, count_facts
+from tests.benchmark_files import load
+
+stated_facts = load("stated_facts")
+METHODS, ScoredPassage, StatedFact = stated_facts.METHODS, stated_facts.ScoredPassage, stated_facts.StatedFact
+count_facts = stated_facts.count_facts
 
 # Drawn at random; OFFICIAL is what the authors' evaluator.py (dataset/ of diffbot/knowledge-net) says of them, with
 # "DIED" for a property that has no links. Lines: property, characters of subject and object, ids.

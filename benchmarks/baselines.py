@@ -1,9 +1,9 @@
-"""What a trained component must be better than."""
+"""What a trained linker must be better than."""
 
 from spacy.tokens import Doc, Span
 
-from ..annotations import NIL, LinkCandidate, LinkedMention, get_candidates_given, set_linked
-from .counts import get_spans
+from spacy_luke.annotations import NIL, LinkCandidate, LinkedMention, get_candidates_given, set_linked
+from spacy_luke.scorers.counts import get_spans
 
 
 def link_by_prior(doc: Doc, *, spans_key: str | None = None) -> Doc:

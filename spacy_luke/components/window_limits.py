@@ -7,6 +7,7 @@ components that share it read the same windows.
 
 import warnings
 
+from ..batch.windows import CONTEXTS
 from ..encoders.kind import EncoderShim
 from ..encoders.seen import STEP, seen_windows
 from ..model.luke import Encoder
@@ -22,15 +23,10 @@ _UNKNOWN = "seen_elsewhere"  # key of the encoder's settings
 _DECLARED = "max_seq_length"  # of sentence-transformers; in a checkpoint's source
 
 
-def widest_window(encoder: EncoderShim[Encoder]) -> int:
-    """What the encoder can read: the rows of its position table."""
-    return encoder.module.config.max_window
-
-
 def checked_window(encoder: EncoderShim[Encoder], chosen: int | None, *, name: str) -> int:
     """Pieces of a window, [CLS] and [SEP] included: those that the setting `max_window` of a component has chosen, or
     as many as the encoder reads. Raises ValueError, naming the component, where it cannot read as many."""
-    widest = widest_window(encoder)
+    widest = encoder.module.config.max_window
     if chosen is not None and chosen > widest:
         raise ValueError(
             f"'{name}' has max_window = {chosen}, but its encoder reads {widest} pieces at once. Set it to at most "
@@ -42,7 +38,7 @@ def checked_window(encoder: EncoderShim[Encoder], chosen: int | None, *, name: s
 def made_for(encoder: EncoderShim[Encoder]) -> int:
     """What the encoder is said to read: where its checkpoint names a maximal length, that, if it is less."""
     declared = encoder.settings.get("source", {}).get(_DECLARED)
-    widest = widest_window(encoder)
+    widest = encoder.module.config.max_window
     return min(widest, declared) if type(declared) is int and declared >= LEAST_WINDOW else widest
 
 
@@ -61,14 +57,14 @@ def learned_window(encoder: EncoderShim[Encoder]) -> int | None:
     for step in reversed(range(len(seen))):
         held += seen[step]
         if held >= _RARE * sum(seen):
-            return min((step + 1) * STEP, widest_window(encoder))
+            return min((step + 1) * STEP, encoder.module.config.max_window)
     raise AssertionError(seen)
 
 
 def known_window(encoder: EncoderShim[Encoder]) -> int:
     """How long windows may be without going beyond what the encoder is known to read well."""
     learned = learned_window(encoder)
-    return made_for(encoder) if learned is None else min(max(learned, _LEAST), widest_window(encoder))
+    return made_for(encoder) if learned is None else min(max(learned, _LEAST), encoder.module.config.max_window)
 
 
 def fit_overlap(overlap: int, window: int, *, longest_span: int = 0) -> int:
@@ -93,6 +89,16 @@ class WindowSettings(Configured):
         "least context in pieces, at most a quarter of a window, where a document (`one_way`) or a sentence is longer "
         "than a window",
         least=1,
+    )
+
+
+class ContextSettings(WindowSettings):
+    """Those of components that are asked about places in a text."""
+
+    context: Setting[str] = Setting(
+        "document",
+        '`"document"`: as much of the document as fits around what is asked about; `"sentence"`: its sentences alone',
+        choices=CONTEXTS,
     )
 
 
@@ -126,7 +132,7 @@ class WindowedComponent(StoredComponent):
 
     def widest(self) -> int:
         """Pieces without [CLS] and [SEP] that a window may have where what is asked does not fit into a shorter one."""
-        return (self._chosen_window() or widest_window(self.encoder)) - 2
+        return (self._chosen_window() or self.encoder.module.config.max_window) - 2
 
     def _chosen_window(self) -> int | None:
         own: int | None = self.cfg["max_window"]

@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy_luke.batch.windows import enumerate_spans, plan_windows
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.checkpoint.files import read_declared
-from spacy_luke.components.extents import fit_overlap, known_window, learned_window
+from spacy_luke.components.window_limits import fit_overlap, known_window, learned_window
 from spacy_luke.encoders.seen import SEEN, STEP, record_windows
 from tests.pipelines import make_gold
 from tests.tiny import SENTENCES, make_checkpoint, make_ernie
