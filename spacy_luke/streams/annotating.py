@@ -199,7 +199,8 @@ class _Making:
         return doc
 
     def _finish(self, one: NumberedText, doc: Doc) -> tuple[Doc, AnnotatedText]:
-        return doc, as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name)
+        fields = json.loads(one.item.fields) if one.item.fields else {}
+        return doc, as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name, fields=fields)
 
     def _fail(self, number: int, item: InputItem, error: str, message: str) -> None:
         name = part_name(self.task.part.number)

@@ -16,7 +16,7 @@ from spacy_luke.stores.workers import Death
 from spacy_luke.streams.annotated import AnnotatedParts
 from spacy_luke.streams.run import ApplySettings, apply_pipeline
 from tests.harness.forks import members
-from tests.streams.runs import SMALL, find, tree
+from tests.streams.runs import SMALL, apply_to_poison, find, tree
 from tests.tiny import SENTENCES
 
 
@@ -244,31 +244,7 @@ def test_the_lines_are_of_the_schema(pipeline, lines, tmp_path):
 
 @pytest.mark.slow
 def test_real_workers_die_and_are_replaced(pipeline, tmp_path):
-    """Two processes, killed from inside by a document; the same bytes as from one process that never died, but for
-    that document."""
-    code = tmp_path / "code.py"
-    code.write_text(
-        "import os, signal\n"
-        "from spacy.language import Language\n"
-        "@Language.component('poison')\n"
-        "def poison(doc):\n"
-        "    if 'Poison' in doc.text:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return doc\n"
-    )
-    spacy.util.import_file("code", code)
-    nlp = spacy.load(pipeline)
-    nlp.add_pipe("poison", first=True)
-    nlp.to_disk(tmp_path / "pipeline")
-    path = tmp_path / "texts.jsonl"
-    texts = [f"{SENTENCES[i % 4]} {'Poison' * (i == 7)}" for i in range(60)]
-    path.write_text("".join(json.dumps({"id": str(i), "text": x}) + "\n" for i, x in enumerate(texts)), "utf8")
-    settings = ApplySettings(part_words=1000, part_documents=20, batch_words=30, code=str(code))
-    apply_pipeline(tmp_path / "pipeline", find(path), tmp_path / "out", settings, engine=Engine(workers=2))
-    parts = AnnotatedParts.open(tmp_path / "out")
-    assert [x.id for x in parts.texts()] == [str(i) for i in range(60) if i != 7]
-    (failed,) = parts.failed()
-    assert (failed["id"], failed["error"]) == ("7", "WorkerDied")
+    (failed,) = apply_to_poison(pipeline, tmp_path, Engine(workers=2))
     assert "SIGKILL" in failed["message"]
 
 
