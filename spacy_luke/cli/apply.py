@@ -45,6 +45,11 @@ def apply_cli(
     batch_words: int = typer.Option(
         _DEFAULT.batch_words, min=1, help="Words that the pipeline is given at once, about"
     ),
+    max_length: int | None = typer.Option(
+        None,
+        min=1,
+        help="Most characters of a text; default: the pipeline's, 1,000,000. Longer ones are listed as failed",
+    ),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
     code: Path | None = typer.Option(None, "--code", "-c", exists=True, help="Python file with registered functions"),
 ) -> None:
@@ -58,6 +63,7 @@ def apply_cli(
         part_documents=part_documents,
         batch_words=batch_words,
         component=component,
+        max_length=max_length,
         code=None if code is None else str(code),
         gpu_ids=gpus,
         threads=threads,

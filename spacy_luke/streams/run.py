@@ -31,13 +31,15 @@ class ApplySettings:
     """output: form of the parts, jsonl, parquet or spacy; part_words, part_documents: of a part at most, about;
     batch_words: that the pipeline is given at once; component:
     the luke_ner whose entities are shown, where there are several; code: Python file with registered functions;
-    gpu_ids: GPUs that the workers take in turn, none: the CPU; threads: of a worker, None: the cores, divided."""
+    max_length: characters of a text at most, None: those that the pipeline takes; gpu_ids: GPUs that the workers take
+    in turn, none: the CPU; threads: of a worker, None: the cores, divided."""
 
     output: str = "jsonl"
     part_words: int = 100_000
     part_documents: int = 10_000
     batch_words: int = 4_000
     component: str | None = None
+    max_length: int | None = None
     code: str | None = None
     gpu_ids: Sequence[int] = ()
     threads: int | None = None
@@ -89,6 +91,7 @@ def apply_pipeline(
         "part_documents": settings.part_documents,
         "batch_words": settings.batch_words,
         "component": settings.component,
+        "max_length": settings.max_length,
     }
     inputs.check_outside(Path(output))
     with RunFolder(Path(output), plan) as folder:
@@ -102,6 +105,7 @@ def apply_pipeline(
             output=settings.output,
             batch_words=settings.batch_words,
             component=settings.component,
+            max_length=settings.max_length,
         )
         run.work(engine, worker)
         return run.now()

@@ -86,11 +86,12 @@ def test_settings_arrive(texts, tmp_path, monkeypatch):
         "--component",
         "ner",
     ]
+    options += ["--max-length", 6]
     result, text = run("pipe", texts, tmp_path / "out", *options, "--threads", 2, "--text-field", "txt", "-f", "spacy")
     assert result.exit_code == 0, text
     settings = given["settings"]
     assert (settings.gpu_ids, settings.part_words, settings.part_documents, settings.batch_words) == ([2, 3], 7, 8, 9)
-    assert (settings.component, settings.threads, settings.output) == ("ner", 2, "spacy")
+    assert (settings.component, settings.threads, settings.output, settings.max_length) == ("ner", 2, "spacy", 6)
     assert (given["engine"].name, given["engine"].workers) == ("processes", 2)
     assert given["inputs"].fields == ("txt", "id", ("url", "day"))
     assert "3 questions and queries were not asked" in text

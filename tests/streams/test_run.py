@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import spacy
@@ -139,11 +140,41 @@ def test_a_document_that_fails_costs_no_other(pipeline, tmp_path):
     told = [x["message"] for x in failed]
     for message, expected in zip(
         told,
-        ["expected a JSON object, but '{'", "with 'text', but it is ['id']", "surrogates", "5.5", "E088", "UTF-8"],
+        [
+            "expected a JSON object, but '{'",
+            "with 'text', but it is ['id']",
+            "surrogates",
+            "5.5",
+            "by --max-length",
+            "UTF-8",
+        ],
     ):
         assert expected in message
     assert [x["error"] for x in failed] == ["Unread"] * 4 + ["ValueError", "Unread"]
     assert sum(x["failed"] for x in parts.parts) == 6
+
+
+def test_longer_texts_where_they_are_wanted(pipeline, lines, tmp_path):
+    longest = max(len(json.loads(x)["text"]) for x in lines.read_text("utf8").splitlines())
+    short = replace(SMALL, max_length=longest - 1)
+    state = apply_pipeline(pipeline, find(lines), tmp_path / "short", short)
+    assert 0 < state.failed < 20
+    (told,) = {x["message"] for x in AnnotatedParts.open(tmp_path / "short").failed() if f"{longest}:" in x["message"]}
+    assert told.startswith(
+        f"Expected a text of at most {longest - 1} characters, but it has {longest}: divide it, or let"
+    )
+    assert apply_pipeline(pipeline, find(lines), tmp_path / "long", replace(SMALL, max_length=longest)).failed == 0
+
+
+def test_the_share_that_is_done_is_not_what_was_read_ahead(pipeline, tmp_path):
+    """A small file is in memory at once; parts of it are done one after another."""
+    path = tmp_path / "texts.csv"
+    rows = [f"{SENTENCES[i % 4]} {'x' * 5000}" for i in range(40)]
+    path.write_text("text\n" + "".join(f'"{x}"\n' for x in rows), "utf8")
+    shares = []
+    settings = ApplySettings(part_documents=4)
+    apply_pipeline(pipeline, find(path), tmp_path / "out", settings, watch=lambda state: shares.append(state.share))
+    assert shares[:10] == pytest.approx([(i + 1) / 10 for i in range(10)], abs=0.1)
 
 
 def fails_on(word, monkeypatch, error):
