@@ -6,6 +6,7 @@
 # make docs                  docs/ as a site in output/site, checked strictly; its environment .venv-docs is built once
 # make browser               the tests of pages in Chromium; playwright and axe-core are fetched once
 # make recipes               the recipes of the docs, with the packages that they are for, in .venv-recipes
+# make engines               the tests of Ray, Spark and Parquet, with these packages, in .venv-engines
 # make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
@@ -31,6 +32,7 @@ DEV := pytest pytest-xdist hypothesis seqeval ruff mypy sentencepiece protobuf m
 	prometheus-client rdflib resvg-py starlette uvicorn "transformers>=5"
 DOCS := mkdocs-material "mkdocstrings[python]" ruff
 SITE := output/site
+ENGINES := "ray>=2.40" "pyspark>=4" pandas "pyarrow>=15"
 RECIPES := "presidio-analyzer>=2.2" "langchain-core>=1" "llama-index-core>=0.14"
 # The tests of a file stay in one process; each process computes with one thread. Files go to the processes in the order
 # of their names, so that small ones come last: by their number of tests, few long ones would.
@@ -67,7 +69,7 @@ What to try next:
 endef
 export NEXT EXPECT NEXT_TRAIN
 
-.PHONY: run train test style types tables docs test-slow browser recipes harness test-matrix lock clean
+.PHONY: run train test style types tables docs test-slow browser recipes engines harness test-matrix lock clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.pipeline
@@ -119,6 +121,10 @@ browser: $(VENV)/.dev
 recipes: .venv-recipes/.done
 	.venv-recipes/bin/python $(PYTEST) tests/test_recipes.py
 
+# Ray starts small clusters on this machine; Spark needs Java.
+engines: .venv-engines/.done
+	.venv-engines/bin/python $(PYTEST) -m "" tests/streams tests/stores
+
 harness: $(VENV)/.dev
 	$(BIN)/python -m tests.harness $(HARNESS)
 
@@ -142,10 +148,12 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	$(BIN)/python -m pip install --use-pep517 -r requirements-dev.lock
 	touch $@
 
-.venv-recipes/.done: requirements.lock requirements-dev.lock pyproject.toml
+.venv-recipes/.done: PACKAGES = $(RECIPES)
+.venv-engines/.done: PACKAGES = $(ENGINES)
+.venv-recipes/.done .venv-engines/.done: requirements.lock requirements-dev.lock pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --use-pep517 -r requirements-dev.lock
-	$(@D)/bin/python -m pip install $(RECIPES)
+	$(@D)/bin/python -m pip install $(PACKAGES)
 	$(@D)/bin/python -m pip install --no-deps --no-build-isolation -e .
 	touch $@
 

@@ -58,7 +58,8 @@ class GoldSet(NamedTuple):
 
 def main() -> None:
     options = read_options()
-    kb = next(x.kb for _, x in spacy.load(options.pipeline).pipeline if getattr(x, "kb", None) is not None)
+    nlp = spacy.load(options.pipeline)
+    kb = next(x.kb for _, x in nlp.pipeline if getattr(x, "kb", None) is not None)
     systems = SYSTEMS
     if options.part == "dev":
         tried = (0.02, 0.1, 0.2)
@@ -75,8 +76,9 @@ def main() -> None:
                 results.append({"set": name, "system": system, "scored": scored, "mentions": len(places), **scores})
                 print(json.dumps(results[-1]), flush=True)
     if options.part == "test":
-        result = {"results": results, **describe_machine()}
-        write_report("fact_clusters", result, report(results))
+        pipeline = f"{nlp.lang}_{nlp.meta['name']} {nlp.meta['version']}"
+        result = {"pipeline": pipeline, "results": results, **describe_machine()}
+        write_report("fact_clusters", result, report(results, pipeline))
 
 
 def read_options() -> argparse.Namespace:
@@ -153,7 +155,7 @@ def _pairs(sizes: Counter[Any]) -> float:
     return sum(n * (n - 1) / 2 for n in sizes.values())
 
 
-def report(results: Sequence[Mapping[str, Any]]) -> str:
+def report(results: Sequence[Mapping[str, Any]], pipeline: str) -> str:
     lines = [
         "# Things without a link: which mentions are of one",
         "",
@@ -161,7 +163,7 @@ def report(results: Sequence[Mapping[str, Any]]) -> str:
         "graph` with its default settings, beside clusters of all mentions of one name and label. The similarity was "
         "chosen on AIDA's train and testa parts and on half of WNED's Wikipedia.",
     ]
-    told = {"all": "All mentions", "unknown": "Those of what the ready pipeline's knowledge base has not"}
+    told = {"all": "All mentions", "unknown": f"Those of what the knowledge base of {pipeline} has not"}
     for scored, what in told.items():
         lines += ["", f"## {what}", "", "| set | mentions | clusters by | pairs P | R | F1 | B3 P | R | F1 |"]
         lines.append("|---|---|---|---|---|---|---|---|---|")

@@ -71,6 +71,8 @@ def _kind(field: dict[str, Any]) -> str:
         return f"[{', '.join(map(_kind, field['prefixItems']))}]"
     if field.get("type") == "array":
         return f"list of {_kind(field['items'])}"
+    if field.get("additionalProperties") is True:
+        return "object"
     if "additionalProperties" in field:
         return f"object with a {_kind(field['additionalProperties'])} each"
     if "const" in field:

@@ -7,7 +7,7 @@ what it leaves open; `taught`: what another pipeline says. `documents`: ids and 
 `doc._.luke_...` and `span._.luke_...`.
 """
 
-from .documents import get_document_id, get_title, set_document_id
+from .documents import get_document_fields, get_document_id, get_title, set_document_fields, set_document_id
 from .entities import (
     CHOICES,
     EntityRecord,
@@ -177,6 +177,7 @@ __all__ = [
     "get_answers",
     "get_candidates",
     "get_candidates_given",
+    "get_document_fields",
     "get_document_id",
     "get_entities",
     "get_entity",
@@ -206,6 +207,7 @@ __all__ = [
     "scored_spans",
     "set_all_rows",
     "set_candidates_given",
+    "set_document_fields",
     "set_document_id",
     "set_entities",
     "set_evidence",

@@ -23,6 +23,7 @@ LINK_EVIDENCE = "luke_evidence"
 LINKED_ENTITIES = "luke_entities"  # what is known of the entities that mentions are linked to
 SECOND = "luke_second"
 SCOPE = "luke_scope"  # what gold says, and what it leaves open
+FIELDS = "luke_fields"  # of the record that a Doc was made of, for whoever reads it
 TAUGHT = "luke_taught"  # what another pipeline says, for one that shall learn it
 
 # doc.spans

@@ -6,17 +6,21 @@ work here, and Thinc's schedules set its rate.
 
 import re
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from spacy.util import registry
-from thinc.api import Ops, Optimizer
+from thinc.api import Ops, Optimizer, get_current_ops
 from thinc.types import FloatsXd, Generator
+from thinc.util import xp2torch
 from torch import nn
 
 from ..model.parameter_groups import find_rate, group_parameters
 from .bert_adam import BertAdam
 from .finite import check_gradient
+
+ThincKey = tuple[int, str]  # of a node and its parameter, as Thinc knows it in this process
 
 
 class AdamW(Optimizer):
@@ -63,14 +67,14 @@ class AdamW(Optimizer):
         super().step_schedules()  # type: ignore[no-untyped-call]
 
     def __call__(
-        self, key: tuple[int, str], weights: FloatsXd, gradient: FloatsXd, *, lr_scale: float = 1.0
+        self, key: ThincKey, weights: FloatsXd, gradient: FloatsXd, *, lr_scale: float = 1.0
     ) -> tuple[FloatsXd, FloatsXd]:
         scale = lr_scale * self.group_rate(str(key[1]))
         stepped: tuple[FloatsXd, FloatsXd] = super().__call__(key, weights, gradient, lr_scale=scale)
         return stepped
 
     def _adam(
-        self, ops: Ops, weights: FloatsXd, gradient: FloatsXd, lr_scale: float, key: tuple[int, str], nr_upd: int
+        self, ops: Ops, weights: FloatsXd, gradient: FloatsXd, lr_scale: float, key: ThincKey, nr_upd: int
     ) -> tuple[FloatsXd, FloatsXd]:
         """Thinc's step, whose rate has the correction of biases in it; here it may be taken out again."""
         if not self.bias_correction:
@@ -146,18 +150,31 @@ class AdamW(Optimizer):
             rate *= self.layer_decay**depth
         return rate
 
-    def state_dict(self) -> dict[str, Any]:
-        """All that resuming needs: moments of each owner and the place in the schedules."""
+    def state_dict(self, named: Mapping[str, ThincKey] = {}) -> dict[str, Any]:
+        """All that resuming needs: moments of each owner and the place in the schedules. named: Thinc's own parameters,
+        such as those of spaCy's components, whose moments are saved by these names."""
         return {
             "steppers": {**self.loaded, **{k: s.state_dict() for k, s in self.steppers.items()}},
+            "thinc": {name: self._moments(key) for name, key in named.items() if key in self.mom1},
             "taken": dict(self.taken),
             "schedule_steps": self.schedule_steps,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def _moments(self, key: ThincKey) -> tuple[int, torch.Tensor, torch.Tensor]:
+        """Updates, and both means."""
+        mean, square = (xp2torch(x[key], requires_grad=False).cpu().clone() for x in (self.mom1, self.mom2))
+        return self.nr_update[key], mean, square
+
+    def load_state_dict(self, state: dict[str, Any], named: Mapping[str, ThincKey] = {}) -> None:
         """Into a fresh optimizer of the same settings; an owner's moments are taken up at its first step."""
         self.loaded = dict(state["steppers"])
         self.taken = dict(state.get("taken", {}))
+        ops = get_current_ops()
+        for name, (updates, mean, square) in state.get("thinc", {}).items():
+            if name in named:
+                key = named[name]
+                self.nr_update[key] = updates
+                self.mom1[key], self.mom2[key] = ops.asarray1f(mean.numpy()), ops.asarray1f(square.numpy())
         while self.schedule_steps < state["schedule_steps"]:
             self.step_schedules()
 

@@ -5,10 +5,12 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from ..stores.folder import MANIFEST
 from ..stores.parallel import Engine
 from ..stores.progress import ProgressBar
 from ..streams.input_formats import InputFields, import_parquet
 from ..streams.inputs import INPUT_FORMATS, find_inputs
+from ..streams.repeated_ids import Repeated
 from ..streams.run import ApplySettings, RunState, apply_pipeline
 from ..streams.run_folder import ERRORS
 from ..streams.writers import WRITERS
@@ -30,6 +32,9 @@ def apply_cli(
     ),
     text_field: str = typer.Option("text", help="Field, or column, that has the text"),
     id_field: str = typer.Option("id", help="Field, or column, that has the id; default without one: FILE:LINE"),
+    fields: str | None = typer.Option(
+        None, help="Other fields, or columns, that go along into `fields`, by commas, or none; default: all"
+    ),
     workers: int | None = typer.Option(None, min=0, help="Processes; default: 1, or one a GPU. 0: in this process"),
     gpu_ids: str | None = typer.Option(None, "--gpu-ids", "-g", help="GPUs that workers take in turn, such as 0,1"),
     engine: str = typer.Option("processes", help="processes of this machine, or ray: workers on a Ray cluster"),
@@ -39,6 +44,11 @@ def apply_cli(
     part_documents: int = typer.Option(_DEFAULT.part_documents, min=1, help="Most documents of a part"),
     batch_words: int = typer.Option(
         _DEFAULT.batch_words, min=1, help="Words that the pipeline is given at once, about"
+    ),
+    max_length: int | None = typer.Option(
+        None,
+        min=1,
+        help="Most characters of a text; default: the pipeline's, 1,000,000. Longer ones are listed as failed",
     ),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
     code: Path | None = typer.Option(None, "--code", "-c", exists=True, help="Python file with registered functions"),
@@ -53,6 +63,7 @@ def apply_cli(
         part_documents=part_documents,
         batch_words=batch_words,
         component=component,
+        max_length=max_length,
         code=None if code is None else str(code),
         gpu_ids=gpus,
         threads=threads,
@@ -63,7 +74,7 @@ def apply_cli(
         raise ValueError(f"--input-format must be one of {', '.join(INPUT_FORMATS)}, but it is {input_format!r}.")
     if form == "parquet" or input_format == "parquet":
         import_parquet()
-    found = find_inputs(inputs, format=input_format, fields=InputFields(text_field, id_field))
+    found = find_inputs(inputs, format=input_format, fields=InputFields(text_field, id_field, _names(fields)))
     if found.left_out:
         names = ", ".join(x.name for x in found.left_out[:3]) + (", ..." if len(found.left_out) > 3 else "")
         msg.warn(f"{_many(len(found.left_out), 'file')} of other kinds left out: {names}")
@@ -122,6 +133,20 @@ def _numbers(given: str | None) -> list[int]:
         raise ValueError(f"--gpu-ids: expected numbers of GPUs, such as 0,1, but got {given!r}.") from None
 
 
+def _names(given: str | None) -> tuple[str, ...] | None:
+    """By commas; None where nothing is said."""
+    return None if given is None else tuple(x.strip() for x in given.split(",") if x.strip() not in ("", "none"))
+
+
+def _describe_repeated(repeated: Repeated, output: Path) -> str:
+    one = repeated["first"][0]
+    return (
+        f"{repeated['documents']:,} documents have an id that another one has, of {_many(repeated['ids'], 'id')}, such "
+        f"as {one['id']!r} ({', '.join(one['places'][:3])}); {output / MANIFEST} has more. All were annotated, but "
+        "`graph` takes no two texts of one id: an --id-field that no record has names each text by its place"
+    )
+
+
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
@@ -136,6 +161,8 @@ def _tell(state: RunState, output: Path) -> None:
         msg.warn(f"{state.unasked:,} questions and queries were not asked: the pipeline has no component for them")
     if state.failed:
         msg.warn(f"{_many(state.failed, 'document')} failed: {output / ERRORS} has which, and why")
+    if state.repeated["ids"]:
+        msg.warn(_describe_repeated(state.repeated, output))
     rate = (state.words - state.words_before) / max(state.seconds, 0.001)
     msg.good(
         f"{output}: {_many(state.documents, 'document')}, {state.words:,} words, in {_many(state.parts, 'part')}; "

@@ -61,13 +61,14 @@ class Processes:
         if self.size > 1:
             torch.manual_seed(seed + self.rank)
 
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """What is called in place of the model for training, and shares the gradients."""
+    def wrap(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> nn.Module:
+        """What is called in place of the model for training, and shares the gradients. dtype: of the passes; parts of a
+        model go over in it, and gradients in float32, in which each process keeps its part."""
         if self.size == 1:
             return model
         if self.is_sharded:
             try:
-                from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+                from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
             except ImportError as error:
                 raise ImportError(
                     f'training.parallel = "fsdp" needs torch 2.6 or later, but this is {torch.__version__}. '
@@ -75,12 +76,16 @@ class Processes:
                 ) from error
             # Keys and values that a layer gives out are views; nothing changes them in place.
             warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+            low = None if dtype == torch.float32 else dtype
+            policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32)
             for layer in model.get_submodule("encoder.layers").children():
-                fully_shard(layer)
+                fully_shard(layer, mp_policy=policy)
                 for name in _PASSES:
                     if hasattr(layer, name):
                         register_fsdp_forward_method(layer, name)
-            fully_shard(model)
+            fully_shard(model, mp_policy=policy)
+            if low is not None:
+                _join_types(model)
             return model
         device = next(model.parameters()).device
         devices = None if device.type == "cpu" else [device]
@@ -173,24 +178,32 @@ class Processes:
                 if name in tensors:
                     x.copy_(tensors[name])
 
-    def optimizer_state(self, model: nn.Module, stepper: torch.optim.Optimizer) -> dict[str, Any]:
-        """As `tensors`."""
-        if not self.is_sharded:
-            return stepper.state_dict()
-        states, options = _states()
-        found: dict[str, Any] = states.get_optimizer_state_dict(model, stepper, options=options)
-        return found
-
-    def load_optimizer(self, model: nn.Module, stepper: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    def load_optimizer(self, stepper: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        """A whole state; of parameters that are divided each process takes its part."""
         if self.is_sharded:
-            states, options = _states()
-            states.set_optimizer_state_dict(model, stepper, state, options=options)
+            from torch.distributed.tensor import DTensor, distribute_tensor
+
+            parameters = [p for group in stepper.param_groups for p in group["params"]]
+            for number, moments in state["state"].items():
+                p = parameters[number]
+                mesh, places = (p.device_mesh, p.placements) if isinstance(p, DTensor) else (None, None)
+                stepper.state[p] = {
+                    name: distribute_tensor(x.to(p.device), mesh, places) if mesh and x.shape == p.shape else x
+                    for name, x in moments.items()
+                }
         else:
             stepper.load_state_dict(state)
 
     def wait(self) -> None:
         if self.size > 1:
             dist.barrier()
+
+
+def _join_types(model: nn.Module) -> None:
+    """On a CPU autocast gives norms float32 where their parameters are low; of a GPU it makes them alike."""
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm) and module.weight.device.type == "cpu":
+            module.register_forward_pre_hook(lambda norm, given: (given[0].to(norm.weight.dtype), *given[1:]))
 
 
 def _buckets(places: Sequence[int], like: Sequence[Tensor]) -> Iterator[list[int]]:

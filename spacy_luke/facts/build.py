@@ -105,7 +105,8 @@ def _distinct(documents: SortedLines, counts: Counter[str]) -> Iterator[str]:
         if key == last_key:
             id = json.loads(key.split("\t")[1])
             raise ValueError(
-                f"Two documents that differ have the id {id!r}. Give each an id of its own, or leave out the older one."
+                f"Two documents that differ have the id {id!r}. Give each its own, or leave out the older one: `apply` "
+                "counts such ids, and with an --id-field that no record has it names each text by its place."
             )
         counts["documents"] += 1
         last_key, last = key, line

@@ -124,6 +124,10 @@ class AnnotatedText(_Part):
     entities: list[EntityForm] = Field(description="in the order of the text, of those at one place the longest first")
     relations: list[RelationForm] = Field(description="in the order in which they were found")
     answers: list[AnswerForm] = Field(description="to what was asked, in its order")
+    fields: dict[str, Any] = Field(
+        default={},
+        description="what else the record has that the text is of, as it is there; in Parquet a text of JSON",
+    )
 
 
 class _Known(NamedTuple):
@@ -133,8 +137,10 @@ class _Known(NamedTuple):
     candidates: Mapping[tuple[int, int], Sequence[LinkCandidate]]
 
 
-def as_form(found: Findings, *, id: str | None = None, pipeline: str = "") -> AnnotatedText:
-    """id: the caller's of the document; pipeline: who found it, such as "en_luke_sm 0.1.0"."""
+def as_form(
+    found: Findings, *, id: str | None = None, pipeline: str = "", fields: Mapping[str, Any] | None = None
+) -> AnnotatedText:
+    """id: the caller's of the document; pipeline: who found it, such as "en_luke_sm 0.1.0"; fields: the caller's."""
     doc = found.doc
     known = _Known(get_entities(doc), {(x.start, x.end): x.candidates for x in get_linked(doc) or []})
     entities = [_entity(number, mention, known) for number, mention in enumerate(found.mentions)]
@@ -150,6 +156,7 @@ def as_form(found: Findings, *, id: str | None = None, pipeline: str = "") -> An
         entities=entities,
         relations=[_relation(x, numbers, found.properties) for x in found.relations],
         answers=_answers(found),
+        fields=dict(fields or {}),
     )
 
 

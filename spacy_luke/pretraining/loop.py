@@ -4,8 +4,7 @@ A model takes a batch and what its losses' sums are divided by, and returns its 
 gives batches from a `Position` on. The loss of a step is the mean over all that its batches, in all processes, are
 asked, however these are divided among them. FOLDER gets
     metrics.jsonl       a line for each report
-    resume/             model.safetensors and state.pt: optimizer, random states, place in the data; replaced
-                        as one folder
+    resume/             the last state, see `saving`; replaced as one folder
     states/step-N/      the last ones of these, as many as are to be kept
 
 A run that was killed and resumed computes what an uninterrupted one does, bit for bit, on the same machine and
@@ -113,7 +112,7 @@ def pretrain(
         if processes.is_sharded:
             raise ValueError('compile = true needs parallel = "ddp": of parts of a model nothing is compiled.')
         compile_layers(model, device_of(model))
-    wrapped = processes.wrap(model)
+    wrapped = processes.wrap(model, _precision(settings, device_of(model)))
     stepper = make_stepper(model, optimizer)
     state = _start(model, stepper, folder, settings, identity, processes, resume=resume)
     learner = _Learner(model, wrapped, stepper, settings, optimizer.grad_clip, processes)
@@ -242,7 +241,7 @@ class _Learner:
             raise ValueError(
                 'precision = "float16" needs parallel = "ddp": parts of a model know nothing of the scale.'
             )
-        self.dtype = torch.float16 if is_half else choose_precision(settings.precision, self.device)
+        self.dtype = _precision(settings, self.device)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half)
         self.watch = Watch()
 
@@ -285,6 +284,11 @@ class _Learner:
         loss, measured = result
         self.scaler.scale(loss * self.processes.size).backward()  # processes average their gradients
         return loss.detach(), measured
+
+
+def _precision(settings: LoopSettings, device: torch.device) -> torch.dtype:
+    """Of the passes."""
+    return torch.float16 if settings.precision == _HALF else choose_precision(settings.precision, device)
 
 
 def device_of(model: nn.Module) -> torch.device:

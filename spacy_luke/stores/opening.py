@@ -14,6 +14,8 @@ from .bzip2 import open_bzip2
 from .plain_text import not_utf8
 from .progress import ProgressBar
 
+_TOLD = 1 << 14  # bytes
+
 
 @contextmanager
 def open_source(
@@ -53,7 +55,8 @@ def open_source(
 
 
 def _counted(file: BinaryIO, bar: ProgressBar[bytes], count: Callable[[int], None] | None) -> Iterator[bytes]:
-    while block := file.read(BUFFER):
+    size = BUFFER if count is None else _TOLD  # who counts knows how far the reader is
+    while block := file.read(size):
         bar.update(len(block))
         if count is not None:
             count(len(block))

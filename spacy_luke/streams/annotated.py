@@ -7,7 +7,8 @@ from pathlib import Path
 from ..pages.schema import AnnotatedText
 from ..stores.folder import StoreFolder
 from .parquet import read_parquet_rows
-from .run_folder import ERRORS, KIND, FailedText, PartCounts
+from .repeated_ids import NONE_REPEATED, Repeated
+from .run_folder import ERRORS, KIND, REPEATED, FailedText, PartCounts
 
 
 def read_annotated_lines(path: Path) -> Iterator[AnnotatedText]:
@@ -33,6 +34,12 @@ class AnnotatedParts(StoreFolder):
     def documents(self) -> int:
         """How many were annotated."""
         return sum(x["documents"] for x in self.parts)
+
+    @property
+    def repeated(self) -> Repeated:
+        """Ids that several texts have."""
+        found: Repeated = self.manifest.get(REPEATED, NONE_REPEATED)
+        return found
 
     def files(self) -> list[Path]:
         """Of the parts, in order."""

@@ -27,7 +27,8 @@ _BROKEN = 70  # exit code of a worker whose GPU failed
 
 class WorkerSettings(NamedTuple):
     """What a worker needs. pipeline: folder or name; gpu_ids: of which worker `number` has the one at that place, none:
-    the CPU; folder, work: of the run; output: suffix of parts; component: see `Annotator`."""
+    the CPU; folder, work: of the run; output: suffix of parts; component: see `Annotator`;
+    max_length: of a text, None: that of the pipeline."""
 
     pipeline: str
     code: str | None
@@ -37,6 +38,7 @@ class WorkerSettings(NamedTuple):
     output: str
     batch_words: int
     component: str | None
+    max_length: int | None
 
 
 class PartTask(NamedTuple):
@@ -70,7 +72,9 @@ def start_worker(number: int, settings: WorkerSettings) -> Callable[[PartTask], 
         spacy.util.import_file("python_code", settings.code)
     if settings.gpu_ids:
         require_gpu(settings.gpu_ids[number % len(settings.gpu_ids)])
-    return PartMaker(Annotator(spacy.load(settings.pipeline), settings.component), settings)
+    nlp = spacy.load(settings.pipeline)
+    nlp.max_length = settings.max_length or nlp.max_length
+    return PartMaker(Annotator(nlp, settings.component), settings)
 
 
 def place_file(work: Path, number: int) -> Path:
@@ -191,6 +195,11 @@ class _Making:
 
     def _make_doc(self, one: NumberedText) -> Doc:
         item, nlp = one.item, self.annotator.nlp
+        if len(item.text) > nlp.max_length:
+            raise ValueError(
+                f"Expected a text of at most {nlp.max_length:,} characters, but it has {len(item.text):,}: divide it, "
+                "or let longer ones through by --max-length."
+            )
         doc: Doc = nlp.make_doc(item.text) if item.doc is None else Doc(nlp.vocab).from_bytes(item.doc)
         if item.questions and self.annotator.answers_questions:
             set_questions(doc, item.questions)
@@ -199,7 +208,8 @@ class _Making:
         return doc
 
     def _finish(self, one: NumberedText, doc: Doc) -> tuple[Doc, AnnotatedText]:
-        return doc, as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name)
+        fields = json.loads(one.item.fields) if one.item.fields else {}
+        return doc, as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name, fields=fields)
 
     def _fail(self, number: int, item: InputItem, error: str, message: str) -> None:
         name = part_name(self.task.part.number)

@@ -64,7 +64,7 @@ def _digest(part: Sequence[InputItem]) -> str:
         if isinstance(item, UnreadText):
             fields: tuple[str, ...] = ("unread", item.id, item.place, item.message)
         else:
-            fields = (item.id, item.place, item.text, repr(item.questions), repr(item.queries))
+            fields = (item.id, item.place, item.text, repr(item.questions), repr(item.queries), item.fields)
         for field in fields:
             raw = field.encode("utf8", "surrogatepass")
             digest.update(len(raw).to_bytes(8, "little"))

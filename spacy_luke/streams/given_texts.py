@@ -1,19 +1,30 @@
 """What readers of inputs give: texts, and places where there should be one but none can be read."""
 
+import json
+import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+_DEEPEST = 100  # objects in objects, of a field
 
 
 class GivenText(NamedTuple):
     """A text that a pipeline is given. id: the input's own, else its place, such as "texts.jsonl:17"; questions,
-    queries: about it, strings or objects (see `set_questions`, `set_queries`); doc: a Doc as bytes, whose words and
-    annotation the pipeline gets."""
+    queries: about it, strings or objects (see `set_questions`, `set_queries`); fields: of the record beside these, as
+    JSON, "" where there are none; doc: a Doc as bytes, whose words and annotation the pipeline gets."""
 
     id: str
     text: str
     place: str
     questions: tuple[Any, ...] = ()
     queries: tuple[Any, ...] = ()
+    fields: str = ""
     doc: bytes | None = None
+
+    @property
+    def has_own_id(self) -> bool:
+        """Whether its record has an id; a place is another one for each text."""
+        return self.id != self.place
 
 
 class UnreadText(NamedTuple):
@@ -32,8 +43,10 @@ def count_words(text: str) -> int:
     return max(text.count(" ") + 1, len(text) // 12)
 
 
-def as_item(text: Any, id: Any, place: str, *, questions: Any = (), queries: Any = ()) -> InputItem:
-    """An item of what a record of an input holds. id: None where it has none."""
+def as_item(
+    text: Any, id: Any, place: str, *, questions: Any = (), queries: Any = (), fields: Mapping[str, Any] | None = None
+) -> InputItem:
+    """An item of what a record of an input holds. id: None where it has none; fields: that go along."""
     own = str(id) if isinstance(id, (str, int)) and not isinstance(id, bool) and id != "" else None
     name = place if own is None or not _is_whole(own) else own
     if id is not None and id != "" and name != own:
@@ -45,7 +58,30 @@ def as_item(text: Any, id: Any, place: str, *, questions: Any = (), queries: Any
     for what, asked in (("questions", questions), ("queries", queries)):
         if asked is not None and not isinstance(asked, (list, tuple)):
             return UnreadText(name, place, f"expected a list of {what}, but it is {asked!r:.80}.")
-    return GivenText(name, text, place, tuple(questions or ()), tuple(queries or ()))
+    try:
+        told = _as_json(fields) if fields else ""
+    except RecursionError:
+        return UnreadText(name, place, f"expected fields that are nested at most {_DEEPEST} times, but one is deeper.")
+    return GivenText(name, text, place, tuple(questions or ()), tuple(queries or ()), told)
+
+
+def _as_json(fields: Mapping[str, Any]) -> str:
+    """JSON that anybody reads: what is no number is null, halves of pairs of surrogates are "?", dates and what else
+    JSON does not know are text; bytes stay behind."""
+    kept = {str(name): _plain(value) for name, value in fields.items() if not isinstance(value, bytes)}
+    return json.dumps(kept, ensure_ascii=False).encode("utf8", "replace").decode("utf8") if kept else ""
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    if depth > _DEEPEST:
+        raise RecursionError
+    if isinstance(value, Mapping):
+        return {str(name): _plain(x, depth + 1) for name, x in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(x, depth + 1) for x in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
 def _is_whole(text: str) -> bool:

@@ -6,26 +6,34 @@ ValueError.
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..annotations import get_document_id
+from ..annotations import get_document_fields, get_document_id
 from ..stores.plain_text import parse_json
 from .given_texts import InputItem, UnreadText, as_item
 
 MOST_BYTES = 1 << 26  # of a line; a longer one is not held in memory
 _CSV_FIELD = 1 << 26  # characters of a field of a table
+_ASKED = ("questions", "queries")  # fields of JSON lines
 
 
 class InputFields(NamedTuple):
-    """Names of the fields, or columns, of a record; id may be missing."""
+    """Names of the fields, or columns, of a record; id may be missing. others: that go along, None: all."""
 
     text: str = "text"
     id: str = "id"
+    others: tuple[str, ...] | None = None
+
+    def along(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What goes along with the text of a record."""
+        if self.others is not None:
+            return {name: record[name] for name in self.others if name in record}
+        return {name: value for name, value in record.items() if name not in (self.text, self.id, *_ASKED)}
 
 
 def read_whole(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
@@ -45,7 +53,7 @@ def read_each_line(file: BinaryIO, name: str, fields: InputFields) -> Iterator[I
 
 
 def read_json_texts(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
-    """Objects with a text, and perhaps an id, "questions" and "queries"."""
+    """Objects with a text, and perhaps an id, "questions", "queries" and other fields."""
     for place, line in _lines(file, name):
         if isinstance(line, UnreadText):
             yield line
@@ -59,8 +67,8 @@ def read_json_texts(file: BinaryIO, name: str, fields: InputFields) -> Iterator[
             came = sorted(data) if isinstance(data, dict) else f"{line[:60]!r}"
             yield UnreadText(place, place, f"expected a JSON object with {fields.text!r}, but it is {came}.")
             continue
-        asked = {what: data.get(what) for what in ("questions", "queries")}
-        yield as_item(data[fields.text], data.get(fields.id), place, **asked)
+        asked = {what: data.get(what) for what in _ASKED}
+        yield as_item(data[fields.text], data.get(fields.id), place, **asked, fields=fields.along(data))
 
 
 def read_commas(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
@@ -72,13 +80,15 @@ def read_tabs(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputI
 
 
 def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:
-    """Docs as they are, with their words and annotation; their own ids are in `doc.user_data["id"]`."""
+    """Docs as they are, with their words and annotation; their own ids are in `doc.user_data["id"]`, fields that go
+    along in `doc.user_data["luke_fields"]`."""
     vocab = Vocab()
     try:
         docs: Iterator[Doc] = DocBin(store_user_data=True).from_disk(path).get_docs(vocab)
         for number, doc in enumerate(docs):
             place = f"{name}:{number}"
-            item = as_item(doc.text, get_document_id(doc), place)
+            others = fields.along(get_document_fields(doc))
+            item = as_item(doc.text, get_document_id(doc), place, fields=others)
             yield item if isinstance(item, UnreadText) else item._replace(doc=doc.to_bytes())
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ValueError(f"{path} is no file of Docs (DocBin): {type(error).__name__}: {error}") from error
@@ -95,7 +105,8 @@ def read_parquet(path: Path, name: str, fields: InputFields) -> Iterator[InputIt
             number = 0
             for batch in table.iter_batches(batch_size=1000, columns=columns):
                 for row in batch.to_pylist():
-                    yield as_item(row[fields.text], row.get(fields.id), f"{name}:{number}")
+                    place, others = f"{name}:{number}", fields.along(row)
+                    yield as_item(row[fields.text], row.get(fields.id), place, fields=others)
                     number += 1
     except (OSError, ArrowException) as error:
         raise ValueError(f"{path} is no whole Parquet file: {error}") from error
@@ -170,18 +181,22 @@ def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: st
             if not _is_text(data[fields.text]):
                 yield UnreadText(place, place, "expected UTF-8, but the text is in another encoding.")
                 continue
-            yield as_item(data[fields.text], data.get(fields.id), place)
+            yield as_item(data[fields.text], data.get(fields.id), place, fields=fields.along(data))
     finally:
         text.detach()
 
 
 def _columns(name: str | Path, header: list[str], fields: InputFields) -> list[str]:
+    """Those that are read."""
     if fields.text not in header:
         raise ValueError(
             f"{name}: expected a column {fields.text!r} with the texts, but the columns are {header[:20]}. Say which "
             "by --text-field."
         )
-    return [x for x in (fields.text, fields.id) if x in header]
+    if missing := [x for x in fields.others or () if x not in header]:
+        raise ValueError(f"{name}: expected the columns {missing} of --fields, but the columns are {header[:20]}.")
+    others = header if fields.others is None else fields.others
+    return [x for x in dict.fromkeys((fields.text, fields.id, *others)) if x in header]
 
 
 def _is_text(text: str) -> bool:

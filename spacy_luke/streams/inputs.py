@@ -104,7 +104,17 @@ def find_inputs(
             raise ValueError(f"Expected a file or a folder of texts, or - for standard input, but {path} is not there.")
     if sum(x.path is None for x in files) > 1:
         raise ValueError("Standard input (-) can be read once, but it is named several times.")
+    _check_once(files)
     return Inputs(files, fields, folders, left_out)
+
+
+def _check_once(files: Sequence[InputFile]) -> None:
+    """ValueError where a file would be read twice, such as by its name and in its folder."""
+    seen: set[Path] = set()
+    for path in (x.path.resolve() for x in files if x.path is not None):
+        if path in seen:
+            raise ValueError(f"{path} would be read twice: it is named twice, or named and in a folder. Name it once.")
+        seen.add(path)
 
 
 def _standard_input(format: str | None) -> InputFile:

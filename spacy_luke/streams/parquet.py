@@ -1,6 +1,7 @@
 """Annotations as tables of Parquet: a row a text, the columns those of `AnnotatedText`, lists and objects inside of
-them. pyarrow is of the extra `parquet`."""
+them, fields of records as JSON. pyarrow is of the extra `parquet`."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType, TracebackType, UnionType
@@ -13,6 +14,7 @@ from ..pages.schema import AnnotatedText
 from .input_formats import import_parquet
 
 _ROWS = 1000  # of a group, which is in memory at once
+_FIELDS = "fields"  # which have no types that are known
 _PLAIN = {str: "string", int: "int64", float: "float64"}
 
 
@@ -36,7 +38,8 @@ class ParquetWriter:
         self._table.close()
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:
-        self._rows.append(form.model_dump())
+        row = form.model_dump()
+        self._rows.append({**row, _FIELDS: json.dumps(row[_FIELDS], ensure_ascii=False)})
         if len(self._rows) == _ROWS:
             self._flush()
 
@@ -52,7 +55,7 @@ def read_parquet_rows(path: Path) -> Iterator[AnnotatedText]:
     with import_parquet().ParquetFile(path) as table:
         for batch in table.iter_batches(batch_size=_ROWS):
             for row in batch.to_pylist():
-                yield AnnotatedText.model_validate(row)
+                yield AnnotatedText.model_validate({**row, _FIELDS: json.loads(row.get(_FIELDS) or "{}")})
 
 
 def arrow_schema() -> Any:
@@ -78,7 +81,7 @@ def _type(annotation: Any) -> Any:
     inner = [x for x in get_args(annotation) if x is not NoneType]
     if get_origin(annotation) in (Union, UnionType):
         return _type(inner[0])
-    if get_origin(annotation) is Literal:
+    if get_origin(annotation) in (Literal, dict):
         return pyarrow.string()
     if get_origin(annotation) is list:
         return pyarrow.list_(pyarrow.field("element", _type(inner[0]), nullable=False))

@@ -3,7 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,9 +17,10 @@ from .cutting import PartLimits, StreamPart, cut_parts
 from .given_texts import UnreadText
 from .inputs import Inputs
 from .pipeline_digest import identify_pipeline
+from .repeated_ids import NONE_REPEATED, OwnIds, Repeated
 from .run_folder import FORM, PartCounts, RunFolder
 
-_VERSION = 1
+_VERSION = 2
 _RETRIES = 2  # times that a part is tried again as it is, after a worker died on it
 _MOST_DEATHS = 12  # of workers on a part, until all of its documents are listed as failed
 _MOST_GIVEN_UP = 3  # parts, one after another, until the run ends
@@ -30,13 +31,15 @@ class ApplySettings:
     """output: form of the parts, jsonl, parquet or spacy; part_words, part_documents: of a part at most, about;
     batch_words: that the pipeline is given at once; component:
     the luke_ner whose entities are shown, where there are several; code: Python file with registered functions;
-    gpu_ids: GPUs that the workers take in turn, none: the CPU; threads: of a worker, None: the cores, divided."""
+    max_length: characters of a text at most, None: those that the pipeline takes; gpu_ids: GPUs that the workers take
+    in turn, none: the CPU; threads: of a worker, None: the cores, divided."""
 
     output: str = "jsonl"
     part_words: int = 100_000
     part_documents: int = 10_000
     batch_words: int = 4_000
     component: str | None = None
+    max_length: int | None = None
     code: str | None = None
     gpu_ids: Sequence[int] = ()
     threads: int | None = None
@@ -46,7 +49,7 @@ class ApplySettings:
 class RunState:
     """How far a run is. documents, words, failed, unasked: of all finished parts; deaths: of workers; share: of the
     inputs that is done, None where nobody knows how much there is; *_before: what an earlier run had done; seconds:
-    since this one began."""
+    since this one began; repeated: ids that several texts have, which is known in the end."""
 
     documents: int = 0
     words: int = 0
@@ -59,6 +62,7 @@ class RunState:
     words_before: int = 0
     share_before: float = 0.0
     seconds: float = 0.0
+    repeated: Repeated = field(default_factory=lambda: NONE_REPEATED)
 
 
 def apply_pipeline(
@@ -87,6 +91,7 @@ def apply_pipeline(
         "part_documents": settings.part_documents,
         "batch_words": settings.batch_words,
         "component": settings.component,
+        "max_length": settings.max_length,
     }
     inputs.check_outside(Path(output))
     with RunFolder(Path(output), plan) as folder:
@@ -100,6 +105,7 @@ def apply_pipeline(
             output=settings.output,
             batch_words=settings.batch_words,
             component=settings.component,
+            max_length=settings.max_length,
         )
         run.work(engine, worker)
         return run.now()
@@ -120,6 +126,7 @@ class _Run:
         self._given_up: list[int] = []  # parts, one after another
         self._threads = settings.threads
         self._start = monotonic()
+        self._ids = None if folder.is_finished else OwnIds(folder.work / "ids")
 
     def work(self, engine: Engine | None, settings: WorkerSettings) -> None:
         results = _here(settings, self._next) if engine is None else self._stream(engine, settings)
@@ -131,10 +138,11 @@ class _Run:
             if counts is not None:
                 self._count(task.part.number, counts)
                 self._tell()
-        if self.folder.is_finished:
+        if self._ids is None:
             self.folder.check_parts(self._seen)
         else:
-            self.folder.finish(self._seen)
+            self.folder.finish(self._seen, self._ids.repeated())
+        self.state.repeated = self.folder.repeated
         self._tell()
 
     def _stream(self, engine: Engine, settings: WorkerSettings) -> Iterator[tuple[PartTask, PartCounts | Death]]:
@@ -151,6 +159,8 @@ class _Run:
             self._seen += 1
             size, self._read = self.inputs.read - self._read, self.inputs.read
             self._at_work[part.number] = size
+            if self._ids is not None:
+                self._ids.add(part.items)
             counts = self.folder.counts(part.number)
             if counts is None:
                 self.folder.check_open(part.number)
@@ -247,4 +257,5 @@ def _describe(inputs: Inputs) -> dict[str, Any]:
         "digest": digest_bytes(json.dumps(files).encode()),
         "text_field": inputs.fields.text,
         "id_field": inputs.fields.id,
+        "fields": inputs.fields.others,
     }

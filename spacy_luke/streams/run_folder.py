@@ -22,8 +22,10 @@ from ..stores.digests import digest_file
 from ..stores.folder import MANIFEST, StoreKind, is_count, is_sealed, seal, write_sealed
 from ..stores.plain_text import read_object
 from .cutting import part_name
+from .repeated_ids import NONE_REPEATED, Repeated
 
 PLAN, ERRORS, _WORK = "plan.json", "errors.jsonl", ".work"
+REPEATED = "repeated_ids"  # in the manifest
 FORM = "spacy-luke-applied"
 
 
@@ -85,6 +87,7 @@ class RunFolder:
         self.plan: dict[str, Any] = json.loads(json.dumps(plan))
         self._held = ExitStack()
         self._finished: Sequence[PartCounts] | None = None
+        self.repeated = NONE_REPEATED
 
     def __enter__(self) -> "RunFolder":
         self._check()
@@ -100,7 +103,8 @@ class RunFolder:
                 with write_atomically(self.path / PLAN) as new:
                     write_sealed(new, self.plan)
             if (self.path / MANIFEST).is_file():
-                self._finished = KIND.read_manifest(self.path)["parts"]
+                manifest = KIND.read_manifest(self.path)
+                self._finished, self.repeated = manifest["parts"], manifest.get(REPEATED, NONE_REPEATED)
         except BaseException:
             with self._held:
                 if not self._is_begun():
@@ -154,8 +158,8 @@ class RunFolder:
                 f"are {parts}. Give another folder."
             )
 
-    def finish(self, parts: int) -> None:
-        """Write errors.jsonl, and then the manifest."""
+    def finish(self, parts: int, repeated: Repeated) -> None:
+        """Write errors.jsonl, and then the manifest. repeated: ids that several texts have."""
         files: dict[str, tuple[int, str]] = {}
         counts: list[PartCounts] = []
         with write_atomically(self.path / ERRORS) as new, new.open("w", encoding="utf8") as lines:
@@ -168,8 +172,9 @@ class RunFolder:
             files[name] = ((self.path / name).stat().st_size, digest_file(self.path / name))
         values = {name: self.plan[name] for name in ("annotations", "pipeline", "output")}
         with write_atomically(self.path / MANIFEST) as new:
-            KIND.write_manifest(new.parent, {**values, "parts": counts}, names=sorted(files), known=files)
-        self._finished = counts
+            told = {**values, REPEATED: repeated, "parts": counts}
+            KIND.write_manifest(new.parent, told, names=sorted(files), known=files)
+        self._finished, self.repeated = counts, repeated
 
     def _records(self, parts: int) -> Iterator[PartRecord]:
         for number in range(parts):

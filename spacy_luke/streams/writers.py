@@ -7,7 +7,7 @@ from typing import Protocol, Self
 
 from spacy.tokens import Doc, DocBin
 
-from ..annotations import set_document_id
+from ..annotations import set_document_fields, set_document_id
 from ..pages.schema import AnnotatedText
 from .parquet import ParquetWriter
 
@@ -44,8 +44,8 @@ class LinesWriter:
 
 
 class DocsWriter:
-    """A DocBin of spaCy with all that the Docs carry, and their ids in `doc.user_data["id"]`. It is in memory until its
-    end."""
+    """A DocBin of spaCy with all that the Docs carry, their ids in `doc.user_data["id"]` and fields of their
+    records in `doc.user_data["luke_fields"]`. It is in memory until its end."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -62,6 +62,7 @@ class DocsWriter:
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:
         set_document_id(doc, form.id)
+        set_document_fields(doc, form.fields)
         self._docs.add(doc)
 
 

@@ -28,7 +28,7 @@ from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
 from .console import Log
 from .evaluation import make_evaluation
-from .resume import RESUME, RUN_FOLDERS, check_output, identity_of, read_state, save_run_state
+from .resume import RESUME, RUN_FOLDERS, check_output, identity_of, name_parameters, read_state, save_run_state
 from .shares import SeenWindows, check_components, copy_weights, update
 from .steps import TrainingPlan, describe_plan, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
@@ -260,5 +260,5 @@ def _load(job: _Job, folder: Path) -> dict[str, Any]:
     for change in state.pop("changed"):
         job.write(f"Goes on with another {change}")
     job.nlp.from_disk(folder / "pipeline")
-    job.optimizer.load_state_dict(state.pop("optimizer"))
+    job.optimizer.load_state_dict(state.pop("optimizer"), name_parameters(job.nlp))
     return state

@@ -5,9 +5,10 @@ from typing import Any
 
 import torch
 from spacy.language import Language
+from thinc.api import Model
 
 from ..bridge.identity import Identity, check_same_run, identify, with_contents
-from ..bridge.optimizer import AdamW
+from ..bridge.optimizer import AdamW, ThincKey
 from ..distributed.processes import Processes
 from ..model.randomness import random_states
 from ..stores.atomic import write_folder_atomically
@@ -53,8 +54,20 @@ def save_run_state(
     if processes.is_main:
         with write_folder_atomically(folder) as temporary:
             nlp.to_disk(temporary / "pipeline")
-            torch.save({**saved, "optimizer": optimizer.state_dict()}, temporary / _STATE)
+            torch.save({**saved, "optimizer": optimizer.state_dict(name_parameters(nlp))}, temporary / _STATE)
     processes.wait()
+
+
+def name_parameters(nlp: Language) -> dict[str, ThincKey]:
+    """Thinc's parameters by names that are the same in each process of a run: the component, the place of the node in
+    its model and what the parameter is called there; one that several components share has the first one's."""
+    named: dict[ThincKey, str] = {}
+    for owner, proc in nlp.pipeline:
+        model = getattr(proc, "model", None)
+        for number, node in enumerate(model.walk() if isinstance(model, Model) else ()):
+            for name in node.param_names:
+                named.setdefault((node.id, name), f"{owner}/{number}/{name}")
+    return {name: key for key, name in named.items()}
 
 
 def read_state(folder: Path, identity: Identity) -> dict[str, Any]:

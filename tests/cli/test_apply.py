@@ -49,6 +49,15 @@ def test_what_was_done_is_said(pipeline, texts, tmp_path):
     assert "1 of 1 part was there before" in text
 
 
+def test_ids_that_stand_twice_are_told(pipeline, tmp_path):
+    rows = [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}, {"id": "a", "text": "Three."}]
+    lines = "".join(json.dumps(x) + "\n" for x in rows)
+    result, text = run(pipeline, "-", tmp_path / "out", "--workers", 0, "--fields", "none", input=lines)
+    assert result.exit_code == 0, text
+    assert "2 documents have an id that another one has, of 1 id, such as 'a' (-:1, -:3);" in text
+    assert AnnotatedParts.open(tmp_path / "out").documents == 3
+
+
 def test_piped_texts(pipeline, tmp_path):
     result, text = run(pipeline, "-", tmp_path / "out", "--workers", 0, "--input-format", "lines", input="One.\nTwo.\n")
     assert result.exit_code == 0, text
@@ -63,14 +72,28 @@ def test_settings_arrive(texts, tmp_path, monkeypatch):
         return RunState(unasked=3, deaths=1)
 
     monkeypatch.setattr(apply, "apply_pipeline", take)
-    options = ["--gpu-ids", "2,3", "--part-words", 7, "--part-documents", 8, "--batch-words", 9, "--component", "ner"]
+    options = [
+        "--gpu-ids",
+        "2,3",
+        "--fields",
+        "url, day",
+        "--part-words",
+        7,
+        "--part-documents",
+        8,
+        "--batch-words",
+        9,
+        "--component",
+        "ner",
+    ]
+    options += ["--max-length", 6]
     result, text = run("pipe", texts, tmp_path / "out", *options, "--threads", 2, "--text-field", "txt", "-f", "spacy")
     assert result.exit_code == 0, text
     settings = given["settings"]
     assert (settings.gpu_ids, settings.part_words, settings.part_documents, settings.batch_words) == ([2, 3], 7, 8, 9)
-    assert (settings.component, settings.threads, settings.output) == ("ner", 2, "spacy")
+    assert (settings.component, settings.threads, settings.output, settings.max_length) == ("ner", 2, "spacy", 6)
     assert (given["engine"].name, given["engine"].workers) == ("processes", 2)
-    assert given["inputs"].fields.text == "txt"
+    assert given["inputs"].fields == ("txt", "id", ("url", "day"))
     assert "3 questions and queries were not asked" in text
     assert "Workers died 1 time, and were replaced" in text
 

@@ -11,7 +11,10 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
-from tests.training_config import quiet, start
+from spacy_luke.checkpoint.checkpoint import write_huggingface
+from tests.components.recognised import gold_docs
+from tests.tiny import make_checkpoint
+from tests.training_config import LUKE_NER, quiet, start, write_config
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +93,26 @@ def test_a_run_is_not_overwritten_without_a_word(config_path, stopped, tmp_path)
     said = " ".join(CliRunner().invoke(spacy_app, command).output.split())
     assert "It left no state to go on with: replace it (--overwrite)" in said
     assert "--resume" not in said
+
+
+@pytest.mark.parametrize("bias_correction", [True, False])
+def test_spacys_own_components_go_on_as_if_nothing_was(tmp_path, bias_correction):
+    """Their parameters are Thinc's, whose moments the optimizer keeps by nodes, which are others in each process."""
+    DocBin(docs=gold_docs(spacy.blank("en"))).to_disk(tmp_path / "train.spacy")
+    write_huggingface(make_checkpoint(), tmp_path / "checkpoint")
+    config = write_config(
+        tmp_path / "config.cfg",
+        {"luke_ner": LUKE_NER, "ner": {}},
+        train=tmp_path / "train.spacy",
+        checkpoint=tmp_path / "checkpoint",
+        optimizer={"bias_correction": bias_correction},
+        batcher={"@batchers": "spacy.batch_by_sequence.v1", "size": 3},
+        max_steps=4,
+        eval_frequency=2,
+    )
+    quiet(start(config), tmp_path / "whole")
+    quiet(start(config, training__max_steps=2), tmp_path / "parts")
+    quiet(start(config), tmp_path / "parts", resume=True)
+    for name in ("ner/model", "luke_ner/model.safetensors"):
+        whole, parts = (tmp_path / run / "model-last" / name for run in ("whole", "parts"))
+        assert parts.read_bytes() == whole.read_bytes(), name

@@ -145,7 +145,7 @@ def test_sentences_of_evidence(tmp_path):
 
 
 def test_two_documents_of_one_id(tmp_path):
-    with pytest.raises(ValueError, match=r"Two documents that differ have the id 'd0'\. Give each an id of its own"):
+    with pytest.raises(ValueError, match=r"Two documents that differ have the id 'd0'\. Give each its own, or"):
         make_graph(tmp_path, [document("d0", ["a"]), document("d0", ["b"])])
     assert not (tmp_path / "graph").exists()
 

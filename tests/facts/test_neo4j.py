@@ -11,6 +11,9 @@ from tests.facts.annotated import HOSTILE, hostile_documents, make_graph
 
 NO_LINES = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
 NAMES = ("nodes", "documents", "relations", "mentions")
+# The Operations Manual, "CSV header format": columns of an import, and what a field of a type of properties is.
+NODES, RELATIONS = {":ID": 1, ":LABEL": 1}, {":START_ID": 1, ":END_ID": 1, ":TYPE": 1}
+TYPES = {"long": r"-?\d+", "double": r"-?\d+(\.\d+)?(e-?\d+)?", "string": r"[^\x00-\x1f\x7f]*"}
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +86,33 @@ def test_types():
     assert [type_of(x) for x in ("place of birth", "né à", "--", "a_b", "P19")] == [
         "PLACE_OF_BIRTH", "NÉ_À", "RELATION", "A_B", "P19"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_and_fields_are_as_the_manual_says(tables, name):
+    """`neo4j-admin database import`: the columns of the kind, each once, and properties whose fields are of their
+    types; an empty one is none. No database of Neo4j is here to load them."""
+    wanted = NODES if name in ("nodes", "documents") else RELATIONS
+    rows = tables[name]
+    header = list(rows[0])
+    assert {x: header.count(x) for x in header if x.startswith(":")} == wanted
+    properties = [x.partition(":") for x in header if not x.startswith(":")]
+    assert len({x for x, _, _ in properties}) == len(properties), "a property has one column"
+    for column, _, kind in properties:
+        plain = kind.removesuffix("[]") or "string"
+        assert column.isidentifier()
+        for row in rows:
+            field = row[f"{column}:{kind}" if kind else column]
+            values = field.split(BETWEEN) if kind.endswith("[]") else [field]
+            assert field == "" or all(re.fullmatch(TYPES[plain], x) for x in values), (column, field)
+    for row in rows:
+        assert all(row[x] for x in wanted), "what finds a node, and what a relation is called, is there"
+        assert all(row.get(":LABEL", "x").split(BETWEEN))
+
+
+def test_every_end_of_a_relation_is_one_node(tables):
+    """Ids are unique over all files of nodes, which share one space of ids."""
+    ids = [x[":ID"] for name in ("nodes", "documents") for x in tables[name]]
+    assert len(set(ids)) == len(ids)
+    ends = {x[end] for name in ("relations", "mentions") for x in tables[name] for end in (":START_ID", ":END_ID")}
+    assert ends <= set(ids)

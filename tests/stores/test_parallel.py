@@ -116,6 +116,17 @@ def test_two_ray_workers_give_the_same_bytes(ray_cluster, tmp_path):
         list(Engine("ray").run(fail, range(3)))
     with pytest.raises(ValueError, match="a process of the Ray cluster died"):
         list(Engine("ray").run(lambda number: os._exit(9), range(1)))
+
+    def die_first(path):
+        tries = len(path.read_text()) if path.exists() else 0
+        path.write_text("x" * (tries + 1))
+        if tries < 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return path.name
+
+    paths = [tmp_path / str(i) for i in range(3)]
+    assert list(Engine("ray").run(die_first, paths)) == ["0", "1", "2"]
+    assert [path.read_text() for path in paths] == ["xxx"] * 3, "killed by the system twice, and tried again"
     one, other = tmp_path / "processes", tmp_path / "ray"
     one.mkdir()
     other.mkdir()

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import spacy
@@ -16,7 +17,7 @@ from spacy_luke.stores.workers import Death
 from spacy_luke.streams.annotated import AnnotatedParts
 from spacy_luke.streams.run import ApplySettings, apply_pipeline
 from tests.harness.forks import members
-from tests.streams.runs import SMALL, find, tree
+from tests.streams.runs import SMALL, apply_to_poison, find, tree
 from tests.tiny import SENTENCES
 
 
@@ -139,11 +140,41 @@ def test_a_document_that_fails_costs_no_other(pipeline, tmp_path):
     told = [x["message"] for x in failed]
     for message, expected in zip(
         told,
-        ["expected a JSON object, but '{'", "with 'text', but it is ['id']", "surrogates", "5.5", "E088", "UTF-8"],
+        [
+            "expected a JSON object, but '{'",
+            "with 'text', but it is ['id']",
+            "surrogates",
+            "5.5",
+            "by --max-length",
+            "UTF-8",
+        ],
     ):
         assert expected in message
     assert [x["error"] for x in failed] == ["Unread"] * 4 + ["ValueError", "Unread"]
     assert sum(x["failed"] for x in parts.parts) == 6
+
+
+def test_longer_texts_where_they_are_wanted(pipeline, lines, tmp_path):
+    longest = max(len(json.loads(x)["text"]) for x in lines.read_text("utf8").splitlines())
+    short = replace(SMALL, max_length=longest - 1)
+    state = apply_pipeline(pipeline, find(lines), tmp_path / "short", short)
+    assert 0 < state.failed < 20
+    (told,) = {x["message"] for x in AnnotatedParts.open(tmp_path / "short").failed() if f"{longest}:" in x["message"]}
+    assert told.startswith(
+        f"Expected a text of at most {longest - 1} characters, but it has {longest}: divide it, or let"
+    )
+    assert apply_pipeline(pipeline, find(lines), tmp_path / "long", replace(SMALL, max_length=longest)).failed == 0
+
+
+def test_the_share_that_is_done_is_not_what_was_read_ahead(pipeline, tmp_path):
+    """A small file is in memory at once; parts of it are done one after another."""
+    path = tmp_path / "texts.csv"
+    rows = [f"{SENTENCES[i % 4]} {'x' * 5000}" for i in range(40)]
+    path.write_text("text\n" + "".join(f'"{x}"\n' for x in rows), "utf8")
+    shares = []
+    settings = ApplySettings(part_documents=4)
+    apply_pipeline(pipeline, find(path), tmp_path / "out", settings, watch=lambda state: shares.append(state.share))
+    assert shares[:10] == pytest.approx([(i + 1) / 10 for i in range(10)], abs=0.1)
 
 
 def fails_on(word, monkeypatch, error):
@@ -244,31 +275,7 @@ def test_the_lines_are_of_the_schema(pipeline, lines, tmp_path):
 
 @pytest.mark.slow
 def test_real_workers_die_and_are_replaced(pipeline, tmp_path):
-    """Two processes, killed from inside by a document; the same bytes as from one process that never died, but for
-    that document."""
-    code = tmp_path / "code.py"
-    code.write_text(
-        "import os, signal\n"
-        "from spacy.language import Language\n"
-        "@Language.component('poison')\n"
-        "def poison(doc):\n"
-        "    if 'Poison' in doc.text:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return doc\n"
-    )
-    spacy.util.import_file("code", code)
-    nlp = spacy.load(pipeline)
-    nlp.add_pipe("poison", first=True)
-    nlp.to_disk(tmp_path / "pipeline")
-    path = tmp_path / "texts.jsonl"
-    texts = [f"{SENTENCES[i % 4]} {'Poison' * (i == 7)}" for i in range(60)]
-    path.write_text("".join(json.dumps({"id": str(i), "text": x}) + "\n" for i, x in enumerate(texts)), "utf8")
-    settings = ApplySettings(part_words=1000, part_documents=20, batch_words=30, code=str(code))
-    apply_pipeline(tmp_path / "pipeline", find(path), tmp_path / "out", settings, engine=Engine(workers=2))
-    parts = AnnotatedParts.open(tmp_path / "out")
-    assert [x.id for x in parts.texts()] == [str(i) for i in range(60) if i != 7]
-    (failed,) = parts.failed()
-    assert (failed["id"], failed["error"]) == ("7", "WorkerDied")
+    (failed,) = apply_to_poison(pipeline, tmp_path, Engine(workers=2))
     assert "SIGKILL" in failed["message"]
 
 

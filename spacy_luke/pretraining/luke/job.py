@@ -15,7 +15,6 @@ from typing import Any
 from ...bridge.identity import Identity, identify
 from ...checkpoint.contents import LukeCheckpoint
 from ...checkpoint.export import write_huggingface
-from ...checkpoint.files import read_tensors
 from ...checkpoint.text_encoder import TextEncoder
 from ...corpus.shards import Shards, tokenizer_fingerprint
 from ...distributed.processes import Processes, join_processes
@@ -28,7 +27,7 @@ from ..logger import LOSSES, open_logger
 from ..loop import FREE_OF_LOOP, ReportStep, pretrain
 from ..measures import average
 from ..registry import make_parts
-from ..saving import STATE_FOLDER, has_state, load_tensors, saved_steps
+from ..saving import STATE_FOLDER, has_state, load_tensors, read_model, saved_steps
 from .negatives import EntitySampler, SamplingSettings
 from .settings import Settings, Stage, read_settings
 from .task import LukePretraining, load_luke_pretraining, to_luke_checkpoint
@@ -182,7 +181,7 @@ def _identify(
             "data": content,
             "encoder": {k: str(x) for k, x in asdict(started.config).items()},
             f"{'windows' if settings.size.pieces is None else 'batches'} of a step": of_steps,
-            "optimizer state": "of FSDP" if processes.is_sharded else "whole",
+            "optimizer state": "whole",  # which those of older versions by FSDP are not
             "processes": processes.size,
         },
         free=[*_FREE, *(f"stages.{name}.{setting}" for name in settings.stages for setting in _FREE_OF_STAGES)],
@@ -264,7 +263,7 @@ def _run_stage(job: _Job, stage: Stage, model: LukePretraining, folder: Path, *,
 def _write(job: _Job, folder: Path, model_folder: Path) -> LukeCheckpoint:
     """The last stage's model as a checkpoint."""
     trained = to_luke_checkpoint(
-        read_tensors(folder / STATE_FOLDER / "model.safetensors"),
+        read_model(folder / STATE_FOLDER),
         job.started,
         job.vocab,
         tasks=job.settings.tasks,

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from spacy.cli._util import app
 from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
+from spacy_luke.distributed.processes import Processes
+from spacy_luke.pretraining import loop
 from spacy_luke.pretraining.ernie.job import pretrain_ernie
+from spacy_luke.pretraining.saving import read_model
 from spacy_luke.vectors.store import EntityVectors
 from tests.forked import run_together
 from tests.pretraining.runs import as_arguments, kill_at, reports
@@ -223,12 +225,72 @@ def test_two_processes_are_one(folder, tmp_path, parallel, pieces):
     assert (wrote, other_wrote) == (True, False)
     assert made > 0
     resumed = {**changes, "training.parallel": parallel}
-    if parallel == "fsdp":  # its state of the optimizer is another
-        for two, one in zip(reports(tmp_path / "two"), reports(tmp_path / "one"), strict=False):
-            assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
-        return
+    assert (tmp_path / "two/resume/divided").is_dir() == (parallel == "fsdp")
     pretrain_ernie(read_config(folder, **resumed), tmp_path / "two", resume=True, progress=False)
     for two, one in zip(reports(tmp_path / "two"), reports(tmp_path / "one"), strict=True):
         assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
-    two, one = (load_file(tmp_path / name / "resume/model.safetensors") for name in ("two", "one"))
+    two, one = (read_model(tmp_path / name / "resume") for name in ("two", "one"))
     assert max(float((two[name] - one[name]).abs().max()) for name in one) < 1e-5
+
+
+@pytest.mark.slow
+def test_one_begins_and_two_go_on_in_parts(folder, tmp_path):
+    """From a whole state to one that is divided, and on in two of those; what is saved is what one process has."""
+    started = make_fresh_ernie(12)
+    write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), tmp_path / "tiny")
+    changes = {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3, "training.save_every": 2}
+    changes |= {"training.keep": 2, "training.eval_every": 0, "training.optimizer.learn_rate": 0.001}
+    pretrain_ernie(read_config(folder, **changes, **{"training.max_steps": 6}), tmp_path / "one", progress=False)
+    pretrain_ernie(read_config(folder, **changes, **{"training.max_steps": 2}), tmp_path / "two", progress=False)
+    both = {**changes, "training.accumulate": 1, "training.parallel": "fsdp"}
+    for steps in (4, 6):
+        config = read_config(folder, **both, **{"training.max_steps": steps})
+        run_together(go_on_with_one_of_two, config, tmp_path / "two", joined=False)
+    for two, one in zip(reports(tmp_path / "two"), reports(tmp_path / "one"), strict=True):
+        assert two == pytest.approx(one, rel=1e-4, abs=1e-5)
+    assert {x.name for x in (tmp_path / "two/states").iterdir()} == {"step-4", "step-6"}
+    assert len(list((tmp_path / "two/states/step-4/divided").glob("*.distcp"))) == 2, "a file of each process"
+    two, one = (read_model(tmp_path / name / "states/step-4") for name in ("two", "one"))
+    assert set(two) == set(one)
+    assert max(float((two[name] - one[name]).abs().max()) for name in one) < 1e-5
+
+
+def go_on_with_one_of_two(config, output):
+    pretrain_ernie(config, output, progress=False, resume=True)
+
+
+def train_and_look(config, output):
+    """RETURNS: the types of a layer's parameters during its passes, and of the gradients that a step is made of."""
+    used, learned = set(), set()
+    wrap, clip = Processes.wrap, loop.clip_gradients
+
+    def wrap_and_watch(processes, model, dtype):
+        wrapped = wrap(processes, model, dtype)
+        linear = next(x for x in model.get_submodule("encoder.layers").modules() if isinstance(x, torch.nn.Linear))
+        linear.register_forward_pre_hook(lambda module, _: used.add(module.weight.dtype))
+        return wrapped
+
+    def look_and_clip(model, most):
+        learned.update(p.grad.dtype for p in model.parameters() if p.grad is not None)
+        return clip(model, most)
+
+    Processes.wrap, loop.clip_gradients = wrap_and_watch, look_and_clip
+    pretrain_ernie(config, output, progress=False)
+    return used, learned
+
+
+@pytest.mark.slow
+def test_parts_go_over_in_bfloat16(folder, tmp_path):
+    """FSDP with mixed precision: what is learned is about that of one process in bfloat16, and kept in float32."""
+    started = make_fresh_ernie(12)
+    write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), tmp_path / "tiny")
+    changes = {"training.precision": "bfloat16", "training.max_steps": 4, "training.optimizer.learn_rate": 0.001}
+    changes |= {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3}
+    pretrain_ernie(read_config(folder, **changes), tmp_path / "one", progress=False)
+    both = {**changes, "training.accumulate": 1, "training.parallel": "fsdp"}
+    seen = run_together(train_and_look, read_config(folder, **both), tmp_path / "two", joined=False)
+    assert seen == [({torch.bfloat16}, {torch.float32})] * 2
+    for two, one in zip(reports(tmp_path / "two"), reports(tmp_path / "one"), strict=True):
+        for name in ("mlm", "dea"):
+            assert two[name] == pytest.approx(one[name], rel=0.05), name
+    assert {x.dtype for x in read_model(tmp_path / "two/resume").values()} == {torch.float32}

@@ -20,6 +20,7 @@ from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.text_encoder import TextEncoder
 from spacy_luke.distributed.processes import Processes
 from spacy_luke.pretraining.luke.job import pretrain_luke
+from spacy_luke.pretraining.saving import read_model
 from spacy_luke.readers.given import copy_given
 from spacy_luke.vectors.store import EntityVectors
 from tests.pretraining.luke.small_runs import (
@@ -74,7 +75,7 @@ def test_two_processes_are_one(folder, tmp_path, parallel, corrected):
             assert {k: v for k, v in two.items() if "dev" not in k} == pytest.approx(
                 {k: v for k, v in one.items() if "dev" not in k}, rel=1e-4, abs=1e-5
             )
-        two, one = (load_file(tmp_path / n / stage / "resume/model.safetensors") for n in ("two", "one"))
+        two, one = (read_model(tmp_path / n / stage / "resume") for n in ("two", "one"))
         assert set(two) == set(one)
         assert max(float((two[name] - one[name]).abs().max()) for name in one) < 1e-4
     with pytest.raises(ValueError, match=r"windows of a step[.]all: was 16, now 8"):
