@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         import quality_tasks
 
         own = quality_tasks.read_options([*map(str, arguments), "--task", options.task, *options.more])
-        yield quality_tasks.run(own, encoder=folder, layers=layers)
+        yield quality_tasks.run(own, encoder=folder, layers=layers, folder=None)
         return
     import linking
 

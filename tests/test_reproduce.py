@@ -85,8 +85,8 @@ def test_what_there_is_not():
         reproduce.read_table("luke9", "full")
     assert reproduce.tables_of("ned") == ["ned1", "ned2"]
     assert reproduce.tables_of("luke1") == ["luke1"]
-    with pytest.raises(ValueError, match="luke8 can only be made in the size 'full'"):
-        reproduce.read_table("luke8", "small")
+    with pytest.raises(ValueError, match="ernie6 can only be made in the size 'full'"):
+        reproduce.read_table("ernie6", "small")
 
 
 class Fake:
