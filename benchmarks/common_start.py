@@ -38,7 +38,7 @@ SEEDS = (0, 1, 2)
 TASKS = ("open_entity", "semeval")
 SYSTEMS = ("markers", "luke", "one_way")  # of quality_tasks.py
 WINDOWS = 4  # of 128 pieces a step
-STEPS = {"new": 60, "all": 1000}
+STEPS = {"new": 100, "all": 5000}
 LINKED = (  # format and files, of which all mentions with an entity are links; no part that a task is tested on
     ("wned", "ed_wned/wikipedia/wikipedia.xml"),
     ("wned", "ed_wned/clueweb/clueweb.xml"),
@@ -108,7 +108,7 @@ def find_start(options: argparse.Namespace) -> Path:
             "paths.shards": str(make_shards(options)),
             "model.entity_start": "mention",
             "training.batch_size": WINDOWS,
-            "training.eval_every": 250,
+            "training.eval_every": 1000,
             "training.save_every": 500,
         }
         for name, steps in STEPS.items():
@@ -156,8 +156,8 @@ def make_shards(options: argparse.Namespace) -> Path:
 
 
 def read_linked(format: str, path: Path) -> Iterator[Any]:
-    """The documents of a data set, 40 sentences of FewRel as one. An entity is named by its title, or, where the set has
-    numbers of Wikidata (FewRel), by its mention."""
+    """The documents of a data set, 40 sentences of FewRel as one. An entity is named by its title, or, in FewRel, which
+    has numbers of Wikidata, by its mention."""
     from spacy_luke.corpus.linked_corpus import Paragraph
     from spacy_luke.readers.datasets.table import read_dataset
 
@@ -191,11 +191,11 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# From one common start",
         "",
-        "Written by `python benchmarks/common_start.py --table`; README.md says what is compared. Percent, mean over the "
-        "seeds and",
-        "standard deviation (n - 1): open_entity loose micro F1, semeval the official macro F1. Above markers: the "
-        "difference on the",
-        "same seeds, and where 95 of 100 draws of documents and seeds have it (paired bootstrap).",
+        "Written by `python benchmarks/common_start.py --table`; README.md says what is compared. Percent, mean over "
+        "the seeds",
+        "and standard deviation (n - 1): open_entity loose micro F1, semeval the official macro F1. Above markers: the "
+        "difference",
+        "on the same seeds, and where 95 of 100 draws of documents and seeds have it (paired bootstrap).",
         "",
         "| data | system | F1 | ± | above markers | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|",

@@ -158,10 +158,9 @@ def run(
     *,
     encoder: Path | None = None,
     layers: int | None = None,
-    folder: str | None = "quality_tasks",
+    folder: str = "quality_tasks",
 ) -> dict[str, Any]:
-    """encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all. folder: of the predictions that are
-    kept; None: none."""
+    """encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all. folder: of the predictions."""
     from spacy_luke.bridge.optimizer import make_adamw
 
     start(options)
@@ -187,7 +186,7 @@ def run(
         settings={"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens},
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
-        predictions=None if options.dev or options.limit or folder is None else keep(kept, answers),
+        predictions=None if options.dev or options.limit else keep(kept, answers),
     )
 
 
