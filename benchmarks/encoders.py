@@ -58,6 +58,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from spacy_luke.checkpoint.sources import find_source
 
     folder, layers = find_source(options.encoder), options.layers
+    kept = f"encoders/{name_of(options.encoder).replace(':', '-').replace('/', '-')}-{layers or 'all'}"
     arguments = ["--seed", options.seed, "--rate", options.rate, "--data", options.data]
     arguments += ["--system", options.system or SYSTEMS[options.task]]
     arguments += ["--threads", options.threads] if options.threads else []
@@ -66,14 +67,16 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
         arguments += ["--dataset", options.task]
         arguments += ["--train-limit", options.limit, "--test-limit", options.limit] if options.limit else []
-        yield quality.run(quality.read_options([*map(str, arguments), *options.more]), encoder=folder, layers=layers)
+        yield quality.run(
+            quality.read_options([*map(str, arguments), *options.more]), encoder=folder, layers=layers, folder=kept
+        )
         return
     arguments += ["--limit", options.limit] if options.limit else []
     if options.task in TASKS:
         import quality_tasks
 
         own = quality_tasks.read_options([*map(str, arguments), "--task", options.task, *options.more])
-        yield quality_tasks.run(own, encoder=folder, layers=layers)
+        yield quality_tasks.run(own, encoder=folder, layers=layers, folder=kept)
         return
     import linking
 

@@ -75,15 +75,17 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int | None = None) -> dict[str, Any]:
-    """Train once and score once. encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all."""
+def run(
+    options: argparse.Namespace, *, encoder: Path | None = None, layers: int | None = None, folder: str = "quality"
+) -> dict[str, Any]:
+    """Train once and score once. encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all. folder:
+    of the predictions."""
     import torch
     from ner_data import DATA_SETS, read_part, score
     from ner_systems import SYSTEMS, Settings, batches
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    other = encoder is not None
     if encoder is None:
         found = find_spec(ENCODER)
         if found is None or found.origin is None:
@@ -114,8 +116,8 @@ def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int
         tuple([f"{a}-{b} {label}" for a, b, label in some] for some in (sentence.mentions, found))
         for sentence, found in zip(test, found_mentions, strict=True)
     ]
-    whole = not (options.dev or options.test_limit or other)
-    kept = f"quality/{options.dataset}-{len(train)}-{options.system}-{options.seed}.jsonl"
+    whole = not (options.dev or options.test_limit)
+    kept = f"{folder}/{options.dataset}-{len(train)}-{options.system}-{options.seed}.jsonl"
     train_words, test_words = (sum(len(x.words) for x in part) for part in (train, test))
     return {
         "dataset": options.dataset,

@@ -24,6 +24,7 @@ import quality_tasks
 from machine import describe_machine
 from measuring import MINILM
 from ner_data import DATA_SETS
+from paired import keep
 from runs import (
     RESULTS,
     add_line,
@@ -242,9 +243,11 @@ def run_typing(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
         quality_tasks.update(nlp, [quality_tasks.fresh(nlp, doc, "open_entity") for doc in batch], optimizer)
         optimizer.step_schedules()
     seconds = time.perf_counter() - start
-    found, _ = quality_tasks.score(nlp, test, "open_entity")
+    found, answers = quality_tasks.score(nlp, test, "open_entity")
+    kept = f"quality_pretraining/open_entity-{options.system}-{options.seed}.jsonl"
     return {
         "f": round(100 * found[task.score], 2),
+        "predictions": None if options.limit else keep(kept, answers),
         "settings": {"rate": options.rate, "epochs": task.epochs},
         "records": [len(train), len(test)],
         "seconds": [round(seconds, 1), round(time.perf_counter() - start - seconds, 1)],

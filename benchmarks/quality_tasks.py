@@ -153,8 +153,14 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int | None = None) -> dict[str, Any]:
-    """encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all."""
+def run(
+    options: argparse.Namespace,
+    *,
+    encoder: Path | None = None,
+    layers: int | None = None,
+    folder: str = "quality_tasks",
+) -> dict[str, Any]:
+    """encoder: a folder; None: MiniLM's. layers: of it, the first ones; None: all. folder: of the predictions."""
     from spacy_luke.bridge.optimizer import make_adamw
 
     start(options)
@@ -171,7 +177,7 @@ def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int
         optimizer.step_schedules()
     trained = time.perf_counter()
     scores, answers = score(nlp, test, options.task)
-    kept = f"quality_tasks/{options.task}-{options.system}-{options.tokens}-{options.seed}.jsonl"
+    kept = f"{folder}/{options.task}-{options.system}-{options.tokens}-{options.seed}.jsonl"
     return make_result(
         options,
         scores,
@@ -180,7 +186,7 @@ def run(options: argparse.Namespace, *, encoder: Path | None = None, layers: int
         settings={"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens},
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
-        predictions=None if options.dev or options.limit or encoder else keep(kept, answers),
+        predictions=None if options.dev or options.limit else keep(kept, answers),
     )
 
 

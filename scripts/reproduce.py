@@ -67,11 +67,11 @@ def read_table(name: str, size: str, *, path: Path = PAPERS) -> Table:
         raise ValueError(f"{name} stands for {', '.join(told['of'])}: ask for one of them.")
     if size not in (told.get("size") or size, *(() if told.get("size") else SIZES)):
         raise ValueError(f"The table {name} can only be made in the size {told['size']!r}, not {size!r}.")
-    rows = [_row(row, papers, size) for row in told["rows"]]
+    rows = [_row(row, papers, size) for row in told["rows"] if row.get("size", size) == size]
     cited = [
         Row(x["name"], x["paper"], papers["experiments"][x["experiment"]]["metrics"]) for x in told.get("cited", ())
     ]
-    return Table(told["title"], [*cited, *rows], told.get("needs", ()) if size == "full" else ())
+    return Table(told["title"], [*cited, *rows], told.get("needs" if size == "full" else "small_needs", ()))
 
 
 def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
@@ -84,8 +84,11 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
         raise ValueError(f"The experiment {row['experiment']} has no small size.")
     else:
         told |= {key: x for key, x in small.items() if key != "overrides"}
-        overrides = {**overrides, **small.get("overrides", {}), **row.get("overrides", {}), **papers["small"]}
-    return Row(row["name"], row["paper"], told["metrics"], Experiment(**told, overrides=overrides))
+        trained = papers["small"] if told.get("convert") is None else {}
+        own = [small.get("overrides", {}), row.get("overrides", {}), trained, row.get("small", {})]
+        overrides = {name: x for some in (overrides, *own) for name, x in some.items()}
+    figures = {name: x for name, x in row["paper"].items() if name in told["metrics"]}
+    return Row(row["name"], figures, told["metrics"], Experiment(**told, overrides=overrides))
 
 
 def train_command(experiment: Experiment, folder: Path, *, seed: int, gpu_id: int) -> list[str]:

@@ -80,13 +80,27 @@ def test_every_table_names_each_row_once(name, size):
     assert len(set(names)) == len(names) >= 2
 
 
+def test_what_is_told_of_one_size():
+    """Rows of the size full, settings and needs of the size small, also before those that all small trainings have."""
+    names = {size: [row.name for row in reproduce.read_table("ernie7", size).rows] for size in reproduce.SIZES}
+    assert [x for x in names["full"] if x not in names["small"]] == ["without dEA (pretrained with --task.dea false)"]
+    full, small = (reproduce.read_table("luke8", size) for size in reproduce.SIZES)
+    assert full.needs == ["pretrain-corpus", "pretrain-words"]
+    assert "pretrain-words-small" in small.needs
+    weights = {row.name: row.experiment.overrides.get("paths.weights") for row in small.rows}
+    assert weights["SQuAD, RoBERTa further pretrained"] == "training/words_small/model"
+    assert weights["SQuAD, RoBERTa"] == weights["SQuAD, LUKE"] == TOLD["small"]["paths.weights"]
+    converted = [row.experiment.overrides for row in reproduce.read_table("ned2", "small").rows if row.experiment]
+    assert all(name.startswith("components.luke_linker.") for overrides in converted for name in overrides)
+
+
 def test_what_there_is_not():
     with pytest.raises(ValueError, match="There is no table 'luke9'; there are luke1, "):
         reproduce.read_table("luke9", "full")
     assert reproduce.tables_of("ned") == ["ned1", "ned2"]
     assert reproduce.tables_of("luke1") == ["luke1"]
-    with pytest.raises(ValueError, match="luke8 can only be made in the size 'full'"):
-        reproduce.read_table("luke8", "small")
+    with pytest.raises(ValueError, match="ernie6 can only be made in the size 'full'"):
+        reproduce.read_table("ernie6", "small")
 
 
 class Fake:

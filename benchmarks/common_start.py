@@ -1,0 +1,217 @@
+"""LUKE's input against markers and one-way attention, all from one pretraining on masked words and entities.
+
+    python benchmarks/common_start.py --cache DIR --pretrain                # the common start, kept in DIR
+    python benchmarks/common_start.py --cache DIR --task semeval --system luke --seed 0        # one run
+    python benchmarks/common_start.py --cache DIR --all                     # every run that is missing
+    python benchmarks/common_start.py --table                               # results/common_start.md
+
+A run appends a line to results/common_start.jsonl. README.md says what is compared.
+"""
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import quality_tasks
+from measuring import MINILM
+from paired import compare_lines
+from quality_pretraining import CONFIG, DUMP, flat, read_gum
+from runs import (
+    RESULTS,
+    add_line,
+    describe_mean,
+    describe_runs,
+    describe_seconds,
+    describe_seeds,
+    group_runs,
+    make_parser,
+    read_lines,
+    run_missing,
+)
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+SEEDS = (0, 1, 2)
+TASKS = ("open_entity", "semeval")
+SYSTEMS = ("markers", "luke", "one_way")  # of quality_tasks.py
+WINDOWS = 4  # of 128 pieces a step
+STEPS = {"new": 100, "all": 5000}
+LINKED = (  # format and files, of which all mentions with an entity are links; no part that a task is tested on
+    ("wned", "ed_wned/wikipedia/wikipedia.xml"),
+    ("wned", "ed_wned/clueweb/clueweb.xml"),
+    ("fewrel", "fewrel/val_wiki.json"),
+    ("fewrel", "fewrel/resplit_mgfte/val.json"),
+    ("fewrel", "fewrel/resplit_mgfte/test.json"),
+)
+
+
+def main() -> None:
+    options = read_options()
+    if options.table:
+        table = RESULTS / "common_start.md"
+        table.write_text(make_table(read_lines(RESULTS / "common_start.jsonl")), encoding="utf8")
+        print(table.read_text(encoding="utf8"))
+    elif options.all:
+        runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in SYSTEMS]
+        given = {name: getattr(options, name) for name in ("cache", "data", "threads")}
+        run_missing(__file__, runs, read_lines(RESULTS / "common_start.jsonl"), options=given)
+    elif options.pretrain:
+        print(find_start(options))
+    else:
+        result = run(options)
+        print(result) if options.limit else add_line(RESULTS / "common_start.jsonl", result)
+
+
+def read_options() -> argparse.Namespace:
+    parser = make_parser(__doc__ or "", "common_start")
+    parser.add_argument("--task", choices=TASKS, default="semeval")
+    parser.add_argument("--system", choices=SYSTEMS, default="luke")
+    parser.add_argument("--pretrain", action="store_true", help="make the common start, and nothing else")
+    parser.add_argument("--cache", type=Path, help="folder that keeps the text and the start")
+    options = parser.parse_args()
+    if not options.table and options.cache is None:
+        parser.error("--cache is needed: a folder for the text and what is pretrained")
+    return options
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """A run of quality_tasks.py, with its settings, from the common start."""
+    encoder = find_start(options)
+    arguments = {"task": options.task, "system": options.system, "seed": options.seed, "data": options.data}
+    arguments |= {"threads": options.threads, "limit": options.limit}
+    own = [str(x) for name, value in arguments.items() if value is not None for x in (f"--{name}", value)]
+    found = quality_tasks.run(quality_tasks.read_options(own), encoder=encoder, folder="common_start")
+    metrics = read_lines(encoder.parent / "all" / "metrics.jsonl")
+    return found | {"pretraining": {k: round(v, 4) for k, v in metrics[-1].items() if v is not None}}
+
+
+# ---- the common start
+
+
+def find_start(options: argparse.Namespace) -> Path:
+    """The checkpoint, which is made where it is not there: MiniLM with entities that begin with their mention's pieces,
+    pretrained on masked words and entities."""
+    import torch
+    from spacy.util import load_config
+
+    from spacy_luke.pretraining.luke.job import pretrain_luke
+
+    folder = options.cache / "start"
+    if not (folder / "model").is_dir():
+        if options.threads:
+            torch.set_num_threads(options.threads)
+        frozen = {"new": ["^encoder[.](words|layers)[.]", "entities[.]table"], "all": ["entities[.]table"]}
+        settings: dict[str, Any] = {
+            "paths.shards": str(make_shards(options)),
+            "model.entity_start": "mention",
+            "training.batch_size": WINDOWS,
+            "training.eval_every": 1000,
+            "training.save_every": 500,
+        }
+        for name, steps in STEPS.items():
+            steps = options.limit or steps
+            settings[f"stages.{name}.max_steps"] = steps
+            settings[f"stages.{name}.optimizer.warmup_steps"] = max(1, steps // 10)
+            settings[f"stages.{name}.optimizer.frozen"] = frozen[name]
+        config = load_config(CONFIG, overrides=settings, interpolate=True)
+        pretrain_luke(config, folder, resume=(folder / "new" / "resume").is_dir())
+    return folder / "model"
+
+
+def make_shards(options: argparse.Namespace) -> Path:
+    """Windows of 128 pieces of all text at hand whose mentions have an entity."""
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+    from spacy_luke.corpus.build_shards import build_shards
+    from spacy_luke.corpus.examples import ExampleSettings
+    from spacy_luke.corpus.from_dumps import build_from_dumps
+    from spacy_luke.corpus.linked_corpus import counted, install_corpus, write_part
+    from spacy_luke.corpus.vocabulary import build_entity_vocab
+    from spacy_luke.readers.sentences import RuleSentences
+
+    folder = options.cache / "data"
+    shards = folder / "shards"
+    if not shards.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        dump = build_from_dumps([options.data / DUMP], folder / "dump", language="en")
+        part, counts = folder / "part-00000.jsonl.gz", Counter[str]()
+        sets = (read_linked(format, options.data / path) for format, path in LINKED)
+        paragraphs = chain(dump.paragraphs(), read_gum(options.data / "gum" / "sources"), *sets)
+        write_part(part, counted(paragraphs, counts))
+        corpus = install_corpus([part], folder / "text", language="en", sources=[], counts=dict(counts))
+        build_shards(
+            [corpus],
+            shards,
+            tokenizer=read_checkpoint(find_source(MINILM)).tokenizer,
+            vocab=build_entity_vocab([corpus]).vocab,
+            sentences=RuleSentences("en"),
+            settings=ExampleSettings(128, 32, 30),
+            progress=True,
+        )
+        print(dict(counts), flush=True)
+    return shards
+
+
+def read_linked(format: str, path: Path) -> Iterator[Any]:
+    """The documents of a data set, 40 sentences of FewRel as one. An entity is named by its title, or, in FewRel, which
+    has numbers of Wikidata, by its mention."""
+    from spacy_luke.corpus.linked_corpus import Paragraph
+    from spacy_luke.readers.datasets.table import read_dataset
+
+    for number, record in enumerate(read_dataset(path, format=format)):
+        page = f"{path} {number // 40 if record.text is None else number}"
+        if record.text is not None:
+            links = [(x.start, x.end, x.kb_id) for x in record.mentions if x.kb_id not in ("", "NIL")]
+            text = record.text
+        else:
+            text, places = joined(record.words or [])
+            found = [(places[x.start][0], places[x.end - 1][1]) for x in record.mentions]
+            links = [(a, b, text[a:b]) for a, b in found]
+        yield Paragraph(page, text, flat(links))
+
+
+def joined(words: list[str]) -> tuple[str, list[tuple[int, int]]]:
+    """The words with blanks between them, and where each is."""
+    places, end = [], -1
+    for word in words:
+        places.append((end + 1, end + 1 + len(word)))
+        end = places[-1][1]
+    return " ".join(words), places
+
+
+# ---- the table
+
+
+def make_table(results: list[dict[str, Any]]) -> str:
+    if not results:
+        raise SystemExit("There are no results yet; run with --all first.")
+    lines = [
+        "# From one common start",
+        "",
+        "Written by `python benchmarks/common_start.py --table`; README.md says what is compared. Percent, mean over "
+        "the seeds",
+        "and standard deviation (n - 1): open_entity loose micro F1, semeval the official macro F1. Above markers: the "
+        "difference",
+        "on the same seeds, and where 95 of 100 draws of documents and seeds have it (paired bootstrap).",
+        "",
+        "| data | system | F1 | ± | above markers | seeds | train s | test s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    groups = group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, *SYSTEMS))
+    baseline = {task: group for (task, system), group in groups if system == "markers"}
+    for (task, system), group in groups:
+        gap = compare_lines(baseline.get(task, []), group, macro=task == "semeval")
+        cells = [task, system, *describe_mean([x["f"] for x in group])]
+        cells += ["" if gap is None or system == "markers" else str(gap), describe_seeds(group)]
+        lines.append("| " + " | ".join([*cells, *describe_seconds(group)]) + " |")
+    told = results[-1]["pretraining"]
+    shown = ", ".join(f"{k[4:]} {v:.3f}" for k, v in told.items() if k.startswith("dev_"))
+    lines += ["", f"The common start, {told['step']} steps of {WINDOWS} windows, on held-out pages: {shown}."]
+    return "\n".join([*lines, "", describe_runs(results), ""])
+
+
+if __name__ == "__main__":
+    main()

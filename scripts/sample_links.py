@@ -1,0 +1,57 @@
+"""The entities of the sample corpus as links, for the papers' tables in small (configs/papers.toml).
+
+    python scripts/sample_links.py assets/sample/names.tsv corpus/small corpus/small_linked
+
+A mention that is a name of the table gets its entity (kb_id_, and doc._.luke_knowledge for ERNIE), and as candidates it
+and four others, drawn by the name alone, all with one prior.
+"""
+
+import argparse
+import csv
+import random
+from pathlib import Path
+
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_luke.annotations import set_candidates_given, set_knowledge
+from spacy_luke.readers.docbin import write_docbin
+
+OTHERS = 4
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", type=Path, help="table of names: name, entity")
+    parser.add_argument("corpus", type=Path, help="folder of .spacy files")
+    parser.add_argument("output", type=Path, help="folder of the same files, linked")
+    options = parser.parse_args()
+    with options.names.open(encoding="utf8", newline="") as file:
+        entities = {row["name"]: row["entity"] for row in csv.DictReader(file, delimiter="\t")}
+    options.output.mkdir(parents=True, exist_ok=True)
+    vocab = spacy.blank("en").vocab
+    parts = {x.name: list(DocBin().from_disk(x).get_docs(vocab)) for x in sorted(options.corpus.glob("*.spacy"))}
+    texts = {mention.text for docs in parts.values() for doc in docs for mention in doc.ents}
+    everything = sorted({entity for name, entity in entities.items() if name in texts})
+    for name, docs in parts.items():
+        write_docbin([link(doc, entities, everything) for doc in docs], options.output / name)
+        print(f"{name}: {sum(bool(x.kb_id) for doc in docs for x in doc.ents):,} mentions of known entities")
+
+
+def link(doc: Doc, entities: dict[str, str], everything: list[str]) -> Doc:
+    """entities: by name; everything: those of all documents."""
+    known = [(x, entities[x.text]) for x in doc.ents if x.text in entities]
+    others = [x for x in doc.ents if x.text not in entities]
+    doc.set_ents([*others, *(Span(doc, x.start, x.end, label=x.label, kb_id=entity) for x, entity in known)])
+    set_knowledge(doc, [(x.start_char, x.end_char, entity) for x, entity in known])
+    set_candidates_given(doc, [(x.start_char, x.end_char, draw(entity, everything)) for x, entity in known])
+    return doc
+
+
+def draw(entity: str, everything: list[str]) -> list[tuple[str, float]]:
+    others = random.Random(entity).sample([x for x in everything if x != entity], OTHERS)
+    return [(x, 1 / (OTHERS + 1)) for x in sorted([entity, *others])]
+
+
+if __name__ == "__main__":
+    main()
