@@ -1,11 +1,13 @@
-"""What a teacher gives its students: MiniLM with 6 layers teaches its first 4 and 3, on CoNLL-2003.
+"""What a teacher gives its students, on CoNLL-2003: the first layers of an encoder learn from more layers of it.
 
     python benchmarks/distillation.py --seed 0         # a line for each pipeline in results/distillation.jsonl
+    python benchmarks/distillation.py --encoder encoders/all-mpnet-base-v2 --rate 1e-4 --teacher 9 --students 3
     python benchmarks/distillation.py --report         # results/distillation.md from these
 
 The teacher, and each student on gold alone, learn from the same few gold documents; students that are taught learn
-from these and from other documents without labels, of which the teacher says what it thinks. All make equally many
-steps of equally many words. F1 on test documents, words and sentences given; words a second in turns, in one process.
+from these and from other documents without labels, of which the teacher says what it thinks. Students make equally
+many steps of equally many words, with the lesson and without; --others are taught nothing. F1 on test documents, words
+and sentences given; words a second in turns, in one process. With --folder a run that was stopped goes on.
 """
 
 import argparse
@@ -20,64 +22,92 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
-from measuring import RESULTS, data_parser
+from measuring import MINILM, RESULTS, data_parser, name_of
 
 CONFIG = Path(__file__).parents[1] / "configs" / "ner_small.cfg"
-LAYERS = (4, 3)
+LINES = RESULTS / "distillation.jsonl"
+NAMES = {"teacher": "teacher, on gold", "other": "on gold, as the teacher", "gold": "on gold alone", "taught": "taught"}
+KINDS = list(NAMES)
+SETTINGS = ("seed", "gold_words", "text_words", "test_words", "teacher_steps", "steps", "step_words", "rate")
 
 
 def main() -> None:
     options = read_options()
-    lines = RESULTS / "distillation.jsonl"
     if not options.report:
         logging.disable(logging.WARNING)
         warnings.simplefilter("ignore")
-        rows = list(measure(options))
-        with lines.open("a", encoding="utf8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-    text = make_report([json.loads(line) for line in lines.read_text(encoding="utf8").splitlines()])
+        with tempfile.TemporaryDirectory() as name, LINES.open("a", encoding="utf8") as file:
+            for row in measure(options, options.folder or Path(name)):
+                file.write(json.dumps(row) + "\n")
+    text = make_report([json.loads(line) for line in LINES.read_text(encoding="utf8").splitlines()])
     (RESULTS / "distillation.md").write_text(text, encoding="utf8")
     print(text)
 
 
 def read_options() -> argparse.Namespace:
     parser = data_parser(__doc__)
+    parser.add_argument("--encoder", default=MINILM, help="a folder, or package:NAME/FOLDER")
+    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder; MiniLM's best is 2e-4")
+    parser.add_argument("--teacher", type=int, default=6, help="layers of the teacher")
+    parser.add_argument("--students", type=int, nargs="*", default=[4, 3], help="layers of each student")
+    parser.add_argument("--others", type=int, nargs="*", default=[], help="layers of pipelines on gold alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gold-words", type=int, default=8_000)
     parser.add_argument("--text-words", type=int, default=24_000)
     parser.add_argument("--test-words", type=int, default=15_000)
-    parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--teacher-steps", type=int, default=64, help="of the teacher, and of --others")
+    parser.add_argument("--steps", type=int, default=64, help="of the students")
     parser.add_argument("--step-words", type=int, default=400)
+    parser.add_argument("--folder", type=Path, help="for data and pipelines; what lies in it is not made again")
     parser.add_argument("--report", action="store_true", help="only write the report again")
     return parser.parse_args()
 
 
-def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def measure(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     import spacy
     import torch
 
-    from spacy_luke.pipelines.comparison import compare_speed, main_scores
-    from spacy_luke.pipelines.distillation import distill
+    from spacy_luke.pipelines.comparison import compare_speed
 
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    if not (folder / "test.spacy").exists():
+        folder.mkdir(parents=True, exist_ok=True)
         write_data(options, folder)
-        made = {"teacher": (6, train(options, folder, 6, folder / "teacher"))}
-        for layers in LAYERS:
-            made[f"gold, {layers}"] = layers, train(options, folder, layers, folder / f"gold{layers}")
-        for layers in LAYERS:
-            config = make_config(options, folder, layers)
-            teacher, texts = str(folder / "teacher" / "model-last"), folder / "texts.spacy"
-            distill(teacher, config, texts, folder / f"taught{layers}")
-            made[f"taught, {layers}"] = layers, folder / f"taught{layers}" / "model-last"
-        pipelines = [spacy.load(path) for _, path in made.values()]
-        speeds = compare_speed(pipelines, lambda nlp: [x.predicted for x in read_test(nlp, folder)], words=4000)
-        for (kind, (layers, _)), nlp, speed in zip(made.items(), pipelines, speeds.words_per_second, strict=True):
-            score = main_scores(nlp, read_test(nlp, folder))["luke_ner"]
-            settings = {key: value for key, value in vars(options).items() if isinstance(value, int)}
-            row = {"kind": kind.split(",")[0], "layers": layers, "f": score, "words_per_second": speed}
-            yield {**row, "core": speeds.core, **settings, "chip": describe_machine()["chip"]}
+    found = [make(options, folder, kind, layers) for kind, layers in list_pipelines(options)]
+    pipelines = [spacy.load(path) for path, _ in found]
+    speeds = compare_speed(pipelines, lambda nlp: [x.predicted for x in read_test(nlp, folder)])
+    made = zip(list_pipelines(options), found, speeds.words_per_second, strict=True)
+    for (kind, layers), (_, score), speed in made:
+        row = {"kind": kind, "layers": layers, "f": score, "words_per_second": speed, "core": speeds.core}
+        row["beside_teacher"] = speed / speeds.words_per_second[0]
+        row["encoder"], row["chip"] = name_of(options.encoder), describe_machine()["chip"]
+        yield {**row, **{key: getattr(options, key) for key in SETTINGS}, "teacher": options.teacher}
+
+
+def list_pipelines(options: argparse.Namespace) -> list[tuple[str, int]]:
+    students = [(kind, layers) for kind in ("gold", "taught") for layers in options.students]
+    return [("teacher", options.teacher), *students, *(("other", layers) for layers in options.others)]
+
+
+def make(options: argparse.Namespace, folder: Path, kind: str, layers: int) -> tuple[Path, float]:
+    """Train and score a pipeline, unless the folder has it: its folder and its F1."""
+    import spacy
+
+    from spacy_luke.pipelines.comparison import main_scores
+
+    output = folder / f"{kind}{layers}"
+    pipeline, score = output / "model-last", output / "score.json"
+    if not score.exists():
+        steps = options.steps if kind in ("gold", "taught") else options.teacher_steps
+        config = make_config(options, folder, layers, steps)
+        if kind == "taught":
+            teach(options, folder, config, output)
+        else:
+            train(config, output)
+        nlp = spacy.load(pipeline)
+        score.write_text(json.dumps(main_scores(nlp, read_test(nlp, folder))["luke_ner"]), encoding="utf8")
+        print(f"{kind}, {layers} layers, seed {options.seed}: F1 {score.read_text(encoding='utf8')}", flush=True)
+    return pipeline, json.loads(score.read_text(encoding="utf8"))
 
 
 def write_data(options: argparse.Namespace, folder: Path) -> None:
@@ -113,29 +143,37 @@ def take(docs: Sequence[Any], words: int) -> list[Any]:
     return taken
 
 
-def make_config(options: argparse.Namespace, folder: Path, layers: int) -> Any:
+def make_config(options: argparse.Namespace, folder: Path, layers: int, steps: int) -> Any:
     from spacy.util import load_config
 
     config = load_config(CONFIG)
-    config["paths"].update(train=str(folder / "gold.spacy"), dev=str(folder / "dev.spacy"))
+    paths = {"train": folder / "gold.spacy", "dev": folder / "dev.spacy", "weights": options.encoder}
+    config["paths"].update({key: str(value) for key, value in paths.items()})
     config["system"]["seed"] = options.seed
     config["corpora"]["train"]["lengths"] = None
     config["corpora"]["dev"] = {**config["corpora"]["train"], "path": "${paths.dev}"}
     config["initialize"]["components"]["luke_ner"]["weights"]["layers"] = layers
     training = config["training"]
-    training.update(max_epochs=0, max_steps=options.steps, eval_frequency=options.steps)
+    training.update(max_epochs=0, max_steps=steps, eval_frequency=steps)
+    training["optimizer"]["learn_rate"]["initial_rate"] = options.rate
     training["batcher"]["size"] = options.step_words
     training["logger"] = {"@loggers": "spacy.ConsoleLogger.v1", "progress_bar": False}
     return config
 
 
-def train(options: argparse.Namespace, folder: Path, layers: int, output: Path) -> Path:
+def train(config: Any, output: Path) -> None:
     from spacy.training.initialize import init_nlp
 
     from spacy_luke.training.loop import train as run
 
-    run(init_nlp(make_config(options, folder, layers)), output)
-    return output / "model-last"
+    run(init_nlp(config), output, overwrite=True)
+
+
+def teach(options: argparse.Namespace, folder: Path, config: Any, output: Path) -> None:
+    from spacy_luke.pipelines.distillation import distill
+
+    teacher = str(folder / f"teacher{options.teacher}" / "model-last")
+    distill(teacher, config, folder / "texts.spacy", output, overwrite=True)
 
 
 def read_test(nlp: Any, folder: Path) -> list[Any]:
@@ -145,36 +183,61 @@ def read_test(nlp: Any, folder: Path) -> list[Any]:
 
 
 def make_report(rows: Sequence[dict[str, Any]]) -> str:
-    first = rows[0]
-    seeds = sorted({row["seed"] for row in rows})
+    """Of each encoder, teacher and settings a table; of what was measured again, the last."""
+    kept = {(*describe_run(x), x["seed"], x["kind"], x["layers"]): x for x in rows}
     lines = [
         "# Distillation",
         "",
-        f"{first['chip']}, one thread; `python benchmarks/distillation.py`, seeds {', '.join(map(str, seeds))}. "
-        f"CoNLL-2003: {first['gold_words']:,} words of gold, {first['text_words']:,} other words without labels, "
-        f"{first['steps']} steps of {first['step_words']} words for each pipeline, the first "
-        f"{first['test_words']:,} test words. MiniLM has 6 layers; there was no encoder with 12 or 8.",
-        "",
-        "F1 of `luke_ner`, mean over the seeds, and from the lowest to the highest; words a second in turns.",
-        "",
-        "| pipeline | layers | F1 | from to | above gold alone | below the teacher | words a second | beside it |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "Written by `python benchmarks/distillation.py`: `luke_ner` on CoNLL-2003, the first layers of an encoder. "
+        "What is taught learns",
+        "from gold and from other documents without labels, of which the teacher says what it thinks. F1: mean over "
+        "the seeds, and from",
+        "the lowest to the highest. Words a second: in turns, in one process of one thread, float32.",
     ]
-
-    def mean(kind: str, layers: int, key: str) -> float:
-        return statistics.mean(row[key] for row in rows if (row["kind"], row["layers"]) == (kind, layers))
-
-    best, fastest = mean("teacher", 6, "f"), mean("teacher", 6, "words_per_second")
-    for kind, layers in dict.fromkeys((row["kind"], row["layers"]) for row in rows):
-        scores = [row["f"] for row in rows if (row["kind"], row["layers"]) == (kind, layers)]
-        score, speed = mean(kind, layers, "f"), mean(kind, layers, "words_per_second")
-        more = f"{score - mean('gold', layers, 'f'):+.2f}" if kind == "taught" else ""
-        less = "" if kind == "teacher" else f"{best - score:.2f}"
-        spread = f"{min(scores):.2f} to {max(scores):.2f}"
-        name = {"teacher": "teacher, on gold", "gold": "on gold alone", "taught": "taught"}[kind]
-        cells = [name, str(layers), f"{score:.2f}", spread, more, less, f"{speed:,.0f}", f"{speed / fastest:.2f}"]
-        lines.append(f"| {' | '.join(cells)} |")
+    for run in dict.fromkeys(map(describe_run, kept.values())):
+        lines += ["", *make_table([x for x in kept.values() if describe_run(x) == run])]
     return "\n".join(lines) + "\n"
+
+
+def describe_run(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["encoder"], row["teacher"], *(row[key] for key in SETTINGS if key != "seed")
+
+
+def make_table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    first = rows[0]
+    seeds = ", ".join(map(str, sorted({row["seed"] for row in rows})))
+    lines = [
+        f"## {first['encoder'].removeprefix('package:').partition('/')[0]}, a teacher of {first['teacher']} layers",
+        "",
+        f"{first['gold_words']:,} words of gold, {first['text_words']:,} without labels; {first['teacher_steps']} "
+        f"steps of {first['step_words']} words for the teacher",
+        f"and what is on gold alone as it is, {first['steps']} for students; learning rate {first['rate']:g}; the "
+        f"first {first['test_words']:,} test words; seeds {seeds}.",
+        f"{first['chip']}.",
+        "",
+        "| pipeline | layers | seeds | F1 | from to | above gold alone | below the teacher | words a second | "
+        "beside the teacher |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for kind, layers in sorted({(x["kind"], x["layers"]) for x in rows}, key=lambda x: (-x[1], KINDS.index(x[0]))):
+        own = [row for row in rows if (row["kind"], row["layers"]) == (kind, layers)]
+        f, speed, beside = (mean_of(own, key) for key in ("f", "words_per_second", "beside_teacher"))
+        spread = f"{min(x['f'] for x in own):.2f} to {max(x['f'] for x in own):.2f}" if len(own) > 1 else ""
+        more = "" if kind != "taught" else f"{compare(own, rows, 'gold', layers):+.2f}"
+        less = "" if kind == "teacher" else f"{-compare(own, rows, 'teacher', first['teacher']):.2f}"
+        cells = [NAMES[kind], str(layers), str(len(own)), f"{f:.2f}", spread, more, less, f"{speed:,.0f}"]
+        lines.append(f"| {' | '.join([*cells, f'{beside:.2f}'])} |")
+    return lines
+
+
+def mean_of(rows: Sequence[dict[str, Any]], key: str) -> float:
+    return float(statistics.mean(row[key] for row in rows))
+
+
+def compare(own: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], kind: str, layers: int) -> float:
+    """F1 above that of another pipeline, seed by seed."""
+    other = {row["seed"]: row["f"] for row in rows if (row["kind"], row["layers"]) == (kind, layers)}
+    return float(statistics.mean(row["f"] - other[row["seed"]] for row in own))
 
 
 if __name__ == "__main__":

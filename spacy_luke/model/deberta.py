@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from .attention import Attention
 from .config import LukeConfig
-from .dropout import dropout
+from .dropout import Dropout
 from .layer import Layer
 from .luke import LukeEncoder, Mentions
 from .placeless import PlacelessEntities, PlacelessWords
@@ -118,7 +118,7 @@ class Distances:
         if seen.first is seen.last:
             table.longest = max(table.longest, seen.first.shape[-1])
         elif seen.first.shape[-1] > 1:
-            table.longest = max(table.longest, 1 + int(max(looking.last.max(), seen.last.max())))
+            table.longest = max(table.longest, _farthest(looking, seen, table.config))
 
     @cached_property
     def rows_T(self) -> Tensor:
@@ -135,10 +135,18 @@ class Distances:
         return find_buckets(behind.clamp(min=0) + before.clamp(max=0), self.table.config)
 
 
+def _farthest(looking: Spots, seen: Spots, config: DebertaConfig) -> int:
+    """Pieces of the longest window, or more. A host that asked a GPU for them would wait for it, so there all rows of
+    the table are needed."""
+    if looking.last.device.type != "cpu":
+        return 2 * config.max_distance
+    return 1 + int(max(looking.last.max(), seen.last.max()))
+
+
 class DebertaAttention(Attention):
     """See above. table_dropout: of the table's rows."""
 
-    table_dropout = 0.0
+    table_dropout: Dropout
 
     def _query(self, linear: nn.Linear, x: Any, spots: Spots | None) -> Tensor:
         q_NHK: Tensor = super()._query(linear, x, spots)
@@ -146,7 +154,7 @@ class DebertaAttention(Attention):
 
     def read_distances(self, rows_RD: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and queries of distances, with the scale of scores: (R, H, K) each."""
-        rows = self._read(dropout(rows_RD, self.table_dropout, self.training))
+        rows = self._read(self.table_dropout(rows_RD))
         keys_RHK, queries_RHK = self._heads(self.key, rows), self._heads(self.query, rows)
         scale = keys_RHK.shape[-1] ** -0.5
         return keys_RHK * scale, queries_RHK * (scale * _TERMS**-0.5)
@@ -207,7 +215,7 @@ class DebertaLayer(Layer):
     def __init__(self, config: DebertaConfig):
         super().__init__(config, entity_aware=config.entity_aware)
         assert isinstance(self.attention, DebertaAttention)
-        self.attention.table_dropout = config.dropout
+        self.attention.table_dropout = Dropout(config.dropout)
 
 
 class Relative(nn.Module):

@@ -38,9 +38,9 @@ def link_examples(nlp, windows=1):
     return [linked.make_example(nlp, text) for text in luke_texts(windows)]
 
 
-def make_luke(name, attention, store, *, layers=2):
+def make_luke(name, attention, store, *, layers=2, weights=None):
     """A pipeline with one component of an encoder of its own, and its examples by a number of windows."""
-    weights = lambda: make_checkpoint(num_layers=layers)  # noqa: E731
+    weights = weights or (lambda: make_checkpoint(num_layers=layers))
     if name == "luke_linker":
         config = {"attention": attention, "prior": True, "weights": weights, "batch_size": AT_ONCE}
         return linked.make_linker(store, **config)[0], link_examples

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from spacy_luke.bridge.wrapper import TorchShim
 from spacy_luke.model.families import FAMILIES, build_encoder
 from spacy_luke.model.recompute import recomputing
 from spacy_luke.pretraining.luke.task import LukePretraining
@@ -170,3 +171,16 @@ def test_layers_that_are_computed_again_give_the_same_gradients(family, mode):
     assert found[0].keys() == found[1].keys()
     for name, own in found[0].items():
         torch.testing.assert_close(found[1][name], own, msg=name)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("family", FURTHER)
+def test_no_dropout_is_none_anywhere(family, mode):
+    """`nlp.update(drop=0)` reaches every rate that the checkpoint named: training passes are those of predictions."""
+    encoder, windows, mentions = make(family, dropout=0.5, attention_dropout=0.5), make_windows(), make_mentions()
+    shim = TorchShim(lambda settings: encoder)
+    shim.create({})
+    shim.set_dropout(0.0)
+    expected = run(encoder.eval(), windows, mentions, mode)
+    for found, states in zip(run(encoder.train(), windows, mentions, mode), expected, strict=True):
+        assert torch.allclose(found, states, atol=1e-4)
