@@ -33,6 +33,7 @@ class Experiment:
     metrics: dict[str, str]
     config: str | None = None
     convert: str | None = None
+    convert_options: Sequence[str] = ()
     needs: Sequence[str] = ()
     data: dict[str, str] = field(default_factory=dict)
     options: Sequence[str] = ()
@@ -94,7 +95,7 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
 def train_command(experiment: Experiment, folder: Path, *, seed: int, gpu_id: int) -> list[str]:
     """Goes on where an earlier run was killed."""
     if experiment.convert is not None:
-        return _luke("convert", experiment.convert, folder / experiment.model)
+        return _luke("convert", experiment.convert, folder / experiment.model, *experiment.convert_options)
     begun = "--resume" if (folder / "resume").exists() else "--overwrite"
     settings = {"system.seed": str(seed), **experiment.overrides}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]

@@ -22,6 +22,9 @@ def convert_cli(
     tokenizer: str | None = typer.Option(None, help="Folder or hub name of the tokenizer, where there is none"),
     vectors: Path | None = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
     layers: int | None = typer.Option(None, help="Layers to keep, the first ones, to train the pipeline further"),
+    link: bool = typer.Option(
+        False, "--link", help="A checkpoint that was pretrained on masked entities and not fine-tuned becomes a linker"
+    ),
 ) -> None:
     """Turn a fine-tuned LUKE or ERNIE checkpoint into a spaCy pipeline that predicts the same."""
     msg.text(f"Reading {source} ...")  # msg.loading would start a process, which outlives a killed one
@@ -36,6 +39,7 @@ def convert_cli(
         tokenizer=tokenizer,
         vectors=vectors,
         layers=layers,
+        link=link,
     )
     for line in checkpoint.report:
         msg.info(line)

@@ -153,6 +153,16 @@ def read_label_list(text: str) -> list[str]:
     return [label.strip() for label in text.split(",")]
 
 
+def _take_as_linker(checkpoint: Checkpoint) -> None:
+    """Raises ValueError for a checkpoint without a masked-entity head."""
+    if not isinstance(checkpoint, LukeCheckpoint) or "entity_head.dense.weight" not in checkpoint.tensors:
+        raise ValueError(
+            f"Expected a checkpoint that was pretrained on masked entities, but this one, for {checkpoint.task!r}, has "
+            "no head for them. Pretrain it with `python -m spacy luke pretrain`, or leave --link out."
+        )
+    checkpoint.task = "entity_disambiguation"
+
+
 class Converted(NamedTuple):
     """A pipeline, the checkpoint that it was made of, and what its component asks of a Doc."""
 
@@ -173,6 +183,7 @@ def convert(
     tokenizer: str | None = None,
     vectors: Path | None = None,
     layers: int | None = None,
+    link: bool = False,
 ) -> Converted:
     """Read a fine-tuned checkpoint and save its pipeline in the folder `output`, which is replaced as a whole.
 
@@ -180,13 +191,16 @@ def convert(
     tokenizer. entities: rows of the entity table to keep, "all" or "special". context: "document" or "sentence", None:
     as in the paper. labels: of the classifier in order, a,b,c or a file with one a line, where the checkpoint has none.
     vectors: folder of entity vectors, of an ERNIE. layers: of the encoder to keep, the first ones, for training
-    further. Raises ValueError before anything is written.
+    further. link: the checkpoint was pretrained on masked entities and not fine-tuned, and what is linked to are the
+    entities of its table, as in the disambiguation papers. Raises ValueError before anything is written.
     """
     check_replaceable(output)
     found = find_source(source)
     names = None if labels is None else read_label_list(labels)
     kind = kind_that_reads(found)
     checkpoint = kind.read(found, Reading(entities, names, base, tokenizer, vectors, layers))
+    if link:
+        _take_as_linker(checkpoint)
     nlp = build_pipeline(checkpoint, language=language, config={} if context is None else {"context": context})
     save(nlp, output)
     return Converted(nlp, checkpoint, _TARGETS[kind.components[checkpoint.task]].use)

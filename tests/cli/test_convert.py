@@ -12,12 +12,15 @@ import pytest
 import spacy
 import torch
 from spacy.cli._util import app as spacy_app
+from spacy.tokens import Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.annotations import set_candidates_given
 from spacy_luke.architectures.span_classifier import create_span_head
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.files import read_tensors
+from spacy_luke.checkpoint.names import head_shapes
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.pipelines.conversion import build_pipeline
 from tests.tiny import ENTITIES, SENTENCES, make_checkpoint
@@ -118,6 +121,27 @@ def test_no_head(tmp_path):
     assert "'span_classification'], but this one is for 'encoder'" in text
     assert "[initialize.components.NAME.weights]" in text
     assert not (tmp_path / "pipeline").exists()
+
+
+def test_pretrained_on_masked_entities(tmp_path):
+    """It links to the entities of its table without being fine-tuned, as in the disambiguation papers."""
+    checkpoint = make_checkpoint(entity_aware=False)
+    write_huggingface(checkpoint, tmp_path / "plain")
+    shapes = {**head_shapes(checkpoint.config)["lm_head"], **head_shapes(checkpoint.config)["entity_head"]}
+    checkpoint.tensors |= {name: torch.randn(shape) for name, shape in shapes.items()}
+    checkpoint.task = "masked_lm"
+    write_huggingface(checkpoint, tmp_path / "pretrained")
+    assert run("convert", tmp_path / "pretrained", tmp_path / "pipeline")[0] == 1
+    code, text = run("convert", tmp_path / "plain", tmp_path / "pipeline", "--link")
+    assert code == 1
+    assert "has no head for them. Pretrain it" in text
+    assert run("convert", tmp_path / "pretrained", tmp_path / "pipeline", "--link")[0] == 0
+    nlp = spacy.load(tmp_path / "pipeline")
+    doc = nlp.make_doc("Ada lived in London")
+    doc.set_ents([Span(doc, 3, 4, "LOC")])
+    choices = [name for name in ENTITIES if not name.startswith("[")][:2]
+    set_candidates_given(doc, [(13, 19, [(name, 0.5) for name in choices])])
+    assert nlp(doc).ents[0].kb_id_ in choices
 
 
 @pytest.mark.parametrize(
