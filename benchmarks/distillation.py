@@ -23,6 +23,7 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import MINILM, RESULTS, data_parser, name_of
+from runs import add_line
 
 CONFIG = Path(__file__).parents[1] / "configs" / "ner_small.cfg"
 LINES = RESULTS / "distillation.jsonl"
@@ -36,9 +37,9 @@ def main() -> None:
     if not options.report:
         logging.disable(logging.WARNING)
         warnings.simplefilter("ignore")
-        with tempfile.TemporaryDirectory() as name, LINES.open("a", encoding="utf8") as file:
+        with tempfile.TemporaryDirectory() as name:
             for row in measure(options, options.folder or Path(name)):
-                file.write(json.dumps(row) + "\n")
+                add_line(LINES, row)
     text = make_report([json.loads(line) for line in LINES.read_text(encoding="utf8").splitlines()])
     (RESULTS / "distillation.md").write_text(text, encoding="utf8")
     print(text)

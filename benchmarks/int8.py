@@ -37,7 +37,7 @@ LABELS = ["MISC", "PER", "ORG", "LOC"]
 def main() -> None:
     options = read_options()
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "int8.json"
+    path = RESULTS / f"{options.name}.json"
     if not options.report:
         logging.disable(logging.WARNING)
         warnings.simplefilter("ignore")
@@ -45,10 +45,11 @@ def main() -> None:
         from spacy_luke.model.int8 import has_exact_operator
 
         result = {**describe_machine(), "instructions": instructions(), "exact_operator": has_exact_operator()}
-        result["layers"] = [measure_layer(name, rows, options.repeats) for name in WIDTHS for rows in ROWS]
+        result["layers"] = [measure_layer(name, rows, options.repeats) for name in WIDTHS for rows in options.rows]
         result["pipelines"] = [
             measure_pipeline(options, attention, documents)
             for attention, documents in (("one_way", options.documents), ("full", options.slow_documents))
+            if documents
         ]
         path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
     text = make_report(json.loads(path.read_text(encoding="utf8")))
@@ -59,7 +60,9 @@ def main() -> None:
 def read_options() -> argparse.Namespace:
     parser = data_parser(__doc__)
     parser.add_argument("--documents", type=int, default=12, help="of CoNLL's test file")
-    parser.add_argument("--slow-documents", type=int, default=2, help="for attention full")
+    parser.add_argument("--slow-documents", type=int, default=2, help="for attention full; 0: none")
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS, help="of the layers alone")
+    parser.add_argument("--name", default="int8", help="of the files in results/")
     parser.add_argument("--repeats", type=int, default=9, help="timed rounds; the median counts")
     parser.add_argument("--report", action="store_true", help="only write the report again")
     return parser.parse_args()

@@ -1,0 +1,117 @@
+"""How much of luke_ner's predictions on the CPU its matrix products are, and what the rest is.
+
+    python benchmarks/prediction_products.py         # MiniLM, CoNLL-2003: results/prediction_products.json and .md
+    python benchmarks/prediction_products.py --encoder encoders/all-mpnet-base-v2
+
+`luke_ner` with one-way attention and a head of noise reads articles of 10 sentences, 16 at a time, with half a span a
+word. The formats take turns; the first batches are not counted. The times are those that torch's profiler measures in
+operators: products alone, and fused attention, which is products and a softmax in one operator.
+"""
+
+import argparse
+import warnings
+from collections import Counter
+from time import perf_counter
+from typing import Any
+
+import spacy
+import torch
+from machine import describe_machine
+from measuring import encoder_parser, name_of, write_report
+from ner_data import DATA_SETS, read_part
+from spacy.tokens import Doc
+from spacy.training import Example
+from torch.profiler import ProfilerActivity, profile
+from training_step import PRECISIONS, PRODUCTS, UNTIMED, make_batches
+
+from spacy_luke.checkpoint.checkpoint import read_checkpoint
+from spacy_luke.checkpoint.sources import find_source
+
+ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
+WANTED = {"float32": 1.25, "bfloat16": 1.5}
+SHOWN = 6  # operators beside the products
+LABELS = ["LOC", "MISC", "ORG", "PER"]
+
+
+def main() -> None:
+    parser = encoder_parser(__doc__)
+    parser.add_argument("--layers", type=int, help="of the encoder, the first ones; default: all")
+    parser.add_argument("--batches", type=int, default=8, help="that are counted")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads or 1)
+    warnings.filterwarnings("ignore")
+    rows = measure(options)
+    result = {"encoder": name_of(options.encoder), "layers": options.layers, "rows": rows, **describe_machine()}
+    write_report("prediction_products", result, make_table(result))
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each number format."""
+    data_set = DATA_SETS["conll2003"]
+    sentences = read_part(options.data, data_set, data_set.test)[: options.limit]
+    batches = make_batches(sentences, 10, 16, n=UNTIMED + options.batches)
+    components = {precision: make_component(options, precision) for precision in PRECISIONS}
+    spent: dict[str, Counter[str]] = {precision: Counter() for precision in PRECISIONS}
+    for number, batch in enumerate(batches):
+        for precision, ner in components.items():
+            found = time_batch(ner, batch)
+            if number >= UNTIMED:
+                spent[precision].update(found)
+    words = sum(len(doc) for batch in batches[UNTIMED:] for doc in batch)
+    return [{"precision": precision, "words": words, **describe(times)} for precision, times in spent.items()]
+
+
+def make_component(options: argparse.Namespace, precision: str) -> Any:
+    nlp = spacy.blank("en")
+    ner: Any = nlp.add_pipe("luke_ner", config={"model": {"encoder": {"predict_precision": precision}}})
+    source = find_source(options.encoder)
+    weights = lambda: read_checkpoint(source, entities="special", layers=options.layers)  # noqa: E731
+    example = Example(nlp.make_doc("Words."), nlp.make_doc("Words."))
+    ner.initialize(lambda: [example], nlp=nlp, labels=LABELS, weights=weights)
+    return ner
+
+
+def time_batch(ner: Any, docs: list[Doc]) -> Counter[str]:
+    """Seconds of each operator by itself, and of "all"."""
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        start = perf_counter()
+        ner.predict([doc.copy() for doc in docs])
+        seconds = perf_counter() - start
+    return Counter({x.key: x.self_cpu_time_total / 1e6 for x in profiler.key_averages()} | {"all": seconds})
+
+
+def describe(times: Counter[str]) -> dict[str, Any]:
+    whole, products = times["all"], sum(times[name] for name in PRODUCTS)
+    others = [(name, x) for name, x in times.most_common() if name not in ("all", ATTENTION, *PRODUCTS)]
+    return {
+        "seconds": round(whole, 3),
+        "times_products": round(whole / products, 2),
+        "times_products_and_attention": round(whole / (products + times[ATTENTION]), 2),
+        "shares": {name: round(x / whole, 3) for name, x in others[:SHOWN]},
+        "outside_of_operators": round((whole - sum(x for name, x in times.items() if name != "all")) / whole, 3),
+    }
+
+
+def make_table(result: dict[str, Any]) -> str:
+    layers = f", first {result['layers']} layers" if result["layers"] else ""
+    lines = [
+        "# Predictions of `luke_ner` beside their own products",
+        "",
+        "Written by `python benchmarks/prediction_products.py`; its head says what is measured. One-way attention, "
+        f"CoNLL-2003, `{result['encoder']}`{layers}.",
+        "",
+        "| precision | words / s under the profiler | time, in that of its products | wanted | in that of products and "
+        "fused attention | operators with the largest shares of the rest | outside of operators |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in result["rows"]:
+        cells = [row["precision"], f"{row['words'] / row['seconds']:,.0f}", f"{row['times_products']:.2f}"]
+        cells += [f"{WANTED[row['precision']]:g}", f"{row['times_products_and_attention']:.2f}"]
+        cells.append(", ".join(f"`{name}` {share:.1%}" for name, share in row["shares"].items()))
+        lines.append("| " + " | ".join([*cells, f"{row['outside_of_operators']:.1%}"]) + " |")
+    machine = f"{result['chip']}, {result['threads']} threads, torch {result['versions']['torch']}"
+    return "\n".join([*lines, "", f"Machine: {machine}.", ""])
+
+
+if __name__ == "__main__":
+    main()
