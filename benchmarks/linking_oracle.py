@@ -4,8 +4,9 @@
     python benchmarks/linking_oracle.py --table                # results/linking_oracle.md
 
 Every mention of a window is decided by itself, while all others of it are masked ("none"), are given as their gold
-entities ("gold"), or as entities that are drawn from all candidates of these documents ("random"). Others that are NIL
-are masked. No order of decisions can bring more than "gold" over "none". A run appends a line to
+entities ("gold", and those of other names alone), as entities that are drawn from all candidates of these documents
+("random"), or as what they get by themselves ("decided": a second pass that refines). Others that are NIL are masked,
+but in "decided". No order of decisions can bring more than "gold" over "none". A run appends a line to
 results/linking_oracle.jsonl. README.md says what is compared.
 """
 
@@ -13,7 +14,7 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from linking import PARTS, example_of, read_part
@@ -22,9 +23,18 @@ from runs import add_line, describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
-CONTEXTS = ("none", "gold", "random")
+CONTEXTS = ("none", "gold", "gold of other names", "random", "decided", "decided, no NIL")
 DRAWS = 1000  # of the bootstrap over documents
 AT_ONCE = 16  # windows whose words are encoded together
+
+
+class Window(NamedTuple):
+    """Of its entity tokens: gold_E: numbers of their gold entities, -1 of NIL; names_E: the words of their mentions."""
+
+    document: int
+    task: Any
+    gold_E: np.ndarray
+    names_E: np.ndarray
 
 
 def main() -> None:
@@ -70,54 +80,84 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def ask(linker: Any, examples: Sequence[Any], *, seed: int) -> list[np.ndarray]:
+def ask(linker: Any, examples: Sequence[Any], *, seed: int, hide: bool = False) -> list[np.ndarray]:
     """Of each document (M, contexts, 2): of its mentions with several candidates, the gold entity among them, whether
-    the best candidate is right in each of CONTEXTS, and the probability of the gold one."""
+    the best candidate is right in each of CONTEXTS, and the probability of the gold one. hide: the words of all
+    mentions are [MASK]."""
     from spacy_luke.annotations import NIL
     from spacy_luke.bridge.documents import read_document
     from spacy_luke.components.linker.gold import gold_links
     from spacy_luke.components.linker.inputs import link_tasks
 
     table, random = linker.table(), np.random.default_rng(seed)
-    windows: list[tuple[int, Any, np.ndarray]] = []  # document, window, gold entity of each of its tokens or -1
+    windows: list[Window] = []
     for number, example in enumerate(examples):
         mentions, golds, _ = gold_links(example)
         found = [table.candidates(x) for x in linker.candidates(example.predicted, mentions)]
         gold_M = np.array([-1 if x == NIL else table.number(x) for x in golds], dtype=np.int64)
         document = read_document(example.predicted, linker.tokenizer)
         for task, mention_E in link_tasks(linker.input(), document, mentions, found, table):
-            windows.append((number, task, gold_M[mention_E]))
+            names_E = np.array([example.predicted[slice(*mentions[m])].text for m in mention_E.tolist()], dtype=object)
+            if hide:
+                hide_names(task, linker.tokenizer.mask_id)
+            windows.append(Window(number, task, gold_M[mention_E], names_E))
     rows: list[list[np.ndarray]] = [[] for _ in examples]
     vectors = table.vectors()
     with linker.predicting():
         for start in range(0, len(windows), AT_ONCE):
             some = windows[start : start + AT_ONCE]
-            drawn = [random.integers(0, len(table), len(gold_E)) for _, _, gold_E in some]
-            found = [decide_each(linker, some, vectors, context, drawn) for context in CONTEXTS]
-            for number, *asked in zip([number for number, _, _ in some], *found, strict=True):
-                rows[number].extend(np.stack(asked, axis=1))
+            drawn = [random.integers(0, len(table), len(x.gold_E)) for x in some]
+            decided = decide_alone(linker, some, vectors)
+            found = [decide_each(linker, some, vectors, context, drawn, decided) for context in CONTEXTS]
+            for window, *asked in zip(some, *found, strict=True):
+                rows[window.document].extend(np.stack(asked, axis=1))
     return [np.array(row).reshape(-1, len(CONTEXTS), 2) for row in rows]
 
 
-def decide_each(
-    linker: Any, windows: Sequence[Any], vectors: Any, context: str, drawn: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """Of each window (tokens that are asked about, 2), see `ask`."""
-    from spacy_luke.architectures.entity_linker import encode_link_words
+def hide_names(task: Any, mask: int) -> None:
+    task.pieces = task.pieces.copy()
+    for first, last in zip(task.first_E.tolist(), task.last_E.tolist(), strict=True):
+        task.pieces[first : last + 1] = mask
+
+
+def decide_alone(linker: Any, windows: Sequence[Window], vectors: Any) -> list[np.ndarray]:
+    """Of each window the entities that its mentions get where none is known, MASKED of those without candidates."""
     from spacy_luke.batch.linking import MASKED, make_link_batch
     from spacy_luke.components.linker.decisions import candidate_probabilities
 
-    tasks = [task for _, task, _ in windows]
-    asked = [list(tokens_to_ask(task, gold_E)) for _, task, gold_E in windows]
+    asked = [[e for e, rows_K in enumerate(x.task.rows) if len(rows_K)] for x in windows]
+    for window in windows:
+        window.task.entities_E = np.full(len(window.gold_E), MASKED)
+    batch = make_link_batch([x.task.item(tokens) for x, tokens in zip(windows, asked, strict=True)], vectors)
+    found = iter(candidate_probabilities(linker.model, batch))
+    decided = [np.full(len(x.gold_E), MASKED) for x in windows]
+    for window, tokens, decided_E in zip(windows, asked, decided, strict=True):
+        for e in tokens:
+            decided_E[e] = window.task.rows[e][int(np.argmax(next(found)[: len(window.task.rows[e])]))]
+    return decided
+
+
+def decide_each(
+    linker: Any,
+    windows: Sequence[Window],
+    vectors: Any,
+    context: str,
+    drawn: Sequence[np.ndarray],
+    decided: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """Of each window (tokens that are asked about, 2), see `ask`."""
+    from spacy_luke.architectures.entity_linker import encode_link_words
+    from spacy_luke.batch.linking import make_link_batch
+    from spacy_luke.components.linker.decisions import candidate_probabilities
+
+    tasks = [x.task for x in windows]
+    asked = [list(tokens_to_ask(x.task, x.gold_E)) for x in windows]
     words = encode_link_words(linker.model, make_link_batch([x.item([], tokens=False) for x in tasks], vectors))
     found: list[list[tuple[bool, float]]] = [[] for _ in windows]
     for turn in range(max(map(len, asked))):
         active = [i for i, tokens in enumerate(asked) if turn < len(tokens)]
         for i in active:
-            task, gold_E = tasks[i], windows[i][2]
-            known_E = {"none": np.full_like(gold_E, MASKED), "gold": gold_E, "random": drawn[i]}[context]
-            task.entities_E = np.where(gold_E >= 0, known_E, MASKED)
-            task.entities_E[asked[i][turn]] = MASKED
+            tasks[i].entities_E = known_entities(windows[i], asked[i][turn], context, drawn[i], decided[i])
         items = [
             task.item([asked[i][turn]] if i in active else [], tokens=i in active)
             for i, task in enumerate(tasks)
@@ -125,9 +165,25 @@ def decide_each(
         ]
         batch = make_link_batch(items, vectors, words=words)
         for i, probabilities_K in zip(active, candidate_probabilities(linker.model, batch), strict=True):
-            place = int(np.flatnonzero(tasks[i].rows[asked[i][turn]] == windows[i][2][asked[i][turn]])[0])
+            place = int(np.flatnonzero(tasks[i].rows[asked[i][turn]] == windows[i].gold_E[asked[i][turn]])[0])
             found[i].append((int(np.argmax(probabilities_K)) == place, float(probabilities_K[place])))
     return [np.array(one, dtype=np.float64).reshape(-1, 2) for one in found]
+
+
+def known_entities(window: Window, token: int, context: str, drawn_E: np.ndarray, decided_E: np.ndarray) -> np.ndarray:
+    """What a window has of its mentions when a token is decided."""
+    from spacy_luke.batch.linking import MASKED
+
+    gold_E = window.gold_E
+    if context == "decided":
+        known_E = decided_E.copy()
+    else:
+        known_E = {"none": np.full_like(gold_E, MASKED), "random": drawn_E}.get(context, gold_E)
+        known_E = np.where(gold_E >= 0, decided_E if context == "decided, no NIL" else known_E, MASKED)
+    if context == "gold of other names":
+        known_E[window.names_E == window.names_E[token]] = MASKED
+    known_E[token] = MASKED
+    return known_E
 
 
 def tokens_to_ask(task: Any, gold_E: np.ndarray) -> Iterator[int]:
@@ -171,7 +227,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     ]
     last = {(x["pipeline"], x["part"], x["documents"]): x for x in results}  # of each run
     for x in last.values():
-        for context in CONTEXTS:
+        for context in (name for name in CONTEXTS if name in x):
             one = x[context]
             above = f"{one['above_none']:+.1f} ({one['interval'][0]:+.1f} to {one['interval'][1]:+.1f})"
             cells = [x["pipeline"], x["part"], str(x["documents"]), f"{x['mentions']:,}", context]

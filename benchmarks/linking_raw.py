@@ -3,8 +3,9 @@
     python benchmarks/linking_raw.py --pipeline PIPELINE     # a folder that benchmarks/linking.py --save wrote
     python benchmarks/linking_raw.py --pipeline PIPELINE --ner FOLDER    # a luke_ner that --save-ner wrote
 
-Candidates come from the knowledge base by their names alone. Writes results/linking_raw.json and .md. README.md says
-what is compared.
+Candidates come from the knowledge base by their names alone. A pipeline of linking.py's `names`, without the encoder,
+brings the rows "names" and "prior". Each run adds its rows to results/linking_raw.json and .md. README.md says what is
+compared.
 """
 
 import argparse
@@ -19,11 +20,13 @@ from typing import Any
 
 from linking import ENCODER, PARTS, find, read_part
 from machine import describe_machine
-from runs import batches, schedule
+from runs import batches, describe_machines, schedule
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
 TEXTS = "ed_zelda/test_aida-b.jsonl"
+WAYS = ("prior", "names", "local", "global")
+NAMES = ("lists of train and testa", "all lists")
 REFINED = 1560  # words a second on a CPU, by its README, on another machine
 KNOWN = 1162  # documents of AIDA train and testa, the first of PPRforNED
 NER = {"rate": 2e-4, "head_rate": 5.0, "batch": 2, "dropout": 0.0}  # documents a step; dropout triples the time
@@ -43,13 +46,19 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for names, kb in knowledge_bases(options, options.cache or Path(folder)):
-            nlp.get_pipe("luke_linker").set_kb(kb)
-            for inference in ("local", "global"):
-                rows.append({"names": names, "entities": len(kb), **link_texts(nlp, docs, inference, options)})
+            linker: Any = nlp.get_pipe("luke_linker")
+            linker.set_kb(kb)
+            for way in ("local", "global") if linker.context else ("prior", "names"):
+                made = {"pipeline": options.pipeline.name, "names": names, "entities": len(kb)}
+                rows.append({**made, **link_texts(nlp, docs, way, options), **describe_machine()})
                 print(json.dumps(rows[-1]), flush=True)
-    notes = {"pipeline": options.pipeline.name, "documents": len(docs), "words": sum(map(len, docs))}
-    result = {**notes, "refined_words_per_second": REFINED, "rows": rows, **describe_machine()}
-    (RESULTS / "linking_raw.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    path = RESULTS / "linking_raw.json"
+    before = json.loads(path.read_text(encoding="utf8"))["rows"] if path.exists() else []
+    made_now = {(x["names"], x["inference"]) for x in rows}
+    rows += [x for x in before if (x["names"], x["inference"]) not in made_now]
+    notes = {"documents": len(docs), "words": sum(map(len, docs)), "refined_words_per_second": REFINED}
+    result = {**notes, "rows": rows}
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
     (RESULTS / "linking_raw.md").write_text(make_table(result), encoding="utf8")
     print(make_table(result))
 
@@ -120,9 +129,9 @@ def read_texts(nlp: Any, options: argparse.Namespace) -> list[Any]:
 
 
 def knowledge_bases(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Any]]:
-    """With the names of all lists of PPRforNED, also the test documents'; and with those of train and testa alone."""
-    yield "all lists", aida_kb(options.data, folder / "all")
-    yield "lists of train and testa", aida_kb(options.data, folder / "known", documents=KNOWN)
+    """With the names of PPRforNED's lists for train and testa; and with those of all lists, the test documents' too."""
+    yield NAMES[0], aida_kb(options.data, folder / "known", documents=KNOWN)
+    yield NAMES[1], aida_kb(options.data, folder / "all")
 
 
 def aida_kb(data: Path, folder: Path, *, documents: int | None = None) -> Any:
@@ -149,25 +158,33 @@ def aida_kb(data: Path, folder: Path, *, documents: int | None = None) -> Any:
     return embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
 
 
-def link_texts(nlp: Any, docs: Sequence[Any], inference: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Scores and speed. The threshold of NIL is tuned on testa, with the same knowledge base."""
+def link_texts(nlp: Any, docs: Sequence[Any], way: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Scores and speed. The threshold of NIL is tuned on testa, with the same knowledge base; "prior" has none."""
+    from linking_sets import give_candidates
     from spacy.training import Example
 
+    from spacy_luke.scorers.baselines import link_by_prior
     from spacy_luke.scorers.linking import score_links
 
     linker = nlp.get_pipe("luke_linker")
     linker.cfg.update(inference="local", use_given=False, threshold=0.0)
-    tuned = linker.tune([Example(bare(x), x) for x in read_part(nlp, options, "testa")])
-    linker.cfg["inference"] = inference
+    tuned = {}
+    if way != "prior":
+        tuned = linker.tune([Example(bare(x), x) for x in read_part(nlp, options, "testa")], gold_mentions=True)
+    linker.cfg["inference"] = "global" if way == "global" else "local"
     texts = [doc.text for doc in docs]
-    list(nlp.pipe(texts[:2]))  # what is loaded lazily
-    start = time.perf_counter()
-    found = list(nlp.pipe(texts, batch_size=64))
-    seconds = time.perf_counter() - start
+    with nlp.select_pipes(disable=["luke_linker"] if way == "prior" else []):
+        list(nlp.pipe(texts[:2]))  # what is loaded lazily
+        start = time.perf_counter()
+        found = list(nlp.pipe(texts, batch_size=64))
+        if way == "prior":
+            give_candidates(found, linker.kb)
+            found = [link_by_prior(doc) for doc in found]
+        seconds = time.perf_counter() - start
     scores = score_links([Example(doc, gold) for doc, gold in zip(found, docs, strict=True)])
     return {
-        "inference": inference,
-        "threshold": tuned["threshold"],
+        "inference": way,
+        "threshold": tuned.get("threshold"),
         **{key: round(100 * (scores[key] or 0.0), 2) for key in SHOWN},
         "seconds": round(seconds, 1),
         "words_per_second": round(sum(map(len, docs)) / seconds),
@@ -191,11 +208,11 @@ def make_table(result: dict[str, Any]) -> str:
         "| names | decisions | strict P | R | F1 | mentions F1 | gold entity is a candidate | words / s |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for x in result["rows"]:
+    for x in sorted(result["rows"], key=lambda x: (NAMES.index(x["names"]), WAYS.index(x["inference"]))):
         cells = [x["names"], x["inference"], *(f"{x[key]:.1f}" for key in SHOWN), f"{x['words_per_second']:,}"]
         lines.append("| " + " | ".join(cells) + " |")
-    machine = f"{result['chip']}, {result['threads']} threads, torch {result['versions']['torch']}"
-    lines += ["", f"Machine: {machine}. ReFinED's README has {REFINED:,} words / s on the CPU of another machine."]
+    refined = f"ReFinED's README has {REFINED:,} words / s on the CPU of another machine."
+    lines += ["", f"Machine: {describe_machines(result['rows'])}. {refined}"]
     return "\n".join([*lines, ""])
 
 

@@ -271,7 +271,7 @@ def run_linking(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
         encoder, entities="special", entity_start="words", entity_aware=False, seed=options.seed
     )
     nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-luke.EntityLinker.v1", "attention": "one_way", "prior": False}
+    model = {"@architectures": "spacy-luke.EntityLinker.v2", "attention": "one_way", "prior": False, "nil": False}
     linker: Any = nlp.add_pipe("luke_linker", config={"model": model, "inference": "local", "max_candidates": 30})
     train = linking.read_part(nlp, own, "train")[: options.documents]
     test = linking.read_part(nlp, own, "testb")

@@ -51,6 +51,8 @@ def main() -> None:
     random.seed(options.seed)
     np.random.seed(options.seed)
     nlp, kb = spacy.load(options.pipeline), EntityKB.open(options.kb)
+    if "luke_linker" in nlp.pipe_names:  # of a pipeline that has one already, another one takes the place
+        nlp.remove_pipe("luke_linker")
     finders = [name for name in nlp.pipe_names if name not in ("luke_typer", "luke_relation")]
     linker = add_linker(nlp, labels_ignore=IGNORED)
     examples: dict[str, list[Example]] = {}
@@ -101,7 +103,7 @@ def there(data: Path) -> list[str]:
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pipeline", help="that finds entities, with a luke_encoder")
+    parser.add_argument("pipeline", help="that finds entities, with a luke_encoder: a folder or an installed package")
     parser.add_argument("kb", type=Path, help="folder of a knowledge base")
     parser.add_argument("data", type=Path, help="folder of the data sets")
     parser.add_argument("output", type=Path, help="folder of the new pipeline")

@@ -7,7 +7,8 @@ import numpy as np
 from spacy.training import Example
 
 _THRESHOLDS = np.arange(0.01, 1.0, 0.01).round(2).tolist()
-LINK_THRESHOLDS = [0.0, *_THRESHOLDS]  # of `luke_linker`: at 0 no mention with a candidate is NIL
+# Of `luke_linker`: at 0 no mention with a candidate is NIL; near 1 are most scores of one that reads priors.
+LINK_THRESHOLDS = [0.0, *_THRESHOLDS, 0.995, 0.999]
 _NIL_BIASES = np.arange(-10.0, 5.25, 0.25).tolist()
 _NIL_COST = 0.001  # share of the mentions with an entity that NIL as a candidate may cost
 

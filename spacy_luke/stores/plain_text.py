@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 STANDARD_INPUT = Path("-")
+CSV_FIELD = 1 << 26  # characters of a field of a .csv at most
 
 
 def parse_json(text: str | bytes, **settings: Any) -> Any:

@@ -14,11 +14,10 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from ..annotations import get_document_fields, get_document_id
-from ..stores.plain_text import parse_json
+from ..stores.plain_text import CSV_FIELD, parse_json
 from .given_texts import InputItem, UnreadText, as_item
 
 MOST_BYTES = 1 << 26  # of a line; a longer one is not held in memory
-_CSV_FIELD = 1 << 26  # characters of a field of a table
 _ASKED = ("questions", "queries")  # fields of JSON lines
 
 
@@ -154,7 +153,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[tuple[str, str | UnreadText]]:
 
 def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: str) -> Iterator[InputItem]:
     """Rows under a line with the names of the columns. A place is a row, the first one 1: a row may have many lines."""
-    csv.field_size_limit(_CSV_FIELD)
+    csv.field_size_limit(CSV_FIELD)
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
         rows = csv.reader(text, delimiter=delimiter, strict=True)

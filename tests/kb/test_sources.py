@@ -58,6 +58,12 @@ def test_csv(build):
     assert not kb.is_person(kb.row("Q2"))
 
 
+def test_long_descriptions(build):
+    """A field of .csv may be longer than Python's own limit."""
+    kb = build({"e.csv": f"id,names,description\nQ1,Ada,{'x' * 200_000}\n"}).kb
+    assert len(kb.description(kb.row("Q1"))) == 200_000
+
+
 def test_tsv_with_priors(build):
     kb = build({"e.tsv": "id\tnames\tprior\nQ1\tAda\t0.75\nQ2\tAda\t0.125\n"}).kb
     assert kb.candidates("Ada") == [("Q1", 0.75), ("Q2", 0.125)]
@@ -80,6 +86,7 @@ def test_tsv_with_priors(build):
         ({"e.csv": "id,names,person\nQ1,Ada,perhaps\n"}, "expected 1 or 0, true or false, yes or no for person"),
         ({"e.csv": "id,names,size\nQ1,Ada,1\n"}, r"line 2: expected the columns id, names and some of .*'size'"),
         ({"e.csv": "id,names\n"}, "e.csv has no entities"),
+        ({"e.csv": "id;names\nQ1;Ada\n"}, "e.csv: expected commas .* first line is 'id;names'. Save it with commas"),
         ({JSONL: '{"id": "Q1", "names": []}\n'}, "line 1: expected one or more names, but got \\[\\]"),
         ({JSONL: '{"id": "Q1", "names": ["a", 3]}\n'}, "line 1: expected names that have some text, but got 3"),
         ({JSONL: '{"id": 7, "names": ["a"]}\n'}, "line 1: expected a text for id, but got 7"),
