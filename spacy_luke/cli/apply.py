@@ -161,6 +161,8 @@ def _tell(state: RunState, output: Path) -> None:
         msg.warn(f"{state.unasked:,} questions and queries were not asked: the pipeline has no component for them")
     if state.failed:
         msg.warn(f"{_many(state.failed, 'document')} failed: {output / ERRORS} has which, and why")
+    if not state.documents and not state.failed:
+        msg.warn("The inputs have no text")
     if state.repeated["ids"]:
         msg.warn(_describe_repeated(state.repeated, output))
     rate = (state.words - state.words_before) / max(state.seconds, 0.001)

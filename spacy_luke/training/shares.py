@@ -25,7 +25,13 @@ from ..encoders.seen import seen_windows, set_seen
 from ..encoders.sharing import SharedEncoder
 from .batches import divide_batch
 
-_SUMMING = ("spacy.pipeline.", "spacy_transformers.", "spacy_curated_transformers.")  # losses of these are sums
+# Losses of these are sums; the last one is spaCy's textcat in all that it learns.
+_SUMMING = (
+    "spacy.pipeline.",
+    "spacy_transformers.",
+    "spacy_curated_transformers.",
+    "spacy_luke.components.soft_textcat",
+)
 
 
 @runtime_checkable

@@ -49,6 +49,13 @@ def test_what_was_done_is_said(pipeline, texts, tmp_path):
     assert "1 of 1 part was there before" in text
 
 
+def test_nothing_to_read(pipeline, tmp_path):
+    result, text = run(pipeline, "-", tmp_path / "out", "--workers", 0, input="")
+    assert result.exit_code == 0, text
+    assert "The inputs have no text" in text
+    assert list(AnnotatedParts.open(tmp_path / "out").texts()) == []
+
+
 def test_ids_that_stand_twice_are_told(pipeline, tmp_path):
     rows = [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}, {"id": "a", "text": "Three."}]
     lines = "".join(json.dumps(x) + "\n" for x in rows)

@@ -58,7 +58,7 @@ def settings(name, kind):
         return {"overlap": 32, "max_span_words": 3, "model": SHARED}
     if name == "parser":
         return {"min_action_freq": 1, "model": {"tok2vec": listener(kind)}}
-    if name == "textcat":
+    if name in ("textcat", "soft_textcat"):
         return {"model": textcat_model(kind)}
     return {"model": {"tok2vec": listener(kind)}} if name not in ("sentencizer", "textcat_multilabel") else {}
 

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from spacy_luke.checkpoint.text_encoder import TextEncoder
+from spacy_luke.components.linker.embed_entities import embed_entities
+from spacy_luke.kb.build import KBSettings, build_kb
 from spacy_luke.stores.parallel import Engine
 from tests.corpus.written import build_all
+from tests.tiny import make_checkpoint
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
 ENGINES = [Engine(workers=1), Engine(workers=2)]
@@ -95,8 +99,10 @@ def ray_cluster():
 
 
 def everything(folder, engine):
-    """All bytes of a corpus, its vocabulary and its shards."""
+    """All bytes of a corpus, its vocabulary and its shards, and of a knowledge base with vectors."""
     build_all(SAMPLE, folder, engine)
+    kb = build_kb([SAMPLE], folder / "kb", settings=KBSettings(engine=engine)).kb
+    embed_entities(kb, TextEncoder(make_checkpoint()), engine=engine)
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 

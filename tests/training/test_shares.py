@@ -16,7 +16,16 @@ from tests.tiny import SENTENCES
 
 T = {"frozen_components": [], "annotating_components": [], "accumulate_gradient": 1}
 SIZES = (3, 1, 4)  # of the steps' batches
-SPACY = ("tagger", "morphologizer", "senter", "trainable_lemmatizer", "textcat", "textcat_multilabel", "spancat")
+SPACY = (
+    "tagger",
+    "morphologizer",
+    "senter",
+    "trainable_lemmatizer",
+    "textcat",
+    "textcat_multilabel",
+    "spancat",
+    "soft_textcat",
+)
 
 
 def make_luke(folder):

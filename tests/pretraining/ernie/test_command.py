@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,31 @@ def test_the_command_says_what_is_wrong(folder, tmp_path):
     assert "nothing to resume" in " ".join(result.output.split())
 
 
+def write_without_dropout(path):
+    started = make_fresh_ernie(12)
+    write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_compiled_layers_that_are_computed_twice(folder, tmp_path, monkeypatch):
+    """They learn what plain ones do, also after a stop. The graphs are run as they are, without a compiler of C++."""
+    monkeypatch.setattr("torch.compile", partial(torch.compile, backend="eager"))
+    torch._dynamo.reset()
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    write_without_dropout(tmp_path / "tiny")
+    changes = {"training.max_steps": 3, "training.save_every": 2, "training.optimizer.learn_rate": 0.001}
+    changes |= {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3}
+    changes["training.eval_every"] = 0
+    pretrain_ernie(read_config(folder, **changes), tmp_path / "plain", progress=False)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before
+    changes |= {"training.compile": True, "training.recompute": True}
+    pretrain_ernie(read_config(folder, **{**changes, "training.max_steps": 2}), tmp_path / "run", progress=False)
+    pretrain_ernie(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > before
+    for one, other in zip(reports(tmp_path / "run"), reports(tmp_path / "plain"), strict=True):
+        assert one == pytest.approx(other, rel=1e-4, abs=1e-5)
+
+
 def train_one_of_two(config, output):
     """RETURNS: whether it wrote, and the instances that it made."""
     checkpoint, source = pretrain_ernie(config, output, progress=False)
@@ -212,8 +238,7 @@ def train_one_of_two(config, output):
 def test_two_processes_are_one(folder, tmp_path, parallel, pieces):
     """A batch in each of two is two batches of one. They are stopped, and one goes on. pieces: batches have as many
     instances as fit."""
-    started = make_fresh_ernie(12)
-    write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), tmp_path / "tiny")
+    write_without_dropout(tmp_path / "tiny")
     changes = {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3, "training.eval_every": 4}
     changes |= {"training.max_steps": 6, "training.save_every": 2, "training.optimizer.learn_rate": 0.001}
     changes |= {} if pieces is None else {"training.batch_pieces": pieces}
@@ -236,8 +261,7 @@ def test_two_processes_are_one(folder, tmp_path, parallel, pieces):
 @pytest.mark.slow
 def test_one_begins_and_two_go_on_in_parts(folder, tmp_path):
     """From a whole state to one that is divided, and on in two of those; what is saved is what one process has."""
-    started = make_fresh_ernie(12)
-    write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), tmp_path / "tiny")
+    write_without_dropout(tmp_path / "tiny")
     changes = {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3, "training.save_every": 2}
     changes |= {"training.keep": 2, "training.eval_every": 0, "training.optimizer.learn_rate": 0.001}
     pretrain_ernie(read_config(folder, **changes, **{"training.max_steps": 6}), tmp_path / "one", progress=False)
@@ -282,8 +306,7 @@ def train_and_look(config, output):
 @pytest.mark.slow
 def test_parts_go_over_in_bfloat16(folder, tmp_path):
     """FSDP with mixed precision: what is learned is about that of one process in bfloat16, and kept in float32."""
-    started = make_fresh_ernie(12)
-    write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), tmp_path / "tiny")
+    write_without_dropout(tmp_path / "tiny")
     changes = {"training.precision": "bfloat16", "training.max_steps": 4, "training.optimizer.learn_rate": 0.001}
     changes |= {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3}
     pretrain_ernie(read_config(folder, **changes), tmp_path / "one", progress=False)
