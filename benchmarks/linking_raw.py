@@ -160,10 +160,10 @@ def aida_kb(data: Path, folder: Path, *, documents: int | None = None) -> Any:
 
 def link_texts(nlp: Any, docs: Sequence[Any], way: str, options: argparse.Namespace) -> dict[str, Any]:
     """Scores and speed. The threshold of NIL is tuned on testa, with the same knowledge base; "prior" has none."""
+    from baselines import link_by_prior
     from linking_sets import give_candidates
     from spacy.training import Example
 
-    from spacy_luke.scorers.baselines import link_by_prior
     from spacy_luke.scorers.linking import score_links
 
     linker = nlp.get_pipe("luke_linker")
