@@ -13,6 +13,7 @@ from spacy.cli._util import app
 from spacy.util import load_config
 from typer.testing import CliRunner
 
+import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.checkpoint.ernie import read_ernie, write_ernie
 from spacy_luke.distributed.processes import Processes
 from spacy_luke.pretraining import loop
