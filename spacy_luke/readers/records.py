@@ -31,6 +31,7 @@ from ..annotations import (
 ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")
 TEXTS = ("file", "paper")
+DAMAGED = ("error", "skip")
 
 ENTITY_LABEL = "ENTITY"  # the label of mentions in data sets that give them none
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..lines import decode_line
-from ..records import Record, check_choice
+from ..records import DAMAGED, Record, check_choice
 
-_DAMAGED = ("error", "skip")
 _ENTAILMENT = ("entailment", "not_entailment")
 
 
@@ -55,7 +54,7 @@ def read_glue(path: str | Path, *, task: str | None = None, damaged: str = "erro
     """
     if task not in GLUE_TASKS:
         raise ValueError(f"The format glue needs a task, one of {sorted(GLUE_TASKS)}, but it is {task!r}.")
-    check_choice("damaged", damaged, _DAMAGED)
+    check_choice("damaged", damaged, DAMAGED)
     path, form = Path(path), GLUE_TASKS[task]
     columns: list[str] | None = None
     left_out: list[int] = []

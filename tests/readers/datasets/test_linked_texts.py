@@ -29,6 +29,16 @@ def test_zelda(tmp_path):
             read(lines(tmp_path / "z.jsonl", {**item, **change}), "zelda")
 
 
+def test_zelda_with_mentions_outside_of_their_text(tmp_path):
+    """Two of its nine test sets have one; the rest can be read all the same."""
+    item = {"id": 1, "text": "Bonn", "index": [[0, 4], [0, 49]], "wikipedia_titles": ["Bonn", "Bonn (band)"]}
+    (doc,), counts = read(lines(tmp_path / "z.jsonl", item), "zelda", damaged="skip")
+    assert links(doc) == [("Bonn", "ENTITY", "Bonn")]
+    assert counts["notes: mentions outside of their text, left out"] == 1
+    with pytest.raises(ValueError, match="damaged must be one of"):
+        read(lines(tmp_path / "z.jsonl", item), "zelda", damaged="drop")
+
+
 def test_elevant(tmp_path):
     def label(start, end, entity, **more):
         return {"span": [start, end], "entity_id": entity, **more}
