@@ -39,13 +39,14 @@ def main() -> None:
     parser = encoder_parser(__doc__)
     parser.add_argument("--layers", type=int, help="of the encoder, the first ones; default: all")
     parser.add_argument("--steps", type=int, default=12, help="that are counted")
+    parser.add_argument("--name", default="training_step", help="of the files in results/")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore")
     rows = [row for texts in TEXTS for row in measure(options, texts)]
     result = {"encoder": name_of(options.encoder), "layers": options.layers, "rows": rows, **describe_machine()}
-    write_report("training_step", result, make_table(result))
+    write_report(options.name, result, make_table(result))
 
 
 def measure(options: argparse.Namespace, texts: str) -> list[dict[str, Any]]:

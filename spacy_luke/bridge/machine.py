@@ -28,7 +28,7 @@ def describe_machine() -> list[tuple[str, str]]:
         ("instructions", ", ".join(x for x in _INSTRUCTIONS if x in flags) or "unknown"),
         ("GPU", "; ".join(gpus) or (_APPLE if torch.backends.mps.is_available() else "none")),
         ("float32", f"linear layers by {'oneDNN' if is_onednn_faster() else 'torch'}, the faster one here"),
-        ("bfloat16", f"{'by instructions of the chip' if fast else 'slow here: no instructions for it'}"),
+        ("bfloat16", f"{'by instructions of the chip' if fast else 'slow here: no instructions for it, or slow ones'}"),
         ("int8", f"{'exact, by oneDNN' if has_exact_operator() else 'exact, but slow: no VNNI instructions'}"),
     ]
     return [(f"auto: {what}" if what == ("bfloat16" if fast else "float32") else what, is_) for what, is_ in rows]

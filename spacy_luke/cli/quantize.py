@@ -50,7 +50,7 @@ def quantize_cli(
     if made.lost:
         raise ValueError(
             f"In int8 the score of {made.lost} falls by more than {max_loss:g} points, which --max-loss allows (the "
-            'table above). Keep the pipeline as it is, set predict_precision = "bfloat16" where the chip has it, or '
-            "give a larger --max-loss."
+            'table above). Keep the pipeline as it is, set predict_precision = "auto" (bfloat16 where that is faster), '
+            "or give a larger --max-loss."
         )
     msg.good(f"Saved to {output}: {made.bytes_after / 1e6:,.1f} MB in the place of {made.bytes_before / 1e6:,.1f}")

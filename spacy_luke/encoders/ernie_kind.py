@@ -102,7 +102,7 @@ def build_ernie_encoder(
     (spacy-luke.ernie_checkpoint.v1).
 
     trainable: false freezes all its parameters.
-    train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto", which asks the chip.
+    train_precision, predict_precision: "float32", "bfloat16" (autocast), or "auto": the faster one here.
     recompute: training keeps less in memory and computes each layer a second time (activation checkpointing).
 
     Alone it maps piece ids of windows, [CLS] and [SEP] included, to word states, without entities.

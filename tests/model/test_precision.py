@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
+from spacy_luke.model import precision
 from spacy_luke.model.attention import Attention
 from spacy_luke.model.packing import pack
 from spacy_luke.model.precision import choose_precision, has_bfloat16
@@ -10,7 +12,8 @@ from spacy_luke.model.precision import choose_precision, has_bfloat16
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 
-def pretend_cpu(monkeypatch, *, amx: bool, avx512: bool) -> None:
+def pretend_cpu(monkeypatch, *, amx: bool, avx512: bool, faster: bool = True) -> None:
+    monkeypatch.setattr("spacy_luke.model.precision._is_faster_on_cpu", lambda: faster)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512, raising=False)
 
@@ -20,6 +23,30 @@ def test_auto_asks_the_cpu(monkeypatch, amx, avx512):
     pretend_cpu(monkeypatch, amx=amx, avx512=avx512)
     assert has_bfloat16(CPU) == (amx or avx512)
     assert choose_precision("auto", CPU) == (torch.bfloat16 if amx or avx512 else torch.float32)
+
+
+def test_auto_is_float32_where_its_instructions_are_slow(monkeypatch):
+    pretend_cpu(monkeypatch, amx=False, avx512=True, faster=False)
+    assert choose_precision("auto", CPU) == torch.float32
+    assert choose_precision("bfloat16", CPU) == torch.bfloat16
+
+
+@pytest.mark.parametrize(("half", "whole", "expected"), [(1.0, 1.4, True), (1.0, 1.2, False), (1.6, 1.0, False)])
+def test_what_is_faster_is_measured(monkeypatch, half, whole, expected):
+    """By the shortest of several turns; the products are those of both formats."""
+    seconds = {torch.bfloat16: half, torch.float32: whole}
+    now, plain = [0.0], F.linear
+
+    def multiply(x, weight):
+        now[0] += seconds[x.dtype] * (1 if len(asked) else 50)  # a first call makes code
+        asked.append(x.dtype)
+        return plain(x, weight)
+
+    asked = []
+    monkeypatch.setattr("spacy_luke.model.precision.F.linear", multiply)
+    monkeypatch.setattr("spacy_luke.model.linear.clock", lambda: now[0])
+    assert precision._is_faster_on_cpu.__wrapped__() == expected
+    assert set(asked) == {torch.bfloat16, torch.float32}
 
 
 def test_a_torch_that_cannot_say_means_no(monkeypatch):
