@@ -4,8 +4,9 @@ calibrates the scores of all.
     python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --precision 0.8 --types 0.85 [--without luke_relation]
 
 CORPUS has tune.spacy, calibrate.spacy and redocred.dev.spacy. The threshold of proposals that development data allow is
-lowered to --proposals where it is higher: what they do not show, such as dates in brackets, would be missed. The scores
-of entities are calibrated on calibrate.spacy, texts least like the others: fitted to all, they are too sure elsewhere.
+lowered to --proposals where it is higher: what they do not show, such as dates in brackets, would be missed. So is the
+bias of entities to --bias: development data are of the sources of the training, and of others more is missed. Scores of
+entities are calibrated on calibrate.spacy, texts least like the others: fitted to all, they are too sure elsewhere.
 Types and relations are left out where no threshold gives their precision, or where --without says so; meta.json, and
 then the card, say why.
 """
@@ -34,6 +35,7 @@ def main() -> None:
     parser.add_argument("--precision", type=float, default=0.8, help="of the relations that are shown")
     parser.add_argument("--types", type=float, default=0.85, help="precision of the types that are shown")
     parser.add_argument("--proposals", type=float, default=0.05, help="the highest proposal_threshold of luke_ner")
+    parser.add_argument("--bias", type=float, default=0.0, help="the highest none_bias of luke_ner")
     parser.add_argument("--without", default="", help="luke_typer, luke_relation: leave them out")
     options = parser.parse_args()
     wanted = options.without.replace(",", " ").split()
@@ -41,7 +43,7 @@ def main() -> None:
         raise SystemExit(f"--without takes luke_typer, luke_relation and luke_linker, but got {sorted(unknown)}.")
     data = options.corpus / "tune.spacy"
     told(tune_pipeline(options.pipeline, data, component="luke_ner", gold_sentences=True, output=options.output))
-    lower_proposals(options.output, options.proposals)
+    lower(options.output, proposal_threshold=options.proposals, none_bias=options.bias)
     calibrate_entities(options.output, options.corpus / "calibrate.spacy")
     data = options.corpus / "redocred.dev.spacy"
     for name, precision in ((TYPES, options.types), (RELATIONS, options.precision)):
@@ -58,14 +60,15 @@ def main() -> None:
             print(f"{name} is left out: {why}", flush=True)
 
 
-def lower_proposals(folder: Path, most: float) -> None:
+def lower(folder: Path, **most: float) -> None:
+    """Settings of luke_ner that are higher than they may be."""
     nlp = spacy.load(folder)
     ner = nlp.get_pipe("luke_ner")
     assert isinstance(ner, LukeNER)
-    if ner.cfg["proposal_threshold"] > most:
-        ner.settle(nlp, proposal_threshold=most)
+    if changed := {name: value for name, value in most.items() if ner.cfg[name] > value}:
+        ner.settle(nlp, **changed)
         save(nlp, folder)
-        print(f"luke_ner: proposal_threshold = {most}", flush=True)
+        print("luke_ner:", ", ".join(f"{name} = {value:g}" for name, value in changed.items()), flush=True)
 
 
 def calibrate_entities(folder: Path, data: Path) -> None:

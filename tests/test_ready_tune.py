@@ -28,10 +28,10 @@ RATES = "too few of them are right."
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A pipeline whose proposals are tuned higher than is allowed."""
+    """A pipeline whose proposals and bias are tuned higher than is allowed."""
     folder = tmp_path_factory.mktemp("trained")
     nlp = make_pipeline("luke_ner", "luke_typer", "luke_relation")
-    nlp.get_pipe("luke_ner").settle(nlp, proposal_threshold=0.3)
+    nlp.get_pipe("luke_ner").settle(nlp, proposal_threshold=0.3, none_bias=0.3)
     nlp.to_disk(folder)
     return folder
 
@@ -76,13 +76,14 @@ def test_what_is_tuned(run, trained, tmp_path):
     assert LEFT_OUT not in nlp.meta
 
 
-@pytest.mark.parametrize(("most", "kept"), [("0.05", 0.05), ("0.5", 0.3)])
-def test_proposals_are_lowered_not_raised(run, trained, most, kept):
-    _, said, nlp = run("--proposals", most)
-    assert nlp.get_pipe("luke_ner").proposal_threshold == kept
-    assert nlp.config["components"]["luke_ner"]["proposal_threshold"] == kept
-    assert ("proposal_threshold = " in said) == (kept < 0.3)
-    assert spacy.load(trained).get_pipe("luke_ner").proposal_threshold == 0.3
+@pytest.mark.parametrize(("most", "kept"), [(0.05, 0.05), (0.4, 0.3)])
+@pytest.mark.parametrize(("option", "name"), [("--proposals", "proposal_threshold"), ("--bias", "none_bias")])
+def test_settings_are_lowered_not_raised(run, trained, option, name, most, kept):
+    _, said, nlp = run(option, str(most))
+    assert nlp.get_pipe("luke_ner").cfg[name] == kept
+    assert nlp.config["components"]["luke_ner"][name] == kept
+    assert (f"{name} = {most:g}" in said) == (kept < 0.3)
+    assert spacy.load(trained).get_pipe("luke_ner").cfg[name] == 0.3
 
 
 @pytest.mark.parametrize("name", ["luke_typer", "luke_relation"])
