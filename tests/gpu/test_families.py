@@ -4,6 +4,7 @@ CPU, and they wait no more than LUKE's own."""
 import pytest
 
 from spacy_luke.checkpoint import read_checkpoint
+from spacy_luke.pipelines.quantization import quantize
 from tests.components.every import facts
 from tests.family_folders import SETTINGS, write_folder
 from tests.gpu.components import make_luke
@@ -65,3 +66,26 @@ def test_waits_and_transfers(name, attention, windows, family, make):
         most = UPDATE.get((name, attention), 1)
         assert gpu.waits.total() == most + (len(passes) - 1) * (most - 1), gpu.waits
         assert gpu.transfers.total() <= most_transfers * len(passes), gpu.transfers
+
+
+@pytest.mark.parametrize("option", [{"entity_start": "mention"}, {"case_feature": True}, {}], ids=str)
+@MODES
+def test_predictions_of_other_settings(option, attention, tmp_path):
+    """Of entities that begin with their mention's pieces, of vectors of cases, and, without either, of int8."""
+    source = write_folder(tmp_path / "checkpoint", "electra")
+    nlp, examples = make_luke(
+        "luke_ner", attention, None, weights=lambda: read_checkpoint(source, entity_size=12, **option)
+    )
+    if not option:
+        quantize(nlp)
+    expected = [facts(doc) for doc in nlp.pipe(docs_of(examples(nlp, 7)))]
+    assert any(expected)
+    with PretendedGPU() as gpu:
+        to_gpu(nlp)
+        docs = list(nlp.get_pipe("sentencizer").pipe(docs_of(examples(nlp, 7))))
+        gpu.forget()
+        with counted(nlp.get_pipe("luke_ner")) as passes:
+            found = [facts(doc) for doc in nlp.get_pipe("luke_ner").pipe(docs)]
+        assert gpu.waits.total() == len(passes) > 0, gpu.waits
+        assert gpu.transfers.total() <= 3 * len(passes), gpu.transfers
+    assert found == [pytest.approx(one, abs=1e-4) for one in expected]
