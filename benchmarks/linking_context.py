@@ -219,7 +219,7 @@ def counts_of(lines: Sequence[dict[str, Any]], way: str) -> list[Any]:
 
 def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
-        "# Taught to look at decided entities",
+        "# Does a linker learn to look at decided entities?",
         "",
         "Written by `python benchmarks/linking_context.py --table`; README.md says what is compared. Mentions with",
         f"several candidates in {ORACLE} documents of AIDA's testa: percent right with nothing known of the others,",
