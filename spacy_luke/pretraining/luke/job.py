@@ -217,9 +217,11 @@ def _make_model(job: _Job, before: Path | None) -> LukePretraining:
 
 
 def _open_vectors(job: _Job) -> EntityVectors | None:
-    """What the rows of the entity table begin as; those of titles are made once."""
+    """What the rows of the entity table begin as; those of titles are made once, where entities are learned."""
     if job.settings.vectors != _TITLES:
         return None if job.settings.vectors is None else EntityVectors.open(job.settings.vectors)
+    if not job.settings.tasks["entities"]:
+        return None
     store = job.output / _TITLES
     if job.processes.is_main and not store.is_dir():
         job.output.mkdir(parents=True, exist_ok=True)

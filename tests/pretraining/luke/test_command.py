@@ -176,6 +176,14 @@ def test_other_tasks(folder, tmp_path, changes, there, absent):
         assert ("page" in report) == ("task.pages" in changes)
 
 
+def test_vectors_of_titles_without_entities(folder, tmp_path):
+    """As configs/pretrain_small.cfg says it: --task.entities null, with its vectors of titles."""
+    changes = {**SHORT, "paths.vectors": "titles", "task.entities": None}
+    pretrain_luke(read_config(folder, **changes), tmp_path / "run", progress=False)
+    assert all("mlm" in report and "entity" not in report for report in reports(tmp_path / "run/all"))
+    assert not (tmp_path / "run/titles").exists()
+
+
 def test_vectors_of_titles(folder, tmp_path):
     """Of the encoder's width; made once, also for a run that goes on."""
     write_huggingface(make_checkpoint(entity_aware=False, entity_size=32), tmp_path / "wide")
