@@ -5,17 +5,16 @@ from contextlib import contextmanager
 import pytest
 import torch
 from spacy.training import Example
-from spacy.util import fix_random_seed
 
 from spacy_luke.bridge.optimizer import make_adamw
 from tests.components.every import facts
 from tests.gpu.components import ERNIE, LUKE, make_known, make_luke, make_shared
 from tests.gpu.pretended import PretendedGPU, to_gpu
+from tests.gpu.running import UPDATE, counted, docs_of, learned, parameters_of
 
 CASES = [*((name, attention) for name in LUKE for attention in ("one_way", "full")), *((name, "") for name in ERNIE)]
 CASES.append(("shared", "one_way"))
 PREDICTION = {"luke_encoder": 2, "ernie_encoder": 2}  # waits of a batch, 1 of others: scores that are checked, vectors
-UPDATE = {("luke_ner", "one_way"): 2}  # 1 of others: a batch of the first waits for what its proposer has chosen
 SPACYS = ("tagger", "textcat", "soft_textcat", "sentencizer")  # their waits are spaCy's
 
 
@@ -29,50 +28,6 @@ def make(request, store, vectors):
         return make_luke(name, attention, store, layers=layers)
 
     return build
-
-
-@contextmanager
-def counted(component):
-    """Counts the passes of a component's model: batches, and of decisions one after another each step."""
-    model, passes = component.model, []
-    plain = model._func
-
-    def run(model, batch, is_train):
-        passes.append(is_train)
-        return plain(model, batch, is_train)
-
-    model._func = run
-    yield passes
-    model._func = plain
-
-
-def docs_of(examples):
-    return [x.predicted for x in examples]
-
-
-def learned(nlp, examples, steps=2):
-    """Losses of some steps, and the parameters after them, on the host."""
-    fix_random_seed(0)  # luke_linker draws which mentions it asks
-    # So large an eps that gradients which are nothing but error move nothing.
-    optimizer, found = make_adamw(learn_rate=1e-3, grad_clip=1.0, eps=1e-3), []
-    for _ in range(steps):
-        losses = nlp.update(examples(nlp, 3), sgd=False, drop=0.0)
-        for _, component in nlp.pipeline:
-            if hasattr(component, "finish_update"):
-                component.finish_update(optimizer)
-        found.append(losses)
-    assert all(type(loss) in (int, float) for losses in found for loss in losses.values())
-    return found, parameters_of(nlp)
-
-
-def parameters_of(nlp):
-    return [
-        (f"{name} {parameter_name}", p.detach().cpu())
-        for name, component in nlp.pipeline
-        if hasattr(component, "own_shims")
-        for shim in component.own_shims.values()
-        for parameter_name, p in shim.module.named_parameters()
-    ]
 
 
 @pytest.mark.parametrize(("name", "attention"), CASES)

@@ -9,7 +9,7 @@ from tests.components.every import facts
 from tests.family_folders import SETTINGS, write_folder
 from tests.gpu.components import make_luke
 from tests.gpu.pretended import PretendedGPU, to_gpu
-from tests.gpu.test_components import UPDATE, counted, docs_of, learned
+from tests.gpu.running import UPDATE, counted, docs_of, learned
 
 MODES = pytest.mark.parametrize("attention", ["one_way", "full"])
 MORE = {"modernbert": 1}  # transfers of a pass over words: which pieces are near which
