@@ -4,7 +4,7 @@
 
 Trainings that begin with the same weights end near one another, and their mean is often better than each, above all on
 texts unlike those of the training (Wortsman et al., Model soups, ICML 2022, and Robust fine-tuning, CVPR 2022).
-Components and settings are the last pipeline's; all must have its parameters, none in int8 (`spacy luke dequantize`).
+Components and settings are the last pipeline's; all must have its parameters. What is int8 is made float again.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import torch
 from spacy.language import Language
 from torch import Tensor
 
+from spacy_luke.pipelines.quantization import dequantize, find_owners
 from spacy_luke.pipelines.saving import save
 
 
@@ -24,10 +25,18 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="folder of the new pipeline")
     parser.add_argument("pipelines", nargs="+", help="folders or names; one: it as it is")
     options = parser.parse_args()
-    nlps = [spacy.load(name) for name in options.pipelines]
+    nlps = [load_float(name) for name in options.pipelines]
     count = average(nlps)
     save(nlps[-1], options.output)
     print(f"{options.output}: {count} parameters are means of {len(nlps)} pipelines")
+
+
+def load_float(name: str) -> Language:
+    """A pipeline that can be trained."""
+    nlp = spacy.load(name)
+    if any(owner.encoder.is_int8 for owner in find_owners(nlp)):
+        dequantize(nlp)
+    return nlp
 
 
 def average(nlps: Sequence[Language]) -> int:
@@ -51,8 +60,6 @@ def parameters(nlp: Language) -> Iterator[tuple[str, Tensor]]:
     for component, pipe in nlp.pipeline:
         nodes = pipe.model.walk() if hasattr(pipe, "model") else ()
         for i, module in enumerate(shim._model for node in nodes for shim in node.shims):
-            if any(x.dtype == torch.int8 for x in module.state_dict().values()):
-                raise SystemExit(f"{component} is int8: spacy luke dequantize makes it float again.")
             for name, parameter in module.named_parameters():
                 yield f"{component}/{i}/{name}", parameter
 

@@ -6,7 +6,8 @@ calibrates the scores of all.
 CORPUS has tune.spacy, calibrate.spacy and redocred.dev.spacy. The threshold of proposals that development data allow is
 lowered to --proposals where it is higher: what they do not show, such as dates in brackets, would be missed. So is the
 bias of entities to --bias: development data are of the sources of the training, and of others more is missed. Scores of
-entities are calibrated on calibrate.spacy, texts least like the others: fitted to all, they are too sure elsewhere.
+entities are calibrated halfway to calibrate.spacy, texts least like the others: fitted to all, they are too sure of
+texts of other kinds; fitted to these, not sure enough of most.
 Types and relations are left out where no threshold gives their precision, or where --without says so; meta.json, and
 then the card, say why.
 """
@@ -72,7 +73,7 @@ def lower(folder: Path, **most: float) -> None:
 
 
 def calibrate_entities(folder: Path, data: Path) -> None:
-    """Fit what is shown with the labels that the gold documents annotate, on top of the calibration that there is."""
+    """Bring the calibration halfway, in log-odds, to what fits these gold documents; of labels that they annotate."""
     nlp = spacy.load(folder)
     ner = nlp.get_pipe("luke_ner")
     assert isinstance(ner, LukeNER)
@@ -87,9 +88,9 @@ def calibrate_entities(folder: Path, data: Path) -> None:
                 scores.append(span._.luke_score)
                 right.append((span.start, span.end, span.label) in known)
     temperature, shift = fit_calibration(scores, right)
-    ner.settle(
-        nlp, temperature=min(ner.temperature * temperature, HIGHEST_TEMPERATURE), shift=ner.shift / temperature + shift
-    )
+    slope = (1 + 1 / temperature) / 2
+    temperature = min(ner.temperature / slope, HIGHEST_TEMPERATURE)
+    ner.settle(nlp, temperature=temperature, shift=ner.shift * slope + shift / 2)
     save(nlp, folder)
     print(f"luke_ner: temperature = {ner.temperature:.4f}, shift = {ner.shift:.4f}, by {len(scores):,} entities")
 

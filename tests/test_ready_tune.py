@@ -14,7 +14,7 @@ import spacy
 from spacy.tokens import Span
 
 from spacy_luke.annotations import ENTITIES, Scope, set_scopes
-from spacy_luke.components.calibration import fit_calibration
+from spacy_luke.components.calibration import fit_calibration, log_odds
 from spacy_luke.pipelines.card import LEFT_OUT
 from spacy_luke.pipelines.saving import save
 from spacy_luke.pipelines.tuning import Tuned
@@ -109,7 +109,7 @@ def test_what_cannot_be_left_out(run):
         run("--without", "luke_ner")
 
 
-def test_scores_fit_the_texts_that_they_are_calibrated_on(trained, tmp_path):
+def test_scores_are_calibrated_halfway_to_texts(trained, tmp_path):
     nlp = spacy.load(trained)
     nlp.get_pipe("luke_ner").settle(nlp, none_bias=-5.0, proposal_threshold=0.0, temperature=2.0, shift=-0.5)
     save(nlp, tmp_path / "out")
@@ -129,10 +129,16 @@ def test_scores_fit_the_texts_that_they_are_calibrated_on(trained, tmp_path):
     write_docbin(docs, tmp_path / "calibrate.spacy")
     SCRIPT["calibrate_entities"](tmp_path / "out", tmp_path / "calibrate.spacy")
     after = list(spacy.load(tmp_path / "out").pipe(nlp.make_doc(text) for text in texts))
-    pairs = [
-        (x._.luke_score, (x.start, x.end) in {(y.start, y.end) for y in gold.ents})
-        for doc, gold in zip(after, docs, strict=True)
-        for x in doc.ents
-        if x.label_ == label
+    temperature, shift = fit_calibration(*judge(found, docs, label))
+    scores, _ = judge(found, docs, label)
+    halfway = (log_odds(scores) + log_odds(scores) / temperature + shift) / 2
+    assert log_odds(judge(after, docs, label)[0]) == pytest.approx(halfway, abs=1e-3)
+    assert abs(temperature - 1) > 0.1
+
+
+def judge(found, docs, label):
+    """Scores of what is found with a label, and whether it is gold."""
+    spans = [(x, gold) for doc, gold in zip(found, docs, strict=True) for x in doc.ents if x.label_ == label]
+    return [x._.luke_score for x, _ in spans], [
+        (x.start, x.end) in {(y.start, y.end) for y in gold.ents} for x, gold in spans
     ]
-    assert fit_calibration(*zip(*pairs, strict=True)) == pytest.approx((1.0, 0.0), abs=1e-3)
