@@ -55,9 +55,7 @@ def corpus_cli(
     pronouns: str | None = typer.Option(None, help="knowledge_net: leave out facts of he, she and the like, or keep."),
     kinds: str | None = typer.Option(None, help="litbank: all mentions, or only names."),
     task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
-    damaged: str | None = typer.Option(
-        None, help="glue: lines that are no lines, zelda: mentions outside of their text: error, or skip."
-    ),
+    damaged: str | None = typer.Option(None, help="glue, zelda: lines and mentions that are none: error, or skip."),
     part: str | None = typer.Option(
         None,
         help=f"{', '.join(PARTS)}, of data without parts of their own: the same shares of each relation; docred and "

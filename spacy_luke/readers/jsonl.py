@@ -53,12 +53,13 @@ def jsonl_docs(
     *,
     spans_key: str | None = None,
     spans_field: str | None = None,
+    align: str = "strict",
+    overlaps: str = "error",
     counts: Counter[str] | None = None,
-    **settings: str,
 ) -> Iterator[Doc]:
-    """Docs of a file; settings, counts: see `records.make_doc`."""
+    """Docs of a file; see `make_jsonl_corpus`. counts: see `records.make_doc`."""
     for record in read_jsonl(path, spans_field=spans_field, counts=counts):
-        yield make_doc(nlp, record, spans_key=spans_key, counts=counts, **settings)
+        yield make_doc(nlp, record, spans_key=spans_key, align=align, overlaps=overlaps, counts=counts)
 
 
 @registry.readers("spacy-luke.JsonlCorpus.v1")

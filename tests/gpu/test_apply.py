@@ -66,4 +66,20 @@ def test_workers_take_their_gpus(tmp_path, gpu_ids, workers, expected):
     one, other = tree(tmp_path / "cpu"), tree(tmp_path / "gpu")
     parts = [name for name in one if name.startswith("part")]
     assert len(parts) > 5
-    assert {name: one[name] for name in parts} == {name: other[name] for name in parts}
+    assert [name for name in other if name.startswith("part")] == parts
+    for name in parts:  # a GPU multiplies by other kernels than this chip: scores are equal up to rounding
+        for here, there in zip(one[name].splitlines(), other[name].splitlines(), strict=True):
+            assert without_scores(json.loads(there)) == without_scores(json.loads(here))
+            assert scores(json.loads(there)) == pytest.approx(scores(json.loads(here)), abs=1e-5)
+
+
+def without_scores(value):
+    if isinstance(value, dict):
+        return {key: without_scores(x) for key, x in value.items() if key != "score"}
+    return [without_scores(x) for x in value] if isinstance(value, list) else value
+
+
+def scores(value):
+    if isinstance(value, dict):
+        return [y for key, x in value.items() for y in ([x] if key == "score" else scores(x))]
+    return [y for x in value for y in scores(x)] if isinstance(value, list) else []
