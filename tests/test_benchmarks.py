@@ -23,8 +23,11 @@ def imports_of(path):
 
 @pytest.fixture
 def neighbours(monkeypatch):
-    """Scripts import one another by their bare names, as from their own folder; afterwards nothing of them is left."""
+    """Scripts import one another by their bare names, as from their own folder; afterwards nothing of them is left.
+    What other tests have imported by these names, such as scripts/ready_data.py, is put aside meanwhile."""
     monkeypatch.syspath_prepend(str(FOLDER))
+    for name in [x for x in sys.modules if (FOLDER / f"{x}.py").is_file()]:
+        monkeypatch.delitem(sys.modules, name)
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
