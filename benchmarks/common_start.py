@@ -10,16 +10,13 @@ A run appends a line to results/common_start.jsonl. README.md says what is compa
 
 import argparse
 import os
-from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import quality_tasks
-from measuring import MINILM
 from paired import compare_lines
-from quality_pretraining import CONFIG, DUMP, flat, read_gum
+from quality_pretraining import flat, make_shards, pretrain
 from runs import (
     RESULTS,
     add_line,
@@ -95,64 +92,21 @@ def find_start(options: argparse.Namespace) -> Path:
     """The checkpoint, which is made where it is not there: MiniLM with entities that begin with their mention's pieces,
     pretrained on masked words and entities."""
     import torch
-    from spacy.util import load_config
-
-    from spacy_luke.pretraining.luke.job import pretrain_luke
 
     folder = options.cache / "start"
     if not (folder / "model").is_dir():
         if options.threads:
             torch.set_num_threads(options.threads)
-        frozen = {"new": ["^encoder[.](words|layers)[.]", "entities[.]table"], "all": ["entities[.]table"]}
+        sets = (read_linked(format, options.data / path) for format, path in LINKED)
         settings: dict[str, Any] = {
-            "paths.shards": str(make_shards(options)),
+            "paths.shards": str(make_shards(options, *sets)),
             "model.entity_start": "mention",
             "training.batch_size": WINDOWS,
             "training.eval_every": 1000,
             "training.save_every": 500,
         }
-        for name, steps in STEPS.items():
-            steps = options.limit or steps
-            settings[f"stages.{name}.max_steps"] = steps
-            settings[f"stages.{name}.optimizer.warmup_steps"] = max(1, steps // 10)
-            settings[f"stages.{name}.optimizer.frozen"] = frozen[name]
-        config = load_config(CONFIG, overrides=settings, interpolate=True)
-        pretrain_luke(config, folder, resume=(folder / "new" / "resume").is_dir())
+        pretrain(folder, settings, STEPS, limit=options.limit)
     return folder / "model"
-
-
-def make_shards(options: argparse.Namespace) -> Path:
-    """Windows of 128 pieces of all text at hand whose mentions have an entity."""
-    from spacy_luke.checkpoint.checkpoint import read_checkpoint
-    from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.corpus.build_shards import build_shards
-    from spacy_luke.corpus.examples import ExampleSettings
-    from spacy_luke.corpus.from_dumps import build_from_dumps
-    from spacy_luke.corpus.linked_corpus import counted, install_corpus, write_part
-    from spacy_luke.corpus.vocabulary import build_entity_vocab
-    from spacy_luke.readers.sentences import RuleSentences
-
-    folder = options.cache / "data"
-    shards = folder / "shards"
-    if not shards.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        dump = build_from_dumps([options.data / DUMP], folder / "dump", language="en")
-        part, counts = folder / "part-00000.jsonl.gz", Counter[str]()
-        sets = (read_linked(format, options.data / path) for format, path in LINKED)
-        paragraphs = chain(dump.paragraphs(), read_gum(options.data / "gum" / "sources"), *sets)
-        write_part(part, counted(paragraphs, counts))
-        corpus = install_corpus([part], folder / "text", language="en", sources=[], counts=dict(counts))
-        build_shards(
-            [corpus],
-            shards,
-            tokenizer=read_checkpoint(find_source(MINILM)).tokenizer,
-            vocab=build_entity_vocab([corpus]).vocab,
-            sentences=RuleSentences("en"),
-            settings=ExampleSettings(128, 32, 30),
-            progress=True,
-        )
-        print(dict(counts), flush=True)
-    return shards
 
 
 def read_linked(format: str, path: Path) -> Iterator[Any]:

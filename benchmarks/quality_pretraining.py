@@ -12,7 +12,7 @@ import argparse
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -107,17 +107,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def find_encoder(options: argparse.Namespace) -> Path:
     """The checkpoint of a system and seed, which is made where it is not there; MiniLM itself for "start"."""
-    from spacy.util import load_config
-
     from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.pretraining.luke.job import pretrain_luke
 
     changes = SYSTEMS[options.system]
     if changes is None:
         return find_source(MINILM)
     folder = options.cache / f"{options.system}-{options.seed}"
     if not (folder / "model").is_dir():
-        frozen = {"new": ["^encoder[.](words|layers)[.]", "entities[.]table"], "all": ["entities[.]table"]}
         settings: dict[str, Any] = {
             "paths.shards": str(make_shards(options)),
             "paths.vectors": "titles" if options.system == "luke" else None,
@@ -126,17 +122,28 @@ def find_encoder(options: argparse.Namespace) -> Path:
             "training.eval_every": 130,
             **changes,
         }
-        for name, steps in STEPS.items():
-            settings[f"stages.{name}.max_steps"] = options.limit or steps
-            settings[f"stages.{name}.optimizer.warmup_steps"] = max(1, (options.limit or steps) // 10)
-            settings[f"stages.{name}.optimizer.frozen"] = frozen[name]
-        config = load_config(CONFIG, overrides=settings, interpolate=True)
-        pretrain_luke(config, folder, resume=(folder / "new" / "resume").is_dir())
+        pretrain(folder, settings, STEPS, limit=options.limit)
     return folder / "model"
 
 
-def make_shards(options: argparse.Namespace) -> Path:
-    """Examples of the dump and of GUM."""
+def pretrain(folder: Path, settings: dict[str, Any], steps: Mapping[str, int], *, limit: int | None) -> None:
+    """Both stages of the small config with these settings, `limit` steps each in smoke runs; the table stays frozen."""
+    from spacy.util import load_config
+
+    from spacy_luke.pretraining.luke.job import pretrain_luke
+
+    frozen = {"new": ["^encoder[.](words|layers)[.]", "entities[.]table"], "all": ["entities[.]table"]}
+    overrides = dict(settings)
+    for name, most in steps.items():
+        overrides[f"stages.{name}.max_steps"] = limit or most
+        overrides[f"stages.{name}.optimizer.warmup_steps"] = max(1, (limit or most) // 10)
+        overrides[f"stages.{name}.optimizer.frozen"] = frozen[name]
+    config = load_config(CONFIG, overrides=overrides, interpolate=True)
+    pretrain_luke(config, folder, resume=(folder / "new" / "resume").is_dir())
+
+
+def make_shards(options: argparse.Namespace, *others: Iterable[Any]) -> Path:
+    """Examples of the dump, of GUM, and of other paragraphs."""
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.corpus.build_shards import build_shards
@@ -152,7 +159,7 @@ def make_shards(options: argparse.Namespace) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         dump = build_from_dumps([options.data / DUMP], folder / "dump", language="en")
         part, counts = folder / "part-00000.jsonl.gz", Counter[str]()
-        paragraphs = chain(dump.paragraphs(), read_gum(options.data / "gum" / "sources"))
+        paragraphs = chain(dump.paragraphs(), read_gum(options.data / "gum" / "sources"), *others)
         write_part(part, counted(paragraphs, counts))
         corpus = install_corpus([part], folder / "text", language="en", sources=[], counts=dict(counts))
         build_shards(
