@@ -3,13 +3,12 @@
 import ast
 import importlib
 import runpy
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+from tests.benchmark_files import FOLDER, by_bare_names
+
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
@@ -22,17 +21,9 @@ def imports_of(path):
 
 
 @pytest.fixture
-def neighbours(monkeypatch):
-    """Scripts import one another by their bare names, as from their own folder; afterwards nothing of them is left.
-    What other tests have imported by these names, such as scripts/ready_data.py, is put aside meanwhile."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    for name in [x for x in sys.modules if (FOLDER / f"{x}.py").is_file()]:
-        monkeypatch.delitem(sys.modules, name)
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if (FOLDER / f"{name}.py").is_file():
-            del sys.modules[name]
+def neighbours():
+    with by_bare_names():
+        yield
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -1,13 +1,11 @@
 """The benchmark of coherence without an encoder: what it knows of pairs of entities, and what it learns from that."""
 
 import importlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+from tests.benchmark_files import by_bare_names
 
 
 class Vectors:
@@ -26,13 +24,9 @@ class KB:
 
 
 @pytest.fixture
-def coherence(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    before = set(sys.modules)
-    yield importlib.import_module("linking_coherence")
-    for name in set(sys.modules) - before:
-        if (FOLDER / f"{name}.py").is_file():
-            del sys.modules[name]
+def coherence():
+    with by_bare_names():
+        yield importlib.import_module("linking_coherence")
 
 
 def test_what_candidates_have_in_common_with_known_entities(coherence):

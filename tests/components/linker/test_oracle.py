@@ -1,27 +1,21 @@
 """The benchmark that tells whether decided entities count: what it asks is what the component would answer."""
 
 import importlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.benchmark_files import by_bare_names
 from tests.components.linker.linked import candidates_of, make_example, make_linker
 from tests.tiny import SENTENCES
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
 RANDOM = 3  # among the contexts; what is drawn depends on the batches
 
 
 @pytest.fixture
-def oracle(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    before = set(sys.modules)
-    yield importlib.import_module("linking_oracle")
-    for name in set(sys.modules) - before:
-        if (FOLDER / f"{name}.py").is_file():
-            del sys.modules[name]
+def oracle():
+    with by_bare_names():
+        yield importlib.import_module("linking_oracle")
 
 
 @pytest.mark.parametrize("attention", ["full", "one_way"])
