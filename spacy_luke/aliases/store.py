@@ -16,7 +16,7 @@ import numpy as np
 from ..stores.atomic import write_atomically
 from ..text.forms import check_case, key_of
 from .file import Header, check_digests, damaged, read_header, write_sections
-from .trie import Trie, new_trie
+from .trie import map_trie, new_trie
 
 
 class Candidate(NamedTuple):
@@ -48,7 +48,7 @@ class AliasStore:
             check_digests(self._data, places, source=source, file=file)
         sections = {name: self._data[place.start : place.end] for name, place in places.items()}
         try:
-            self._names, self._titles = (new_trie().map(sections[name]) for name in ("names", "titles"))
+            self._names, self._titles = (map_trie(sections[name]) for name in ("names", "titles"))
             self._link, self._priors = sections["link"].cast("f"), sections["priors"].cast("f")
             self._first, self._entities = sections["first"].cast("I"), sections["entities"].cast("I")
             sizes = (len(self._names), len(self._titles), len(self._link), len(self._first) - 1, self._first[-1])
@@ -199,54 +199,70 @@ def pack_store(
     names, entities = new_trie(keys), new_trie(titles)
     number_N = np.fromiter((names[key] for key in keys), np.int64, len(keys))
     number_T = np.fromiter((entities[title] for title in titles), np.int64, len(titles))
+    order_N, source_C = order_of_numbers(number_N, count_N)
     file = io.BytesIO()
     write_store(
-        file, names, entities, number_N=number_N, link_N=link_N, count_N=count_N, entity_C=number_T[entity_C],
-        prior_C=prior_C, case=case, longest=max(map(len, keys), default=0), info=info,
+        file, memoryview(names.tobytes()), memoryview(entities.tobytes()), entities=len(titles),
+        link_N=link_N[order_N], first_N=first_of(count_N[order_N]), entity_C=number_T[entity_C][source_C],
+        prior_C=prior_C[source_C], case=case, longest=max(map(len, keys), default=0), info=info,
     )  # fmt: skip
     return file.getvalue()
 
 
+def order_of_numbers(number_N: np.ndarray, count_N: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A trie numbers names in an order of its own. int64 (N,) and (C,): which names, and which of their candidates, one
+    name's after another's, are the first, second and further ones by these numbers. count_N: candidates of each."""
+    order_N = np.argsort(number_N)
+    first_N = np.cumsum(count_N, dtype=np.int64) - count_N
+    sizes_N = count_N[order_N]
+    starts_N = np.cumsum(sizes_N, dtype=np.int64) - sizes_N
+    source_C = np.repeat(first_N[order_N] - starts_N, sizes_N) + np.arange(int(sizes_N.sum()))
+    return order_N, source_C
+
+
+def first_of(count_N: np.ndarray) -> np.ndarray:
+    """int64 (N + 1,): where the candidates of each name begin, and where those of the last one end."""
+    return np.concatenate([[0], np.cumsum(count_N, dtype=np.int64)])
+
+
+def check_candidates(candidates: int) -> None:
+    if candidates >= 2**32:
+        raise ValueError(f"A store holds fewer than 2 ** 32 candidates, but there are {candidates:,}; drop rare ones.")
+
+
 def write_store(
     file: BinaryIO,
-    names: Trie,
-    entities: Trie,
+    names: memoryview,
+    titles: memoryview,
     *,
-    number_N: np.ndarray,
+    entities: int,
     link_N: np.ndarray,
-    count_N: np.ndarray,
+    first_N: np.ndarray,
     entity_C: np.ndarray,
     prior_C: np.ndarray,
     case: str,
     longest: int,
     info: dict[str, Any],
 ) -> None:
-    """As `pack_store`, to an open file, of tries that are there: number_N (N,) is the number of each name in `names`,
-    and entity_C (C,) are numbers of `entities`. longest: characters of the longest name."""
-    if len(entity_C) >= 2**32:
-        raise ValueError(
-            f"A store holds fewer than 2 ** 32 candidates, but there are {len(entity_C):,}; drop rare ones."
-        )
-    order_N = np.argsort(number_N)  # the trie numbers names in an order of its own
-    first_N = np.cumsum(count_N, dtype=np.int64) - count_N
-    sizes_N = count_N[order_N]
-    new_first = np.concatenate([[0], np.cumsum(sizes_N, dtype=np.int64)])
-    source_C = np.repeat(first_N[order_N] - new_first[:-1], sizes_N) + np.arange(len(entity_C))
+    """As `pack_store`, to an open file. names, titles: tries as `map_trie` reads them; entities: how many titles there
+    are. By the numbers of the names: link_N (N,) and first_N (N + 1,), see `first_of`; entity_C (C,): numbers of
+    titles. longest: characters of the longest name."""
+    check_candidates(len(entity_C))
     sections = {
-        "names": memoryview(names.tobytes()),
-        "titles": memoryview(entities.tobytes()),
-        "link": link_N[order_N].astype(np.float32).data,
-        "first": new_first.astype(np.uint32).data,
-        "entities": entity_C[source_C].astype(np.uint32).data,
-        "priors": prior_C[source_C].astype(np.float32).data,
+        "names": names,
+        "titles": titles,
+        "link": link_N.astype(np.float32, copy=False).data,
+        "first": first_N.astype(np.uint32, copy=False).data,
+        "entities": entity_C.astype(np.uint32, copy=False).data,
+        "priors": prior_C.astype(np.float32, copy=False).data,
     }
     header = Header(
         candidates=len(entity_C),
         case=check_case(case),
-        entities=len(entities),
+        entities=entities,
         info=info,
         longest=longest,
-        names=len(names),
+        names=len(link_N),
     )
     write_sections(file, header, {name: data.cast("B") for name, data in sections.items()})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ..aliases.store import AliasStore
-from ..aliases.trie import new_trie
+from ..aliases.trie import map_trie
 from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.names import hash_names
 from ..text.forms import letters_of
@@ -35,7 +35,7 @@ class Segment:
         self._totals = map_array(totals, "<f4", (len(self.store),)).data if totals.is_file() else None
         self._redirects_data = map_bytes(folder / "redirects.trie")  # the trie does not keep what it is mapped from
         try:
-            self._redirects = new_trie().map(memoryview(self._redirects_data))
+            self._redirects = map_trie(memoryview(self._redirects_data))
         except RuntimeError as error:
             raise ValueError(f"{folder / 'redirects.trie'} is damaged ({error}). {AGAIN}") from error
         self._targets = map_array(folder / "redirect_numbers.npy", "<u4", (len(self._redirects),)).data

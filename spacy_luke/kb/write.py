@@ -1,41 +1,44 @@
 """The files of a segment of a knowledge base, from what its sources have (see `kb.staging`).
 
-Entities and names stream through once, in order. Memory is that of the tries while they are built, and of some numbers
-for each name, candidate and entity.
+Entities and names stream through once, in order. Memory is that of a part of a trie while it is built (see
+`aliases.trie`), and of two numbers for each entity, of some more for each redirect.
 """
 
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.lib.format import open_memmap
 
-from ..aliases.store import write_store
 from ..aliases.tables import SLACK
-from ..aliases.trie import Trie, new_trie
-from ..stores.names import hash_names
+from ..aliases.trie import Trie, build_trie
 from ..stores.progress import ProgressBar
-from ..text.forms import letters_of
 from .files import NONE
 from .knowledge_base import EntityKB
+from .names import Name, write_names
 from .record import About
 from .staging import REST, SourceGroup, Staging
 
-_BLOCK = 1 << 14  # names that are hashed at once
+_RUNS = 16  # texts of a trie that is built at once, in those that are sorted at once
 
 
 def write_segment(staging: Staging, folder: Path, *, info: dict[str, Any], progress: bool = False) -> dict[str, int]:
     """The files of a segment but rows.npy; says how many entities, names and candidates there are."""
-    redirects = new_trie(_write_redirects(staging))
-    records = staging.folder / "records"
-    titles = new_trie(_write_records(staging, records, redirects, progress))
+    most = _RUNS * staging.most
+    redirects = build_trie(_write_redirects(staging), folder / "redirects.trie", most=most)
+    records, titles_file = staging.folder / "records", staging.folder / "titles"
+    titles = build_trie(_write_records(staging, records, redirects, progress), titles_file, most=most)
     target_R = _follow(staging, redirects, titles)
-    (folder / "redirects.trie").write_bytes(redirects.tobytes())
     np.save(folder / "redirect_numbers.npy", target_R.astype("<u4"))
     count_T = _write_entities(staging, records, folder, titles, redirects, target_R)
-    sizes = _write_names(staging, folder, titles, redirects, target_R, count_T, info, progress)
-    np.save(folder / "counts.npy", np.minimum(np.rint(count_T), NONE).astype("<u4"))
+    links_T = np.zeros(len(titles), np.float64)
+    names = _merge_names(staging, titles, redirects, target_R, links_T)
+    shown = ProgressBar(names, "names", unit="", show=progress)
+    work = staging.folder / "written"
+    sizes = write_names(shown, folder, work, titles_file, entities=len(titles), most=most, info=info)
+    np.maximum(count_T, links_T, out=count_T)
+    np.save(folder / "counts.npy", np.minimum(np.rint(count_T, out=count_T), NONE, out=count_T).astype("<u4"))
     return {"entities": len(titles), **sizes}
 
 
@@ -141,9 +144,11 @@ def _write_entities(
     staging: Staging, records: Path, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray
 ) -> np.ndarray:
     """Descriptions, persons and what else is known; float64 (T,): the counts that sources gave."""
-    starts_T, persons_T = np.full(len(titles), -1, "<i8"), np.zeros(len(titles), "|u1")
-    about_T, end, about_end = starts_T.copy(), 0, 0
+    starts_T = _new_array(folder / "description_starts.npy", "<i8", len(titles), -1)
+    persons_T = _new_array(folder / "persons.npy", "|u1", len(titles), 0)
+    about_T = _new_array(folder / "about_starts.npy", "<i8", len(titles), -1)
     count_T = np.zeros(len(titles), np.float64)
+    end = about_end = 0
     with (
         records.open(encoding="utf8", newline="\n") as file,
         (folder / "descriptions.txt").open("wb") as texts,
@@ -165,10 +170,16 @@ def _write_entities(
             staging.left_out.persons += 1
         else:
             persons_T[number] = 1
-    np.save(folder / "description_starts.npy", starts_T)
-    np.save(folder / "persons.npy", persons_T)
-    np.save(folder / "about_starts.npy", about_T)
+    for array in (starts_T, persons_T, about_T):
+        array.flush()
     return count_T
+
+
+def _new_array(file: Path, descr: str, size: int, value: int) -> np.memmap:
+    """An array in a file, which the system writes from time to time, so that it takes no memory for long."""
+    array: np.memmap = open_memmap(file, mode="w+", dtype=descr, shape=(size,))
+    array[:] = value
+    return array
 
 
 def _number_of(entity: str, titles: Trie, redirects: Trie, target_R: np.ndarray, existing: EntityKB | None) -> int:
@@ -180,78 +191,9 @@ def _number_of(entity: str, titles: Trie, redirects: Trie, target_R: np.ndarray,
     return -1 if number is None else number
 
 
-class _Name(NamedTuple):
-    key: str
-    weight: float
-    total: float  # what the priors are shares of, 0.0 where they are none
-    numbers: list[int]
-    priors: list[float]
-
-
-def _write_names(
-    staging: Staging, folder: Path, titles: Trie, redirects: Trie, target_R: np.ndarray, count_T: np.ndarray,
-    info: dict[str, Any], progress: bool,
-) -> dict[str, int]:  # fmt: skip
-    """The store of names and the index of loose names. count_T (T,) gets the links, where they are more."""
-    count_N, weight_N, entity_C, prior_C = array("I"), array("f"), array("I"), array("f")
-    total_N = array("f")
-    links_T = np.zeros(len(titles), np.float64)
-    keys, longest = staging.folder / "keys", 0
-
-    def keep_names() -> Iterator[str]:
-        nonlocal longest
-        with keys.open("w", encoding="utf8", newline="\n") as file:
-            for name in ProgressBar(names, "names", unit="", show=progress):
-                count_N.append(len(name.numbers))
-                weight_N.append(name.weight)
-                total_N.append(name.total)
-                entity_C.extend(name.numbers)
-                prior_C.extend(name.priors)
-                longest = max(longest, len(name.key))
-                file.write(name.key + "\n")
-                yield name.key
-
-    names = _merge_names(staging, titles, redirects, target_R, links_T)
-    trie = new_trie(keep_names())
-    number_N, hashes_L, loose_L = _hash_names(keys, trie, len(count_N), progress)
-    order = np.lexsort((loose_L, -np.frombuffer(weight_N, np.float32)[loose_L], hashes_L))
-    np.save(folder / "loose_hashes.npy", hashes_L[order].astype("<u8"))
-    np.save(folder / "loose_names.npy", number_N[loose_L[order]].astype("<u4"))
-    totals_N = np.zeros(len(total_N), "<f4")
-    totals_N[number_N] = np.frombuffer(total_N, np.float32)
-    np.save(folder / "totals.npy", totals_N)
-    with (folder / "names").open("wb") as file:
-        write_store(
-            file, trie, titles, number_N=number_N, link_N=np.ones(len(count_N), np.float32),
-            count_N=np.frombuffer(count_N, np.uint32), entity_C=np.frombuffer(entity_C, np.uint32),
-            prior_C=np.frombuffer(prior_C, np.float32), case="exact", longest=longest, info=info,
-        )  # fmt: skip
-    np.maximum(count_T, links_T, out=count_T)
-    return {"names": len(count_N), "candidates": len(entity_C), "shares": int((totals_N > 0).sum())}
-
-
-def _hash_names(keys: Path, trie: Trie, names: int, progress: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """int64 (N,): the number of each name in the trie, in order of the names; uint64 (L,) and int64 (L,): digests of
-    the names that have letters, and which names these are."""
-    number_N, digests, loose = np.zeros(names, np.int64), [np.zeros(0, np.uint64)], array("q")
-    waiting: list[bytes] = []
-    with keys.open(encoding="utf8", newline="\n") as file:
-        for i, line in enumerate(ProgressBar(file, "index", total=names, show=progress)):
-            key = line[:-1]
-            number_N[i] = trie[key]
-            if letters := letters_of(key.casefold()):
-                loose.append(i)
-                waiting.append(letters.encode("utf8"))
-            if len(waiting) == _BLOCK:
-                digests.append(hash_names(waiting))
-                waiting = []
-    digests.append(hash_names(waiting))
-    return number_N, np.concatenate(digests), np.array(loose, np.int64)
-
-
 def _merge_names(
     staging: Staging, titles: Trie, redirects: Trie, target_R: np.ndarray, links_T: np.ndarray
-) -> Iterator[_Name]:
+) -> Iterator[Name]:
     """The names in order, each once, with their candidates, the best first. links_T (T,) gets the links."""
     groups, last = staging.groups, ""
     found: list[tuple[int, int, float]] = []
@@ -282,13 +224,13 @@ def _merge_names(
         yield merged
 
 
-def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging, titles: Trie) -> _Name | None:
+def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging, titles: Trie) -> Name | None:
     """found: group, entity and weight, one or more."""
     limits, weight = staging.limits, sum(row[2] for row in found)
     groups = staging.groups
     kinds = {groups[of].kind for of, _, _ in found}
     if len(found) == 1 and kinds <= {"count", "uniform"} and found[0][2] >= limits.min_count and found[0][1] >= 0:
-        return _Name(name, weight, weight if kinds == {"count"} else 0.0, [found[0][1]], [1.0])
+        return Name(name, weight, weight if kinds == {"count"} else 0.0, [found[0][1]], [1.0])
     priors: dict[int, float] = {}
     weights_of: dict[int, dict[int, float]] = {}
     for of, number, one in found:
@@ -304,7 +246,7 @@ def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging
         staging.left_out.extra_candidates += len(best) - limits.max_candidates
         best = best[: limits.max_candidates]
     total = weight if kinds == {"count"} else 0.0
-    return _Name(name, weight, total, [number for number, _ in best], [prior for _, prior in best])
+    return Name(name, weight, total, [number for number, _ in best], [prior for _, prior in best])
 
 
 def _add_shares(

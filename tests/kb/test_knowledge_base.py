@@ -222,6 +222,31 @@ def test_same_files_from_the_same_sources(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "entities.jsonl"]
 
 
+def test_names_and_entities_in_parts(tmp_path):
+    rows = [
+        {"id": f"E{i % 70:02d} {i}", "names": [f"Name {i % 90}", f"Änne {i}.", "All of them"], "count": i + 1}
+        for i in range(200)
+    ]
+    whole, parts = (
+        build_kb([write_entities(tmp_path / "entities.jsonl", rows)], tmp_path / name, most=most).kb
+        for name, most in (("whole", 1000), ("parts", 1))
+    )
+    sizes = [(kb.path / "0" / "names").stat().st_size for kb in (whole, parts)]
+    assert sizes[1] > sizes[0] + 10 * 64  # a trie for each sixteen texts
+    assert sorted(whole.entities()) == sorted(parts.entities()) == sorted(row["id"] for row in rows)
+    assert sorted(whole.names()) == sorted(parts.names())
+    for name in [*whole.names(), "ALL OF THEM", "anne 7", "änne 7", "Name"]:
+        assert whole.candidates(name) == parts.candidates(name)
+        assert sorted(whole.names_beginning(name[:6])) == sorted(parts.names_beginning(name[:6]))
+    for row in map(parts.row, whole.entities()):
+        own = whole.row(parts.name_of(row))
+        assert (parts.record(row), parts.count(row)) == (whole.record(own), whole.count(own))
+    ids = [sorted((kb.name_of(x.row), x.how, x.score) for x in kb.search("Äne 17", top=50)) for kb in (whole, parts)]
+    assert ids[0] == ids[1]
+    assert ids[0]
+    parts.verify()
+
+
 def test_ten_thousand_candidates(tmp_path):
     names = write_names(tmp_path / "names.tsv", *[f"John\tJohn {i}\t{i + 1}" for i in range(10_000)])
     kb = build_kb([names], tmp_path / "kb").kb
