@@ -8,8 +8,8 @@ import typer
 from ..aliases.counts import Limits
 from ..kb.build import KBSettings, build_kb
 from ..kb.change import add_to_kb, change_kb
+from ..kb.items import Wikidata
 from ..kb.knowledge_base import EntityKB
-from ..kb.wikidata import Wikidata
 from ..stores.parallel import Engine
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP
 from .built_kb import tell_built

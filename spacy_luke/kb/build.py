@@ -14,10 +14,11 @@ from ..stores.opening import is_dump, open_source
 from ..stores.parallel import Engine
 from ..stores.sorting import MOST
 from .files import KB, write_manifest
+from .items import Wikidata
 from .knowledge_base import EntityKB
 from .sources import stage_entities, stage_names, stage_persons, stage_ppr
 from .staging import NO_LIMITS, ON_UNKNOWN, Staging
-from .wikidata import Wikidata, stage_wikidata
+from .wikidata import stage_wikidata
 from .wikipedia import stage_dump
 from .write import write_segment
 
@@ -34,8 +35,8 @@ class KBSettings:
     name means, but no source of entities has: "error", "add" it, or "drop" the name; None: "error", but "drop" for
     links in dumps, and "add" where no source is one of entities. persons: a file of ids of persons, one a line.
     templates: further names of templates of disambiguation pages. on_damage: of lines of tables and of Wikidata that
-    are not as expected: "error", or "skip", which counts and lists them. engine: where pages of dumps are parsed, None:
-    in this process, as they come; with one, a build that was killed goes on with the pages that are missing.
+    are not as expected: "error", or "skip", which counts and lists them. engine: where pages and items of dumps are
+    parsed, None: in this process, as they come; with one, a build that was killed goes on with those that are missing.
     """
 
     limits: Limits = NO_LIMITS
@@ -145,7 +146,14 @@ def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSe
                 progress=progress,
             )
         elif format == "wikidata":
-            stage_wikidata(path, staging, wikidata=settings.wikidata, unknown=unknown, progress=progress)
+            stage_wikidata(
+                path,
+                staging,
+                wikidata=settings.wikidata,
+                unknown=unknown,
+                engine=settings.engine,
+                progress=progress,
+            )
         elif format == "entities":
             stage_entities(path, staging, unknown=unknown, progress=progress)
         elif format == "names":

@@ -175,7 +175,7 @@ class Staging:
         """The weight of candidates of a name that are not there."""
         self.names.add(f"{key}\t{REST}\t{group}", weight)
 
-    def refuse(self, error: ValueError, cause: Exception) -> None:
+    def refuse(self, error: ValueError, cause: Exception | None = None) -> None:
         """A line that is not as expected: ValueError, or where lines are skipped it is counted."""
         if not self.skips:
             raise error from cause

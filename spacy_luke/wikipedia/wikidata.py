@@ -1,7 +1,7 @@
 """Items of a dump of Wikidata: JSON, an item a line, plain or packed."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -15,18 +15,25 @@ def read_items(
     """Lines and items of a dump of Wikidata. ValueError names the line that is none; skip: gets it, and reading goes
     on."""
     with open_source(path, progress=progress) as file, text_of(file) as lines:
-        for line, data in enumerate(lines, 1):
-            text = data.strip().rstrip(",")
-            if not text or text in ("[", "]"):
-                continue
-            try:
-                item = _read_item(path, line, text)
-            except ValueError as error:
-                if skip is None:
-                    raise
-                skip(error)
-                continue
-            yield line, item
+        for line, item in parse_items(path, enumerate(lines, 1)):
+            if not isinstance(item, ValueError):
+                yield line, item
+            elif skip is None:
+                raise item
+            else:
+                skip(item)
+
+
+def parse_items(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any] | ValueError]]:
+    """Of numbered lines of a dump those with items; a ValueError, which names the line, where it is none."""
+    for line, data in lines:
+        text = data.strip().rstrip(",")
+        if not text or text in ("[", "]"):
+            continue
+        try:
+            yield line, _read_item(path, line, text)
+        except ValueError as error:
+            yield line, error
 
 
 def _read_item(path: Path, line: int, text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from spacy_luke.kb.build import KBSettings, build_kb
-from spacy_luke.kb.wikidata import Wikidata
+from spacy_luke.kb.items import Wikidata
 
 ITEMS = "data/ed_opentapioca/opentapioca/tests/data"
 

@@ -6,8 +6,8 @@ import pytest
 
 from spacy_luke.aliases.counts import Limits
 from spacy_luke.kb.build import KBSettings, build_kb, find_format
+from spacy_luke.kb.items import Wikidata
 from spacy_luke.kb.sources import title_of_url
-from spacy_luke.kb.wikidata import Wikidata
 from tests.kb.kbs import ENTITIES, write_entities
 
 JSONL = "entities.jsonl"

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+import spacy_luke.kb.items as module
 from spacy_luke.annotations import EntityRecord
 from spacy_luke.kb.build import KBSettings, build_kb
-from spacy_luke.kb.wikidata import Wikidata, read_item
+from spacy_luke.kb.items import Wikidata, read_item
+from spacy_luke.stores.parallel import Engine
 
 
 def text(value):
@@ -36,9 +38,10 @@ GREEK = {"id": "Q2", "labels": {"el": text("Άδα")}, "sitelinks": {}}
 MERGED = {"entity": "Q100", "redirect": "Q90"}
 
 
-def build(folder, *items, **wikidata):
+def build(folder, *items, engine=None, **wikidata):
     (folder / "w.json").write_text("".join(json.dumps(item) + "\n" for item in items))
-    return build_kb([folder / "w.json"], folder / "kb", settings=KBSettings(wikidata=Wikidata(**wikidata)))
+    settings = KBSettings(wikidata=Wikidata(**wikidata), engine=engine)
+    return build_kb([folder / "w.json"], folder / "kb", settings=settings)
 
 
 def test_labels_of_all_languages_are_names(tmp_path):
@@ -80,7 +83,71 @@ def test_titles_as_ids_keep_the_wikidata_id(tmp_path):
     assert other.record(0)[:4] == ("Ada", "Ada", "Q1", "https://www.wikidata.org/wiki/Q1")
 
 
-@pytest.mark.parametrize("bad", [{"entity": "Q1", "redirect": 3}, {"redirect": "Q1"}, {"id": "Q1", "labels": 3}])
-def test_odd_items_are_refused_by_line(tmp_path, bad):
+ODD = [
+    {"entity": "Q1", "redirect": 3},
+    {"redirect": "Q1"},
+    {"id": "Q1", "labels": 3},
+    {"id": "Q1", "labels": {"en": text(3)}},
+    {"id": 5, "labels": {"en": text("Ada")}},
+]
+
+
+@pytest.mark.parametrize("engine", [None, Engine(workers=1)])
+@pytest.mark.parametrize("bad", ODD)
+def test_odd_items_are_refused_by_line(tmp_path, bad, engine):
     with pytest.raises(ValueError, match=r"w.json, line 2: expected an item of Wikidata, but"):
-        build(tmp_path, PARIS, bad)
+        build(tmp_path, PARIS, bad, engine=engine)
+
+
+MANY = [{**PARIS, "id": f"Q{i}", "labels": {"en": text(f"Paris {i % 7}\u2028é")}} for i in range(200, 240)]
+
+
+def build_by_tasks(folder, name, engine, on_damage="skip"):
+    rows = [*MANY, MUL, GREEK, MERGED, {"id": "P31", "type": "property"}, {"id": "Q3"}]
+    lines = ["[", *(json.dumps(row, ensure_ascii=False) + "," for row in rows), '{"id": "Q4', "]"]
+    if not (folder / "w.json").exists():  # a dump that changed is read anew
+        (folder / "w.json").write_text("\n".join(lines), encoding="utf8")
+    return build_kb([folder / "w.json"], folder / name, settings=KBSettings(engine=engine, on_damage=on_damage))
+
+
+def files_of(kb):
+    return {path.name: path.read_bytes() for path in (kb.path / "0").iterdir()}
+
+
+def test_by_tasks_and_again_after_a_kill(tmp_path, monkeypatch):
+    expected = build_by_tasks(tmp_path, "one", None)
+    assert any("2 lines that are not as expected" in line for line in expected.left_out)
+    monkeypatch.setattr(module, "CHARS", 2000)
+    parse, asked = module.parse_lines, []
+
+    def stopping(folder, name, task):
+        asked.append(name)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return parse(folder, name, task)
+
+    monkeypatch.setattr(module, "parse_lines", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        build_by_tasks(tmp_path, "other", Engine(workers=1))
+    assert not (tmp_path / "other").exists()
+    assert (tmp_path / ".other.items0.work" / "read-00001.json").is_file()
+    built = build_by_tasks(tmp_path, "other", Engine(workers=1))
+    assert len(asked) > 5
+    assert len(set(asked)) == len(asked) - 1  # what was done is not done again
+    assert (built.read, built.left_out) == (expected.read, expected.left_out)
+    assert files_of(built.kb) == files_of(expected.kb)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_damage_by_tasks(tmp_path):
+    for engine in (None, Engine(workers=1)):
+        with pytest.raises(ValueError, match="line 46: expected an item of Wikidata"):
+            build_by_tasks(tmp_path, "kb", engine, "error")
+
+
+@pytest.mark.slow  # starts two processes
+def test_by_processes(tmp_path, monkeypatch):
+    expected = build_by_tasks(tmp_path, "one", None)
+    monkeypatch.setattr(module, "CHARS", 2000)
+    built = build_by_tasks(tmp_path, "other", Engine(workers=2))
+    assert files_of(built.kb) == files_of(expected.kb)
