@@ -6,7 +6,7 @@ bytes and their text for each. Rows that are damaged are named in one error, or 
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -49,7 +49,7 @@ def build_vectors(
     *,
     format: str = "auto",
     dtype: str = "float32",
-    names: str | Path | Sequence[str] | None = None,
+    names: str | Path | Iterable[str] | None = None,
     titles: str | Path | None = None,
     size: int | None = None,
     on_damage: str = "error",
@@ -131,7 +131,7 @@ class Damage:
 def _open(
     source: str | Path | np.ndarray,
     format: str,
-    names: str | Path | Sequence[str] | None,
+    names: str | Path | Iterable[str] | None,
     titles: str | Path | None,
     size: int | None,
     progress: bool,
@@ -166,13 +166,15 @@ def _open(
     return found, open_matrix(found.vectors, names=len(named), size=size), named, noted
 
 
-def _given_names(names: str | Path | Sequence[str], progress: bool) -> NameList:
+def _given_names(names: str | Path | Iterable[str], progress: bool) -> NameList:
     if isinstance(names, (str, Path)):
         return read_row_names(Path(names), progress=progress)
+    named = NameList()
     for i, name in enumerate(names):
         if not isinstance(name, str) or name != name.strip() or "\n" in name:
             raise ValueError(f"Expected a line of text without blank ends as the name of row {i}, but got {name!r}.")
-    return NameList(name.encode("utf8") for name in names)
+        named.append(name.encode("utf8"))
+    return named
 
 
 def _unique(names: NameList, damage: Damage, progress: bool) -> np.ndarray:

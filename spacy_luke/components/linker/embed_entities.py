@@ -94,9 +94,13 @@ def _embed(
             _HERE.clear()
             _open_kb.cache_clear()
             file.unlink(missing_ok=True)
-        names = list(kb.entities())
         build_vectors(
-            work.path / _ROWS, kb.path / VECTORS, dtype=dtype, names=names, encoder=fingerprint, progress=progress
+            work.path / _ROWS,
+            kb.path / VECTORS,
+            dtype=dtype,
+            names=kb.entities(),
+            encoder=fingerprint,
+            progress=progress,
         )
     return made
 
