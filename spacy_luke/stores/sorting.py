@@ -54,14 +54,22 @@ class SortedSums:
         self._folder, self._most = folder, most
         self._sums: dict[str, float] = {}
         self._runs: list[Path] = []
+        self._written = 0
         folder.mkdir()
 
     def add(self, key: str, weight: float) -> None:
         sums = self._sums
         sums[key] = sums.get(key, 0) + weight
         if len(sums) >= self._most:
-            self._runs.append(write_run(self._folder, len(self._runs), _lines_of(sums)))
-            self._sums = {}
+            self._runs.append(write_run(self._folder, self._written, _lines_of(sums)))
+            self._sums, self._written = {}, self._written + 1
+            if len(self._runs) >= MOST_RUNS:  # lines stay as they are, and so do the sums, to the bit
+                runs, path = self._runs, self._folder / str(self._written)
+                with path.open("w", encoding="utf8", newline="\n") as file:
+                    file.writelines(heapq.merge(*map(_read_run, runs)))
+                for run in runs:
+                    run.unlink()
+                self._runs, self._written = [path], self._written + 1
 
     def __iter__(self) -> Iterator[tuple[str, float]]:
         if not self._runs:

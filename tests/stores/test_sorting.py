@@ -42,6 +42,22 @@ def test_sums(tmp_path_factory, pairs, most):
     assert [key for key, _ in sums] == sorted(plain, key=lambda key: key + "\t") or most > len(plain)
 
 
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from([0.1, 0.2, 0.3]))))
+def test_sums_of_many_runs(tmp_path_factory, pairs):
+    """Few files are open at once, and sums are the same to the bit."""
+    folder = tmp_path_factory.mktemp("runs")
+    plain = SortedSums(folder / "plain", most=1)
+    with pytest.MonkeyPatch.context() as patch:
+        for key, weight in pairs:
+            plain.add(key, weight)
+        patch.setattr(sorting, "MOST_RUNS", 2)
+        sums = SortedSums(folder / "sums", most=1)
+        for key, weight in pairs:
+            sums.add(key, weight)
+            assert len(list((folder / "sums").iterdir())) < 2
+    assert list(sums) == list(plain)
+
+
 def test_folder_must_be_new(tmp_path):
     with pytest.raises(FileExistsError):
         SortedLines(tmp_path)
