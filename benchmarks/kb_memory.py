@@ -119,22 +119,18 @@ def make_table(result: dict[str, Any]) -> str:
         "Written by `python benchmarks/kb_memory.py`; its head says what is measured. "
         f"Tries of {16 * result['most']:,} texts.",
         "",
-        "| command | items | memory, MB | bytes for each further item |",
-        "|---|---:|---:|---:|",
+        "| command | items | memory, MB |",
+        "|---|---:|---:|",
     ]
-    growth = {}
+    told = []
     for command in dict.fromkeys(row["command"] for row in result["rows"]):
-        own, last = [row for row in result["rows"] if row["command"] == command], None
-        for row in own:
-            more = ""
-            if last is not None:
-                growth[command] = (row["megabytes"] - last["megabytes"]) * 2**20 / (row["items"] - last["items"])
-                more = f"{growth[command]:.0f}"
-            lines.append(f"| {command} | {row['items']:,} | {row['megabytes']:.0f} | {more} |")
-            last = row
-    told = ", ".join(f"{command} {WIKIDATA * x / 1e9:.1f} GB" for command, x in growth.items())
-    lines += ["", f"All {WIKIDATA:,} items of Wikidata at the last rate: {told}, beside what a trie takes while it is "]
-    lines[-1] += "built (120 bytes a text, 1 GB by default)."
+        own = [row for row in result["rows"] if row["command"] == command]
+        rate = (own[-1]["megabytes"] - own[0]["megabytes"]) * 2**20 / (own[-1]["items"] - own[0]["items"])
+        told.append(f"{command} {rate:.0f} bytes, {WIKIDATA * rate / 1e9:.1f} GB")
+        lines += [f"| {command} | {row['items']:,} | {row['megabytes']:.0f} |" for row in own]
+    lines += ["", "For each further item, from the first size to the last, and so for all "]
+    lines[-1] += f"{WIKIDATA:,} items of Wikidata: {'; '.join(told)}. Beside that is what a trie takes while it is "
+    lines[-1] += "built (120 bytes a text, 1 GB by default) and what is sorted at once."
     return "\n".join([*lines, "", f"Machine: {result['chip']}, Python {result['versions']['python']}.", ""])
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+import common_start
 import linking
 import linking_oracle
 import numpy as np
-import quality_pretraining
 from linking import example_of
 from machine import describe_machine
 from paired import compare
@@ -35,8 +35,8 @@ NOISE = 0.1  # of the known entities in training, with `taught`: one of the wron
 class System:
     """taught: masked_share is drawn for each window, one known entity in ten is a wrong one, a matrix (at first the
     identity) stands between the vectors of known entities and the encoder, and mentions that are NIL are left out.
-    pretrained: it begins with the encoder of quality_pretraining.py (`luke`, seed 0), whose table of entities are the
-    vectors that the linker has; else with MiniLM."""
+    pretrained: it begins with the encoder of common_start.py, whose table of entities began as vectors of titles, like
+    those that the linker has; else with MiniLM."""
 
     taught: bool
     attention: str = "one_way"
@@ -123,8 +123,8 @@ def make_linker(options: argparse.Namespace, system: System, texts: Texts) -> An
 
     plain = read_checkpoint(find_source(linking.ENCODER), entity_start="words", entity_aware=False)
     kb = linking.make_kb(options, plain, options.cache / "linking")
-    luke = {"system": "luke" if system.pretrained else "start", "seed": 0, "limit": None}
-    folder = quality_pretraining.find_encoder(argparse.Namespace(**{**vars(options), **luke}))
+    whole = argparse.Namespace(**{**vars(options), "limit": None})
+    folder = common_start.find_start(whole) if system.pretrained else find_source(linking.ENCODER)
     checkpoint = read_checkpoint(
         folder, entities="special", entity_start="words", entity_aware=False, seed=options.seed
     )

@@ -2,10 +2,12 @@
 
     python benchmarks/readout.py --task open_entity --system luke   # one run
     python benchmarks/readout.py --all                              # every run that is missing
+    python benchmarks/readout.py --cache DIR --system luke          # of the common start, not of MiniLM
     python benchmarks/readout.py --table                            # results/readout.md
 
 Systems, inputs and data are those of quality_tasks.py, before any training: only the head's layer is learned, by all
-training records at once, with the L2 weight that is best on their last fifth.
+training records at once, with the L2 weight that is best on their last fifth. The common start is that of
+common_start.py, in whose folder it lies.
 """
 
 import argparse
@@ -13,8 +15,10 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import common_start
 import quality_tasks
 from machine import describe_machine
 from paired import compare_lines, count, keep, score
@@ -32,6 +36,7 @@ def main() -> None:
     parser = make_parser(__doc__ or "", "readout")
     parser.add_argument("--task", choices=TASKS, default="open_entity")
     parser.add_argument("--system", choices=SYSTEMS, default="luke")
+    parser.add_argument("--cache", type=Path, help="folder with the common start, which is read from")
     parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
     runs = [{"task": task, "system": system} for task in TASKS for system in SYSTEMS]
     given = ("data", "threads")
@@ -43,7 +48,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     task, system = replace(quality_tasks.TASKS[options.task], test=TEST), quality_tasks.SYSTEMS[options.system]
     nlp = quality_tasks.build(options.task, system, tokens="pair")
     train, test = quality_tasks.read_parts(nlp, task, options)
-    quality_tasks.initialize(nlp, train, system, seed=options.seed)
+    folder = None if options.cache is None else common_start.find_start(options)
+    quality_tasks.initialize(nlp, train, system, seed=options.seed, folder=folder)
     began = time.perf_counter()
     items = [[gold_of(doc, options.task) for doc in some] for some in (train, test)]
     states = [read_states(nlp, some, options.task) for some in (train, test)]
@@ -52,10 +58,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     weight, found = learn(states, items[0], labels, single=options.task == "semeval")
     answers = [tuple([f"0-1 {x}" for x in sorted(some) if x != NONE] for some in pair) for pair in zip(items[1], found)]
     macro = options.task == "semeval"
-    kept = f"readout/{options.task}-{options.system}.jsonl"
+    encoder = "MiniLM" if folder is None else "common start"
+    kept = f"readout/{options.task}-{options.system}{'' if folder is None else '-common_start'}.jsonl"
     return {
         "task": options.task,
         "system": options.system,
+        "encoder": encoder,
         "seed": options.seed,
         "part": "dev" if options.dev else "test",
         "f": round(float(score(count(answers, macro=macro).sum(0))), 2),
@@ -162,20 +170,20 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "loose micro F1, semeval the official macro F1. Above: the difference, and where 95 of 100 draws of documents",
         "have it (paired bootstrap).",
         "",
-        "| data | system | numbers read | their norm | F1 | above markers | above luke |",
-        "|---|---|---|---|---|---|---|",
+        "| data | encoder | system | numbers read | their norm | F1 | above markers | above luke |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    groups = group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, *SYSTEMS))
+    groups = group_runs(results, lambda x: (x["task"], x["encoder"], x["system"]), order=(*TASKS, *SYSTEMS))
     of = dict(groups)
-    for (task, system), group in groups:
+    for (task, encoder, system), group in groups:
         said = []
         for base in ("markers", "luke"):
-            gap = compare_lines(of.get((task, base), []), group, macro=task == "semeval")
+            gap = compare_lines(of.get((task, encoder, base), []), group, macro=task == "semeval")
             said.append("" if gap is None or base == system else str(gap))
         x = group[-1]
-        cells = [task, system, f"{x['width']:,}", f"{x['norm']}", f"{x['f']:.1f}", *said]
+        cells = [task, encoder, system, f"{x['width']:,}", f"{x['norm']}", f"{x['f']:.1f}", *said]
         lines.append("| " + " | ".join(cells) + " |")
-    norms = next((x["start_norms"] for x in results if x["system"] == "luke"), None)
+    norms = next((x["start_norms"] for x in results if (x["encoder"], x["system"]) == ("MiniLM", "luke")), None)
     if norms:
         pieces, mask = norms["pieces"], norms["[MASK]"]
         lines += ["", f"Norm of MiniLM's vector of the piece [MASK]: {mask}; mean of all pieces: {pieces}."]
