@@ -88,7 +88,7 @@ class Progress:
     """A line that changes, in a terminal; in a file a line a minute."""
 
     def __enter__(self) -> "Progress":
-        self._bar = ProgressBar[None](form="{desc}")
+        self._bar = ProgressBar[None](form="{desc}", lines=False)
         self._next = PAUSE
         return self
 

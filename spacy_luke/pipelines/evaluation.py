@@ -85,7 +85,7 @@ def evaluate(
             set_scopes(doc, {ENTITIES: entities})
     start = perf_counter()
     asked = nlp.pipe(example.predicted for example in examples)
-    with ProgressBar(asked, total=len(examples), unit="doc", show=progress) as docs:
+    with ProgressBar(asked, "evaluating", total=len(examples), unit="doc", show=progress) as docs:
         examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
     seconds = perf_counter() - start
     words = sum(len(example.predicted) for example in examples)

@@ -53,7 +53,7 @@ def write_lesson(
     places = dict.fromkeys(components, 0)
 
     def said() -> Iterator[Doc]:
-        with ProgressBar[Doc](unit="word", show=progress) as bar:
+        with ProgressBar[Doc](None, "the teacher reads", unit="words", show=progress) as bar:
             for docs in minibatch(texts, _AT_ONCE):
                 for doc, some in teach(nlp, docs, components):
                     counts["texts"] += 1

@@ -61,7 +61,7 @@ def make_console_logger(progress_bar: bool = True, output_file: str | Path | Non
                 file.flush()
             if progress_bar:
                 total = nlp.config["training"]["eval_frequency"]
-                bar = ProgressBar(None, "until the next evaluation", total=total, stream=stderr)
+                bar = ProgressBar(None, "until the next evaluation", total=total, stream=stderr, lines=False)
 
         def finish() -> None:
             if bar is not None:

@@ -1,9 +1,12 @@
-"""Bars in a terminal, and nothing elsewhere."""
+"""Bars in a terminal, and a line a minute elsewhere."""
 
 import io
 import subprocess
 import sys
 
+import pytest
+
+from spacy_luke.stores import progress
 from spacy_luke.stores.progress import ProgressBar
 
 
@@ -26,7 +29,7 @@ def test_a_terminal_has_a_bar():
     assert "6/8" in stream.getvalue()
 
 
-def test_nothing_is_shown_elsewhere(capsys):
+def test_nothing_is_shown_elsewhere_in_the_first_minute(capsys):
     for stream, show in ((io.StringIO(), True), (Terminal(), False), (None, True)):
         with ProgressBar(iter("ab"), "reading", show=show, stream=stream) as bar:
             assert not bar.is_shown
@@ -50,3 +53,28 @@ def test_what_is_not_shown_leaves_no_lock_and_no_thread():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("lines", "told"), [(True, "reading: 3 of 4 words\nreading: 9 of 4 words\n"), (False, "")])
+def test_a_line_a_minute_elsewhere(monkeypatch, lines, told):
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    stream = io.StringIO()
+    bar = ProgressBar("abcd", "reading", unit="words", stream=stream, lines=lines)
+    bar.update(2)
+    now = 60.0
+    bar.update()
+    now = 100.0
+    bar.update(5)
+    now = 121.0
+    bar.update()
+    assert stream.getvalue() == told
+
+
+def test_lines_of_a_loop_whose_length_is_not_known(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    stream = io.StringIO()
+    for item in ProgressBar(iter([70.0, 80.0, 140.0]), stream=stream, unit=""):
+        now = item
+    assert stream.getvalue() == "at work: 1\nat work: 3\n"
