@@ -3,7 +3,7 @@
     spacy_luke mentions 2                                  first line: what it is, and the version
     {"case": "exact", "names": 3, ..., "sections": {...}}  second line: sizes; [first byte, bytes, BLAKE2b] of each
                                                            section; and a digest of the line itself
-    names, titles       two tries (marisa-trie), which number the names and the entities
+    names, titles       two tries (see `aliases.trie`), which number the names and the entities
     link                float32, for each name: times linked / times occurring
     first               uint32, for each name and one more: where its candidates begin
     entities, priors    uint32 and float32, for each candidate, the best first

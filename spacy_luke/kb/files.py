@@ -11,7 +11,7 @@
     0/about_starts.npy         int64 (E,): as description_starts.npy; older knowledge bases lack both
     0/totals.npy               float32 (N,): by the numbers of names, what the priors are shares of, links mostly;
                                0 where they are none; older knowledge bases lack it
-    0/redirects.trie           further ids of entities (marisa-trie)
+    0/redirects.trie           further ids of entities (see `aliases.trie`)
     0/redirect_numbers.npy     uint32 (R,): the numbers of their entities in the store, 2 ** 32 - 1 for none
     0/loose_hashes.npy         uint64 (L,), sorted: 8-byte BLAKE2b digests of names without case and punctuation
     0/loose_names.npy          uint32 (L,): their numbers in the store; of one digest the most frequent name first
