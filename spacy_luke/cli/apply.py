@@ -7,14 +7,13 @@ from wasabi import msg
 
 from ..stores.folder import MANIFEST
 from ..stores.parallel import Engine
-from ..stores.progress import ProgressBar
+from ..stores.progress import PAUSE, ProgressBar
 from ..streams.input_formats import InputFields, import_parquet
 from ..streams.inputs import INPUT_FORMATS, find_inputs
 from ..streams.repeated_ids import Repeated
 from ..streams.run import ApplySettings, RunState, apply_pipeline
 from ..streams.run_folder import ERRORS
 from ..streams.writers import WRITERS
-from ..training.loop import PAUSE
 
 _DEFAULT = ApplySettings()
 

@@ -19,7 +19,7 @@ from ..wikipedia.interwiki import NOT_LANGUAGES
 from ..wikipedia.wikidata import id_of_claim, parse_items, text_of
 from .record import ABOUT_NOTHING, About
 
-CHARS = 64_000_000  # of lines in a file, about
+LINES_SIZE = 64_000_000  # bytes of lines in a file, about
 _HUMAN = "Q5"  # the item that persons are an instance (P31) of
 _ALL = "mul"  # labels that are the same in all languages
 
@@ -139,15 +139,15 @@ def _read_facts(path: Path, lines: Iterable[tuple[int, str]], wikidata: Wikidata
 # ---- by tasks
 
 
-def work_of(output: Path, source: int, path: Path, wikidata: Wikidata) -> WorkFolder:
+def work_of_items(output: Path, source: int, path: Path, wikidata: Wikidata) -> WorkFolder:
     """The folder of work for the dump at `path`, a source of a knowledge base."""
     found = path.stat()
     dump = [str(path.resolve()), found.st_size, found.st_mtime_ns]
-    plan = {"format": "items of Wikidata", "dump": dump, **asdict(wikidata), "chars": CHARS}
+    plan = {"format": "items of Wikidata", "dump": dump, **asdict(wikidata), "size": LINES_SIZE}
     return WorkFolder(output.with_name(f"{output.name}.items{source}"), plan)
 
 
-def read_by_tasks(
+def facts_by_tasks(
     work: WorkFolder, path: Path, wikidata: Wikidata, engine: Engine, *, progress: bool = False
 ) -> Iterator[ItemFacts]:
     """As `facts_of`."""
@@ -169,7 +169,7 @@ def write_lines(folder: Path, name: str, stage: dict[str, Any]) -> list[list[Any
             files.append([f"lines-{len(files):05d}.json.gz", line])
             size = 0
             with gzip.open(folder / files[-1][0], "wb", compresslevel=1) as file:
-                while text and size < CHARS:
+                while text and size < LINES_SIZE:
                     file.write(text)
                     size += len(text)
                     line, text = line + 1, source.readline()

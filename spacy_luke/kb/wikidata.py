@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..stores.parallel import Engine
-from .items import ODD, ItemFacts, Wikidata, facts_of, read_by_tasks, tell_odd, work_of
+from .items import ODD, ItemFacts, Wikidata, facts_by_tasks, facts_of, tell_odd, work_of_items
 from .staging import SourceGroup, Staging
 
 
@@ -24,36 +24,40 @@ def stage_wikidata(
     if engine is None:
         facts = facts_of(path, wikidata, progress=progress)
     else:
-        work = staging.held.enter_context(work_of(staging.output, source, path, wikidata))
-        facts = read_by_tasks(work, path, wikidata, engine, progress=progress)
+        work = staging.held.enter_context(work_of_items(staging.output, source, path, wikidata))
+        facts = facts_by_tasks(work, path, wikidata, engine, progress=progress)
     found = False
-    for line, kind, item, told in facts:
-        if kind == "damaged":
-            staging.refuse(ValueError(told))
-            continue
+    for fact in facts:
+        found |= fact.kind not in ("damaged", "redirect")
         try:
-            if kind == "redirect":
-                staging.add_redirect(item.id, told)
-                staging.count("redirects of items")
-                continue
-            found = True
-            if kind == "other":
-                continue
-            staging.count("items")
-            if kind == "nameless":
-                staging.left_out.nameless += 1
-                continue
-            staging.check_names(item.names)
-            count = 0 if wikidata.site else item.sitelinks
-            staging.add_entity(
-                item.id, source=source, line=line, text=item.description, count=count, person=item.person,
-                about=item.about,
-            )  # fmt: skip
-            for name in item.names:
-                staging.add_name(name, item.id, group=group, weight=max(item.sitelinks, 1))
+            _stage(fact, staging, source, group, counts=not wikidata.site)
         except ODD as error:
-            staging.refuse(ValueError(tell_odd(path, line, error)), error)
+            staging.refuse(ValueError(tell_odd(path, fact.line, error)), error)
         except ValueError as error:
-            staging.refuse(ValueError(f"{path}, line {line}: {error}"), error)
+            told = str(error) if fact.kind == "damaged" else f"{path}, line {fact.line}: {error}"
+            staging.refuse(ValueError(told), error)
     if not found:
         raise ValueError(f"{path} has no items: expected JSON of Wikidata, an item a line.")
+
+
+def _stage(fact: ItemFacts, staging: Staging, source: int, group: int, *, counts: bool) -> None:
+    """ValueError for what is not as expected. counts: whether sitelinks are the counts of the entities."""
+    line, kind, item, told = fact
+    if kind == "damaged":
+        raise ValueError(told)
+    if kind == "redirect":
+        staging.add_redirect(item.id, told)
+        staging.count("redirects of items")
+    if kind not in ("item", "nameless"):
+        return
+    staging.count("items")
+    if kind == "nameless":
+        staging.left_out.nameless += 1
+        return
+    staging.check_names(item.names)
+    staging.add_entity(
+        item.id, source=source, line=line, text=item.description, count=item.sitelinks if counts else 0,
+        person=item.person, about=item.about,
+    )  # fmt: skip
+    for name in item.names:
+        staging.add_name(name, item.id, group=group, weight=max(item.sitelinks, 1))

@@ -12,7 +12,7 @@ from typing import IO, Generic, TypeVar
 from tqdm import tqdm
 
 Item = TypeVar("Item")
-PAUSE = 60.0  # seconds between lines
+PAUSE = 60.0  # seconds between two lines that say how far something is
 
 
 class ProgressBar(Generic[Item]):

@@ -26,13 +26,12 @@ from ..bridge.optimizer import AdamW
 from ..distributed.processes import Processes
 from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
+from ..stores.progress import PAUSE
 from .console import Log
 from .evaluation import make_evaluation
 from .resume import RESUME, RUN_FOLDERS, check_output, identity_of, name_parameters, read_state, save_run_state
 from .shares import SeenWindows, check_components, copy_weights, update
 from .steps import TrainingPlan, describe_plan, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
-
-PAUSE = 60.0  # seconds between two lines that say how far training is
 
 
 class _Job(NamedTuple):

@@ -117,7 +117,7 @@ def files_of(kb):
 def test_by_tasks_and_again_after_a_kill(tmp_path, monkeypatch):
     expected = build_by_tasks(tmp_path, "one", None)
     assert any("2 lines that are not as expected" in line for line in expected.left_out)
-    monkeypatch.setattr(module, "CHARS", 2000)
+    monkeypatch.setattr(module, "LINES_SIZE", 2000)
     parse, asked = module.parse_lines, []
 
     def stopping(folder, name, task):
@@ -148,6 +148,6 @@ def test_damage_by_tasks(tmp_path):
 @pytest.mark.slow  # starts two processes
 def test_by_processes(tmp_path, monkeypatch):
     expected = build_by_tasks(tmp_path, "one", None)
-    monkeypatch.setattr(module, "CHARS", 2000)
+    monkeypatch.setattr(module, "LINES_SIZE", 2000)
     built = build_by_tasks(tmp_path, "other", Engine(workers=2))
     assert files_of(built.kb) == files_of(expected.kb)
