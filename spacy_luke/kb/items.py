@@ -114,7 +114,7 @@ def tell_odd(path: Path, line: int, error: Exception) -> str:
     return f"{path}, line {line}: expected an item of Wikidata, but {error!r} is missing or odd."
 
 
-def facts_of(path: Path, wikidata: Wikidata, *, progress: bool = False) -> Iterator[ItemFacts]:
+def facts_of_items(path: Path, wikidata: Wikidata, *, progress: bool = False) -> Iterator[ItemFacts]:
     with open_source(path, progress=progress) as file, text_of(file) as lines:
         yield from _read_facts(path, enumerate(lines, 1), wikidata)
 
@@ -150,7 +150,7 @@ def work_of_items(output: Path, source: int, path: Path, wikidata: Wikidata) -> 
 def facts_by_tasks(
     work: WorkFolder, path: Path, wikidata: Wikidata, engine: Engine, *, progress: bool = False
 ) -> Iterator[ItemFacts]:
-    """As `facts_of`."""
+    """As `facts_of_items`."""
     files = work.run_one(write_lines, {"path": str(path), "progress": progress}, name="stage")
     tasks = [{"path": str(path), "lines": file, "wikidata": asdict(wikidata)} for file in files]
     for name in work.run(parse_lines, tasks, name="read", engine=engine, progress=progress):

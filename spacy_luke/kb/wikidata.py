@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..stores.parallel import Engine
-from .items import ODD, ItemFacts, Wikidata, facts_by_tasks, facts_of, tell_odd, work_of_items
+from .items import ODD, ItemFacts, Wikidata, facts_by_tasks, facts_of_items, tell_odd, work_of_items
 from .staging import SourceGroup, Staging
 
 
@@ -22,7 +22,7 @@ def stage_wikidata(
     source, group = staging.add_source(path.name), staging.add_group(SourceGroup(path.name, "count", False, unknown))
     facts: Iterator[ItemFacts]
     if engine is None:
-        facts = facts_of(path, wikidata, progress=progress)
+        facts = facts_of_items(path, wikidata, progress=progress)
     else:
         work = staging.held.enter_context(work_of_items(staging.output, source, path, wikidata))
         facts = facts_by_tasks(work, path, wikidata, engine, progress=progress)

@@ -123,13 +123,7 @@ def pretrain(
     batches = stream(position) if ahead is None else ahead
     is_shown = progress and processes.is_main
     bar = ProgressBar[None](
-        None,
-        folder.name,
-        total=settings.max_steps,
-        done=state["step"],
-        unit="step",
-        show=is_shown,
-        keep=True,
+        None, folder.name, total=settings.max_steps, done=state["step"], unit="step", show=is_shown, keep=True,
         lines=False,
     )  # fmt: skip
     show = report or _to_console(bar)
