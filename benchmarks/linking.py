@@ -119,7 +119,8 @@ def run(options: argparse.Namespace, *, encoder: str = ENCODER, layers: int | No
         find_source(encoder), entity_start="words", entity_aware=False, seed=options.seed, layers=layers
     )
     with tempfile.TemporaryDirectory() as folder:
-        kb = make_kb(options, checkpoint if system.context else None, options.cache or Path(folder))
+        cache = options.cache or Path(folder)
+        kb = make_kb(options.data, cache / "kb", checkpoint if system.context else None)
         nlp = spacy.blank("en")
         parts = {name: getattr(system, name) for name in ("attention", "prior", "match", "context", "nil")}
         model = {"@architectures": "spacy-luke.EntityLinker.v2", **parts}
@@ -190,22 +191,33 @@ def prior_weights(linker: Any) -> list[float]:
     return [] if prior is None else [round(x, 3) for x in prior.weight.detach().flatten().tolist()]
 
 
-def make_kb(options: argparse.Namespace, checkpoint: Any, folder: Path) -> Any:
-    """The entities of PPRforNED with their in-links, and vectors of their titles by the encoder before training; none
-    without a checkpoint."""
+def make_kb(data: Path, folder: Path, checkpoint: Any, *, documents: int | None = None) -> Any:
+    """The entities of PPRforNED's lists with their in-links, those of the first documents alone where `documents` says
+    how many, and vectors of their titles by the encoder before training; none without a checkpoint."""
     from spacy_luke.checkpoint.text_encoder import TextEncoder
     from spacy_luke.components.linker.embed_entities import embed_entities
     from spacy_luke.kb.build import build_kb
     from spacy_luke.kb.knowledge_base import EntityKB
 
-    if (folder / "kb" / "vectors").is_dir():
-        return EntityKB.open(folder / "kb")
-    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "vectors").is_dir():
+        return EntityKB.open(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as lists:
-        with tarfile.open(options.data / "ed_pprforned/ppr_for_ned.tar.xz") as archive:
+        with tarfile.open(data / "ed_pprforned/ppr_for_ned.tar.xz") as archive:
             archive.extractall(lists, filter="data")
-        kb = build_kb([lists], folder / "kb").kb
+        for path in Path(lists).rglob("*"):
+            if documents is not None and path.name.isdigit() and int(path.name) > documents:
+                path.unlink()
+        kb = build_kb([lists], folder).kb
     return kb if checkpoint is None else embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
+
+
+def read_encoder() -> Any:
+    """MiniLM as linkers begin with it."""
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+    from spacy_luke.checkpoint.sources import find_source
+
+    return read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False)
 
 
 def read_part(nlp: Any, options: argparse.Namespace, part: str) -> list[Any]:

@@ -145,7 +145,7 @@ def read_texts(options: argparse.Namespace) -> tuple[list[Text], Knowledge]:
     from spacy_luke.checkpoint.sources import find_source
 
     nlp = spacy.blank("en")
-    kb = make_kb(options, None, options.cache)
+    kb = make_kb(options.data, options.cache / "kb", None)
     model = {"@architectures": "spacy-luke.EntityLinker.v2", "context": False, "match": True, "nil": False}
     linker: Any = nlp.add_pipe("luke_linker", config={"model": model, "max_candidates": 30})
     examples = [example_of(nlp, doc) for doc in read_part(nlp, options, PART)]

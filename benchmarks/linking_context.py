@@ -121,8 +121,7 @@ def make_linker(options: argparse.Namespace, system: System, texts: Texts) -> An
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
     from spacy_luke.checkpoint.sources import find_source
 
-    plain = read_checkpoint(find_source(linking.ENCODER), entity_start="words", entity_aware=False)
-    kb = linking.make_kb(options, plain, options.cache / "linking")
+    kb = linking.make_kb(options.data, options.cache / "linking" / "kb", linking.read_encoder())
     whole = argparse.Namespace(**{**vars(options), "limit": None})
     folder = common_start.find_start(whole) if system.pretrained else find_source(linking.ENCODER)
     checkpoint = read_checkpoint(

@@ -11,14 +11,14 @@ compared.
 import argparse
 import json
 import os
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from linking import ENCODER, PARTS, find, read_part
+from linking import ENCODER, PARTS, find, make_kb, read_encoder, read_part
+from linking_sets import give_candidates
 from machine import describe_machine
 from runs import batches, describe_machines, schedule
 
@@ -130,38 +130,14 @@ def read_texts(nlp: Any, options: argparse.Namespace) -> list[Any]:
 
 def knowledge_bases(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Any]]:
     """With the names of PPRforNED's lists for train and testa; and with those of all lists, the test documents' too."""
-    yield NAMES[0], aida_kb(options.data, folder / "known", documents=KNOWN)
-    yield NAMES[1], aida_kb(options.data, folder / "all")
-
-
-def aida_kb(data: Path, folder: Path, *, documents: int | None = None) -> Any:
-    """A knowledge base of PPRforNED's lists for the first documents of AIDA, with vectors of the titles by the encoder
-    before training."""
-    from spacy_luke.checkpoint.checkpoint import read_checkpoint
-    from spacy_luke.checkpoint.sources import find_source
-    from spacy_luke.checkpoint.text_encoder import TextEncoder
-    from spacy_luke.components.linker.embed_entities import embed_entities
-    from spacy_luke.kb.build import build_kb
-    from spacy_luke.kb.knowledge_base import EntityKB
-
-    if (folder / "vectors").is_dir():
-        return EntityKB.open(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as lists:
-        with tarfile.open(data / "ed_pprforned/ppr_for_ned.tar.xz") as archive:
-            archive.extractall(lists, filter="data")
-        for path in Path(lists).rglob("*"):
-            if documents is not None and path.name.isdigit() and int(path.name) > documents:
-                path.unlink()
-        kb = build_kb([lists], folder).kb
-    checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False)
-    return embed_entities(kb, TextEncoder(checkpoint), progress=True)[0]
+    encoder = read_encoder()
+    yield NAMES[0], make_kb(options.data, folder / "known", encoder, documents=KNOWN)
+    yield NAMES[1], make_kb(options.data, folder / "all", encoder)
 
 
 def link_texts(nlp: Any, docs: Sequence[Any], way: str, options: argparse.Namespace) -> dict[str, Any]:
     """Scores and speed. The threshold of NIL is tuned on testa, with the same knowledge base; "prior" has none."""
     from baselines import link_by_prior
-    from linking_sets import give_candidates
     from spacy.training import Example
 
     from spacy_luke.scorers.linking import score_links

@@ -20,8 +20,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from linking import ENCODER, example_of, read_part
-from linking_raw import aida_kb
+from linking import ENCODER, example_of, make_kb, read_encoder, read_part
 from machine import describe_machine
 from runs import add_line, describe_machines, read_lines
 
@@ -77,7 +76,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     nlp = spacy.load(options.pipeline)
     linker: Any = nlp.get_pipe("luke_linker")
     with tempfile.TemporaryDirectory() as folder:
-        kb = aida_kb(options.data, (options.cache or Path(folder)) / "all")
+        kb = make_kb(options.data, (options.cache or Path(folder)) / "all", read_encoder())
         for name in options.sets.split("|") if options.sets else SETS:
             left_out: Counter = Counter()
             docs = read_set(nlp, name, options, left_out)

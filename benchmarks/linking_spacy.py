@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     fix_random_seed(options.seed)
     checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False, seed=options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        kb = make_kb(options, checkpoint, options.cache or Path(folder))
+        kb = make_kb(options.data, (options.cache or Path(folder)) / "kb", checkpoint)
         nlp = make_pipeline(spacy.blank("en"), options.encoder)
         train = [without_unknown(x, kb) for x in read_part(nlp, options, "train")]
         tests = {part: read_part(nlp, options, part) for part in (["testa"] if options.dev else ["testb", "testa"])}

@@ -267,13 +267,11 @@ def run_linking(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     import spacy
 
     from spacy_luke.checkpoint.checkpoint import read_checkpoint
-    from spacy_luke.checkpoint.sources import find_source
 
     settings = {"candidates": 30, "epochs": 3, "batch": 8, "rate": options.rate, "head_rate": 5.0, "prior_rate": 1.0}
     settings |= {"dropout": 0.0, "limit": options.limit}
     own = argparse.Namespace(**{**vars(options), **settings})
-    start = read_checkpoint(find_source(MINILM), entity_start="words", entity_aware=False)
-    kb = linking.make_kb(own, start, options.cache / "linking")
+    kb = linking.make_kb(options.data, options.cache / "linking" / "kb", linking.read_encoder())
     checkpoint = read_checkpoint(
         encoder, entities="special", entity_start="words", entity_aware=False, seed=options.seed
     )
