@@ -35,12 +35,13 @@ def load_gliner2() -> Language | None:
     """None where the package is not installed."""
     if find_spec("gliner2") is None:
         return None
+    if not Language.has_factory("gliner2"):
+        Language.factory("gliner2", func=Gliner2)
     nlp = spacy.blank("en")
     nlp.add_pipe("gliner2")
     return nlp
 
 
-@Language.factory("gliner2")
 class Gliner2:
     """Finds LABELS in the texts of Docs, eight at a time; they are not written into the Docs."""
 
