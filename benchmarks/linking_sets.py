@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from linking import ENCODER, example_of, make_kb, read_encoder, read_part
+from linking import example_of, make_kb, read_encoder, read_part
 from machine import describe_machine
 from runs import add_line, describe_machines, read_lines
 
@@ -99,8 +99,6 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path, *, vectors: bool) -> Any:
     """A knowledge base, and added to it the names of entities in a sample of Wikipedia and in the annotations of all
     sets but `without`, with vectors of the entities' titles, if they are wanted."""
-    from spacy_luke.checkpoint.checkpoint import read_checkpoint
-    from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.checkpoint.text_encoder import TextEncoder
     from spacy_luke.components.linker.embed_entities import embed_entities
     from spacy_luke.kb.build import KBSettings
@@ -121,8 +119,7 @@ def larger_kb(kb: Any, options: argparse.Namespace, without: str, folder: Path, 
         larger = add_to_kb(kb, [table], folder, settings=KBSettings(unknown="add")).kb
     if not vectors:
         return larger
-    checkpoint = read_checkpoint(find_source(ENCODER), entity_start="words", entity_aware=False)
-    return embed_entities(larger, TextEncoder(checkpoint), progress=True)[0]
+    return embed_entities(larger, TextEncoder(read_encoder()), progress=True)[0]
 
 
 def links_of_dump(path: Path) -> Iterator[tuple[str, str]]:

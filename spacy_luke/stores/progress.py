@@ -53,8 +53,8 @@ class ProgressBar(Generic[Item]):
             )  # fmt: skip
 
     def __iter__(self) -> Iterator[Item]:
-        if self._bar is not None:
-            yield from self._bar
+        if self._lines is None:
+            yield from self._items if self._bar is None else self._bar
             return
         for item in self._items:
             yield item

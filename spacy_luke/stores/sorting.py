@@ -10,73 +10,77 @@ MOST_RUNS = 256  # files that are open at once; more are merged first
 _READ = 1 << 16  # bytes of each run in memory while they are merged
 
 
+class _Runs:
+    """Files of sorted lines in a new folder, MOST_RUNS at most: where there are so many, they become one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.paths: list[Path] = []
+        self._written = 0
+        folder.mkdir()
+
+    def add(self, lines: Iterable[str]) -> None:
+        """A further run, of lines in order."""
+        self._write(lines)
+        if len(self.paths) >= MOST_RUNS:
+            runs, self.paths = self.paths, []
+            self._write(heapq.merge(*map(_read_run, runs)))
+            for run in runs:
+                run.unlink()
+
+    def _write(self, lines: Iterable[str]) -> None:
+        path = self._folder / str(self._written)
+        with path.open("w", encoding="utf8", newline="\n") as file:
+            file.writelines(lines)
+        self.paths.append(path)
+        self._written += 1
+
+
 class SortedLines:
     """Lines in order, each as often as it was added. A line ends in a line feed, and has no other."""
 
     def __init__(self, folder: Path, *, most: int = MOST, room: int = ROOM) -> None:
-        self._folder, self._most, self._room = folder, most, room
+        self._most, self._room = most, room
         self._lines: list[str] = []
         self._size = 0
-        self._runs: list[Path] = []
-        self._written = 0
-        folder.mkdir()
+        self._runs = _Runs(folder)
 
     def add(self, line: str) -> None:
         self._lines.append(line)
         self._size += len(line)
         if len(self._lines) >= self._most or self._size >= self._room:
             self._lines.sort()
-            self._write(self._lines)
+            self._runs.add(self._lines)
             self._lines, self._size = [], 0
-            if len(self._runs) >= MOST_RUNS:
-                runs, self._runs = self._runs, []
-                self._write(heapq.merge(*map(_read_run, runs)))
-                for run in runs:
-                    run.unlink()
-
-    def _write(self, lines: Iterable[str]) -> None:
-        """A further run, of lines in order."""
-        path = self._folder / str(self._written)
-        with path.open("w", encoding="utf8", newline="\n") as file:
-            file.writelines(lines)
-        self._runs.append(path)
-        self._written += 1
 
     def __iter__(self) -> Iterator[str]:
         self._lines.sort()
-        return heapq.merge(self._lines, *map(_read_run, self._runs)) if self._runs else iter(self._lines)
+        runs = self._runs.paths
+        return heapq.merge(self._lines, *map(_read_run, runs)) if runs else iter(self._lines)
 
 
 class SortedSums:
     """Sums of weights by key, in the order of the keys; a key is a text without line feeds."""
 
     def __init__(self, folder: Path, *, most: int = MOST) -> None:
-        self._folder, self._most = folder, most
+        self._most = most
         self._sums: dict[str, float] = {}
-        self._runs: list[Path] = []
-        self._written = 0
-        folder.mkdir()
+        self._runs = _Runs(folder)
 
     def add(self, key: str, weight: float) -> None:
         sums = self._sums
         sums[key] = sums.get(key, 0) + weight
         if len(sums) >= self._most:
-            self._runs.append(write_run(self._folder, self._written, _lines_of(sums)))
-            self._sums, self._written = {}, self._written + 1
-            if len(self._runs) >= MOST_RUNS:  # lines stay as they are, and so do the sums, to the bit
-                runs, path = self._runs, self._folder / str(self._written)
-                with path.open("w", encoding="utf8", newline="\n") as file:
-                    file.writelines(heapq.merge(*map(_read_run, runs)))
-                for run in runs:
-                    run.unlink()
-                self._runs, self._written = [path], self._written + 1
+            self._runs.add(sorted(_lines_of(sums)))
+            self._sums = {}
 
     def __iter__(self) -> Iterator[tuple[str, float]]:
-        if not self._runs:
+        runs = self._runs.paths
+        if not runs:
             yield from sorted(self._sums.items())
             return
         last, total = "", 0.0
-        for line in heapq.merge(sorted(_lines_of(self._sums)), *map(_read_run, self._runs)):
+        for line in heapq.merge(sorted(_lines_of(self._sums)), *map(_read_run, runs)):
             key, _, weight = line.rpartition("\t")
             if key == last:
                 total += float(weight)
@@ -86,13 +90,6 @@ class SortedSums:
             last, total = key, float(weight)
         if total:
             yield last, total
-
-
-def write_run(folder: Path, number: int, lines: Iterable[str]) -> Path:
-    path = folder / str(number)
-    with path.open("w", encoding="utf8", newline="\n") as file:
-        file.writelines(sorted(lines))
-    return path
 
 
 def _lines_of(sums: dict[str, float]) -> Iterator[str]:
