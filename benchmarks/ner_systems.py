@@ -28,10 +28,12 @@ SPANS_KEY = "sc"
 
 @dataclass(frozen=True)
 class System:
-    """step: one optimizer step on the training sentences with these indices; predict: the mentions of each sentence."""
+    """step: one optimizer step on the training sentences with these indices; predict: the mentions of each sentence;
+    nlp: of `luke_ner`, the pipeline."""
 
     step: Callable[[list[int]], None]
     predict: Callable[[list[list[str]]], list[list[Mention]]]
+    nlp: Any = None
 
 
 @dataclass(frozen=True)
@@ -191,8 +193,7 @@ def make_luke(
     nlp = spacy.blank("en")
     fix_random_seed(seed)
     ner = nlp.add_pipe("luke_ner", config=luke_config(attention, settings=settings, nested=nested, features=features))
-    key = SPANS_KEY if nested else None
-    examples = [_example(nlp, x, x.mentions if nested else outermost(x.mentions), spans_key=key) for x in sentences]
+    examples = make_examples(nlp, sentences, nested=nested)
     ner.initialize(
         lambda: examples,
         nlp=nlp,
@@ -216,7 +217,7 @@ def make_luke(
     def predict(texts: list[list[str]]) -> list[list[Mention]]:
         return [_entities(doc) for doc in ner.pipe((_doc(nlp, x) for x in texts), batch_size=64)]
 
-    return System(step, predict)
+    return System(step, predict, nlp)
 
 
 SYSTEMS: dict[str, Callable[..., System]] = {
@@ -246,6 +247,12 @@ def batches(n: int, *, settings: Settings, seed: int) -> Iterator[list[int]]:
 
 def _doc(nlp: Any, words: list[str]) -> Doc:
     return Doc(nlp.vocab, words=words, sent_starts=[i == 0 for i in range(len(words))])
+
+
+def make_examples(nlp: Any, sentences: Sequence[Sentence], *, nested: bool) -> list[Example]:
+    """What `luke_ner` learns from or is scored on; without `nested` the outermost mentions."""
+    key = SPANS_KEY if nested else None
+    return [_example(nlp, x, x.mentions if nested else outermost(x.mentions), spans_key=key) for x in sentences]
 
 
 def _example(nlp: Any, sentence: Sentence, mentions: list[Mention], *, spans_key: Any) -> Example:

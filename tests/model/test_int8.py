@@ -19,9 +19,9 @@ from spacy_luke.model.int8 import (
     QuantizedLinear,
     Rows,
     build_quantized,
-    multiply_in_float,
-    multiply_int8,
     multiply_with,
+    products_in_float,
+    products_with,
     quantize_encoder,
     quantize_once,
     quantize_rows,
@@ -30,7 +30,15 @@ from spacy_luke.model.luke import LukeEncoder
 from tests.model.noise import COUNTS, LENGTHS, add_noise, make_encoder, make_mentions, make_windows, pick
 
 ROOT = Path(__file__).parents[2]
-SHAPES = [(1, 1, 1), (0, 24, 40), (7, 3, 5), (64, 384, 96), (300, 1536, 17), (2, 2500, 3)]  # rows, inputs, outputs
+SHAPES = [
+    (1, 1, 1),
+    (0, 24, 40),
+    (7, 3, 5),
+    (64, 384, 96),
+    (300, 1536, 17),
+    (2, 2500, 3),
+    (70, 4100, 40),
+]  # rows, inputs, outputs
 
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -54,10 +62,9 @@ def make_linear(n_in: int, n_out: int, *, bias: bool = True) -> nn.Linear:
 
 @pytest.fixture(params=["operator", "fallback"])
 def way(request, monkeypatch):
-    if request.param == "fallback":
-        monkeypatch.setattr(int8, "has_exact_operator", lambda: False)
-    elif not int8.has_exact_operator():
+    if request.param == "operator" and not int8.has_exact_operator():
         pytest.skip("this chip's operator is not exact")
+    monkeypatch.setattr(int8, "is_operator_best", lambda: request.param == "operator")
     return request.param
 
 
@@ -92,21 +99,21 @@ def test_a_plain_twin(way, n, k, m, bias):
 @pytest.mark.parametrize(("n", "k", "m"), SHAPES)
 def test_products_are_exact(way, n, k, m):
     x_NK, weight_MK = integers(n, k), integers(m, k, seed=1)
-    product = multiply_int8(x_NK, weight_MK)
-    assert product.dtype == torch.int32
-    assert torch.equal(product.long(), x_NK.long() @ weight_MK.long().t())
+    product = products_with(weight_MK)(x_NK)
+    assert product.dtype == torch.float32
+    assert torch.equal(product, (x_NK.long() @ weight_MK.long().t()).float())
 
 
 @pytest.mark.parametrize(("n", "k", "m"), SHAPES)
 def test_the_fallback_equals_the_operator(monkeypatch, n, k, m):
     quantized, x = QuantizedLinear(make_linear(k, m)), random(n, k, seed=3)
+    monkeypatch.setattr(int8, "is_operator_best", int8.has_exact_operator)
     expected = quantized(x)
-    monkeypatch.setattr(int8, "has_exact_operator", lambda: False)
+    monkeypatch.setattr(int8, "is_operator_best", lambda: False)
     assert torch.equal(quantized(x), expected)
+    x_NK, weight_MK = integers(n, k), integers(m, k)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(
-            multiply_in_float(integers(n, k), integers(m, k)), multiply_int8(integers(n, k), integers(m, k))
-        )
+        assert torch.equal(products_in_float(weight_MK)(x_NK), products_with(weight_MK)(x_NK))
 
 
 @pytest.mark.parametrize("operator", ["saturates", "fails", "absent", "right"])
@@ -126,6 +133,45 @@ def test_the_operator_is_chosen_by_its_result(monkeypatch, operator):
         monkeypatch.setattr(torch, "_int_mm", found[operator], raising=False)
     asked = int8.has_exact_operator.__wrapped__()
     assert asked == (operator == "right" and torch.backends.mkldnn.is_available())
+
+
+@pytest.mark.parametrize(("exact", "slow"), [(True, True), (True, False), (False, False)])
+def test_an_operator_that_is_slower_than_float_is_not_taken(monkeypatch, exact, slow):
+    """torch's is a plain loop where oneDNN has no kernels for the chip: exact, and 30 times slower."""
+    calls = []
+
+    def operator(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        calls.append(len(a))
+        return (a.long() @ b.long()).int()
+
+    monkeypatch.setattr(int8, "has_exact_operator", lambda: exact)
+    monkeypatch.setattr(int8, "_is_float_faster", lambda: slow)
+    monkeypatch.setattr(int8, "is_operator_best", int8.is_operator_best.__wrapped__)
+    monkeypatch.setattr(torch, "_int_mm", operator, raising=False)
+    x_NK, weight_MK = integers(5, 24), integers(3, 24, seed=1)
+    assert torch.equal(products_with(weight_MK)(x_NK).long(), x_NK.long() @ weight_MK.long().t())
+    assert calls == ([5] if exact and not slow else [])
+
+
+def test_both_ways_are_timed(monkeypatch):
+    turns = 3
+    seen = {"operator": 0, "float": 0}
+
+    def compare(one, other):
+        for _ in range(turns):
+            one(), other()
+        return seen["operator"] > seen["float"]
+
+    def operator(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        seen["operator"] += 2
+        return (a.float() @ b.float()).int()
+
+    linear_of = int8.linear_of
+    monkeypatch.setattr(int8, "linear_of", lambda *x: seen.update(float=seen["float"] + 1) or linear_of(*x))
+    monkeypatch.setattr(int8, "is_clearly_faster", compare)
+    monkeypatch.setattr(torch, "_int_mm", operator, raising=False)
+    assert int8._is_float_faster()
+    assert seen == {"operator": 2 * turns, "float": turns}
 
 
 def test_rows_of_zeros_and_what_is_not_finite():
