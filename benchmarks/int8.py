@@ -42,9 +42,11 @@ def main() -> None:
         logging.disable(logging.WARNING)
         warnings.simplefilter("ignore")
         torch.set_num_threads(1)
-        from spacy_luke.model.int8 import has_exact_operator
+        from spacy_luke.model.int8 import has_exact_operator, is_operator_best
 
-        result = {**describe_machine(), "instructions": instructions(), "exact_operator": has_exact_operator()}
+        operator = {"exact_operator": has_exact_operator(), "operator_used": is_operator_best()}
+        result = {**describe_machine(), "instructions": instructions(), **operator}
+        result["operator_ms"] = {name: measure_operator(*shape) for name, shape in WIDTHS.items()}
         result["layers"] = [measure_layer(name, rows, options.repeats) for name in WIDTHS for rows in options.rows]
         result["pipelines"] = [
             measure_pipeline(options, attention, documents)
@@ -135,6 +137,17 @@ def measure_layer(name: str, rows: int, repeats: int) -> dict[str, Any]:
     return {"size": name, "rows": rows, "seconds": take_turns(runs, repeats, times=max(1, 1000 // rows))}
 
 
+@torch.inference_mode()
+def measure_operator(width: int, wide: int) -> dict[str, float]:
+    """Milliseconds of the product of 256 rows with the weight of one layer up, by torch's operator and in float32."""
+    from spacy_luke.model.int8 import products_in_float
+
+    x_NK, weight_MK = (torch.ones(rows, width, dtype=torch.int8) for rows in (256, wide))
+    in_float, weight_KM = products_in_float(weight_MK), weight_MK.t()
+    runs = {"operator": lambda: torch._int_mm(x_NK, weight_KM), "float32": lambda: in_float(x_NK)}
+    return {name: 1000 * seconds for name, seconds in take_turns(runs, 3).items()}
+
+
 def make_pipeline(attention: str) -> Any:
     """A luke_ner on MiniLM, with a head of noise."""
     import spacy
@@ -199,7 +212,7 @@ def make_report(result: dict[str, Any]) -> str:
         "# int8",
         "",
         f"{result['chip']}, {', '.join(result['instructions'])}; one thread, torch {result['versions']['torch']}; "
-        f"torch's int8 product is {'exact' if result['exact_operator'] else 'not exact, and was not used'}.",
+        f"torch's int8 product is {describe_operator(result)}.",
         "",
         "Processor time of short runs that take turns in one process, median; other jobs ran on the machine.",
         "",
@@ -225,6 +238,17 @@ def make_report(result: dict[str, Any]) -> str:
         cells = [x["size"], f"{x['rows']:,}", *(f"{1000 * times[name]:.2f}" for name in LAYER_FORMATS)]
         lines.append(_row([*cells, *(f"{times[name] / times['int8']:.2f}" for name in LAYER_FORMATS[:-1])]))
     return "\n".join(lines) + "\n"
+
+
+def describe_operator(result: dict[str, Any]) -> str:
+    if not result["exact_operator"]:
+        return "not exact, and was not used"
+    if result.get("operator_used", True):
+        return "exact"
+    times = "; ".join(
+        f"{x['operator']:.0f} ms, {x['float32']:.1f} ({name})" for name, x in result["operator_ms"].items()
+    )
+    return f"exact and slow, and was not used. Of 256 rows up, by it and in float32: {times}"
 
 
 def _row(cells: Sequence[str]) -> str:
