@@ -65,3 +65,11 @@ def pick(windows: Windows, mentions: Mentions, order: Sequence[int]) -> tuple:
             parts(mentions.types_E, counts),
         ),
     )
+
+
+def integers(*shape: int, seed: int = 0) -> torch.Tensor:
+    """int8, from -127 to 127."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8)
+    x[:1] = 127  # the largest sums that there are
+    return x
