@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from unicodedata import category
 
 NAME_CASES = ("exact", "casefold")
 # Scripts written without blanks: each character is a word of its own.
@@ -19,20 +20,10 @@ _ALONE = (
 
 def _word_characters() -> str:
     """Letters, digits, the underscore, the marks on letters and the joiners between them, as ranges for a pattern."""
-    alone = re.compile(f"[{_ALONE}]")
-    codes = [
-        code
-        for code in range(0x10000)
-        if (chr(code).isalnum() or unicodedata.category(chr(code))[0] == "M" or chr(code) in "_\u200c\u200d")
-        and not alone.match(chr(code))
-    ]
-    ranges: list[list[int]] = []
-    for code in codes:
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(rf"\u{first:04x}-\u{last:04x}" for first, last in ranges) + r"\U00010000-\U0001efff"
+    characters = [chr(code) for code in range(0x10000)]
+    words = [x if x.isalnum() or category(x)[0] == "M" or x in "_\u200c\u200d" else " " for x in characters]
+    runs = re.finditer(r"\S+", re.sub(f"[{_ALONE}]", " ", "".join(words)))
+    return "".join(rf"\u{x.start():04x}-\u{x.end() - 1:04x}" for x in runs) + r"\U00010000-\U0001efff"
 
 
 _WORD = _word_characters()
