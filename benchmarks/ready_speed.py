@@ -27,8 +27,7 @@ from gliner2_peer import load_gliner2
 from machine import describe_machine, has_amx
 from ready import load_baseline
 from spacy.language import Language
-from spacy.tokens import Doc, Span
-from spacy.training import Example
+from speed_pipelines import make_spacy_cnn
 
 from spacy_luke.readers.datasets.docred import read_docred
 
@@ -46,7 +45,7 @@ def main() -> None:
     nlp, baseline = spacy.load(options.pipeline), load_baseline(options)
     systems = {name: (nlp, pipes) for name, pipes in steps_of(nlp).items()}
     name = SPACY if baseline is not None else f"{SPACY}, untrained"
-    baseline = baseline or make_untrained()
+    baseline = baseline or make_spacy_cnn()
     systems[name] = (baseline, baseline.pipe_names)
     if options.gliner2:
         peer = load_gliner2()
@@ -107,16 +106,6 @@ def steps_of(nlp: Language) -> dict[str, list[str]]:
     ends += [i for i, name in enumerate(names) if name == "luke_linker"]
     steps = {f"up to {names[i]}": names[: i + 1] for i in sorted(set(ends))}
     return {"all components" if pipes == names else step: pipes for step, pipes in steps.items()}
-
-
-def make_untrained() -> Language:
-    """spaCy's `ner` of its default size with random weights, which take as long as learned ones."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("ner")
-    gold = Doc(nlp.vocab, words=["London"])
-    gold.set_ents([Span(gold, 0, 1, label="LOC")])
-    nlp.initialize(lambda: [Example(Doc(nlp.vocab, words=["London"]), gold)])
-    return nlp
 
 
 def measure(

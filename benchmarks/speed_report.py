@@ -13,6 +13,8 @@ WANTED: list[tuple[str, str, float, str]] = [
     ("luke_one_way", "span_marker_document", 0.0, "`one_way` beside SpanMarker with document context"),
     ("luke_one_way", "spacy_ner", 1.0, "`one_way` beside spaCy's transformer `ner`"),
     ("luke_one_way", "token_classifier", 1 / 1.5, "`one_way` beside a bare token classifier"),
+    ("luke_one_way", "gliner2", 0.0, "`one_way` beside GLiNER2"),
+    ("luke_small", "spacy_cnn", 0.5, "`one_way` of MiniLM beside spaCy's CNN `ner`"),
     ("luke_one_way_sentence", "token_classifier", 0.0, "`one_way`, sentence context, beside a bare token classifier"),
 ]
 
