@@ -140,11 +140,11 @@ def measure_layer(name: str, rows: int, repeats: int) -> dict[str, Any]:
 @torch.inference_mode()
 def measure_operator(width: int, wide: int) -> dict[str, float]:
     """Milliseconds of the product of 256 rows with the weight of one layer up, by torch's operator and in float32."""
-    from spacy_luke.model.int8 import products_in_float
+    from spacy_luke.model.int8 import in_float, products_in_float
 
     x_NK, weight_MK = (torch.ones(rows, width, dtype=torch.int8) for rows in (256, wide))
-    in_float, weight_KM = products_in_float(weight_MK), weight_MK.t()
-    runs = {"operator": lambda: torch._int_mm(x_NK, weight_KM), "float32": lambda: in_float(x_NK)}
+    by_float, weight_KM = products_in_float(in_float(weight_MK)), weight_MK.t()
+    runs = {"operator": lambda: torch._int_mm(x_NK, weight_KM), "float32": lambda: by_float(x_NK)}
     return {name: 1000 * seconds for name, seconds in take_turns(runs, 3).items()}
 
 

@@ -6,7 +6,7 @@ al., NeurIPS 2022, section 2.1: "vector-wise"); both are symmetric, from -127 to
 activations, residuals and sums of embeddings stay in float32. So a row's result does not depend on its batch.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -76,19 +76,23 @@ def quantize_once(linear: nn.Module, x_NK: Tensor) -> Inputs:
     return quantize_rows(x_NK) if isinstance(linear, QuantizedLinear) else x_NK
 
 
-def products_with(weight_MK: Tensor) -> Callable[[Tensor], Tensor]:
+def products_with(weight_MK: Tensor, floats: Sequence[Tensor] | None = None) -> Callable[[Tensor], Tensor]:
     """The function that multiplies int8 rows (N, K) with a weight: (N, M), the exact sums of integers, rounded once to
-    float32."""
-    if weight_MK.device.type == "cpu" and is_operator_best():
+    float32. floats: `in_float` of the weight, where it was made before."""
+    if is_operator_for(weight_MK):
         weight_KM = weight_MK.t()
         return lambda x_NK: torch._int_mm(x_NK, weight_KM).to(torch.float32)
-    return products_in_float(weight_MK)
+    return products_in_float(in_float(weight_MK) if floats is None else floats)
 
 
-def products_in_float(weight_MK: Tensor) -> Callable[[Tensor], Tensor]:
-    """As `products_with`, everywhere: float32 holds the sum of some terms exactly, and the sum of two such sums is
-    rounded once; more are added up as integers."""
-    weights = [weight.float() for weight in weight_MK.split(_EXACT_TERMS, 1)]
+def in_float(weight_MK: Tensor) -> list[Tensor]:
+    """A weight of int8 in float32, in parts (M, K') of so many terms that float32 holds their sums exactly."""
+    return [weight.float() for weight in weight_MK.split(_EXACT_TERMS, 1)]
+
+
+def products_in_float(weights: Sequence[Tensor]) -> Callable[[Tensor], Tensor]:
+    """As `products_with`, everywhere: the sum of two exact sums is rounded once; more are added up as integers.
+    weights: of `in_float`."""
 
     def multiply(x_NK: Tensor) -> Tensor:
         with torch.autocast(x_NK.device.type, enabled=False):
@@ -99,6 +103,11 @@ def products_in_float(weight_MK: Tensor) -> Callable[[Tensor], Tensor]:
         return sums[0] if len(sums) == 1 else sums[0].add_(sums[1])
 
     return multiply
+
+
+def is_operator_for(weight_MK: Tensor) -> bool:
+    """Whether torch's operator multiplies with this weight."""
+    return weight_MK.device.type == "cpu" and is_operator_best()
 
 
 @cache
@@ -112,8 +121,8 @@ def is_operator_best() -> bool:
 @torch.no_grad()
 def _is_float_faster() -> bool:
     x_NK, weight_MK = (torch.ones(shape, dtype=torch.int8, device="cpu") for shape in ((32, 384), (384, 384)))
-    in_float, weight_KM = products_in_float(weight_MK), weight_MK.t()
-    return is_clearly_faster(lambda: in_float(x_NK), lambda: torch._int_mm(x_NK, weight_KM), gain=_FAR_FASTER)
+    by_float, weight_KM = products_in_float(in_float(weight_MK)), weight_MK.t()
+    return is_clearly_faster(lambda: by_float(x_NK), lambda: torch._int_mm(x_NK, weight_KM), gain=_FAR_FASTER)
 
 
 @cache
@@ -136,8 +145,19 @@ def has_exact_operator() -> bool:
     return True
 
 
+class _Floats(NamedTuple):
+    """A weight in float32, and of which weight: where its numbers are, and how often they were changed."""
+
+    of: tuple[int, int]
+    weights: list[Tensor]
+
+
 class QuantizedLinear(nn.Module):
-    """A linear layer whose weight is int8, with one scale for each output."""
+    """A linear layer whose weight is int8, with one scale for each output.
+
+    Where torch's operator is not the best one, the weight is also held in float32: making that anew takes longer than
+    the products of a sentence.
+    """
 
     def __init__(self, linear: nn.Linear):
         super().__init__()
@@ -145,6 +165,19 @@ class QuantizedLinear(nn.Module):
         self.weight = _fixed(weight_MK)
         self.scale = _fixed(scale_M1.squeeze(1))
         self.bias = None if linear.bias is None else _fixed(linear.bias.detach().float())
+        self._floats: _Floats | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_floats": None}  # copies make their own
+
+    def _floats_of_weight(self) -> list[Tensor] | None:
+        """`in_float` of the weight, None where the operator multiplies, and where changes cannot be seen."""
+        if self.weight.device.type != "cpu" or is_operator_for(self.weight) or self.weight.is_inference():
+            return None
+        of, floats = (self.weight.data_ptr(), self.weight._version), self._floats  # read once: threads may replace it
+        if floats is None or floats.of != of:
+            self._floats = floats = _Floats(of, in_float(self.weight.detach()))
+        return floats.weights
 
     def forward(self, x: Inputs) -> Tensor:
         """x: (N, K), or its rows quantised already. RETURNS: (N, M), float32."""
@@ -154,7 +187,7 @@ class QuantizedLinear(nn.Module):
         """`forward` with another bias."""
         values_NK, scales_N1 = x if isinstance(x, Rows) else quantize_rows(x)
         out_NM = scales_N1.new_empty(len(values_NK), len(self.weight))
-        multiply = products_with(self.weight)
+        multiply = products_with(self.weight, self._floats_of_weight())
         for values, scales, out in _in_parts(values_NK, scales_N1, out_NM):
             product = multiply(values).mul_(self.scale)
             if bias_M is None:

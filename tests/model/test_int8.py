@@ -19,6 +19,7 @@ from spacy_luke.model.int8 import (
     QuantizedLinear,
     Rows,
     build_quantized,
+    in_float,
     multiply_with,
     products_in_float,
     products_with,
@@ -106,7 +107,7 @@ def test_the_fallback_equals_the_operator(monkeypatch, n, k, m):
     assert torch.equal(quantized(x), expected)
     x_NK, weight_MK = integers(n, k), integers(m, k)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(products_in_float(weight_MK)(x_NK), products_with(weight_MK)(x_NK))
+        assert torch.equal(products_in_float(in_float(weight_MK))(x_NK), products_with(weight_MK)(x_NK))
 
 
 def test_rows_of_zeros_and_what_is_not_finite():

@@ -1,10 +1,14 @@
 """Which way int8 matrices are multiplied: by torch's operator, where it is exact and not slower than float32."""
 
+import copy
+import pickle
+
 import pytest
 import torch
+from torch import nn
 
 from spacy_luke.model import int8
-from spacy_luke.model.int8 import products_with
+from spacy_luke.model.int8 import QuantizedLinear, products_with
 from tests.model.noise import integers
 
 
@@ -64,3 +68,48 @@ def test_both_ways_are_timed(monkeypatch):
     monkeypatch.setattr(torch, "_int_mm", operator, raising=False)
     assert int8._is_float_faster()
     assert seen == {"operator": 2 * turns, "float": turns}
+
+
+# ---- the weight in float32, where float32 multiplies
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often a weight was made float32."""
+    made = []
+    in_float = int8.in_float
+    monkeypatch.setattr(int8, "is_operator_best", lambda: False)
+    monkeypatch.setattr(int8, "in_float", lambda weight: made.append(1) or in_float(weight))
+    return made
+
+
+def test_it_is_made_once_and_anew_where_the_weight_changes(counted):
+    torch.manual_seed(0)
+    quantized, x_NK = QuantizedLinear(nn.Linear(24, 5)), torch.randn(3, 24)
+    first = quantized(x_NK)
+    assert torch.equal(quantized(x_NK), first)
+    assert len(counted) == 1
+    with torch.no_grad():
+        quantized.weight.neg_()
+    changed = quantized(x_NK)
+    assert len(counted) == 2
+    bias = quantized.bias
+    assert torch.allclose(changed - bias, bias - first, atol=1e-6)
+
+
+def test_copies_and_files_do_not_have_it(counted):
+    quantized, x_NK = QuantizedLinear(nn.Linear(24, 5)), torch.randn(3, 24)
+    expected = quantized(x_NK)
+    assert set(quantized.state_dict()) == {"weight", "scale", "bias"}
+    for twin in (copy.deepcopy(quantized), pickle.loads(pickle.dumps(quantized))):
+        assert twin._floats is None
+        assert torch.equal(twin(x_NK), expected)
+    assert len(counted) == 3
+
+
+def test_weights_whose_changes_cannot_be_seen_are_not_held(counted):
+    with torch.inference_mode():
+        quantized, x_NK = QuantizedLinear(nn.Linear(24, 5)), torch.randn(3, 24)
+        first = quantized(x_NK)
+        quantized.weight.neg_()
+        assert not torch.equal(quantized(x_NK), first)
