@@ -11,7 +11,6 @@ F1 counts, their seconds do not.
 """
 
 import argparse
-import json
 import logging
 import os
 import tempfile
@@ -22,30 +21,19 @@ from typing import Any
 
 import proposals
 from machine import describe_machine
-from measuring import MINILM, RESULTS
-from runs import add_line, describe_machines, make_parser, read_lines, run_missing
+from measuring import MINILM
+from runs import describe_machines, make_parser, run_as_asked
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 DATA_SETS = ("conll2003", "wnut17", "wikigold", "genia")
 SEEDS = (0, 1, 2)
 FORMATS = ("float32", "bfloat16")
-LINES = RESULTS / "fewer_spans.jsonl"
 
 
 def main() -> None:
-    options = read_options()
-    if options.table:
-        (RESULTS / "fewer_spans.md").write_text(make_table(read_lines(LINES)), encoding="utf8")
-        print((RESULTS / "fewer_spans.md").read_text(encoding="utf8"))
-    elif options.all:
-        runs = [{"dataset": name, "seed": seed} for seed in SEEDS for name in DATA_SETS]
-        given = {name: getattr(options, name) for name in ("data", "threads")}
-        run_missing(__file__, runs, read_lines(LINES), options=given)
-    else:
-        logging.disable(logging.WARNING)
-        warnings.simplefilter("ignore")
-        result = run(options)
-        print(json.dumps(result)) if options.limit else add_line(LINES, result)
+    runs = [{"dataset": name, "seed": seed} for seed in SEEDS for name in DATA_SETS]
+    given = ("data", "threads")
+    run_as_asked("fewer_spans", read_options(), run=run, runs=runs, given=given, make_table=make_table)
 
 
 def read_options() -> argparse.Namespace:
@@ -62,6 +50,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     from spacy_luke.checkpoint.sources import find_source
     from spacy_luke.model.precision import has_bfloat16
 
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
     if options.threads:
         torch.set_num_threads(options.threads)
     data_set = DATA_SETS[options.dataset]

@@ -49,7 +49,7 @@ def run_as_asked(
         done = [x for x in read_lines(RESULTS / f"{name}.jsonl") if x.get("predictions") or not keeps]
         run_missing(sys.argv[0], runs, done, options={key: getattr(options, key) for key in given})
     else:
-        add_line(RESULTS / (f"{name}_dev.jsonl" if options.dev else f"{name}.jsonl"), run(options))
+        add_line(RESULTS / (f"{name}_dev.jsonl" if getattr(options, "dev", False) else f"{name}.jsonl"), run(options))
 
 
 def start(options: argparse.Namespace) -> None:

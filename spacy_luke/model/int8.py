@@ -76,13 +76,13 @@ def quantize_once(linear: nn.Module, x_NK: Tensor) -> Inputs:
     return quantize_rows(x_NK) if isinstance(linear, QuantizedLinear) else x_NK
 
 
-def products_with(weight_MK: Tensor, floats: Sequence[Tensor] | None = None) -> Callable[[Tensor], Tensor]:
+def products_with(weight_MK: Tensor, floats: Callable[[], list[Tensor]] | None = None) -> Callable[[Tensor], Tensor]:
     """The function that multiplies int8 rows (N, K) with a weight: (N, M), the exact sums of integers, rounded once to
-    float32. floats: `in_float` of the weight, where it was made before."""
-    if is_operator_for(weight_MK):
+    float32. floats: gives `in_float` of the weight, where it may have been made before."""
+    if weight_MK.device.type == "cpu" and is_operator_best():
         weight_KM = weight_MK.t()
         return lambda x_NK: torch._int_mm(x_NK, weight_KM).to(torch.float32)
-    return products_in_float(in_float(weight_MK) if floats is None else floats)
+    return products_in_float(in_float(weight_MK) if floats is None else floats())
 
 
 def in_float(weight_MK: Tensor) -> list[Tensor]:
@@ -103,11 +103,6 @@ def products_in_float(weights: Sequence[Tensor]) -> Callable[[Tensor], Tensor]:
         return sums[0] if len(sums) == 1 else sums[0].add_(sums[1])
 
     return multiply
-
-
-def is_operator_for(weight_MK: Tensor) -> bool:
-    """Whether torch's operator multiplies with this weight."""
-    return weight_MK.device.type == "cpu" and is_operator_best()
 
 
 @cache
@@ -170,10 +165,10 @@ class QuantizedLinear(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_floats": None}  # copies make their own
 
-    def _floats_of_weight(self) -> list[Tensor] | None:
-        """`in_float` of the weight, None where the operator multiplies, and where changes cannot be seen."""
-        if self.weight.device.type != "cpu" or is_operator_for(self.weight) or self.weight.is_inference():
-            return None
+    def _in_float(self) -> list[Tensor]:
+        """`in_float` of the weight, held on CPUs where changes of the weight can be seen."""
+        if self.weight.device.type != "cpu" or self.weight.is_inference():
+            return in_float(self.weight)
         of, floats = (self.weight.data_ptr(), self.weight._version), self._floats  # read once: threads may replace it
         if floats is None or floats.of != of:
             self._floats = floats = _Floats(of, in_float(self.weight.detach()))
@@ -187,7 +182,7 @@ class QuantizedLinear(nn.Module):
         """`forward` with another bias."""
         values_NK, scales_N1 = x if isinstance(x, Rows) else quantize_rows(x)
         out_NM = scales_N1.new_empty(len(values_NK), len(self.weight))
-        multiply = products_with(self.weight, self._floats_of_weight())
+        multiply = products_with(self.weight, self._in_float)
         for values, scales, out in _in_parts(values_NK, scales_N1, out_NM):
             product = multiply(values).mul_(self.scale)
             if bias_M is None:

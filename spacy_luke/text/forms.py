@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from unicodedata import category
 
 NAME_CASES = ("exact", "casefold")
 # Scripts written without blanks: each character is a word of its own.
@@ -21,7 +20,7 @@ _ALONE = (
 def _word_characters() -> str:
     """Letters, digits, the underscore, the marks on letters and the joiners between them, as ranges for a pattern."""
     characters = [chr(code) for code in range(0x10000)]
-    words = [x if x.isalnum() or category(x)[0] == "M" or x in "_\u200c\u200d" else " " for x in characters]
+    words = [x if x.isalnum() or unicodedata.category(x)[0] == "M" or x in "_\u200c\u200d" else " " for x in characters]
     runs = re.finditer(r"\S+", re.sub(f"[{_ALONE}]", " ", "".join(words)))
     return "".join(rf"\u{x.start():04x}-\u{x.end() - 1:04x}" for x in runs) + r"\U00010000-\U0001efff"
 
