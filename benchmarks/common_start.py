@@ -18,8 +18,6 @@ import quality_tasks
 from paired import compare_lines
 from quality_pretraining import flat, make_shards, pretrain
 from runs import (
-    RESULTS,
-    add_line,
     describe_mean,
     describe_runs,
     describe_seconds,
@@ -27,7 +25,7 @@ from runs import (
     group_runs,
     make_parser,
     read_lines,
-    run_missing,
+    run_as_asked,
 )
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -47,19 +45,12 @@ LINKED = (  # format and files, of which all mentions with an entity are links; 
 
 def main() -> None:
     options = read_options()
-    if options.table:
-        table = RESULTS / "common_start.md"
-        table.write_text(make_table(read_lines(RESULTS / "common_start.jsonl")), encoding="utf8")
-        print(table.read_text(encoding="utf8"))
-    elif options.all:
-        runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in SYSTEMS]
-        given = {name: getattr(options, name) for name in ("cache", "data", "threads")}
-        run_missing(__file__, runs, read_lines(RESULTS / "common_start.jsonl"), options=given)
-    elif options.pretrain:
+    if options.pretrain:
         print(find_start(options))
-    else:
-        result = run(options)
-        print(result) if options.limit else add_line(RESULTS / "common_start.jsonl", result)
+        return
+    runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in SYSTEMS]
+    given = ("cache", "data", "threads")
+    run_as_asked("common_start", options, run=run, runs=runs, given=given, make_table=make_table)
 
 
 def read_options() -> argparse.Namespace:

@@ -108,14 +108,13 @@ def make_table(results: Sequence[dict[str, Any]]) -> str:
     ]
     for name in DATA_SETS:
         runs = [kept[name, seed] for seed in SEEDS if (name, seed) in kept]
-        rows = [(x["rows"][0], x["rows"][0], x["rows"][0]) for x in runs]
-        lines += [describe(name, runs, "float32", rows)] if runs else []
-        for format_ in FORMATS if runs else ():
-            of_format = [next(r for r in reversed(x["rows"]) if r["format"] == format_) for x in runs]
-            plain = [next(r for r in reversed(x["rows"]) if r["format"] == "float32") for x in runs]
-            against = plain if format_ != "float32" else [x["rows"][0] for x in runs]
-            rows = list(zip(of_format, against, [x["rows"][0] for x in runs], strict=True))
-            lines.append(describe(name, runs, format_, rows))
+        if not runs:
+            continue
+        every = [x["rows"][0] for x in runs]  # all spans in float32
+        fewer = {f: [next(r for r in reversed(x["rows"]) if r["format"] == f) for x in runs] for f in FORMATS}
+        for format_, rows in (("float32", every), *fewer.items()):
+            against = every if format_ == "float32" else fewer["float32"]
+            lines.append(describe(name, runs, format_, list(zip(rows, against, every, strict=True))))
     sizes = "; ".join(f"{x['dataset']} {' / '.join(map(str, x['sentences']))}" for x in results if x["seed"] == 0)
     return "\n".join([*lines, "", f"Sentences to train / tune / test: {sizes}.", f"{describe_machines(results)}.", ""])
 

@@ -85,7 +85,7 @@ def measure(data: Path, n_words: int, context: str) -> dict[str, Any]:
     doc = Doc(ner.vocab, words=words[:n_words], sent_starts=[True, *starts[1:n_words]])
     del words, starts
     held = settle()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf8")  # the peak starts anew
     start = time.perf_counter()
     predictions = ner.predict([doc])
     seconds = time.perf_counter() - start

@@ -126,7 +126,10 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--epochs", type=int, help="default: that of the task")
     parser.add_argument("--dev", action="store_true", help="score the dev part instead of the test part")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not options.table and (options.vectors is None or options.pretrained is None):
+        parser.error("--vectors and --pretrained are needed, by which documents with a vector are scored apart, too")
+    return options
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

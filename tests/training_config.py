@@ -69,5 +69,5 @@ def start(config_path: Path, **overrides: Any) -> Language:
 
 def quiet(nlp: Language, output: Path, **settings: Any) -> Any:
     """A training that says nothing."""
-    with open(os.devnull, "w") as null:
+    with open(os.devnull, "w", encoding="utf8") as null:
         return loop.train(nlp, output, **{"stdout": null, "stderr": null, **settings})

@@ -72,7 +72,7 @@ def in_child(path, function):
 
 
 def _mapped():
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf8") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 

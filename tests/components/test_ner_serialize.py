@@ -197,7 +197,7 @@ def test_missing_or_foreign_file(tmp_path):
 
 def free_bytes():
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf8").splitlines()
     except OSError:
         return 0
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

@@ -99,7 +99,7 @@ def _child(function: Callable[[], None], folder: Path, output: int, memory: int 
 
 def _set_limits(memory: int | None, file_size: int | None) -> None:
     if memory is not None:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        used = int(Path("/proc/self/statm").read_text(encoding="utf8").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + memory, used + memory))
     if file_size is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write fails, as on a full disk

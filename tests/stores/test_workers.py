@@ -13,7 +13,7 @@ from spacy_luke.stores.workers import Death, ProcessPool, describe_end, run_pool
 
 def start_squares(number, settings):
     """Loads once: the file has a line for each worker that did."""
-    with Path(settings).open("a") as file:
+    with Path(settings).open("a", encoding="utf8") as file:
         file.write(f"{number} {os.getpid()} {os.environ.get('OMP_NUM_THREADS')}\n")
 
     def square(task):
@@ -56,7 +56,7 @@ def test_each_task_is_done_once_by_workers_that_stay(log):
         run_in_processes(start_squares, log, pulling(range(12)), workers=2, environment={"OMP_NUM_THREADS": "7"})
     )
     assert found == {i: i * i for i in range(12)}
-    loaded = [line.split() for line in Path(log).read_text().splitlines()]
+    loaded = [line.split() for line in Path(log).read_text(encoding="utf8").splitlines()]
     assert sorted(x[0] for x in loaded) == ["0", "1"]
     assert {x[2] for x in loaded} == {"7"}
     assert os.environ.get("OMP_NUM_THREADS") != "7"
@@ -67,7 +67,7 @@ def test_no_worker_without_a_task(log):
     assert list(run_in_processes(start_squares, log, pulling([]), workers=2)) == []
     assert not Path(log).exists()
     assert list(run_in_processes(start_squares, log, pulling([3]), workers=2)) == [(3, 9)]
-    assert len(Path(log).read_text().splitlines()) == 1
+    assert len(Path(log).read_text(encoding="utf8").splitlines()) == 1
 
 
 class Worn:
@@ -89,7 +89,7 @@ class Worn:
 def test_a_worker_that_is_worn_is_replaced(log):
     found = list(run_in_processes(Worn, log, pulling(range(5)), workers=1))
     assert found == [(i, i + 1) for i in range(5)]
-    assert len(Path(log).read_text().splitlines()) == 3
+    assert len(Path(log).read_text(encoding="utf8").splitlines()) == 3
 
 
 def test_one_task_is_made_ahead_and_no_more(log):
@@ -116,7 +116,7 @@ def test_deaths_are_told_and_the_worker_replaced(log):
     told = {task: result.told for task, result in found if isinstance(result, Death)}
     assert told == {13: describe_end(-9), 14: "it ended with exit code 7"}
     assert "SIGKILL, as the system does when memory is short" in told[13]
-    assert len(Path(log).read_text().splitlines()) == 3
+    assert len(Path(log).read_text(encoding="utf8").splitlines()) == 3
 
 
 def test_errors_come_up_and_nobody_is_left(log):
@@ -129,7 +129,7 @@ def test_errors_come_up_and_nobody_is_left(log):
     results = Engine(workers=1).stream(start_squares, log, pulling(range(3)))
     next(results)
     results.close()
-    for line in Path(log).read_text().splitlines():
+    for line in Path(log).read_text(encoding="utf8").splitlines():
         assert has_ended(int(line.split()[1]))
 
 

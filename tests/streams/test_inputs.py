@@ -78,7 +78,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
 
 
 def test_lines_and_standard_input(tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One.\r\n\nTwo.")))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One.\r\n\nTwo."), encoding="utf8"))
     items = list(find("-", format="lines"))
     assert [(x.id, x.text) for x in items] == [("-:1", "One."), ("-:3", "Two.")]
     assert find("-").size is None
