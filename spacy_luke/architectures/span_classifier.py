@@ -127,7 +127,7 @@ def _read(
     RETURNS: the inputs, and the packing as it is on the host."""
     counts = batch.counts
     windows = make_windows(batch.pieces_N, batch.lengths, device=device, counts=counts if full else None)
-    masks_E = torch.full((len(batch.first_E),), mask_row)
+    masks_E = torch.full((len(batch.first_E),), mask_row, device="cpu")
     mentions = Mentions(masks_E, torch.from_numpy(batch.first_E), torch.from_numpy(batch.last_E), counts)
     assert windows.plan is not None
     if not full and known:

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
+from thinc.util import xp2torch
+from torch import Tensor
 
 _REMEDY = (
     "Lower the learning rate (learn_rate in [training.optimizer]), set grad_clip = 1.0 there, or train_precision = "
@@ -53,7 +55,8 @@ def check_scores(
 ) -> None:
     """Raises ValueError where a score is no number. scores_RS: a tensor or array; owner_R: gives the Doc of each
     row."""
-    scores_RS = torch.as_tensor(scores_RS)
+    if not isinstance(scores_RS, Tensor):
+        scores_RS = xp2torch(scores_RS)
     finite = torch.isfinite(scores_RS)
     if finite.all():
         return

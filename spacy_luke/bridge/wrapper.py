@@ -106,7 +106,9 @@ class TorchShim(Shim, Generic[Module]):
     def create(self, settings: dict[str, Any]) -> Module:
         """Build the module with fresh parameters, on the current device."""
         before_computing()
-        module = self.build(settings)
+        # Whatever an app has told torch of its own tensors.
+        with torch.inference_mode(False), torch.device("cpu"):
+            module = self.build(settings).float()
         self.settings = dict(settings)
         module.requires_grad_(self.can_learn)
         self._model = module.to(_current_device()).eval()
@@ -116,7 +118,8 @@ class TorchShim(Shim, Generic[Module]):
 
     def fill(self, tensors: dict[str, Tensor]) -> None:
         """Give every parameter its value. Raises where a name or a shape differs."""
-        self.module.load_state_dict(tensors, strict=True)
+        with torch.inference_mode(False):
+            self.module.load_state_dict(tensors, strict=True)
 
     @contextlib.contextmanager
     def running(self, *, is_train: bool) -> Iterator[Module]:

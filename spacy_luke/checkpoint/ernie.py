@@ -263,12 +263,11 @@ def fresh_tensors(shapes: Shapes, *, std: float, dtype: torch.dtype, seed: int) 
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
     for name, shape in shapes.items():
-        if name.endswith("bias"):
-            tensors[name] = torch.zeros(shape, dtype=dtype)
-        elif name.endswith("norm.weight"):
-            tensors[name] = torch.ones(shape, dtype=dtype)
+        if name.endswith(("bias", "norm.weight")):
+            tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=dtype, device="cpu")
         else:
-            tensors[name] = torch.empty(shape).normal_(0.0, std, generator=generator).to(dtype)
+            fresh = torch.empty(shape, dtype=torch.float32, device="cpu")
+            tensors[name] = fresh.normal_(0.0, std, generator=generator).to(dtype)
     return tensors
 
 

@@ -109,8 +109,8 @@ def _fresh_entities(
     tensors = {}
     for name, shape in shapes.items():
         if ".norm." in name:
-            tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=dtype)
+            tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=dtype, device="cpu")
         else:
-            values = torch.empty(shape).normal_(0.0, config.initializer_range, generator=generator)
-            tensors[name] = values.to(dtype)
+            values = torch.empty(shape, dtype=torch.float32, device="cpu")
+            tensors[name] = values.normal_(0.0, config.initializer_range, generator=generator).to(dtype)
     return tensors

@@ -132,7 +132,7 @@ def encode_docs(shim: EncoderShim[Encoder], docs: Sequence[DocWindows], *, size:
             _join_types(types[run], windows[run]),
         )
         states.append(shim.kind.word_states(shim, batch))
-    empty = torch.zeros(0, shim.module.config.hidden_size, device=shim.device)
+    empty = torch.zeros(0, shim.module.config.hidden_size, dtype=torch.float32, device=shim.device)
     return torch.cat(states).float() if states else empty
 
 

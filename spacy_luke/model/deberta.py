@@ -72,7 +72,8 @@ def find_buckets(distances: Tensor, config: DebertaConfig) -> Tensor:
         middle = config.position_buckets // 2
         far = distances.abs().clamp(min=middle)
         # The order of these steps in float32 decides where buckets end, so it is the reference's.
-        ratio = torch.log(far / middle) / torch.log(torch.tensor((config.max_distance - 1) / middle))
+        farthest = torch.tensor((config.max_distance - 1) / middle, dtype=torch.float32, device="cpu")
+        ratio = torch.log(far.float() / middle) / torch.log(farthest)
         steps = (torch.ceil(ratio * (middle - 1)) + middle).long()
         buckets = torch.where(distances.abs() <= middle, distances, steps * distances.sign())
     return (buckets + span).clamp(0, 2 * span - 1)
@@ -103,7 +104,7 @@ class Table:
         return made
 
     def _bounds(self) -> tuple[int, int]:
-        ends = torch.tensor([1 - self.longest, self.longest - 1])
+        ends = torch.tensor([1 - self.longest, self.longest - 1], device="cpu")
         first, last = find_buckets(ends, self.config).tolist()
         return first, last + 1
 

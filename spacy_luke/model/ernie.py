@@ -160,7 +160,7 @@ def _place(starts: _Starts, at_E: Tensor) -> Slots:
 
 
 def _check_places(at_E: Tensor, window_E: Tensor, lengths: Sequence[int]) -> None:
-    length_E = torch.tensor(lengths, dtype=torch.long)[window_E]
+    length_E = torch.tensor(lengths, dtype=torch.long, device="cpu")[window_E]
     wrong_E = (at_E < 1) | (at_E >= length_E)
     pairs, again = torch.stack([window_E, at_E], 1).unique(dim=0, return_counts=True)
     if wrong_E.any():
@@ -180,7 +180,7 @@ def _parts(rows_M: Tensor, n_words: int, device: torch.device) -> tuple[tuple[sl
     if device.type != "cpu" or torch.is_grad_enabled() or n_words <= FEED_FORWARD_ROWS:
         return ((slice(None), slice(None)),)
     edges = [*range(0, n_words, FEED_FORWARD_ROWS), n_words]
-    slots = torch.searchsorted(rows_M, torch.tensor(edges)).tolist()
+    slots = torch.searchsorted(rows_M, torch.tensor(edges, device="cpu")).tolist()
     return tuple((slice(*edges[i : i + 2]), slice(*slots[i : i + 2])) for i in range(len(edges) - 1))
 
 

@@ -33,5 +33,5 @@ def mean_pieces(
     longest = int(sizes_E.max()) if sizes_E.device.type == "cpu" else MOST_PIECES
     column_W = torch.arange(longest, device=first_E.device)
     rows_EW = first_E[:, None] + torch.minimum(column_W, sizes_E[:, None] - 1)
-    shares_EW = ((column_W < sizes_E[:, None]) / sizes_E[:, None]).to(rows_ND.dtype)
+    shares_EW = ((column_W < sizes_E[:, None]).float() / sizes_E[:, None]).to(rows_ND.dtype)
     return F.embedding_bag(rows_EW, rows_ND, mode="sum", per_sample_weights=shares_EW)

@@ -45,7 +45,7 @@ def _send(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     edges = [0]
     for x in tensors:
         edges.append(edges[-1] + -(-x.numel() * x.element_size() // _ALIGNED) * _ALIGNED)
-    buffer = torch.empty(edges[-1], dtype=torch.uint8, pin_memory=device.type == "cuda")
+    buffer = torch.empty(edges[-1], dtype=torch.uint8, device="cpu", pin_memory=device.type == "cuda")
     for x, part in zip(tensors, _parts(buffer, edges, tensors), strict=True):
         part.copy_(x)
     return list(_parts(buffer.to(device, non_blocking=True), edges, tensors))

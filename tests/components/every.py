@@ -19,6 +19,11 @@ KEY = "mentions"  # what the linker links
 NAMES = "name\tentity\tcount\toccurrences\nBank of Ghana\tBank\t5\t5\nGhana\tGhana\t1\t2\nLondon\tLondon\t3\t9\n"
 
 
+def random_texts(n, words=WORDS):
+    chosen = np.random.default_rng(3)
+    return [" ".join(chosen.choice(words, chosen.integers(1, 15))) for _ in range(n)]
+
+
 def asked(nlp, text):
     """A Doc with everything that a component reads."""
     doc = nlp.make_doc(text)

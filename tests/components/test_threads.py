@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.components.every import MAKERS, WORDS, asked, facts, make_all
+from tests.components.every import MAKERS, asked, facts, make_all, random_texts
 from tests.threads import in_threads
 
 THREADS = 8
-
-
-def random_texts(n, words=WORDS):
-    chosen = np.random.default_rng(3)
-    return [" ".join(chosen.choice(words, chosen.integers(1, 15))) for _ in range(n)]
 
 
 def equal_in_threads(nlp, make_doc, texts, *, pipe=False):

@@ -66,7 +66,8 @@ class Sides:
         if scores:
             known = [span._.luke_score if span is not None else None for span in own]
             chances = [1.0 if score is None else float(score) for score in known]
-            self.chance_P = torch.tensor([chances[head] * chances[tail] for head, tail in asked.units_UK.tolist()])
+            both = [chances[head] * chances[tail] for head, tail in asked.units_UK.tolist()]
+            self.chance_P = torch.tensor(both, dtype=torch.float32, device="cpu")
         if between:
             labels = [span.label_ if span is not None else "" for span in own]
             self.barred_PL = torch.from_numpy(barred_classes(labels, asked.units_UK, classes, between))
