@@ -4,7 +4,8 @@
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
 each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `scope`: what gold says, and
 what it leaves open; `taught`: what another pipeline says. `documents`: ids and titles of Docs. `extensions`:
-`doc._.luke_...` and `span._.luke_...`.
+`doc._.luke_...` and `span._.luke_...`, which spaCy knows as soon as this is imported: by any component, also one that
+was unpickled in a process of its own.
 """
 
 from .documents import get_document_fields, get_document_id, get_title, set_document_fields, set_document_id
@@ -226,3 +227,5 @@ __all__ = [
     "set_taught",
     "settle",
 ]
+
+register_extensions()

@@ -36,7 +36,8 @@ def register_extensions() -> None:
     """Make `doc._.luke_relations`, `luke_pairs`, `luke_questions`, `luke_queries`, `luke_knowledge`,
     `luke_candidates_given`, `luke_second`, `luke_scope`, `luke_answers`, `luke_fillers`, `luke_rows` and
     `span._.luke_score`, `span._.luke_types`, `span._.luke_candidates`, `span._.luke_evidence`,
-    `span._.luke_entity` known to spaCy; those that others have set under these names stay."""
+    `span._.luke_entity` known to spaCy, as importing `spacy_luke.annotations` does; those that others have set under
+    these names stay."""
     for name, (getter, setter) in _EXTENSIONS.items():
         if not Doc.has_extension(name):
             Doc.set_extension(name, getter=getter, setter=setter)

@@ -16,7 +16,7 @@ from ..aliases.build import build_store
 from ..aliases.file import STORE_MAGIC
 from ..aliases.match import Filter, join_words, match_names
 from ..aliases.store import AliasStore, float32
-from ..annotations import LINKS, QUESTIONS, get_questions, register_extensions, set_rows
+from ..annotations import LINKS, QUESTIONS, get_questions, set_rows
 from ..kb.knowledge_base import EntityKB
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
@@ -94,7 +94,6 @@ class EntityAnnotator(Configured, Pipe):
             )
         self._store: AliasStore | None = None
         vocab.strings.add(self.label)
-        register_extensions()
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from torch import nn
 
-from ..annotations import register_extensions
 from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_digest
 from ..bridge.wrapper import TorchShim, shims_of
 from ..checkpoint.files import check_finite, read_tensors
@@ -57,7 +56,6 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
 
     def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, **settings: Any):
         super().__init__(vocab, model, name)
-        register_extensions()
         declared = settings_of(type(self))
         self.cfg.update({key: x for key, x in settings.items() if key not in declared})
         self.configure({key: x for key, x in settings.items() if key in declared})

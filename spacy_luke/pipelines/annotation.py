@@ -7,7 +7,7 @@ from typing import TypeVar
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..annotations import register_extensions, set_queries, set_questions
+from ..annotations import set_queries, set_questions
 from ..components.base import LukeComponent, find_component
 from ..components.cloze import LukeCloze
 from ..components.linker.component import LukeLinker
@@ -50,7 +50,6 @@ class Annotator:
     """
 
     def __init__(self, nlp: Language, component: str | None = None) -> None:
-        register_extensions()
         self.nlp = nlp
         self.name = pipeline_name(nlp)
         ner = _find_ner(nlp, component)

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import TYPES, TYPES_TASK, get_scope, register_extensions
+from ..annotations import TYPES, TYPES_TASK, get_scope
 from .counts import per_type, total_of
 from .places import Place, gold_place_finder
 
@@ -34,7 +34,6 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     types_strict: share of mentions whose sets are equal. types_per_type: {type: {"p", "r", "f"}}.
     All None where there is no mention.
     """
-    register_extensions()
     scores_of: dict[str, PRFScore] = defaultdict(PRFScore)
     n = equal = 0
     precision = recall = 0.0

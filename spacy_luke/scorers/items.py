@@ -21,7 +21,6 @@ from ..annotations import (
     get_pair_rows,
     get_relation_rows,
     get_scope,
-    register_extensions,
     scored_spans,
 )
 from .counts import get_scores, get_spans, gold_key
@@ -75,7 +74,6 @@ def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, e
 
 def type_items(examples: Iterable[Example]) -> list[ScoredItem]:
     """Of the mentions of the gold doc.spans["luke_types"]."""
-    register_extensions()
     items: list[ScoredItem] = []
     for i, example in enumerate(examples):
         if TYPES not in example.reference.spans:
