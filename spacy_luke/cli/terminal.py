@@ -1,5 +1,7 @@
-"""What holds for all commands of `spacy luke`: --version, and no colours where nobody sees them."""
+"""What holds for all commands of `spacy luke`: --version, no colours where nobody sees them, and any letters."""
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ def begin(
 ) -> None:
     """LUKE and its relatives: data, checkpoints, pipelines."""
     quieten()
+    take_any_letter()
 
 
 def quieten() -> None:
@@ -31,6 +34,19 @@ def quieten() -> None:
         os.environ["ANSI_COLORS_DISABLED"] = "1"  # for printers that spaCy makes
         msg.show_color = False
         msg.hide_animation = True
+
+
+def take_any_letter() -> None:
+    """Names and tables have letters that not every encoding of the output has, such as that of a pipe or file on
+    Windows: these get UTF-8, unless PYTHONIOENCODING says what they shall get; then, and in a terminal, "?" stands for
+    what it lacks."""
+    out = sys.stdout
+    if not isinstance(out, io.TextIOWrapper) or codecs.lookup(out.encoding).name == "utf-8":
+        return
+    if out.isatty() or os.environ.get("PYTHONIOENCODING"):
+        out.reconfigure(errors="replace")
+    else:
+        out.reconfigure(encoding="utf8", errors="strict")
 
 
 def show_heading(text: str) -> None:

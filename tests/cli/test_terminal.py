@@ -1,5 +1,6 @@
 """What all commands have in common at the terminal: help, examples, width, colours, misspelt words."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -155,3 +156,20 @@ def test_nothing_is_imported_that_is_not_needed():
     assert {name.split(".")[1] for name in done.stdout.split()} == {"cli", "pages", "pipelines", "stores"}
     assert "spacy_luke.pages.terminal" in done.stdout
     assert "spacy_luke.components" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({"PYTHONIOENCODING": "cp1252"}, b"??"),
+        ({"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}, "東京".encode()),
+        ({"LC_ALL": "C.UTF-8"}, "東京".encode()),
+    ],
+)
+def test_letters_that_the_output_lacks(settings, shown):
+    """As on Windows, where a pipe or a file has the encoding of the country."""
+    code = "from spacy_luke.cli import terminal as t; t.take_any_letter(); t.show_table(('name', 'P'), [('\\u6771\\u4eac', '1')])"
+    settings = {**{k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LC_"))}, **settings}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, check=True, env={**settings, "PYTHONUTF8": "0"}, timeout=100)
+    assert shown in done.stdout
