@@ -42,9 +42,7 @@ def corpus_cli(
         None, help="Entities without --spans-key: error, or outermost, which leaves out what lies inside."
     ),
     spans_field: str | None = typer.Option(None, help="jsonl: the field that has the mentions."),
-    text: str | None = typer.Option(
-        None, help="file, or paper: brackets and blanks as the original LUKE code reads them."
-    ),
+    text: str | None = typer.Option(None, help="file, or paper: brackets and blanks as LUKE's code reads them."),
     mention_pairs: str | None = typer.Option(
         None, help="docred: all pairs of mentions carry a relation, or the first."
     ),
@@ -56,6 +54,7 @@ def corpus_cli(
     kinds: str | None = typer.Option(None, help="litbank: all mentions, or only names."),
     task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
     damaged: str | None = typer.Option(None, help="glue, zelda: lines and mentions that are none: error, or skip."),
+    tag_names: str | None = typer.Option(None, help="tokens: names of tags that are numbers: O,B-PER,I-PER."),
     part: str | None = typer.Option(
         None,
         help=f"{', '.join(PARTS)}, of data without parts of their own: the same shares of each relation; docred and "

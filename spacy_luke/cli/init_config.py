@@ -50,6 +50,9 @@ def init_config_cli(
     documents: str | None = typer.Option(
         None, help="Of column files: docstart, newdoc, file, or a number of sentences, such as 1."
     ),
+    tag_names: str | None = typer.Option(
+        None, help="Of the format tokens: names of tags that are numbers, in their order: O,B-PER,I-PER."
+    ),
     dev_share: float = typer.Option(0.2, help="Share of the documents that becomes the dev part, without --dev"),
     ask: bool | None = typer.Option(None, "--ask/--no-ask", help="Ask what no option says; in a terminal it does"),
     timing: bool = typer.Option(True, "--timing/--no-timing", help="Time some steps, to say what training will take"),
@@ -69,7 +72,7 @@ def init_config_cli(
         format=given.format,
         lang=lang,
         spans_key=spans_key,
-        settings={"align": align, "documents": number_or_name(documents)},
+        settings={"align": align, "documents": number_or_name(documents), "tag_names": tag_names},
         share=dev_share,
     )
     for line in parts.made:

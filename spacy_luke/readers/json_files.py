@@ -1,5 +1,6 @@
 """JSON files and JSON lines, with errors that say where."""
 
+import codecs
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,13 @@ def read_json_list(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if not isinstance(item, dict):
             raise ValueError(f"{where}: expected an object, but got {str(item)[:80]!r}.")
         yield where, item
+
+
+def read_json_objects(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """As `read_json_list` where the file begins with a bracket, and as `read_json_lines` elsewhere."""
+    with Path(path).open("rb") as file:
+        start = file.read(1000).removeprefix(codecs.BOM_UTF8).lstrip()
+    yield from read_json_list(path) if start.startswith(b"[") else read_json_lines(path)
 
 
 def take(where: str, item: Any, name: str, kind: type[T]) -> T:

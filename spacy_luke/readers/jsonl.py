@@ -1,4 +1,7 @@
-"""JSON lines: a text and what is marked in it by characters, as annotation tools and this project write them."""
+"""JSON lines: a text and what is marked in it by characters, as annotation tools and this project write them.
+
+A file that is one JSON list of such objects is read as well.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,10 +14,11 @@ from spacy.util import registry
 
 from ..annotations import Query, Question
 from .corpora import GoldDocs, corpus
-from .json_files import read_json_lines, take, take_strings
+from .json_files import read_json_objects, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
 _LEFT_OUT = ("reject", "ignore")  # of Prodigy's "answer"
+_WORDS = {"tokens", "words", "tokenized_text"}  # of the format "tokens"
 _SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with and without relations
 # What a relation may look like: here, in doccano, and in Prodigy
 _RELATION_FIELDS = ({"head", "tail", "label"}, {"from_id", "to_id", "type"}, {"head_span", "child_span", "label"})
@@ -40,7 +44,7 @@ def read_jsonl(
 
     Raises ValueError, naming the line, for a line that is not such an object, and for offsets outside the text.
     """
-    for where, data in read_json_lines(path):
+    for where, data in read_json_objects(path):
         if data.get("answer") not in _LEFT_OUT:
             yield _parse_line(where, data, spans_field)
         elif counts is not None:
@@ -95,6 +99,7 @@ def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Re
     text = data.get("text")
     if not isinstance(text, str):
         advice = " Label Studio's exports are --format label_studio." if "data" in data else ""
+        advice = " Words with tags are --format tokens." if _WORDS & set(data) else advice
         raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.{advice}")
     wanted = _SPANS_FIELDS if spans_field is None else (spans_field,)
     there = [name for name in wanted if isinstance(data.get(name), list)]

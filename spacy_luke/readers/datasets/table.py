@@ -31,6 +31,7 @@ from .scierc import read_scierc
 from .semeval2010 import read_kbp37, read_semeval2010
 from .squad import read_squad, read_squad_triples
 from .tacred import read_tacred
+from .tokens import read_tokens
 from .ufet import read_ufet
 from .wned import read_wned
 from .zelda import read_zelda
@@ -75,6 +76,7 @@ DATASETS = {
     "squad": Dataset(read_squad, has_text=True),
     "squad_triples": Dataset(read_squad_triples, has_text=True),
     "tacred": Dataset(read_tacred),
+    "tokens": Dataset(read_tokens),
     "ufet": Dataset(read_ufet),
     "wned": Dataset(read_wned, has_text=True),
     "zelda": Dataset(read_zelda, has_text=True),
