@@ -107,7 +107,7 @@ class TorchShim(Shim, Generic[Module]):
         """Build the module with fresh parameters, on the current device."""
         before_computing()
         # Whatever an app has told torch of its own tensors.
-        with torch.inference_mode(False), torch.device("cpu"):
+        with _normal_tensors(), torch.device("cpu"):
             module = self.build(settings).float()
         self.settings = dict(settings)
         module.requires_grad_(self.can_learn)
@@ -118,7 +118,7 @@ class TorchShim(Shim, Generic[Module]):
 
     def fill(self, tensors: dict[str, Tensor]) -> None:
         """Give every parameter its value. Raises where a name or a shape differs."""
-        with torch.inference_mode(False):
+        with _normal_tensors():
             self.module.load_state_dict(tensors, strict=True)
 
     @contextlib.contextmanager
@@ -236,6 +236,11 @@ def shims_of(model: Model[Any, Any]) -> dict[str, TorchShim[nn.Module]]:
 def _set_value(parameter: nn.Parameter, value: Tensor) -> None:
     """Not by `parameter.data`, which would hide the change from those that hold what depends on it (see WordCache)."""
     parameter.copy_(value.reshape(parameter.shape))
+
+
+def _normal_tensors() -> contextlib.AbstractContextManager[Any]:
+    """Parameters made in inference mode could neither learn nor tell that they were changed."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()
 
 
 def to_tensor(array: np.ndarray, device: torch.device) -> Tensor:
