@@ -34,10 +34,9 @@ DOCS := mkdocs-material "mkdocstrings[python]" ruff
 SITE := output/site
 ENGINES := "ray>=2.40" "pyspark>=4" pandas "pyarrow>=15"
 RECIPES := "presidio-analyzer>=2.2" "langchain-core>=1" "llama-index-core>=0.14"
-# The tests of a file stay in one process; each process computes with one thread. Files go to the processes in the order
-# of their names, so that small ones come last: by their number of tests, few long ones would.
+# Each process computes with one thread, begins with its share of the files, and ends with tests that others still have.
 WORKERS ?= 2
-PYTEST := -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 PINS := grep -viE '^(spacy-luke|pip)\b' | sed 's/+[a-z0-9.]*$$//'
 
 define NEXT

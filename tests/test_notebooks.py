@@ -15,7 +15,7 @@ from tests.spacy_cli import find_command
 NOTEBOOKS = {path.stem: path for path in sorted(FOLDER.glob("*.ipynb"))}
 SHORT = {
     "-m spacy luke init-config": "--no-timing",
-    "-m spacy luke train ": "--training.max_steps 6 --training.eval_frequency 3",
+    "-m spacy luke train ": "--training.max_steps 4 --training.eval_frequency 4",
     "-m spacy luke train-kge": "--epochs 1",
     "-m spacy luke pretrain ": "--stages.new.max_steps 2 --stages.all.max_steps 2 "
     "--stages.new.optimizer.warmup_steps 1 --stages.all.optimizer.warmup_steps 1",
@@ -28,6 +28,7 @@ DATA = {  # what notebooks download, where ../shared/data has it
     "starter_kb/codex/train.txt": "codex/triples/codex-m/train.txt",
     "starter_kb/enwiki.xml.bz2": "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
 }
+FIRST = {"questions/squad_part.json": 1000, "questions/xquad.en.json": 10}  # of questions, of articles: enough to run
 
 
 @pytest.fixture
@@ -49,8 +50,19 @@ def repository(tmp_path, monkeypatch):
 def downloaded(repository, shared):
     """The repository with everything that notebooks download."""
     for name, place in DATA.items():
-        (repository / "assets" / name).parent.mkdir(parents=True, exist_ok=True)
-        (repository / "assets" / name).symlink_to(shared(f"data/{place}"))
+        path, source = repository / "assets" / name, shared(f"data/{place}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name in FIRST:
+            write_first(source, path, FIRST[name])
+        else:
+            path.symlink_to(source)
+
+
+def write_first(source, path, count):
+    """A JSON list, or SQuAD's object of articles, with the first of its items alone."""
+    data = json.loads(source.read_text(encoding="utf8"))
+    first = data[:count] if isinstance(data, list) else {**data, "data": data["data"][:count]}
+    path.write_text(json.dumps(first), encoding="utf8")
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
