@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from machine import describe_machine
+from machine import describe_machine, instructions
 from measuring import data_parser
 from torch import nn
 
@@ -68,15 +68,6 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=9, help="timed rounds; the median counts")
     parser.add_argument("--report", action="store_true", help="only write the report again")
     return parser.parse_args()
-
-
-def instructions() -> list[str]:
-    """Those of the chip that these products may use, as Linux names them."""
-    info = Path("/proc/cpuinfo")
-    names = info.read_text(encoding="utf8").split() if info.exists() else []
-    return sorted(
-        {x for x in names if x.startswith(("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx"))}
-    )
 
 
 def take_turns(runs: dict[str, Callable[[], Any]], repeats: int, times: int = 1) -> dict[str, float]:

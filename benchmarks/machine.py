@@ -23,8 +23,16 @@ def chip_name() -> str:
 
 def has_amx() -> bool:
     """Whether the chip multiplies matrices of bfloat16 and int8 in tiles (Intel's, since 2023)."""
+    return "amx_tile" in instructions()
+
+
+def instructions() -> list[str]:
+    """Those of the chip that matrix products may use, as Linux names them."""
     info = Path("/proc/cpuinfo")
-    return info.exists() and "amx_tile" in info.read_text(encoding="utf8")
+    names = info.read_text(encoding="utf8").split() if info.exists() else []
+    return sorted(
+        {x for x in names if x.startswith(("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx"))}
+    )
 
 
 def _versions() -> dict[str, str]:

@@ -21,6 +21,7 @@ import types
 from collections import Counter
 from pathlib import Path
 
+import pytest
 import torch
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -31,6 +32,8 @@ import spacy_luke
 PACKAGE = Path(spacy_luke.__file__).parent
 NAME = "pretended"
 
+if not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
+    pytest.skip(f"torch {torch.__version__} cannot pretend a GPU: 2.13 can", allow_module_level=True)
 backend_registration._setup_privateuseone_for_python_backend(NAME)
 if not hasattr(torch, NAME):
     torch._register_device_module(NAME, types.ModuleType(NAME))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import tests.gpu.pretended  # noqa: F401  (skips all where torch cannot pretend a GPU)
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.streams.run import apply_pipeline
 from tests.pipelines import make_pipeline
