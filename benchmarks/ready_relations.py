@@ -1,0 +1,130 @@
+"""Relations that the ready pipeline shows on sentences of news: CoNLL04, from which nothing was learned or tuned.
+
+    python benchmarks/ready_relations.py PIPELINE      # results/ready_relations.json and ready_relations.md
+
+CoNLL04 has five relations, of which four are among those of the pipeline by other names: MEANT. A relation that is
+shown is held to be right where the annotation has one of these between mentions that overlap with its two sides, in
+either order. So the share that is right is a lower bound: the annotation says of few sentences that a state lies in its
+country, or that "a Jordanian immigrant" was a citizen. Relations that CoNLL04 has no name for are counted, not judged.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import numpy as np
+import spacy
+from machine import describe_machine
+from measuring import data_parser, write_report
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from spacy_luke.readers.datasets.conll04 import read_conll04
+from spacy_luke.readers.records import Record
+
+MEANT = {
+    "country": ("Located_In", "OrgBased_In", "Live_In"),
+    "country of citizenship": ("Live_In",),
+    "employer": ("Work_For",),
+    "headquarters location": ("OrgBased_In",),
+    "located in": ("Located_In", "OrgBased_In"),
+    "member of": ("Work_For",),
+    "member of sports team": ("Work_For",),
+    "place of birth": ("Live_In",),
+    "place of death": ("Live_In",),
+    "residence": ("Live_In",),
+}
+PARTS = ("train", "dev", "test")  # nothing was learned from any of them
+THRESHOLDS = (0.80, 0.82, 0.84, 0.86, 0.88, 0.90)
+DRAWS = 2000  # of sentences
+
+
+class Shown(NamedTuple):
+    """right: None where CoNLL04 has no such relation."""
+
+    sentence: int
+    label: str
+    score: float
+    right: bool | None
+
+
+def main() -> None:
+    parser = data_parser(__doc__)
+    parser.add_argument("pipeline", help="folder or name of the ready pipeline")
+    options = parser.parse_args()
+    records = [x for part in PARTS for x in read_conll04(options.data / f"conll04/conll04_{part}.json")]
+    nlp = spacy.load(options.pipeline)
+    shown = find_shown(nlp, records)
+    result = {"pipeline": f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", "sentences": len(records)}
+    result |= {"shown": [list(x) for x in shown], **describe_machine()}
+    write_report("ready_relations", result, make_report(result, shown))
+
+
+def find_shown(nlp: Language, records: Sequence[Record]) -> list[Shown]:
+    docs = nlp.pipe(Doc(nlp.vocab, words=record.words) for record in records)
+    return [
+        Shown(i, relation.label, relation.score, judge(record, relation))
+        for i, (record, doc) in enumerate(zip(records, docs, strict=True))
+        for relation in doc._.luke_relations
+    ]
+
+
+def judge(record: Record, relation: Any) -> bool | None:
+    if relation.label not in MEANT:
+        return None
+    heads, tails = (_mentions_at(record, span) for span in (relation.head, relation.tail))
+    gold = {(head, tail) for head, tail, label in record.relations or [] if label in MEANT[relation.label]}
+    return any((a, b) in gold or (b, a) in gold for a in heads for b in tails)
+
+
+def _mentions_at(record: Record, span: Span) -> list[int]:
+    return [i for i, x in enumerate(record.mentions or []) if x.start < span.end and span.start < x.end]
+
+
+def make_report(result: dict[str, Any], shown: Sequence[Shown]) -> str:
+    judged = [x for x in shown if x.right is not None]
+    low, high = interval(judged, result["sentences"])
+    lines = [
+        "# Relations of the ready pipeline on sentences of news",
+        "",
+        f"Written by `python benchmarks/ready_relations.py`: {result['pipeline']}, {result['sentences']:,} sentences "
+        "of CoNLL04, words given.",
+        f"Of {len(shown)} relations that are shown {len(judged)} can be judged; the annotation has {share(judged)} of "
+        "them (95 % of draws of",
+        f"sentences: {low:.1f} to {high:.1f} %), a lower bound: it leaves out most of what goes without saying.",
+        "",
+        "| relation | meant in CoNLL04 | shown | annotated |",
+        "| --- | --- | --- | --- |",
+    ]
+    by_label = defaultdict(list)
+    for x in shown:
+        by_label[x.label].append(x)
+    for label, own in sorted(by_label.items(), key=lambda item: (-len(item[1]), item[0])):
+        meant = ", ".join(MEANT.get(label, ()))
+        lines.append(f"| {label} | {meant} | {len(own)} | {share(own) if meant else ''} |")
+    lines += ["", "| shown from the score of | relations that can be judged | annotated |", "| --- | --- | --- |"]
+    for threshold in THRESHOLDS:
+        own = [x for x in judged if x.score >= threshold]
+        lines.append(f"| {threshold:.2f} | {len(own)} | {share(own)} |")
+    return "\n".join(lines) + "\n"
+
+
+def share(shown: Sequence[Shown]) -> str:
+    return f"{100 * sum(x.right is True for x in shown) / len(shown):.1f} %" if shown else ""
+
+
+def interval(judged: Sequence[Shown], sentences: int) -> tuple[float, float]:
+    counts = np.zeros((sentences, 2))
+    for x in judged:
+        counts[x.sentence] += (x.right is True, 1)
+    drawn = np.random.default_rng(0).integers(0, sentences, (DRAWS, sentences))
+    sums = counts[drawn].sum(1)
+    sums = sums[sums[:, 1] > 0]
+    low, high = np.quantile(100 * sums[:, 0] / sums[:, 1], [0.025, 0.975])
+    return float(low), float(high)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""benchmarks/ready_relations.py: which relations that are shown the annotation of CoNLL04 has."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+
+from spacy_luke.readers.records import Mention, Record
+from tests.project_file import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from ready_relations import Shown, interval, judge, make_report
+
+WORDS = "Ada Lovelace left New York for the Bank of England".split()
+MENTIONS = [Mention(0, 2, "Peop"), Mention(3, 5, "Loc"), Mention(7, 10, "Org")]
+
+
+def relation(head, label, tail):
+    doc = Doc(spacy.blank("en").vocab, words=WORDS)
+    return SimpleNamespace(head=Span(doc, *head), label=label, tail=Span(doc, *tail))
+
+
+@pytest.mark.parametrize(
+    ("head", "label", "tail", "expected"),
+    [
+        ((0, 2), "residence", (3, 5), True),
+        ((3, 5), "residence", (1, 2), True),  # the other way round, and a part of the name
+        ((0, 2), "place of birth", (3, 5), True),
+        ((0, 2), "employer", (3, 5), False),  # another relation
+        ((0, 2), "residence", (9, 10), False),  # another pair
+        ((2, 3), "residence", (3, 5), False),  # no mention
+        ((0, 2), "spouse", (3, 5), None),  # CoNLL04 has none
+    ],
+)
+def test_judged_by_the_annotation(head, label, tail, expected):
+    record = Record("here", words=WORDS, mentions=MENTIONS, relations=[(0, 1, "Live_In")])
+    assert judge(record, relation(head, label, tail)) is expected
+
+
+def test_the_share_that_is_right():
+    shown = [Shown(i, "residence", 0.8 + i / 50, i > 0) for i in range(4)]
+    shown.append(Shown(1, "spouse", 0.9, None))
+    text = make_report({"pipeline": "p", "sentences": 4}, shown)
+    assert "Of 5 relations that are shown 4 can be judged; the annotation has 75.0 % of them" in text
+    assert "| residence | Live_In | 4 | 75.0 % |" in text
+    assert "| spouse |  | 1 |  |" in text
+    assert "| 0.82 | 3 | 100.0 % |" in text
+    assert interval(shown[1:4], 4) == (100, 100)
