@@ -1,6 +1,5 @@
-"""benchmarks/ready_relations.py: which relations that are shown the annotation of CoNLL04 has."""
+"""benchmarks/shown_relations.py: which relations that are shown the annotation of CoNLL04 has."""
 
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -8,10 +7,11 @@ import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_luke.readers.records import Mention, Record
-from tests.project_file import ROOT
+from tests.benchmark_files import by_bare_names, load
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from ready_relations import Shown, interval, judge, make_report
+with by_bare_names():
+    shown_relations = load("shown_relations")
+Shown, interval, judge = shown_relations.Shown, shown_relations.interval, shown_relations.judge
 
 WORDS = "Ada Lovelace left New York for the Bank of England".split()
 MENTIONS = [Mention(0, 2, "Peop"), Mention(3, 5, "Loc"), Mention(7, 10, "Org")]
@@ -42,7 +42,7 @@ def test_judged_by_the_annotation(head, label, tail, expected):
 def test_the_share_that_is_right():
     shown = [Shown(i, "residence", 0.8 + i / 50, i > 0) for i in range(4)]
     shown.append(Shown(1, "spouse", 0.9, None))
-    text = make_report({"pipeline": "p", "sentences": 4}, shown)
+    text = shown_relations.make_report({"pipeline": "p", "sentences": 4}, shown)
     assert "Of 5 relations that are shown 4 can be judged; the annotation has 75.0 % of them" in text
     assert "| residence | Live_In | 4 | 75.0 % |" in text
     assert "| spouse |  | 1 |  |" in text

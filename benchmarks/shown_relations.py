@@ -1,6 +1,6 @@
 """Relations that the ready pipeline shows on sentences of news: CoNLL04, from which nothing was learned or tuned.
 
-    python benchmarks/ready_relations.py PIPELINE      # results/ready_relations.json and ready_relations.md
+    python benchmarks/shown_relations.py PIPELINE      # results/shown_relations.json and shown_relations.md
 
 CoNLL04 has five relations, of which four are among those of the pipeline by other names: MEANT. A relation that is
 shown is held to be right where the annotation has one of these between mentions that overlap with its two sides, in
@@ -59,7 +59,7 @@ def main() -> None:
     shown = find_shown(nlp, records)
     result = {"pipeline": f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", "sentences": len(records)}
     result |= {"shown": [list(x) for x in shown], **describe_machine()}
-    write_report("ready_relations", result, make_report(result, shown))
+    write_report("shown_relations", result, make_report(result, shown))
 
 
 def find_shown(nlp: Language, records: Sequence[Record]) -> list[Shown]:
@@ -89,7 +89,7 @@ def make_report(result: dict[str, Any], shown: Sequence[Shown]) -> str:
     lines = [
         "# Relations of the ready pipeline on sentences of news",
         "",
-        f"Written by `python benchmarks/ready_relations.py`: {result['pipeline']}, {result['sentences']:,} sentences "
+        f"Written by `python benchmarks/shown_relations.py`: {result['pipeline']}, {result['sentences']:,} sentences "
         "of CoNLL04, words given.",
         f"Of {len(shown)} relations that are shown {len(judged)} can be judged; the annotation has {share(judged)} of "
         "them (95 % of draws of",
