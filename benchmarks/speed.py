@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from machine import describe_machine
+from machine import describe_machine, instructions
 from measuring import data_parser
 from speed_report import make_report
 
@@ -44,6 +44,7 @@ SLOW = {
     "gliner2": True,
     "products": True,
 }
+FORMATS = ("float32", "bfloat16", "int8")  # in this order: what is made int8 stays so
 
 
 def clock() -> float:
@@ -68,7 +69,8 @@ def main() -> None:
 def read_options() -> argparse.Namespace:
     parser = data_parser(__doc__)
     parser.add_argument("--systems", nargs="+", choices=SLOW, default=list(SLOW), help="default: all")
-    parser.add_argument("--precisions", nargs="+", choices=("float32", "bfloat16"), help="default: what the chip has")
+    parser.add_argument("--precisions", nargs="+", choices=FORMATS, help="default: of the first two what the chip has")
+    parser.add_argument("--spans-per-word", type=float, default=0.5, help="that one-way attention encodes")
     parser.add_argument("--documents", type=int, default=10, help="of CoNLL's test file, for the fast systems")
     parser.add_argument("--skip", type=int, default=0, help="documents at the start of the file that are left out")
     parser.add_argument("--slow-documents", type=int, default=2, help="for systems with many seconds a document")
@@ -102,13 +104,15 @@ def measure(options: argparse.Namespace) -> None:
         else sorted({os.cpu_count() or 1, torch.get_num_threads(), 1}, reverse=True)
     )
     torch.set_num_threads(threads[0])
-    precisions = options.precisions or ["float32", *(["bfloat16"] if has_bfloat16(torch.device("cpu")) else [])]
+    precisions = sorted(options.precisions or [], key=FORMATS.index)
+    precisions = precisions or ["float32", *(["bfloat16"] if has_bfloat16(torch.device("cpu")) else [])]
     path = options.data / "conll2003" / "eng.testb"
     if not path.exists():
         raise SystemExit(f"Expected CoNLL-2003's test file at {path}. Set --data or SPACY_LUKE_SHARED.")
     documents = list(islice(read_columns(path, format="conll2003"), options.skip, options.skip + options.documents))
     size = SMALL if options.smoke else BASE
     result: dict[str, Any] = {**describe_machine(), "size": size, "seed": options.seed, "inference": [], "notes": []}
+    result |= {"instructions": instructions(), "spans_per_word": options.spans_per_word}
     result["training"] = []
     with tempfile.TemporaryDirectory() as folder:
         folders = write_checkpoints(
@@ -140,19 +144,21 @@ def build_systems(
     import speed_systems as s
 
     luke, roberta = folders
+
+    def one_way() -> Any:
+        return s.make_luke(luke, "one_way", spans_per_word=options.spans_per_word)
+
     builders: dict[str, Callable[[], Any]] = {
         "luke_full": lambda: s.luke_system("luke_full", s.make_luke(luke, "full"), context="document"),
-        "luke_one_way": lambda: s.luke_system("luke_one_way", s.make_luke(luke, "one_way"), context="document"),
-        "luke_one_way_sentence": lambda: s.luke_system(
-            "luke_one_way_sentence", s.make_luke(luke, "one_way"), context="sentence"
-        ),
+        "luke_one_way": lambda: s.luke_system("luke_one_way", one_way(), context="document"),
+        "luke_one_way_sentence": lambda: s.luke_system("luke_one_way_sentence", one_way(), context="sentence"),
         "hf_luke": lambda: s.hf_luke_system("hf_luke", luke, context="document"),
         "hf_luke_sentence": lambda: s.hf_luke_system("hf_luke_sentence", luke, context="sentence"),
         "spacy_ner": lambda: s.spacy_ner_system("spacy_ner", s.make_spacy_ner(roberta)),
         "span_marker": lambda: s.span_marker_system("span_marker", roberta, context="sentence"),
         "span_marker_document": lambda: s.span_marker_system("span_marker_document", roberta, context="document"),
         "token_classifier": lambda: s.token_classifier_system("token_classifier", roberta),
-        "luke_small": lambda: p.small_luke_system("luke_small"),
+        "luke_small": lambda: p.small_luke_system("luke_small", spans_per_word=options.spans_per_word),
         "spacy_cnn": lambda: p.spacy_cnn_system("spacy_cnn"),
         "gliner2": lambda: p.gliner2_system("gliner2"),
         "products": lambda: products_system(luke),
@@ -200,7 +206,7 @@ def infer(
     rows: dict[str, dict[str, Any]] = {}
     answers: dict[str, Any] = {}
     for system in systems:
-        if precision == "bfloat16" and not system.bfloat16:
+        if precision not in system.formats:
             continue
         own = documents[: options.slow_documents] if SLOW[system.name] else documents
         batch, n_threads = choose_settings(system, own, precision, threads, options.tune_sentences)

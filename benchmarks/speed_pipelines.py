@@ -35,13 +35,14 @@ def gliner2_system(name: str) -> System:
     return _pipeline_system(name, nlp)
 
 
-def small_luke_system(name: str) -> System:
+def small_luke_system(name: str, *, spans_per_word: float) -> System:
     """One-way attention on MiniLM, six layers of 384."""
-    return luke_system(name, make_luke(find_source(MINILM), "one_way"), context="document")
+    ner = make_luke(find_source(MINILM), "one_way", spans_per_word=spans_per_word)
+    return luke_system(name, ner, context="document")
 
 
 def _pipeline_system(name: str, nlp: Language) -> System:
     def run(documents: Sequence[Any], *, batch: int | None, precision: str, sentences: Any = None) -> Entities:
         return [entities_of(doc) for doc in nlp.pipe([make_doc(nlp.vocab, x) for x in documents], batch_size=64)]
 
-    return System(name, run, bfloat16=False)
+    return System(name, run, formats=("float32",))

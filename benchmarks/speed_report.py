@@ -27,7 +27,7 @@ def make_report(result: dict[str, Any]) -> str:
         "",
         "Written by `python benchmarks/speed.py`; README.md says what each system does.",
         f"Random weights ({size}), CoNLL-2003 test documents, one process, alternating, medians.",
-        f"{result['chip']}; {versions}.",
+        f"{result['chip']}{_told(result)}; {versions}.",
         "",
         "## Inference",
         "",
@@ -62,15 +62,25 @@ def _ratios(result: dict[str, Any]) -> list[str]:
         "",
         "## Ratios of words per second",
         "",
+        "Beside a peer that has float32 alone, that counts in each column.",
+        "",
         f"| | wanted in float32 | {head} |",
         "|---|---|" + "---|" * len(precisions),
     ]
     for one, other, wanted, words in WANTED:
-        ratios = [_ratio(rates.get((one, p)), rates.get((other, p))) for p in precisions]
+        alone = [p for p in precisions if (other, p) in rates] == ["float32"]  # it stands beside all formats
+        ratios = [_ratio(rates.get((one, p)), rates.get((other, "float32" if alone else p))) for p in precisions]
         if any(ratios):
             shown = " | ".join(f"{x:.2f}" if x else "" for x in ratios)
             lines.append(f"| {words} | {f'{wanted:.2f}' if wanted else ''} | {shown} |")
     return lines
+
+
+def _told(result: dict[str, Any]) -> str:
+    """Of newer results: the chip's instructions, and what one-way attention encodes."""
+    if "instructions" not in result:
+        return ""
+    return f" with {', '.join(result['instructions'])}; {result['spans_per_word']:g} spans a word in one-way attention"
 
 
 def _ratio(one: float | None, other: float | None) -> float | None:

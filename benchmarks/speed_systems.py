@@ -20,6 +20,7 @@ from spacy.training import Example
 
 from spacy_luke.batch.decode import greedy_flat
 from spacy_luke.checkpoint.checkpoint import read_checkpoint
+from spacy_luke.model.int8 import LARGEST
 from spacy_luke.readers.conll import ColumnDocument
 from spacy_luke.text.align import align_words
 
@@ -31,24 +32,26 @@ Entities = list[set[tuple[int, int, str]]]  # of each document, words counted in
 @dataclass(frozen=True)
 class System:
     """run: the entities of some documents, with a batch setting; sentences: only that many of them, to choose the
-    setting quickly (those that are fast enough ignore it). batches: the settings to try, None where there is none."""
+    setting quickly (those that are fast enough ignore it). batches: the settings to try, None where there is none.
+    formats: the numbers that it can compute in."""
 
     name: str
     run: Callable[..., Entities]
     batches: Sequence[int | None] = (None,)
-    bfloat16: bool = True
+    formats: Sequence[str] = ("float32", "bfloat16")
 
 
 # ---- ours
 
 
-def make_luke(folder: Path, attention: str, *, train_precision: str = "float32") -> Any:
-    """The component, initialised from a checkpoint; a head that fits (attention "full") is taken from it."""
+def make_luke(folder: Path, attention: str, *, spans_per_word: float = 0.5, train_precision: str = "float32") -> Any:
+    """The component, initialised from a checkpoint; a head that fits (attention "full") is taken from it.
+    spans_per_word: that one-way attention encodes, as its proposals are of noise and none is left out."""
     nlp = spacy.blank("en")
     model = {
         "@architectures": "spacy-luke.SpanClassifier.v1",
         "attention": attention,
-        "spans_per_word": 0.5 if attention == "one_way" else None,
+        "spans_per_word": spans_per_word if attention == "one_way" else None,
         "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1", "train_precision": train_precision},
     }
     ner = nlp.add_pipe("luke_ner", config={"model": model, "max_span_pieces": LONGEST})
@@ -64,11 +67,14 @@ def luke_system(name: str, ner: Any, *, context: str) -> System:
         documents: Sequence[ColumnDocument], *, batch: int | None, precision: str, sentences: Any = None
     ) -> Entities:
         ner.cfg["context"] = context
-        ner.encoder_node.attrs["predict_precision"] = precision
+        if precision != "int8":
+            ner.encoder_node.attrs["predict_precision"] = precision
+        elif not ner.encoder.is_int8:  # from then on, so that int8 is the last format
+            ner.encoder.quantize(LARGEST)
         docs = [make_doc(ner.vocab, x) for x in documents]
         return [entities_of(doc) for doc in ner.pipe(docs, batch_size=64)]
 
-    return System(name, run)
+    return System(name, run, formats=("float32", "bfloat16", "int8"))
 
 
 # ---- Hugging Face LUKE
@@ -214,7 +220,7 @@ def spacy_ner_system(name: str, nlp: Any) -> System:
         nlp.get_pipe("transformer").cfg["max_batch_items"] = batch
         return [entities_of(doc) for doc in nlp.pipe([make_doc(nlp.vocab, x) for x in documents], batch_size=128)]
 
-    return System(name, run, batches=(1024, 4096, 16384), bfloat16=False)  # its wrapper passes numpy arrays
+    return System(name, run, batches=(1024, 4096, 16384), formats=("float32",))  # its wrapper passes numpy arrays
 
 
 def span_marker_system(name: str, folder: Path, *, context: str) -> System:
@@ -244,15 +250,20 @@ def span_marker_system(name: str, folder: Path, *, context: str) -> System:
 
 
 def token_classifier_system(name: str, folder: Path) -> System:
-    """A bare Hugging Face token classifier, sentences sorted by length: the floor."""
+    """A bare Hugging Face token classifier, sentences sorted by length: the floor. In int8 its linear layers are those
+    of torch's dynamic quantisation."""
     from transformers import RobertaForTokenClassification
 
     from spacy_luke.text.tokenizer import PieceTokenizer
 
     model = RobertaForTokenClassification.from_pretrained(folder, num_labels=9, attn_implementation="sdpa").eval()
     tokenizer = PieceTokenizer.from_folder(folder)
+    small: list[Any] = []
 
     def run(documents: Sequence[ColumnDocument], *, batch: int, precision: str, sentences: Any = None) -> Entities:
+        if precision == "int8" and not small:
+            small.append(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8))
+        classify = small[0] if precision == "int8" else model
         rows = [
             (i, first, align_words(tokenizer, words)) for i, d in enumerate(documents) for first, words in _sentences(d)
         ]
@@ -265,13 +276,13 @@ def token_classifier_system(name: str, folder: Path) -> System:
                 ids = [tokenizer.cls_id, *pieces.ids_N.tolist(), tokenizer.sep_id]
                 ids_BL[row, : len(ids)] = torch.tensor(ids)
             with torch.inference_mode(), autocast(precision):
-                best_BL = model(ids_BL, attention_mask=(ids_BL != tokenizer.pad_id).long()).logits.argmax(-1)
+                best_BL = classify(ids_BL, attention_mask=(ids_BL != tokenizer.pad_id).long()).logits.argmax(-1)
             for (i, first, pieces), best_L in zip(part, best_BL.numpy()):
                 tags = best_L[pieces.first_W + 1]
                 answers[i] |= {(first + w, first + w + 1, str(tag)) for w, tag in enumerate(tags.tolist()) if tag}
         return answers
 
-    return System(name, run, batches=(8, 32, 64))
+    return System(name, run, batches=(8, 32, 64), formats=("float32", "bfloat16", "int8"))
 
 
 # ---- random checkpoints
