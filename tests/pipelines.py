@@ -32,6 +32,14 @@ def make_gold(nlp: Language, text: str) -> Doc:
     return doc
 
 
+def make_example(nlp: Language, text: str, given: Doc | None = None) -> Example:
+    """Gold beside `given`, by default a fresh Doc, which gets the gold's entities and nothing else of it."""
+    gold = make_gold(nlp, text)
+    given = nlp.make_doc(text) if given is None else given
+    given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
+    return Example(given, gold)
+
+
 def make_pipeline(*names: str, weights=None, **changes: dict) -> Language:
     """names: of components, all where none are named; weights: of the encoder, as `initialize` takes it; changes:
     settings of the components."""
@@ -42,12 +50,8 @@ def make_pipeline(*names: str, weights=None, **changes: dict) -> Language:
     for name in names or COMPONENTS:
         model = {"attention": "one_way", "encoder": {"@architectures": "spacy-luke.SharedEncoder.v1"}}
         nlp.add_pipe(name, config={"model": model, **SETTINGS[name], **changes.get(name, {})})
-    examples = []
-    for text in SENTENCES[:3]:
-        gold = make_gold(nlp, text)
-        given = nlp.get_pipe("sentencizer")(nlp.make_doc(text))
-        given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
-        examples.append(Example(given, gold))
+    sentencizer = nlp.get_pipe("sentencizer")
+    examples = [make_example(nlp, text, sentencizer(nlp.make_doc(text))) for text in SENTENCES[:3]]
     for name, component in nlp.pipeline:
         if name == "luke_encoder":
             component.initialize(lambda: examples, nlp=nlp, weights=weights)

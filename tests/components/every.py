@@ -85,12 +85,7 @@ def make_all(folder, attention="one_way", weights=None):
 def make_own(weights=None):
     register_extensions()  # before there is any component that would do it
     nlp = spacy.blank("en")
-    examples = []
-    for text in SENTENCES[:3]:
-        gold = pipelines.make_gold(nlp, text)
-        given = nlp.make_doc(text)
-        given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
-        examples.append(Example(given, gold))
+    examples = [pipelines.make_example(nlp, text) for text in SENTENCES[:3]]
     for name in pipelines.COMPONENTS:
         model = {"attention": "full", "encoder": {"train_precision": "float32"}}
         model.update({"spans_per_word": None} if name == "luke_ner" else {})

@@ -5,8 +5,6 @@ import json
 import pytest
 import spacy
 import torch
-from spacy.tokens import Span
-from spacy.training import Example
 
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.checkpoint import read_checkpoint
@@ -63,12 +61,9 @@ def parameter(encoder, name):
 
 
 def learn(nlp):
-    examples = []
-    for text in SENTENCES[:3]:
-        gold, given = pipelines.make_gold(nlp, text), asked(nlp, text)
-        given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
-        gold.cats = {"one": 1.0, "other": 0.0}
-        examples.append(Example(given, gold))
+    examples = [pipelines.make_example(nlp, text, asked(nlp, text)) for text in SENTENCES[:3]]
+    for example in examples:
+        example.reference.cats = {"one": 1.0, "other": 0.0}
     names = [name for name in nlp.pipe_names if name not in ("entity_annotator", "luke_linker")]
     with nlp.select_pipes(enable=names):
         nlp.update(examples, sgd=make_adamw(learn_rate=1e-3))

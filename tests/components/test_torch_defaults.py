@@ -4,7 +4,6 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 import torch
-from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import load_model_from_path
 
@@ -81,11 +80,7 @@ def learn(nlp, examples, running):
 
 def luke_to_learn(folder):
     nlp = pipelines.make_pipeline()
-    golds = [pipelines.make_gold(nlp, text) for text in SENTENCES[:2]]
-    examples = [Example(nlp.make_doc(gold.text), gold) for gold in golds]
-    for example, gold in zip(examples, golds, strict=True):
-        example.x.set_ents([Span(example.x, e.start, e.end, e.label_) for e in gold.ents])
-    return nlp, examples
+    return nlp, [pipelines.make_example(nlp, text) for text in SENTENCES[:2]]
 
 
 def ernie_to_learn(folder):

@@ -1,7 +1,6 @@
 """Pipelines of each component by itself or on a shared encoder, and examples for them, small and of many windows."""
 
 import spacy
-from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_luke.annotations import set_queries, set_questions
@@ -24,13 +23,10 @@ def luke_texts(windows):
 
 
 def luke_examples(nlp, windows=1):
-    examples = []
-    for text in luke_texts(windows):
-        gold, given = pipelines.make_gold(nlp, text), nlp.make_doc(text)
-        given.set_ents([Span(given, e.start, e.end, e.label_) for e in gold.ents])
-        set_questions(given, [pipelines.QUESTION])
-        set_queries(given, [pipelines.QUERY])
-        examples.append(Example(given, gold))
+    examples = [pipelines.make_example(nlp, text) for text in luke_texts(windows)]
+    for example in examples:
+        set_questions(example.predicted, [pipelines.QUESTION])
+        set_queries(example.predicted, [pipelines.QUERY])
     return examples
 
 
