@@ -9,6 +9,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,7 @@ class System:
 
 
 def make_luke(folder: Path, attention: str, *, spans_per_word: float = 0.5, train_precision: str = "float32") -> Any:
-    """The component, initialised from a checkpoint; a head that fits (attention "full") is taken from it.
-    spans_per_word: that one-way attention encodes, as its proposals are of noise and none is left out."""
+    """Initialised from a checkpoint, with its head where that fits (attention "full"). spans_per_word: one-way's."""
     nlp = spacy.blank("en")
     model = {
         "@architectures": "spacy-luke.SpanClassifier.v1",
@@ -250,20 +250,17 @@ def span_marker_system(name: str, folder: Path, *, context: str) -> System:
 
 
 def token_classifier_system(name: str, folder: Path) -> System:
-    """A bare Hugging Face token classifier, sentences sorted by length: the floor. In int8 its linear layers are those
-    of torch's dynamic quantisation."""
+    """A bare Hugging Face token classifier, sentences by length: the floor; in int8 by torch's dynamic quantisation."""
     from transformers import RobertaForTokenClassification
 
     from spacy_luke.text.tokenizer import PieceTokenizer
 
     model = RobertaForTokenClassification.from_pretrained(folder, num_labels=9, attn_implementation="sdpa").eval()
     tokenizer = PieceTokenizer.from_folder(folder)
-    small: list[Any] = []
+    make_small = cache(lambda: torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8))
 
     def run(documents: Sequence[ColumnDocument], *, batch: int, precision: str, sentences: Any = None) -> Entities:
-        if precision == "int8" and not small:
-            small.append(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8))
-        classify = small[0] if precision == "int8" else model
+        classify = make_small() if precision == "int8" else model
         rows = [
             (i, first, align_words(tokenizer, words)) for i, d in enumerate(documents) for first, words in _sentences(d)
         ]
