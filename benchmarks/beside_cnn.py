@@ -128,7 +128,8 @@ def make_report(rows: Sequence[dict[str, Any]]) -> str:
         "of a core |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for key in dict.fromkeys((x["system"], x["layers"], x["format"]) for x in kept):
+    systems = {(x["system"], x["layers"], x["format"]) for x in kept}
+    for key in sorted(systems, key=lambda x: (x[0] != CNN, x[0], -(x[1] or 0), FORMATS.index(x[2]))):
         own = [x for x in kept if (x["system"], x["layers"], x["format"]) == key]
         f, above, speed, beside, core = (
             statistics.mean(x[name] for x in own)
