@@ -13,13 +13,12 @@ import argparse
 import json
 import logging
 import re
-import statistics
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from distillation import read_test
+from distillation import mean_of, read_test
 from machine import describe_machine, instructions
 from measuring import RESULTS
 from runs import add_line
@@ -131,10 +130,8 @@ def make_report(rows: Sequence[dict[str, Any]]) -> str:
     systems = {(x["system"], x["layers"], x["format"]) for x in kept}
     for key in sorted(systems, key=lambda x: (x[0] != CNN, x[0], -(x[1] or 0), FORMATS.index(x[2]))):
         own = [x for x in kept if (x["system"], x["layers"], x["format"]) == key]
-        f, above, speed, beside, core = (
-            statistics.mean(x[name] for x in own)
-            for name in ("f", "above_cnn", "words_per_second", "beside_cnn", "core")
-        )
+        names = ("f", "above_cnn", "words_per_second", "beside_cnn", "core")
+        f, above, speed, beside, core = (mean_of(own, name) for name in names)
         spread = f"{min(x['beside_cnn'] for x in own):.2f}, {max(x['beside_cnn'] for x in own):.2f}"
         cells = [key[0], str(key[1] or ""), key[2], str(len(own)), f"{f:.2f}", f"{above:+.2f}" if key[1] else ""]
         cells += [f"{speed:,.0f}", f"{beside:.2f}", spread if key[1] else "", f"{core:.2f}"]

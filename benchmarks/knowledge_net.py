@@ -21,7 +21,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import numpy as np
 import spacy
 from machine import describe_machine
-from measuring import data_parser, write_report
+from measuring import data_parser, title_of, write_report
 from spacy.scorer import PRFScore
 from stated_facts import METHODS, Method, Place, ScoredPassage, StatedFact, count_facts
 
@@ -105,7 +105,7 @@ def main() -> None:
     chosen = {method: best_threshold(parts["dev"], method) for method in METHODS}
     test = parts["test"]
     result: dict[str, Any] = {
-        "pipeline": f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}",
+        "pipeline": title_of(nlp),
         "documents": len({x.document for x in test.passages}),
         "passages": len(test.passages),
         "facts": sum(len(x.gold) for x in test.passages),

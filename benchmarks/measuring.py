@@ -35,6 +35,11 @@ def name_of(encoder: str) -> str:
     return encoder if "package:" in encoder else Path(encoder).name
 
 
+def title_of(nlp: Any) -> str:
+    """Name and version of a pipeline."""
+    return f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
+
+
 def write_report(name: str, result: dict[str, Any], report: str) -> None:
     """results/NAME.json and results/NAME.md; the report is printed too."""
     RESULTS.mkdir(exist_ok=True)

@@ -25,6 +25,7 @@ import spacy
 import torch
 from gliner2_peer import load_gliner2
 from machine import describe_machine, has_amx
+from measuring import title_of
 from ready import load_baseline
 from spacy.language import Language
 from speed_pipelines import make_spacy_cnn
@@ -59,7 +60,7 @@ def main() -> None:
         for x, took in seconds.items()
     ]
     result = {
-        "pipeline": f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}",
+        "pipeline": title_of(nlp),
         "words": words,
         "texts": len(texts),
         "speeds": speeds,

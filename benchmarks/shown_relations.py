@@ -17,7 +17,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import numpy as np
 import spacy
 from machine import describe_machine
-from measuring import data_parser, write_report
+from measuring import data_parser, title_of, write_report
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -57,7 +57,7 @@ def main() -> None:
     records = [x for part in PARTS for x in read_conll04(options.data / f"conll04/conll04_{part}.json")]
     nlp = spacy.load(options.pipeline)
     shown = find_shown(nlp, records)
-    result = {"pipeline": f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", "sentences": len(records)}
+    result = {"pipeline": title_of(nlp), "sentences": len(records)}
     result |= {"shown": [list(x) for x in shown], **describe_machine()}
     write_report("shown_relations", result, make_report(result, shown))
 

@@ -1,12 +1,12 @@
 """Where tasks run makes no difference: order and errors. No torch here: each process that is started would load it."""
 
 import os
-import signal
 import time
 
 import pytest
 
 from spacy_luke.stores.parallel import Engine
+from tests.stores.tasks import die_first
 
 ENGINES = [Engine(workers=1), Engine(workers=2)]
 
@@ -41,15 +41,6 @@ def die(number):
 def test_a_worker_that_dies_is_told_in_words():
     with pytest.raises(ValueError, match="3 processes of this machine that worked on one died: it ended with "):
         list(Engine(workers=2).run(die, range(3)))
-
-
-def die_first(path):
-    """Killed by the system, until it has been tried twice."""
-    tries = len(path.read_text()) if path.exists() else 0
-    path.write_text("x" * (tries + 1))
-    if tries < 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return path.name
 
 
 def test_a_task_whose_worker_was_killed_is_done_by_another(tmp_path):

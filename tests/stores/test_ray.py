@@ -1,7 +1,6 @@
 """Ray's workers give the order, errors and bytes of this process: a cluster of two machines in small is started."""
 
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from spacy_luke.components.linker.embed_entities import embed_entities
 from spacy_luke.kb.build import KBSettings, build_kb
 from spacy_luke.stores.parallel import Engine
 from tests.corpus.written import build_all
+from tests.stores import tasks
 from tests.tiny import make_checkpoint
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "wiki.xml"
@@ -57,15 +57,11 @@ def test_two_ray_workers_give_the_same_bytes(ray_cluster, tmp_path):
     with pytest.raises(ValueError, match="a process of the Ray cluster died"):
         list(Engine("ray").run(lambda number: os._exit(9), range(1)))
 
-    def die_first(path):
-        tries = len(path.read_text()) if path.exists() else 0
-        path.write_text("x" * (tries + 1))
-        if tries < 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return path.name
+    from ray import cloudpickle
 
+    cloudpickle.register_pickle_by_value(tasks)
     paths = [tmp_path / str(i) for i in range(3)]
-    assert list(Engine("ray").run(die_first, paths)) == ["0", "1", "2"]
+    assert list(Engine("ray").run(tasks.die_first, paths)) == ["0", "1", "2"]
     assert [path.read_text() for path in paths] == ["xxx"] * 3, "killed by the system twice, and tried again"
     one, other = tmp_path / "processes", tmp_path / "ray"
     one.mkdir()
