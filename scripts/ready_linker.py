@@ -53,21 +53,8 @@ def main() -> None:
     nlp, kb = spacy.load(options.pipeline), EntityKB.open(options.kb)
     if "luke_linker" in nlp.pipe_names:  # of a pipeline that has one already, another one takes the place
         nlp.remove_pipe("luke_linker")
-    finders = [name for name in nlp.pipe_names if name not in ("luke_typer", "luke_relation")]
+    examples = read_examples(nlp, kb, options.data, there(options.data), limit=options.limit)
     linker = add_linker(nlp, labels_ignore=IGNORED)
-    examples: dict[str, list[Example]] = {}
-    for name in there(options.data):
-        texts = list(islice(read_set(name, options.data, kb), options.limit))
-        with nlp.select_pipes(enable=finders):
-            examples[name] = list(find_mentions(nlp, texts, partial=SETS[name].partial))
-        print(
-            name,
-            len(texts),
-            "texts,",
-            sum(len(x.reference.spans[LINKS]) for x in examples[name]),
-            "mentions",
-            flush=True,
-        )
     train, dev = divide(examples)
     for example in train:
         keep_found(example)
@@ -81,14 +68,42 @@ def main() -> None:
         save_without(nlp, options, f"on development data it did not reach the precision that is wanted. {error}")
         return
     print("tuned on", len(dev), "texts:", found, flush=True)
-    unseen = {name: part for name, part in examples.items() if not (SETS[name].learned or SETS[name].tuned)}
+    links, reliability = evaluate_unseen(linker, examples, dev=dev)
+    metrics = {"tuned": found, "dev": links.pop("dev"), "links": links, "reliability": reliability}
+    write_metrics(options.metrics, metrics)
+    save_without_words(nlp, options.output)
+
+
+def read_examples(
+    nlp: Language, kb: EntityKB, data: Path, names: Sequence[str], *, limit: int | None = None
+) -> dict[str, list[Example]]:
+    """Of these sets, with the mentions that the pipeline finds. limit: texts of each."""
+    finders = [name for name in nlp.pipe_names if name not in ("luke_typer", "luke_relation", "luke_linker")]
+    examples: dict[str, list[Example]] = {}
+    for name in names:
+        texts = list(islice(read_set(name, data, kb), limit))
+        with nlp.select_pipes(enable=finders):
+            examples[name] = list(find_mentions(nlp, texts, partial=SETS[name].partial))
+        mentions = sum(len(x.reference.spans[LINKS]) for x in examples[name])
+        print(name, len(texts), "texts,", mentions, "mentions", flush=True)
+    return examples
+
+
+def is_unseen(name: str) -> bool:
+    return not (SETS[name].learned or SETS[name].tuned)
+
+
+def evaluate_unseen(
+    linker: LukeLinker, examples: Mapping[str, Sequence[Example]], **others: Sequence[Example]
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Of `others`, of the sets that are for scores alone, and of these together; see `evaluate`."""
+    unseen = {name: part for name, part in examples.items() if is_unseen(name)}
     together = [x for part in unseen.values() for x in part]
-    links, reliability = evaluate(linker, {"dev": dev, **unseen, "together": together})
+    links, reliability = evaluate(linker, {**others, **unseen, "together": together})
     for name, one in links.items():
         print(name, one, flush=True)
     print("calibration error", reliability["ece"], flush=True)
-    write_metrics(options, {"tuned": found, "dev": links.pop("dev"), "links": links, "reliability": reliability})
-    save_without_words(nlp, options.output)
+    return links, reliability
 
 
 def there(data: Path) -> list[str]:
@@ -233,7 +248,7 @@ def _percent(share: float | None) -> float:
 def save_without(nlp: Language, options: argparse.Namespace, why: str) -> None:
     print(f"luke_linker is left out: {why}", flush=True)
     leave_out(nlp, "luke_linker", why)
-    write_metrics(options, {"links": {}})
+    write_metrics(options.metrics, {"links": {}})
     save_without_words(nlp, options.output)
 
 
@@ -246,10 +261,10 @@ def save_without_words(nlp: Language, folder: Path) -> None:
     strings.to_disk(folder / "vocab" / "strings.json")
 
 
-def write_metrics(options: argparse.Namespace, metrics: dict[str, Any]) -> None:
-    if options.metrics is not None:
-        options.metrics.parent.mkdir(parents=True, exist_ok=True)
-        options.metrics.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf8")
+def write_metrics(path: Path | None, metrics: dict[str, Any]) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf8")
 
 
 if __name__ == "__main__":

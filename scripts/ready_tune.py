@@ -1,18 +1,19 @@
-"""Tune the ready pipeline on development parts: the bias of entities, the thresholds of types and relations, and what
-calibrates the scores of all.
+"""Tune the ready pipeline on development parts: the bias of entities, the threshold of types, and what calibrates the
+scores of both. Relations are tuned when they have learned once more (`ready_relate.py`).
 
-    python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --precision 0.8 --types 0.85 [--without luke_relation]
+    python scripts/ready_tune.py PIPELINE CORPUS OUTPUT --types 0.85 [--without luke_typer]
 
 CORPUS has tune.spacy, calibrate.spacy and redocred.dev.spacy. The threshold of proposals that development data allow is
 lowered to --proposals where it is higher: what they do not show, such as dates in brackets, would be missed. So is the
 bias of entities to --bias: development data are of the sources of the training, and of others more is missed. Scores of
 entities are calibrated halfway to calibrate.spacy, texts least like the others: fitted to all, they are too sure of
 texts of other kinds; fitted to these, not sure enough of most.
-Types and relations are left out where no threshold gives their precision, or where --without says so; meta.json, and
-then the card, say why.
+Types are left out where no threshold gives their precision, or where --without says so; meta.json, and then the card,
+say why.
 """
 
 import argparse
+from collections.abc import Collection
 from pathlib import Path
 
 import spacy
@@ -25,7 +26,8 @@ from spacy_luke.pipelines.gold import Given, read_gold
 from spacy_luke.pipelines.saving import save
 from spacy_luke.pipelines.tuning import Tuned, prepare_examples, tune_pipeline
 
-TYPES, RELATIONS = "luke_typer", "luke_relation"
+TYPES = "luke_typer"
+MAY_LACK = {TYPES, "luke_relation", "luke_linker"}
 
 
 def main() -> None:
@@ -33,32 +35,42 @@ def main() -> None:
     parser.add_argument("pipeline", help="as trained, its encoder in the format in which it is shipped")
     parser.add_argument("corpus", type=Path, help="folder of tune.spacy, calibrate.spacy and redocred.dev.spacy")
     parser.add_argument("output", type=Path, help="folder of the new pipeline")
-    parser.add_argument("--precision", type=float, default=0.8, help="of the relations that are shown")
     parser.add_argument("--types", type=float, default=0.85, help="precision of the types that are shown")
     parser.add_argument("--proposals", type=float, default=0.05, help="the highest proposal_threshold of luke_ner")
     parser.add_argument("--bias", type=float, default=0.0, help="the highest none_bias of luke_ner")
-    parser.add_argument("--without", default="", help="luke_typer, luke_relation: leave them out")
+    parser.add_argument("--without", default="", help="luke_typer: leave it out")
     options = parser.parse_args()
-    wanted = options.without.replace(",", " ").split()
-    if unknown := set(wanted) - {TYPES, RELATIONS, "luke_linker"}:
-        raise SystemExit(f"--without takes luke_typer, luke_relation and luke_linker, but got {sorted(unknown)}.")
+    unwanted = read_unwanted(options.without)
     data = options.corpus / "tune.spacy"
     told(tune_pipeline(options.pipeline, data, component="luke_ner", gold_sentences=True, output=options.output))
     lower(options.output, proposal_threshold=options.proposals, none_bias=options.bias)
     calibrate_entities(options.output, options.corpus / "calibrate.spacy")
     data = options.corpus / "redocred.dev.spacy"
-    for name, precision in ((TYPES, options.types), (RELATIONS, options.precision)):
-        why = "left out by the settings of the workflow." if name in wanted else ""
-        if not why:
-            try:
-                told(tune_pipeline(str(options.output), data, component=name, precision=precision))
-            except ValueError as error:
-                why = f"on development data it did not reach the precision that is wanted. {error}"
-        if why:
-            nlp = spacy.load(options.output)
-            leave_out(nlp, name, why)
-            save(nlp, options.output)
-            print(f"{name} is left out: {why}", flush=True)
+    tune_or_leave_out(options.output, TYPES, data, precision=options.types, unwanted=unwanted)
+
+
+def read_unwanted(names: str) -> set[str]:
+    """What --without says."""
+    unwanted = set(names.replace(",", " ").split())
+    if unknown := unwanted - MAY_LACK:
+        raise SystemExit(f"--without takes some of {sorted(MAY_LACK)}, but got {sorted(unknown)}.")
+    return unwanted
+
+
+def tune_or_leave_out(folder: Path, name: str, data: Path, *, precision: float, unwanted: Collection[str]) -> None:
+    """The threshold of a component that has this precision on the data; where none has, or where the component is among
+    those that are not wanted, the pipeline in the folder goes without it."""
+    why = "left out by the settings of the workflow." if name in unwanted else ""
+    if not why:
+        try:
+            told(tune_pipeline(str(folder), data, component=name, precision=precision))
+        except ValueError as error:
+            why = f"on development data it did not reach the precision that is wanted. {error}"
+    if why:
+        nlp = spacy.load(folder)
+        leave_out(nlp, name, why)
+        save(nlp, folder)
+        print(f"{name} is left out: {why}", flush=True)
 
 
 def lower(folder: Path, **most: float) -> None:
