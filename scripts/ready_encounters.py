@@ -10,7 +10,7 @@ The frames in ready_encounters.txt were written for this script; no corpus has t
 
 A frame is a sentence, and behind | what holds: "a employer b", "a ?residence b" where it may or may not, "a ? b" where
 nothing is known of the two. Of all other pairs nothing holds. Marks have a letter where facts name them, {PER:a}; they
-are those of `ready_wire.py`, which fills them, and {DATE}, {YEAR} and {DAY}. Of <one/another> one is taken.
+are those of `ready_wire.py`, which fills them, and {PARTY}, {DATE}, {YEAR} and {DAY}. Of <one/another> one is taken.
 """
 
 import argparse
@@ -29,9 +29,15 @@ from spacy_luke.annotations import get_relation_rows, register_extensions
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.records import Mention, Record, make_doc
 
-SENTENCES = 3000
+SENTENCES = 4000
+PARTIES = """
+Labour Party, Green Party, Civic Party, Democratic Party, Republican Party, Conservative Party, Socialist Party,
+Liberal Democrats, Social Democrats, Christian Democrats, National Front, Progress Party, Workers ' Party,
+Centre Party, People 's Party, Independence Party, Reform Party, Communist Party, Freedom Party, Farmers '
+Union, New Democracy, Forward, Radical Party, Popular Alliance, Liberal Party, Justice Party, LDP, SPD, NPP, DAP
+"""
 OPENED, ENDED = 0.25, 0.35  # shares of sentences with something before and behind
-SHARES = ("meetings", "dealings", "facts", "facts")
+SHARES = ("meetings", "dealings", "facts", "facts", "lists", "press")  # as often is a frame of each taken
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 
 NOTHING: Mapping[str, Sequence[str]] = {}
@@ -120,22 +126,26 @@ def fill(frame: str, names: Names, draw: random.Random) -> Named:
             words.append(re.sub(r"\{([a-z])}", lambda x: draw_value(x[1], draw), part))
             continue
         mark, letter = match.groups()
-        new, label = draw_time(mark, draw) or draw_name(mark, names, used, draw), LABELS[mark]
+        new, label = draw_other(mark, used, draw) or draw_name(mark, names, used, draw), LABELS[mark]
         letters |= {letter: len(mentions)} if letter else {}
         mentions.append(Mention(len(words), len(words) + len(new), label))
         words += new
     return words, mentions, letters
 
 
-LABELS = {**KINDS, "PEOPLE": "MISC", **dict.fromkeys(("DATE", "YEAR", "DAY", "MONTH"), "TIME")}
+LABELS = {**KINDS, "PARTY": "ORG", "PEOPLE": "MISC", **dict.fromkeys(("DATE", "YEAR", "DAY"), "TIME")}
 
 
-def draw_time(mark: str, draw: random.Random) -> list[str]:
-    """[] where the mark is none of time."""
+def draw_other(mark: str, used: set[str], draw: random.Random) -> list[str]:
+    """Words of a time or a party; [] where the mark is of no such thing."""
+    if mark == "PARTY":
+        name = draw.choice([x for x in map(str.strip, PARTIES.split(",")) if x not in used])
+        used.add(name)
+        return name.split()
     month, day, year = draw.choice(MONTHS), str(draw.randint(1, 28)), str(draw.randint(1880, 2024))
     if mark == "DATE":
         return draw.choice(([month, day, ",", year], [day, month, year], [month, day]))
-    return {"YEAR": [year], "DAY": [draw.choice(DAYS)], "MONTH": [month]}.get(mark, [])
+    return {"YEAR": [year], "DAY": [draw.choice(DAYS)]}.get(mark, [])
 
 
 if __name__ == "__main__":
