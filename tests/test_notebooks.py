@@ -1,6 +1,7 @@
 """The notebooks run from the first cell to the last, as they are written, with training cut short."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -29,6 +30,12 @@ DATA = {  # what notebooks download, where ../shared/data has it
     "starter_kb/enwiki.xml.bz2": "wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
 }
 FIRST = {"questions/squad_part.json": 1000, "questions/xquad.en.json": 10}  # of questions, of articles: enough to run
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_the_wheel_that_it_names_is_there(name):
+    named = set(re.findall(r"assets/en_luke_sm-[\w.-]+\.whl", NOTEBOOKS[name].read_text(encoding="utf8")))
+    assert named <= {f"assets/{path.name}" for path in WHEELS}
 
 
 @pytest.fixture

@@ -41,8 +41,8 @@ class Source:
 @dataclass(frozen=True)
 class AboutPipeline:
     """What the author says of a pipeline. name: without the language; license: of the pipeline; text: an example;
-    components: what those that it may have find, each told where the pipeline has it; limits, making, cite: paragraphs
-    of Markdown."""
+    components: what those that it may have find, each told where the pipeline has it; spacy_version: versions of spaCy
+    that it was tried with, "" for that which saved it and later ones; limits, making, cite: paragraphs of Markdown."""
 
     name: str
     version: str
@@ -54,6 +54,7 @@ class AboutPipeline:
     why_license: str = ""
     text: str = ""
     components: Mapping[str, str] = field(default_factory=dict)
+    spacy_version: str = ""
     limits: Sequence[str] = ()
     making: Sequence[str] = ()
     cite: Sequence[str] = ()
@@ -84,6 +85,7 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
         raise ValueError(f"{folder} is no folder with a pipeline (no {_META}). Save one there first.")
     figures = {path.stem: read_object(path) for path in metrics}
     nlp = spacy.load(folder)
+    nlp.meta["spacy_version"] = about.spacy_version or nlp.meta["spacy_version"]
     card = make_card(nlp, about, figures, size=_size(folder))
     meta = read_object(folder / _META)
     needed = [REQUIREMENT] if any(isinstance(proc, LukeLinker | EntityAnnotator) for _, proc in nlp.pipeline) else []
@@ -91,6 +93,7 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
         "requirements": list(dict.fromkeys([*meta.get("requirements", []), *needed])),
         "name": about.name,
         "version": about.version,
+        "spacy_version": nlp.meta["spacy_version"],
         "description": _description(nlp, about),
         "license": about.license,
         "author": about.author or meta.get("author", ""),

@@ -93,7 +93,7 @@ def about_pipeline(nlp: Language, path: Path | None) -> Rows:
         ("pipeline", f"{meta['lang']}_{meta['name']} {meta['version']}"),
         ("description", str(meta.get("description") or "")),
         ("licence", str(meta.get("license") or "")),
-        ("made with", f"spaCy {meta['spacy_version']}"),
+        ("made for", f"spaCy {meta['spacy_version']}"),
         ("trained by", ", ".join(_training(nlp))),
         ("scores", ", ".join(_scores(meta.get("performance") or {}))),
     ]

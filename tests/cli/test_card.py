@@ -21,6 +21,7 @@ ABOUT = {
     "license": "CC BY-SA 4.0",
     "why_license": "By the texts of Re-DocRED.",
     "text": "Ada lived in London.",
+    "spacy_version": ">=3.8.1,<3.9",
     "sources": [
         {"name": "WikiGold", "license": "CC BY 4.0", "url": "https://a.org/wikigold", "used": "entities | all"},
         {"name": "Re-DocRED", "license": "MIT"},
@@ -116,6 +117,7 @@ def test_card(pipeline, files):
     assert "CC BY 4.0 (https://a.org/wikigold)" in (pipeline / "LICENSES_SOURCES").read_text(encoding="utf8")
     meta = srsly.read_json(pipeline / "meta.json")
     assert (meta["name"], meta["version"], meta["license"]) == ("tiny", "0.2.0", "CC BY-SA 4.0")
+    assert meta["spacy_version"] == ">=3.8.1,<3.9"
     assert [x["name"] for x in meta["sources"]] == ["WikiGold", "Re-DocRED"]
     assert meta["performance"]["relations"] == {
         "ents_p": 0.5,
