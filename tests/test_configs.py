@@ -34,7 +34,7 @@ from tests.tiny import make_checkpoint, make_ernie
 
 ROOT = Path(__file__).parents[1]
 ASSEMBLED = ROOT / "configs/all_small.cfg"
-# No pipelines (tests/pretraining), one of parts of others (below), one of a finished pipeline (tests/test_ready_relate.py).
+# No pipelines (tests/pretraining), one of parts (below), one of a finished pipeline (tests/test_ready_relate.py).
 OTHERS = ("ernie_pretrain", "pretrain_", "all_small", "ready_relation")
 CONFIGS = sorted(path for path in (ROOT / "configs").glob("*.cfg") if not path.stem.startswith(OTHERS))
 JOINED = ("ready", "open_small")  # of several sources
