@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import spacy
 import torch
+from spacy.cli.train import train
 from spacy.util import load_config
 
 from spacy_luke.annotations import register_extensions
 from spacy_luke.pipelines.card import LEFT_OUT
 from spacy_luke.pipelines.tuning import Tuned
 from spacy_luke.readers.docbin import write_docbin
-from spacy_luke.training.loop import train
 from tests.pipelines import make_pipeline
 from tests.ready_pipeline import unpack_ready
 
@@ -44,9 +44,9 @@ def test_relations_alone_learn(tmp_path, monkeypatch, capsys):
     nlp, draw = spacy.blank("en"), random.Random(0)
     frames = ready_encounters.read_frames()["facts"]
     docs = [ready_encounters.make_sentence(nlp, draw.choice(frames), NAMES, draw) for _ in range(20)]
-    for corpus in ("train", "dev"):
-        for source in load_config(CONFIG)["corpora"][corpus]["sources"].values():
-            write_docbin(docs, tmp_path / source["path"].replace("${paths.data}/", ""))
+    config = load_config(CONFIG, overrides={"paths.data": str(tmp_path)}, interpolate=True)
+    for source in (x for corpus in ("train", "dev") for x in config["corpora"][corpus]["sources"].values()):
+        write_docbin(docs, source["path"])
     small = {"paths.data": str(tmp_path), "training.max_steps": 2, "training.eval_frequency": 2}
     train(CONFIG, tmp_path / "out", overrides=small)
     assert "Saved pipeline" in capsys.readouterr().out
