@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import spacy
 from machine import describe_machine
-from measuring import data_parser, title_of, write_report
+from measuring import data_parser, share, title_of, write_report
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -44,7 +44,7 @@ def main() -> None:
     judged = json.loads(JUDGED.read_text(encoding="utf8"))
     nlp = spacy.load(options.pipeline)
     docs = list(read_news(options.data / "gum"))
-    shown = find_shown(nlp, docs, {(*row[:5], row[5]): row[6] for row in judged["gum"]})
+    shown = find_shown(nlp, docs, {tuple(row[:6]): row[6] for row in judged["gum"]})
     result = {"pipeline": title_of(nlp), "documents": len(docs), "words": sum(len(doc) for _, doc in docs)}
     result |= {"shown": [list(x) for x in shown], **describe_machine()}
     write_report("judged_relations", result, make_report(result, shown, judged["conll04"]))
@@ -82,7 +82,8 @@ def make_report(result: Mapping[str, Any], shown: Sequence[Shown], sample: Seque
         "| shown from the score of | relations | judged | right |",
         "| --- | --- | --- | --- |",
     ]
-    for threshold in (min(x.score for x in shown), *(x for x in THRESHOLDS if x > min(x.score for x in shown))):
+    least = min(x.score for x in shown)
+    for threshold in (least, *(x for x in THRESHOLDS if x > least)):
         own = [x for x in shown if x.score >= threshold]
         known = [x.right for x in own if x.right is not None]
         lines.append(f"| {threshold:.2f} | {len(own)} | {len(known)} | {share(known)} |")
@@ -96,10 +97,6 @@ def make_report(result: Mapping[str, Any], shown: Sequence[Shown], sample: Seque
         known = [row[6] for row in sample if row[5] == version]
         lines.append(f"| {version} | {len(known)} | {share(known)} |")
     return "\n".join(lines) + "\n"
-
-
-def share(right: Sequence[bool]) -> str:
-    return f"{100 * sum(right) / len(right):.1f} %" if right else ""
 
 
 if __name__ == "__main__":

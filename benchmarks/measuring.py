@@ -5,7 +5,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,11 @@ def name_of(encoder: str) -> str:
 def title_of(nlp: Any) -> str:
     """Name and version of a pipeline."""
     return f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
+
+
+def share(right: Sequence[bool]) -> str:
+    """Percent; "" of none."""
+    return f"{100 * sum(right) / len(right):.1f} %" if right else ""
 
 
 def write_report(name: str, result: dict[str, Any], report: str) -> None:

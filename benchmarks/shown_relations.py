@@ -18,7 +18,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import numpy as np
 import spacy
 from machine import describe_machine
-from measuring import data_parser, title_of, write_report
+from measuring import data_parser, share, title_of, write_report
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -106,8 +106,8 @@ def make_report(result: dict[str, Any], shown: Sequence[Shown]) -> str:
         "",
         f"Written by `python benchmarks/shown_relations.py`: {result['pipeline']}, {result['sentences']:,} sentences "
         "of CoNLL04, words given.",
-        f"Of {len(shown)} relations that are shown {len(judged)} can be judged; the annotation has {share(judged)} of "
-        "them (95 % of draws of",
+        f"Of {len(shown)} relations that are shown {len(judged)} can be judged; the annotation has "
+        f"{annotated(judged)} of them (95 % of draws of",
         f"sentences: {low:.1f} to {high:.1f} %), a lower bound: it leaves out most of what goes without saying. Of its "
         f"{result['gold']:,} relations {found(judged)} are found.",
         "",
@@ -119,7 +119,7 @@ def make_report(result: dict[str, Any], shown: Sequence[Shown]) -> str:
         by_label[x.label].append(x)
     for label, own in sorted(by_label.items(), key=lambda item: (-len(item[1]), item[0])):
         meant = ", ".join(MEANT.get(label, ()))
-        lines.append(f"| {label} | {meant} | {len(own)} | {share(own) if meant else ''} |")
+        lines.append(f"| {label} | {meant} | {len(own)} | {annotated(own) if meant else ''} |")
     lines += [
         "",
         "| shown from the score of | relations that can be judged | annotated | found |",
@@ -127,12 +127,12 @@ def make_report(result: dict[str, Any], shown: Sequence[Shown]) -> str:
     ]
     for threshold in (x for x in THRESHOLDS if x > result["threshold"]):
         own = [x for x in judged if x.score >= threshold]
-        lines.append(f"| {threshold:.2f} | {len(own)} | {share(own)} | {found(own)} |")
+        lines.append(f"| {threshold:.2f} | {len(own)} | {annotated(own)} | {found(own)} |")
     return "\n".join(lines) + "\n"
 
 
-def share(shown: Sequence[Shown]) -> str:
-    return f"{100 * sum(bool(x.told) for x in shown) / len(shown):.1f} %" if shown else ""
+def annotated(shown: Sequence[Shown]) -> str:
+    return share([bool(x.told) for x in shown])
 
 
 def found(shown: Sequence[Shown]) -> int:

@@ -20,10 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import spacy
-from ready_data import read_names
-from ready_wire import KINDS, MONTHS, draw_name, draw_value
+from ready_wire import KINDS, MONTHS, draw_name, draw_value, read_frame_names
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
 from spacy_luke.annotations import get_relation_rows, register_extensions
 from spacy_luke.readers.docbin import write_docbin
@@ -54,9 +53,7 @@ def main() -> None:
     options = parser.parse_args()
     register_extensions()
     nlp = spacy.blank("en")
-    files = [options.output.parent / f"{name}.train.spacy" for name in ("wikigold", "redocred")]
-    seen = [doc for path in files for doc in DocBin().from_disk(path).get_docs(nlp.vocab)]
-    names = read_names(options.data / "wikidata_slice", seen)
+    names = read_frame_names(nlp, options.data, options.output.parent)
     draw = random.Random(options.seed)
     frames = read_frames()
     docs = [

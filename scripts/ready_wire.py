@@ -183,14 +183,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
     options = parser.parse_args()
     nlp = spacy.blank("en")
-    files = [options.output.parent / f"{name}.train.spacy" for name in ("wikigold", "redocred")]
-    seen = [doc for path in files for doc in DocBin().from_disk(path).get_docs(nlp.vocab)]
-    names = read_names(options.data / "wikidata_slice", seen)
+    names = read_frame_names(nlp, options.data, options.output.parent)
     draw = random.Random(options.seed)
     docs = [make_report(nlp, names, draw) for _ in range(options.reports)]
     write_docbin(docs, options.output)
     entities = sum(len(doc.ents) for doc in docs)
     print(f"{options.output.stem}: {len(docs):,} documents, {sum(map(len, docs)):,} words, {entities:,} entities")
+
+
+def read_frame_names(nlp: Language, data: Path, corpus: Path) -> dict[str, list[list[str]]]:
+    """What frames are filled with: names of gazetteers, and persons of two data sets. data: folder of the data sets;
+    corpus: folder that ready_data.py wrote."""
+    files = [corpus / f"{name}.train.spacy" for name in ("wikigold", "redocred")]
+    seen = [doc for path in files for doc in DocBin().from_disk(path).get_docs(nlp.vocab)]
+    return read_names(data / "wikidata_slice", seen)
 
 
 def make_report(nlp: Language, names: Mapping[str, Sequence[Sequence[str]]], draw: random.Random) -> Doc:
